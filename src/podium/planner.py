@@ -1,0 +1,53 @@
+"""The interface between deciding and doing: a planner reads a situation and returns a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from podium.types import Profile, Question, Usage
+from podium.workflow import Acceptance, PlanError, Workflow
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a planner is told of an earlier round: its plan and its final response."""
+
+    workflow: Workflow
+    response: str
+    """The response of the last step that succeeded; empty when none did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """All that a planner may base a plan on."""
+
+    question: Question
+    pool: tuple[Profile, ...]
+    """Worker k of a plan is `pool[k]`."""
+    outcomes: tuple[Outcome, ...] = ()
+    """Earlier rounds, oldest first; empty in the first round."""
+    max_steps: int = 5
+    seed: str = "0"
+    """Names the randomness of this plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a planner decided."""
+
+    text: str
+    """What the planner wrote, word for word."""
+    decision: Workflow | Acceptance | PlanError
+    usage: Usage = Usage()
+    """The planner's own tokens."""
+    cost_usd: float = 0.0
+
+
+class Planner(Protocol):
+    """Decides. Knows nothing of how its plans are run."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def plan(self, situation: Situation) -> Plan: ...

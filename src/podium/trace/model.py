@@ -1,0 +1,146 @@
+"""The trace: all that is needed to draw a question, grade it again and run it again (design §9).
+
+Frozen and derived-free: totals are properties. Times are seconds since the trace began.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from podium.types import Budget, Message, Profile, Question, Usage, Value
+from podium.workflow import Workflow
+
+TraceStatus = Literal["ok", "degraded", "failed", "cancelled"]
+SpanStatus = Literal["done", "failed", "skipped", "refused", "cancelled"]
+
+
+class Attempt(Value):
+    """One try of one call."""
+
+    worker: str
+    started_s: float
+    ended_s: float
+    error_kind: str | None = None
+    """None: the try succeeded."""
+    error: str | None = None
+
+
+class Span(Value):
+    """One step as it was run."""
+
+    position: int
+    """Position of the step in its workflow, from 0."""
+    worker: str
+    """Name of the worker that the plan chose."""
+    subtask: str
+    reads: tuple[int, ...] = ()
+    """Earlier steps that the worker was allowed to see."""
+    status: SpanStatus
+    """"skipped": nothing reads it; "refused": by the budget; "cancelled": the caller went away."""
+    messages: tuple[Message, ...] = ()
+    """Exactly what the worker was sent."""
+    response: str | None = None
+    answered_by: str | None = None
+    """Name of the worker that answered: the chosen one or a fallback."""
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    started_s: float = 0.0
+    ended_s: float = 0.0
+    simulated_s: float | None = None
+    """Seconds that a simulated worker claims instead of the clock's."""
+    attempts: tuple[Attempt, ...] = ()
+    error: str | None = None
+    """One sentence: why the step failed, or was refused."""
+
+    @property
+    def seconds(self) -> float:
+        """How long the step took: as claimed by a simulated worker, else by the clock."""
+        return self.simulated_s if self.simulated_s is not None else self.ended_s - self.started_s
+
+    @property
+    def called(self) -> bool:
+        """Whether a worker was called at all."""
+        return bool(self.attempts)
+
+
+class RoundTrace(Value):
+    """One plan and its execution."""
+
+    plan_text: str
+    workflow: Workflow | None = None
+    """None: the plan was an acceptance or an error."""
+    accepted: bool = False
+    """The planner accepted the answer of the round before."""
+    plan_error: str | None = None
+    """The whole text of the error, when the plan could not be read."""
+    plan_error_kind: str | None = None
+    plan_usage: Usage = Usage()
+    plan_cost_usd: float = 0.0
+    plan_seconds: float = 0.0
+    spans: tuple[Span, ...] = ()
+    response: str | None = None
+    """The response of the last step that succeeded; None when none did."""
+
+    @property
+    def critical_path_s(self) -> float:
+        """Seconds along the slowest chain of steps that read one another."""
+        finish: dict[int, float] = {}
+        for span in self.spans:
+            if span.called:
+                finish[span.position] = span.seconds + max(
+                    (finish.get(j, 0.0) for j in span.reads), default=0.0
+                )
+        return max(finish.values(), default=0.0)
+
+
+class Trace(Value):
+    """The record of one question."""
+
+    id: str
+    question: Question
+    pool: tuple[Profile, ...]
+    planner: str
+    seed: str
+    budget: Budget = Budget()
+    max_steps: int = 5
+    context: Literal["packed", "chat"] = "packed"
+    rounds: tuple[RoundTrace, ...] = ()
+    answer: str | None = None
+    status: TraceStatus
+    error: str | None = None
+    """One sentence, when the status is not "ok"."""
+    started_at: str
+    """ISO 8601, UTC."""
+    seconds: float
+    """By the clock, planning included."""
+    versions: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The steps of all rounds, in order."""
+        return tuple(span for round_ in self.rounds for span in round_.spans)
+
+    @property
+    def calls(self) -> int:
+        """Worker calls that were answered or failed for good."""
+        return sum(span.called for span in self.spans)
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of workers and planner."""
+        return sum(
+            (span.usage for span in self.spans),
+            sum((round_.plan_usage for round_ in self.rounds), Usage()),
+        )
+
+    @property
+    def cost_usd(self) -> float:
+        """Dollars of workers and planner."""
+        return sum(s.cost_usd for s in self.spans) + sum(r.plan_cost_usd for r in self.rounds)
+
+    @property
+    def critical_path_s(self) -> float:
+        """Seconds along the slowest chain, rounds in sequence, planning left out."""
+        return sum(round_.critical_path_s for round_ in self.rounds)

@@ -1,0 +1,104 @@
+"""The small values that every floor shares: messages, questions, money, limits.
+
+They cross files and wires, so they are frozen pydantic models. No behaviour beyond arithmetic on themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Value(BaseModel):
+    """A frozen record that refuses unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Message(Value):
+    """One chat message."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class Question(Value):
+    """What the user asked. A chat history is a question with a past."""
+
+    text: str
+    history: tuple[Message, ...] = ()
+    """Messages that came before the question, oldest first."""
+
+
+class Price(Value):
+    """Dollars per million tokens."""
+
+    input: float = Field(default=0.0, ge=0)
+    output: float = Field(default=0.0, ge=0)
+
+    def cost(self, usage: Usage) -> float:
+        """Dollars for `usage` at this price."""
+        return (usage.input_tokens * self.input + usage.output_tokens * self.output) / 1e6
+
+
+class Usage(Value):
+    """Tokens of one or more calls."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    estimated: bool = False
+    """True when any part was counted by us (four characters a token) and not by the provider."""
+
+    @property
+    def tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            estimated=self.estimated or other.estimated,
+        )
+
+
+class Profile(Value):
+    """What a planner is told of a worker."""
+
+    name: str
+    description: str = ""
+    """Free text, as the pool file has it: "Strong at code and maths; dear."""
+    skills: tuple[str, ...] = ()
+    price: Price = Price()
+    latency_s: float | None = None
+    """Typical seconds a call, when known."""
+    context_tokens: int | None = None
+
+
+class Limits(Value):
+    """What one worker may be asked for. Times in seconds; None: no limit."""
+
+    concurrency: int = Field(default=32, ge=1)
+    rpm: float | None = Field(default=None, gt=0)
+    tpm: float | None = Field(default=None, gt=0)
+    timeout: float = Field(default=120.0, gt=0)
+    max_tokens: int = Field(default=4096, ge=1)
+    retries: int = Field(default=3, ge=0)
+    """Further attempts after the first, for failures that may pass."""
+
+
+class Budget(Value):
+    """Hard limits for one question. None: no limit."""
+
+    calls: int | None = Field(default=None, ge=0)
+    tokens: int | None = Field(default=None, ge=0)
+    usd: float | None = Field(default=None, ge=0)
+    seconds: float | None = Field(default=None, gt=0)
+    rounds: int = Field(default=1, ge=1)
+    """Plans executed at most; more than 1 is recursion."""
+
+
+def estimate_tokens(text: str) -> int:
+    """A rough count for text whose tokenizer is not ours: four characters a token, rounded up."""
+    return -(-len(text) // 4)
