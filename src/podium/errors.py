@@ -6,6 +6,7 @@
     │   ├── CheckpointError       a folder that is not a checkpoint
     │   └── RunMismatchError      a run folder that belongs to another configuration
     ├── WorkerError               one call to a worker failed (data for the executor, see below)
+    ├── StoreError                a trace could not be written: disk full, file locked
     └── QuestionFailedError       no step of a question succeeded
 
 A bad plan is not here: it is a value, `podium.workflow.PlanError`, because it is a training signal.
@@ -59,6 +60,10 @@ class WorkerError(PodiumError):
         self.kind = kind
         self.passing = passing
         self.retry_after_s = retry_after_s
+
+
+class StoreError(PodiumError):
+    """A trace could not be written to its store."""
 
 
 class QuestionFailedError(PodiumError):

@@ -1,1 +1,80 @@
-"""cli."""
+"""The command line: parses, delegates, prints. The top floor; nothing imports it.
+
+Loads only what parsing needs: each verb's module is imported when the verb is asked for, and what is heavy
+inside its functions. Exit status: 0, 1 (it failed), 2 (asked wrongly), 130 (interrupted).
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+from collections.abc import Sequence
+
+
+def main() -> None:
+    """Entry point of the `podium` command."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(tokens: Sequence[str]) -> int:
+    """Run one command; returns its exit status. Errors are one sentence on stderr."""
+    from cyclopts import CycloptsError  # noqa: PLC0415
+
+    from podium.cli.app import build_app  # noqa: PLC0415
+    from podium.errors import PodiumError, UsageError  # noqa: PLC0415
+
+    _print_any_text()
+    try:
+        status = build_app()(
+            [_as_text(token) for token in tokens],
+            exit_on_error=False,
+            print_error=False,
+            result_action="return_value",
+        )
+        sys.stdout.flush()
+    except CycloptsError as error:
+        return _refuse(_sentence(error), 2)
+    except UsageError as error:
+        return _refuse(str(error), 2)
+    except PodiumError as error:
+        return _refuse(str(error), 1)
+    except KeyboardInterrupt:
+        return _refuse("Interrupted.", 130)
+    except BrokenPipeError:
+        # Whoever read our output has enough, as in `podium traces list | head -1`.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status if isinstance(status, int) else 0
+
+
+def _refuse(sentence: str, status: int) -> int:
+    from podium.cli.printable import printable  # noqa: PLC0415
+
+    print(f"podium: {printable(sentence)}", file=sys.stderr)
+    return status
+
+
+def _as_text(token: str) -> str:
+    """A lone "-", or a text of several words that begins with one, is not an option.
+
+    A space in front says so to the parser; every verb strips the texts that it takes.
+    """
+    return f" {token}" if re.match(r"-(?:$|-?\s|[^-=\s]+\s)", token) else token
+
+
+def _sentence(error: Exception) -> str:
+    from cyclopts import UnusedCliTokensError  # noqa: PLC0415
+
+    if isinstance(error, UnusedCliTokensError):
+        unused = " ".join(token.strip() for token in error.unused_tokens or ())
+        return f"{unused!r} is more than was asked for; put a text of several words in quotes."
+    return str(error)
+
+
+def _print_any_text() -> None:
+    """Texts of models may hold what the terminal's encoding does not; show it escaped, never stop at it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

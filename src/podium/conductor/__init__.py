@@ -1,1 +1,20 @@
-"""conductor."""
+"""The Conductor: the planner whose plans a language model writes (design §7)."""
+
+from podium.conductor.checkpoint import SHIPPED, Checkpoint, shipped
+from podium.conductor.opening import open_policy
+from podium.conductor.planner import Conductor
+from podium.conductor.policy import Completion, Policy, Sampling
+from podium.conductor.prompt import PromptSettings, build_prompt
+
+__all__ = [
+    "SHIPPED",
+    "Checkpoint",
+    "Completion",
+    "Conductor",
+    "Policy",
+    "PromptSettings",
+    "Sampling",
+    "build_prompt",
+    "open_policy",
+    "shipped",
+]

@@ -38,7 +38,8 @@ class Span(Value):
     reads: tuple[int, ...] = ()
     """Earlier steps that the worker was allowed to see."""
     status: SpanStatus
-    """"skipped": nothing reads it; "refused": by the budget; "cancelled": the caller went away."""
+    """"skipped": nothing needs it; "refused": by the budget; "cancelled": in flight when the time was up, or
+    the caller went away."""
     messages: tuple[Message, ...] = ()
     """Exactly what the worker was sent."""
     response: str | None = None

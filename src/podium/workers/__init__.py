@@ -1,1 +1,12 @@
-"""workers."""
+"""Who answers: the worker protocol, its kinds, and the pool they stand in.
+
+Endpoints (`openai`) and simulated workers (`specialist`) are imported from their own modules, since they
+bring more with them.
+"""
+
+from podium.workers.base import Reply, Request, Worker
+from podium.workers.pool import Pool, load_pool
+from podium.workers.scripted import ScriptedWorker
+from podium.workers.vote import VoteWorker
+
+__all__ = ["Pool", "Reply", "Request", "ScriptedWorker", "VoteWorker", "Worker", "load_pool"]

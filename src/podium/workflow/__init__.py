@@ -1,5 +1,23 @@
 """The workflow language: what is to happen (design §4)."""
 
+from podium.workflow.check import check
+from podium.workflow.graph import Topology, depth, live_steps, topology, width
 from podium.workflow.model import Acceptance, Access, PlanError, Step, Workflow
+from podium.workflow.parse import parse
+from podium.workflow.render import render
 
-__all__ = ["Acceptance", "Access", "PlanError", "Step", "Workflow"]
+__all__ = [
+    "Acceptance",
+    "Access",
+    "PlanError",
+    "Step",
+    "Topology",
+    "Workflow",
+    "check",
+    "depth",
+    "live_steps",
+    "parse",
+    "render",
+    "topology",
+    "width",
+]

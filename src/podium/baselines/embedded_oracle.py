@@ -1,0 +1,51 @@
+"""What the embedded tasks' oracle knows: each hop of the question, and every specialist's ability."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from podium.baselines.oracle import PlanFor
+from podium.errors import ConfigError
+from podium.operations import read_problem
+from podium.types import Profile, Question
+from podium.workers.base import Worker
+from podium.workers.specialist import Specialist
+from podium.workflow import Access, Step, Workflow
+
+
+def embedded_oracle(workers: Sequence[Worker]) -> PlanFor:
+    """A step for each hop, named by its own words, given to the ablest specialist (of equals the cheapest).
+
+    Each step sees the steps whose results it takes, so branches run at the same time.
+
+    Raises:
+        ConfigError: none of the workers is a specialist, so nobody's ability is known.
+    """
+    specialists = {i: worker for i, worker in enumerate(workers) if isinstance(worker, Specialist)}
+    if not specialists:
+        raise ConfigError(
+            "The oracle knows the abilities of simulated specialists alone; this pool has none."
+        )
+
+    def ablest(skill: str) -> int:
+        return max(
+            specialists,
+            key=lambda i: (
+                specialists[i].ability.get(skill, 0.0),
+                -specialists[i].profile.price.output,
+                -i,
+            ),
+        )
+
+    def plan_for(question: Question, pool: Sequence[Profile]) -> Workflow:
+        problem = read_problem(question.text)
+        if problem is None:
+            return Workflow((Step(next(iter(specialists)), question.text),))
+        return Workflow(
+            tuple(
+                Step(ablest(hop.operation.skill), f"Only this: {hop.clause}", Access(steps=hop.sources))
+                for hop in problem.hops
+            )
+        )
+
+    return plan_for

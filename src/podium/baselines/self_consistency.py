@@ -1,0 +1,49 @@
+"""Self-consistency: one worker answers several times, the most frequent answer wins (Wang et al. 2022).
+
+The vote is cast by a worker of the pool, the built-in tool named "vote": a baseline only writes plans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from podium.baselines.phrases import WHOLE
+from podium.baselines.plans import position_of, written
+from podium.errors import ConfigError
+from podium.planner import Plan, Situation
+from podium.workflow import Access, Step, Workflow
+
+VOTE = "vote"
+"""The name under which the pool offers the voting tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelfConsistency:
+    """`samples` answers of `worker`, side by side, then a vote. One sample is the single worker."""
+
+    worker: str
+    samples: int
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise ConfigError(f"Self-consistency needs at least 1 sample, not {self.samples}.")
+
+    @property
+    def name(self) -> str:
+        return f"self-consistency:{self.worker}:{self.samples}"
+
+    async def plan(self, situation: Situation) -> Plan:
+        """The samples and the vote; `ConfigError` when the pool lacks the worker or the vote."""
+        sample = Step(worker=position_of(self.worker, situation.pool), subtask=WHOLE)
+        if self.samples == 1:
+            return written(situation, Workflow((sample,)))
+        names = [profile.name for profile in situation.pool]
+        if VOTE not in names:
+            raise ConfigError(
+                f"Self-consistency votes with the pool's worker {VOTE!r}, and this pool has none: "
+                f'add a [[worker]] with name = "{VOTE}" and kind = "vote" to the pool file.'
+            )
+        vote = Step(
+            worker=names.index(VOTE), subtask="Give the most frequent answer.", access=Access(all=True)
+        )
+        return written(situation, Workflow((*[sample] * self.samples, vote)))

@@ -1,0 +1,126 @@
+"""The tree of verbs: names, one line of help each, and an example; wired here and nowhere else.
+
+Every verb is named by its import path, so that building the tree and `podium --help` load none of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cyclopts import App
+
+from podium import __version__
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One command."""
+
+    words: str
+    """As typed after `podium`: one word, or a group and a verb."""
+    path: str
+    """Where its function is, as module:function."""
+    help: str
+    """One line."""
+    example: str
+
+
+VERBS = (
+    Verb(
+        "ask",
+        "podium.cli.ask:ask",
+        "Answer a question with a team of workers, and show how.",
+        'podium ask "How many days lie between 3 March and 1 May?"\n'
+        "cat question.txt | podium ask - --json > trace.json\n"
+        'podium ask "..." --pool my-workers.toml --conductor-url https://api.openai.com/v1 \\\n'
+        "    --conductor-model gpt-5 --conductor-key-env OPENAI_API_KEY",
+    ),
+    Verb(
+        "plan",
+        "podium.cli.plan:plan",
+        "Show the plan for a question and what it would cost; run nothing.",
+        'podium plan "How many days lie between 3 March and 1 May?" --pool my-workers.toml',
+    ),
+    Verb(
+        "traces list",
+        "podium.cli.traces:list_traces",
+        "List what was asked, newest first.",
+        "podium traces list --status failed --since 2d",
+    ),
+    Verb(
+        "traces show",
+        "podium.cli.traces:show",
+        "Draw one trace: who saw what, tokens, money, time.",
+        "podium traces show            # the newest\npodium traces show 3f9a --full",
+    ),
+    Verb(
+        "traces export",
+        "podium.cli.traces:export",
+        "Write traces as JSONL, oldest first.",
+        "podium traces export all.jsonl\npodium traces export --status ok | gzip > ok.jsonl.gz",
+    ),
+    Verb(
+        "traces import",
+        "podium.cli.traces:import_traces",
+        "Read traces from JSONL, all of the file or nothing.",
+        "podium traces import all.jsonl\npodium ask ... --json --no-store | podium traces import -",
+    ),
+    Verb(
+        "pool list",
+        "podium.cli.pool:list_workers",
+        "List the workers of a pool as planners see them.",
+        "podium pool list --pool my-workers.toml",
+    ),
+    Verb(
+        "pool check",
+        "podium.cli.pool:check",
+        "Ask every worker of a pool one small question.",
+        "podium pool check --pool my-workers.toml",
+    ),
+    Verb(
+        "tasks list",
+        "podium.cli.tasks:list_sets",
+        "List the task sets and their splits.",
+        "podium tasks list",
+    ),
+    Verb(
+        "tasks show",
+        "podium.cli.tasks:show",
+        "Show questions of a task set with their answers.",
+        "podium tasks show embedded --split test --samples 3",
+    ),
+    Verb(
+        "report",
+        "podium.cli.report:report",
+        "Write the report of a run: curves, comparison, example plans.",
+        "podium report runs/demo",
+    ),
+)
+
+GROUPS = {
+    "traces": "List, show, export and import what was asked and what happened.",
+    "pool": "List the workers of a pool, and check that each answers.",
+    "tasks": "List the task sets, and show samples of one.",
+}
+"""Help of the words that verbs begin with."""
+
+
+def build_app() -> App:
+    """The command line, ready to be called with tokens."""
+    app = App(
+        name="podium",
+        help="An open Conductor: a small language model that leads a team of others.",
+        version=__version__,
+        help_format="plaintext",
+        suppress_keyboard_interrupt=False,
+    )
+    groups: dict[str, App] = {}
+    for verb in VERBS:
+        group, _, name = verb.words.rpartition(" ")
+        if group and group not in groups:
+            groups[group] = App(name=group, help=GROUPS[group])
+            app.command(groups[group])
+        parent = groups[group] if group else app
+        indented = "\n".join(f"    {line}" for line in verb.example.splitlines())
+        parent.command(verb.path, name=name, help=verb.help, help_epilogue=f"For example:\n{indented}")
+    return app

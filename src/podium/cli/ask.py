@@ -1,0 +1,118 @@
+"""`podium ask`: one question, answered, drawn and kept."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from secrets import token_hex
+
+from podium.cli.drawing import print_trace
+from podium.cli.opening import open_console, open_pool, open_store, read_question, to_budget
+from podium.cli.options import (
+    AS_SHIPPED,
+    UNLIMITED,
+    BudgetOptions,
+    Flag,
+    PlannerOptions,
+    PoolFile,
+    StoreFile,
+)
+from podium.cli.planning import open_planner
+from podium.cli.printable import printable
+from podium.errors import QuestionFailedError, UsageError
+from podium.executor import StepEnded, StepStarted
+from podium.orchestrator import Event, Orchestrator, QuestionEnded
+from podium.trace import Trace
+from podium.trace.jsonl import to_json
+
+
+def ask(
+    question: str,
+    /,
+    *,
+    pool: PoolFile = None,
+    planner: PlannerOptions = AS_SHIPPED,
+    max_steps: int = 5,
+    budget: BudgetOptions = UNLIMITED,
+    store: StoreFile = None,
+    no_store: Flag = False,
+    seed: str | None = None,
+    full: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Answer a question; returns 1 if there is no answer.
+
+    Args:
+        question: The question, in quotes; "-" reads it from standard input.
+        max_steps: Steps that a plan may have.
+        no_store: Keep no trace.
+        seed: Names all randomness, to ask again in the same way. Default: a new one.
+        full: Show every text uncut, and what each worker was sent.
+        json: Print the trace as one line of JSON.
+    """
+    asked = read_question(question)
+    limits = to_budget(budget)
+    if max_steps < 1:
+        raise UsageError(f"--max-steps {max_steps}: a plan has at least 1 step.")
+    chosen_seed = token_hex(8) if seed is None else seed
+    workers = open_pool(pool)
+
+    async def answer() -> Trace:
+        async with open_planner(planner, workers, seed=chosen_seed) as opened:
+            orchestrator = Orchestrator(opened, workers, budget=limits, max_steps=max_steps)
+            try:
+                with _keeping(store, no_store) as keep, _progress() as show:
+
+                    def observe(event: Event) -> None:
+                        keep(event)
+                        show(event)
+
+                    return await orchestrator.answer(asked, seed=chosen_seed, on_event=observe)
+            finally:
+                await workers.close()
+
+    trace = asyncio.run(answer())
+    if json:
+        print(to_json(trace))
+    else:
+        print_trace(trace, open_console(), full=full)
+    if trace.answer is None:
+        raise QuestionFailedError(trace.error or "No step succeeded.")
+    return 0
+
+
+@contextmanager
+def _keeping(path: Path | None, no_store: bool) -> Iterator[Callable[[Event], None]]:
+    """Keeps the trace when the question ends, also when it ends by being interrupted."""
+    if no_store:
+        yield lambda event: None
+        return
+    with open_store(path, create=True) as store:
+
+        def keep(event: Event) -> None:
+            if isinstance(event, QuestionEnded):
+                store.add(event.trace)
+
+        yield keep
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Event], None]]:
+    """A line on a terminal's stderr that says who is at work; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda event: None
+        return
+    working: dict[tuple[int, int], str] = {}
+    with open_console(stderr=True).status("planning") as status:
+
+        def show(event: Event) -> None:
+            if isinstance(event, StepStarted):
+                working[event.round, event.position] = printable(event.worker)
+            elif isinstance(event, StepEnded):
+                working.pop((event.round, event.span.position), None)
+            status.update(", ".join(working.values()) or "planning")
+
+        yield show

@@ -1,0 +1,165 @@
+"""Draws traces and plans: a tree of rounds and steps, who saw what, tokens, money, time.
+
+For a terminal or a pipe, through `rich`. Texts are made printable first and never read as markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+from rich.tree import Tree
+
+from podium.cli.printable import counted, dollars, printable, seconds, shorten
+from podium.trace import RoundTrace, Span, Trace
+from podium.types import Profile
+from podium.workflow import Workflow, live_steps, topology
+
+_SUBTASK, _RESPONSE, _PLAN = 240, 320, 400
+"""Characters shown of a text, unless the whole is asked for."""
+_COLOURS = {
+    "ok": "green",
+    "done": "green",
+    "degraded": "yellow",
+    "refused": "yellow",
+    "failed": "red",
+    "cancelled": "red",
+    "skipped": "dim",
+}
+
+
+def print_trace(trace: Trace, console: Console, *, full: bool = False) -> None:
+    """The drawing, and last the answer, uncut and without line breaks that it does not have.
+
+    Args:
+        trace: what to draw.
+        console: where to.
+        full: show texts uncut, and the messages that each worker was sent.
+    """
+    console.print(draw_trace(trace, full=full))
+    console.print()
+    if trace.status == "degraded" and trace.error:
+        console.print(Text(f"Degraded: {printable(trace.error)}", "yellow"))
+    if trace.answer is None:
+        console.print(Text("No answer", "bold red"))
+        return
+    console.print(Text("Answer", "bold"))
+    console.print(Text(printable(trace.answer).strip(), "bold green"), soft_wrap=True)
+
+
+def draw_trace(trace: Trace, *, full: bool = False) -> RenderableType:
+    """How a question was answered: everything but the answer itself."""
+    parts: list[RenderableType] = [
+        Text.assemble(("Question  ", "bold"), printable(trace.question.text).strip()),
+        Text(_totals(trace), style="dim"),
+    ]
+    if is_simulated(trace):
+        parts.append(
+            Text("Simulated workers: their answers, seconds and dollars are a simulation's.", "yellow")
+        )
+    for number, round_ in enumerate(trace.rounds):
+        parts += [Text(), _draw_round(number, round_, trace, full)]
+    return Group(*parts)
+
+
+def draw_workflow(workflow: Workflow, pool: Sequence[Profile], notes: Sequence[str] = ()) -> RenderableType:
+    """A plan that was not run; `notes` has one line for each step, such as its estimated cost."""
+    tree = Tree(
+        Text(f"Plan: {counted(len(workflow.steps), 'step')}, {topology(workflow)}", "bold"), guide_style="dim"
+    )
+    live = live_steps(workflow)
+    for position, step in enumerate(workflow.steps):
+        label = Text.assemble((f"{position} {printable(pool[step.worker].name)}", "bold"))
+        if position not in live:
+            label.append("  skipped", _COLOURS["skipped"])
+        label.append(f"\n{shorten(step.subtask, _SUBTASK)}")
+        label.append(f"\n{_sees(workflow.reads(position), step.access.previous)}", "dim")
+        if notes:
+            label.append(f"\n{notes[position]}", "dim")
+        tree.add(label)
+    return tree
+
+
+def is_simulated(trace: Trace) -> bool:
+    """Whether any worker of the trace was a simulation."""
+    return any(span.simulated_s for span in trace.spans)
+
+
+def _totals(trace: Trace) -> str:
+    took = f"{seconds(trace.seconds)} by the clock"
+    if is_simulated(trace):
+        took = f"{seconds(trace.critical_path_s)} simulated, {took}"
+    about = "about " if trace.usage.estimated else ""
+    return (
+        f"{trace.id[:8]}  {trace.status}, planned by {printable(trace.planner)}, "
+        f"{counted(trace.calls, 'call')}, {about}{counted(trace.usage.tokens, 'token')}, "
+        f"{dollars(trace.cost_usd)}, {took}"
+    )
+
+
+def _draw_round(number: int, round_: RoundTrace, trace: Trace, full: bool) -> RenderableType:
+    title = Text(f"Round {number + 1}" if len(trace.rounds) > 1 else "Plan", "bold")
+    if round_.workflow is not None:
+        title.append(f": {counted(len(round_.workflow.steps), 'step')}, {topology(round_.workflow)}")
+    elif round_.accepted:
+        title.append(": accepted the answer there was")
+    planned = f"  planned in {seconds(round_.plan_seconds)}"
+    if round_.plan_usage.tokens:
+        planned += f", {counted(round_.plan_usage.tokens, 'token')}, {dollars(round_.plan_cost_usd)}"
+    title.append(planned, "dim not bold")
+    tree = Tree(title, guide_style="dim")
+    if full or round_.plan_error is not None:
+        tree.add(Text(_cut(round_.plan_text, _PLAN, full), "dim"))
+    if round_.plan_error is not None:
+        tree.add(Text(printable(round_.plan_error), "red"))
+    for span in round_.spans:
+        previous = round_.workflow is not None and round_.workflow.steps[span.position].access.sees_previous
+        tree.add(_draw_span(span, previous and number > 0, full))
+    return tree
+
+
+def _draw_span(span: Span, previous: bool, full: bool) -> RenderableType:
+    label = Text.assemble((f"{span.position} {printable(span.worker)}", "bold"))
+    if span.status != "done":
+        label.append(f"  {span.status}", _COLOURS[span.status])
+    if span.answered_by not in (None, span.worker):
+        label.append(f"  answered by {printable(span.answered_by or '')}", "yellow")
+    label.append(f"\n{_cut(span.subtask, _SUBTASK, full)}")
+    label.append(f"\n{_sees(span.reads, previous)}", "dim")
+    if full:
+        for message in span.messages:
+            label.append(f"\n{message.role}: ", "dim bold").append(printable(message.content), "dim")
+    if span.response is not None:
+        label.append("\n→ ", _COLOURS["done"]).append(_cut(span.response, _RESPONSE, full), "cyan")
+    if span.error is not None:
+        label.append(f"\n{printable(span.error)}", _COLOURS[span.status])
+    if span.called:
+        label.append(f"\n{_spent(span)}", "dim")
+    return label
+
+
+def _spent(span: Span) -> str:
+    spent = [
+        counted(span.usage.tokens, "token"),
+        dollars(span.cost_usd),
+        seconds(span.seconds) + (" simulated" if span.simulated_s else ""),
+    ]
+    if len(span.attempts) > 1:
+        kinds = ", ".join(a.error_kind for a in span.attempts if a.error_kind)
+        spent.append(f"{len(span.attempts)} attempts ({kinds})")
+    return ", ".join(spent)
+
+
+def _sees(reads: Sequence[int], previous: bool) -> str:
+    seen = []
+    if reads:
+        steps = ", ".join(map(str, reads))
+        seen.append(f"step{'s' if len(reads) > 1 else ''} {steps}")
+    if previous:
+        seen.append("the answer of the round before")
+    return f"sees the question{' and ' + ' and '.join(seen) if seen else ' alone'}"
+
+
+def _cut(text: str, limit: int, full: bool) -> str:
+    return printable(text).strip() if full else shorten(text, limit)

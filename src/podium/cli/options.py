@@ -1,0 +1,67 @@
+"""The options that several verbs share, as the parser fills them. What they open lives in `opening`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+"""An option without a value; it has no --no- form."""
+
+PoolFile = Annotated[
+    Path | None,
+    Parameter(
+        name="--pool",
+        help="The workers, as a TOML file. Default: the simulated ones that come with Podium.",
+    ),
+]
+StoreFile = Annotated[
+    Path | None,
+    Parameter(
+        name="--store",
+        help="The SQLite file of traces. Default: $PODIUM_STORE, else ~/.local/share/podium/traces.sqlite.",
+    ),
+]
+
+
+@Parameter(name="*", group="Planner")
+@dataclass(frozen=True)
+class PlannerOptions:
+    """Who plans."""
+
+    planner: str = "conductor"
+    """conductor, or a baseline: single:WORKER, self-consistency:WORKER:SAMPLES, constant:FILE or random."""
+    conductor: str | None = None
+    """A Conductor's checkpoint folder; or warmstart, the shipped one before its training."""
+    conductor_url: str | None = None
+    """An OpenAI-compatible endpoint whose model conducts, up to and without /chat/completions."""
+    conductor_model: str | None = None
+    """The name of the model there."""
+    conductor_key_env: str | None = None
+    """The environment variable that holds the key for it."""
+    conductor_price: Annotated[tuple[float, float] | None, Parameter(negative="")] = None
+    """Its dollars per million tokens, input and output."""
+
+
+@Parameter(name="*", group="Budget")
+@dataclass(frozen=True)
+class BudgetOptions:
+    """Hard limits for the question."""
+
+    rounds: int = 1
+    """Plans at most: with 2 or more, the planner sees its answer and may plan again."""
+    budget_calls: int | None = None
+    """Worker calls at most."""
+    budget_tokens: int | None = None
+    """Tokens at most, workers and planner together."""
+    budget_usd: float | None = None
+    """Dollars at most."""
+    budget_seconds: float | None = None
+    """Seconds at most."""
+
+
+AS_SHIPPED = PlannerOptions()
+UNLIMITED = BudgetOptions()

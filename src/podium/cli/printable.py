@@ -1,0 +1,61 @@
+"""Texts of models, users and files made safe to print: nothing in them can command a terminal.
+
+Control characters and marks that reorder text are shown instead of obeyed. It does not colour or wrap.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_JOINERS = "\u200c\u200d"  # They shape letters and emoji, and can do no harm.
+
+
+def printable(text: str) -> str:
+    """`text` with line breaks and tabs kept, and every other control character shown as a symbol."""
+    return re.sub(r"[^\x20-\x7e\n\t]", _shown, text.replace("\r\n", "\n"))
+
+
+def shorten(text: str, limit: int) -> str:
+    """`text` on one line, at most `limit` characters, printable."""
+    line = " ".join(printable(text).split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def dollars(amount: float) -> str:
+    """Money with two digits that matter: $0, $0.00012, $0.012, $3.20."""
+    if amount <= 0:
+        return "$0"
+    places = 2
+    while places < 9 and amount < 10 ** (1 - places):
+        places += 1
+    return f"${amount:,.{places}f}"
+
+
+def seconds(duration: float) -> str:
+    """A duration: 0.4 ms, 12 ms, 1.25 s, 83.0 s."""
+    if duration < 0.001:
+        return f"{duration * 1000:.1f} ms"
+    if duration < 0.1:
+        return f"{duration * 1000:.0f} ms"
+    return f"{duration:.2f} s" if duration < 10 else f"{duration:.1f} s"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and its noun: 1 call, 1,203 tokens."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _shown(match: re.Match[str]) -> str:
+    letter = match[0]
+    code = ord(letter)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    match unicodedata.category(letter):
+        case "Zs":
+            return " "
+        case "Zl" | "Zp":
+            return "\n"
+        case "Cc" | "Cf" | "Cs" if letter not in _JOINERS:
+            return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return letter

@@ -1,0 +1,174 @@
+"""`podium traces`: lists, draws, writes out and reads in what the store keeps."""
+
+from __future__ import annotations
+
+import json as json_
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from podium.cli.drawing import print_trace
+from podium.cli.moments import read_moment
+from podium.cli.opening import open_console, open_store
+from podium.cli.options import Flag, StoreFile
+from podium.cli.printable import counted, dollars, seconds, shorten
+from podium.errors import UsageError
+from podium.trace import Trace, TraceStatus
+from podium.trace.jsonl import read, to_json, write
+from podium.trace.store import TraceSummary, default_path
+
+
+def list_traces(
+    *,
+    status: TraceStatus | None = None,
+    planner: str | None = None,
+    since: str | None = None,
+    limit: Annotated[int, Parameter(alias="-n")] = 20,
+    store: StoreFile = None,
+    json: Flag = False,
+) -> int:
+    """List what was asked, newest first.
+
+    Args:
+        status: Only traces that ended so.
+        planner: Only traces of this planner.
+        since: Only traces from then on: a date, a time, or 30m, 12h, 2d ago.
+        limit: Traces at most.
+        json: Print a JSON array.
+    """
+    if limit < 1:
+        raise UsageError(f"--limit {limit}: give at least 1.")
+    after = _moment(since)
+    place = store or default_path()
+    summaries: tuple[TraceSummary, ...] = ()
+    if store is not None or place.exists():
+        with open_store(store, create=False) as kept:
+            summaries = kept.list(limit=limit, status=status, planner=planner, since=after)
+    if json:
+        print(json_.dumps([asdict(s) | {"started": s.started.isoformat()} for s in summaries]))
+    elif summaries:
+        _print(summaries)
+    else:
+        print(f"No such traces in {place}.")
+    return 0
+
+
+def show(
+    id_: Annotated[str | None, Parameter(name="ID")] = None,
+    /,
+    *,
+    full: Flag = False,
+    store: StoreFile = None,
+    json: Flag = False,
+) -> int:
+    """Draw one trace.
+
+    Args:
+        id_: The trace's id, or as much of its beginning as no other trace shares. Default: the newest.
+        full: Show every text uncut, and what each worker was sent.
+        json: Print the trace as one line of JSON.
+    """
+    with open_store(store, create=False) as kept:
+        if id_ is None:
+            newest = kept.list(limit=1)
+            if not newest:
+                raise UsageError(f"There are no traces in {kept.path} yet; `podium ask` makes them.")
+            id_ = newest[0].id
+        trace = kept.get(id_.strip())
+    if json:
+        print(to_json(trace))
+    else:
+        print_trace(trace, open_console(), full=full)
+    return 0
+
+
+def export(
+    file: Path | None = None,
+    /,
+    *,
+    status: TraceStatus | None = None,
+    planner: str | None = None,
+    since: str | None = None,
+    store: StoreFile = None,
+) -> int:
+    """Write traces as JSONL, oldest first.
+
+    Args:
+        file: Where to; it appears once it is whole. Default: standard output.
+        status: Only traces that ended so.
+        planner: Only traces of this planner.
+        since: Only traces from then on: a date, a time, or 30m, 12h, 2d ago.
+    """
+    after = _moment(since)
+    with open_store(store, create=False) as kept:
+        traces = kept.iterate(status=status, planner=planner, since=after)
+        if file is None or _is_stdio(file):
+            write(traces, sys.stdout)
+            return 0
+        try:
+            count = _write_whole(traces, file)
+        except OSError as error:
+            raise UsageError(f"{file} cannot be written ({error.strerror}); give another file.") from error
+    print(f"{counted(count, 'trace')} written to {file}", file=sys.stderr)
+    return 0
+
+
+def import_traces(file: Path, /, *, store: StoreFile = None) -> int:
+    """Read traces from JSONL; those with ids that are there already replace them.
+
+    Args:
+        file: A file as `podium traces export` writes it; "-" reads standard input.
+    """
+    try:
+        lines = sys.stdin.buffer if _is_stdio(file) else file.open("rb")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read ({error.strerror}); give a JSONL file of traces.") from error
+    with lines, open_store(store, create=True) as kept:
+        count = kept.add_all(read(lines, "standard input" if _is_stdio(file) else str(file)))
+        print(f"{counted(count, 'trace')} read into {kept.path}", file=sys.stderr)
+    return 0
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else read_moment(text, datetime.now(UTC))
+
+
+def _write_whole(traces: Iterable[Trace], file: Path) -> int:
+    """Write beside `file` and then rename, so that it never holds half of them."""
+    part = file.with_name(f"{file.name}.part")
+    try:
+        with part.open("w", encoding="utf-8") as stream:
+            count = write(traces, stream)
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+    return count
+
+
+def _is_stdio(file: Path) -> bool:
+    return str(file).strip() == "-"
+
+
+def _print(summaries: Sequence[TraceSummary]) -> None:
+    rows = [("id", "asked (UTC)", "status", "planner", "calls", "cost", "time", "question")]
+    rows += [
+        (
+            summary.id[:8],
+            f"{summary.started:%Y-%m-%d %H:%M}",
+            summary.status,
+            shorten(summary.planner, 20),
+            str(summary.calls),
+            dollars(summary.cost_usd),
+            seconds(summary.seconds),
+            shorten(summary.question, 100),
+        )
+        for summary in summaries
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())

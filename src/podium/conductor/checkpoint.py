@@ -1,0 +1,177 @@
+"""A checkpoint: an ordinary Hugging Face folder, and in podium.json how its policy wants to be asked.
+
+It describes, and says in one sentence what a folder lacks. Loading the weights is `opening`'s.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from podium.conductor.prompt import PromptSettings
+from podium.config import Settings, build
+from podium.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+SHIPPED = ("warmstart", "conductor")
+"""Names of the checkpoints in the package: before and after training."""
+
+
+class PodiumFile(Settings):
+    """podium.json, beside the Hugging Face files."""
+
+    prompt: PromptSettings = PromptSettings()
+    """How the policy was trained to be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What a folder says of itself."""
+
+    path: Path
+    config: Mapping[str, Any]
+    """config.json."""
+    prompt: PromptSettings
+
+    @classmethod
+    def read(cls, source: str | Path) -> Self:
+        """Describe the folder at a path, or the shipped checkpoint of that name.
+
+        Raises:
+            CheckpointError: no such folder, or what it lacks to be a checkpoint.
+            ConfigError: its podium.json has a key or a value that is not known.
+        """
+        path = shipped(source) if isinstance(source, str) and source in SHIPPED else Path(source)
+        if not path.is_dir():
+            known = " or ".join(SHIPPED)
+            raise CheckpointError(
+                f"{path} is not a folder; give the folder of a checkpoint, or the shipped {known}."
+            )
+        lacking = _lacking(path)
+        if lacking:
+            raise CheckpointError(
+                f"{path} is not a checkpoint: it has no {' and no '.join(lacking)}. Give a folder as "
+                "save_pretrained writes it, with the tokenizer beside the model."
+            )
+        config = _json_object(path / "config.json")
+        if not isinstance(config.get("model_type"), str):
+            raise CheckpointError(
+                f'{path / "config.json"} does not say its "model_type", so nothing can load it.'
+            )
+        extra = path / "podium.json"
+        settings = (
+            build(_json_object(extra), PodiumFile, source=str(extra)) if extra.is_file() else PodiumFile()
+        )
+        return cls(path, config, settings.prompt)
+
+    @property
+    def name(self) -> str:
+        return self.path.resolve().name
+
+    @property
+    def chats(self) -> bool:
+        """Whether messages go through a chat template; else their plain text is what the model reads."""
+        if self.prompt.style == "brief":
+            return False
+        settings = self.path / "tokenizer_config.json"
+        return (self.path / "chat_template.jinja").is_file() or (
+            settings.is_file() and bool(_json_object(settings).get("chat_template"))
+        )
+
+    @property
+    def begin(self) -> int | None:
+        """The token that begins a text."""
+        begin = self.config.get("bos_token_id")
+        return begin if isinstance(begin, int) else None
+
+    @property
+    def ends(self) -> frozenset[int]:
+        """The tokens that end a completion: those of generation_config.json, else of config.json."""
+        extra = self.path / "generation_config.json"
+        generation = _json_object(extra) if extra.is_file() else {}
+        ends = generation.get("eos_token_id", self.config.get("eos_token_id"))
+        return frozenset([ends] if isinstance(ends, int) else ends or ())
+
+    @property
+    def context(self) -> int:
+        """Tokens that prompt and completion may have together."""
+        return int(self.config.get("max_position_embeddings") or self.config.get("n_positions") or 2048)
+
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of tokenizer.json, a new one at each call.
+
+        Raises:
+            CheckpointError: the file cannot be read.
+        """
+        from tokenizers import Tokenizer  # noqa: PLC0415
+
+        path = self.path / "tokenizer.json"
+        try:
+            return Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises nothing narrower
+            raise CheckpointError(
+                f"{path} is not a tokenizer; save the checkpoint's tokenizer again."
+            ) from error
+
+    def parameters(self) -> int | None:
+        """Numbers stored in model.safetensors, by its header; None when the weights lie in other files.
+
+        Raises:
+            CheckpointError: the file is not safetensors.
+        """
+        path = self.path / "model.safetensors"
+        if not path.is_file():
+            return None
+        try:
+            with path.open("rb") as file:
+                length = int.from_bytes(file.read(8), "little")
+                header = json.loads(file.read(min(length, path.stat().st_size)))
+            return sum(int(prod(entry["shape"])) for key, entry in header.items() if key != "__metadata__")
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CheckpointError(
+                f"{path} is not a whole safetensors file; copy or save the checkpoint again."
+            ) from error
+
+
+def shipped(name: str) -> Path:
+    """The folder of a checkpoint that comes with the package.
+
+    Raises:
+        CheckpointError: there is none of that name.
+    """
+    assets = Path(__file__).parents[1] / "assets"
+    path = assets / name
+    if name in SHIPPED and path.is_dir():
+        return path
+    present = [known for known in SHIPPED if (assets / known).is_dir()]
+    there = f"there are: {', '.join(present)}" if present else "this installation has none"
+    raise CheckpointError(f"No checkpoint {name!r} comes with Podium; {there}. Or give a folder of your own.")
+
+
+def _lacking(path: Path) -> list[str]:
+    """What a folder lacks to be a checkpoint, in words."""
+    tokenizers = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")
+    found = {
+        "config.json": (path / "config.json").is_file(),
+        "weights (model.safetensors)": any(
+            any(path.glob(form)) for form in ("*.safetensors", "pytorch_model*.bin")
+        ),
+        "tokenizer (tokenizer.json)": any((path / name).is_file() for name in tokenizers),
+    }
+    return [what for what, is_there in found.items() if not is_there]
+
+
+def _json_object(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise CheckpointError(f"{path} is not JSON; save the checkpoint again.") from error
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{path} holds no JSON object; save the checkpoint again.")
+    return value

@@ -1,0 +1,43 @@
+"""Messages to tokens and back, for a policy that reads plain text and no chat template.
+
+The one place that says how: sampling, training and the NumPy policy must not differ in a single token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.types import Message
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+class Codec:
+    """Contents of the messages, one after the other, behind the beginning-of-text token if there is one."""
+
+    def __init__(self, tokenizer: Tokenizer, begin: int | None) -> None:
+        # A question that contains "</s>" must not end anything.
+        tokenizer.encode_special_tokens = True
+        self._tokenizer = tokenizer
+        self._begin = () if begin is None else (begin,)
+
+    @classmethod
+    def of(cls, checkpoint: Checkpoint) -> Self:
+        """The codec of a checkpoint.
+
+        Raises:
+            CheckpointError: its tokenizer.json cannot be read.
+        """
+        return cls(checkpoint.tokenizer(), checkpoint.begin)
+
+    def encode(self, messages: Sequence[Message]) -> list[int]:
+        text = "\n".join(message.content for message in messages)
+        return [*self._begin, *self._tokenizer.encode(text, add_special_tokens=False).ids]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of a completion, without special tokens."""
+        text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True)
+        return text

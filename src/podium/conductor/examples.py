@@ -1,0 +1,139 @@
+"""Example plans for the full prompt: our own, on tasks unlike those that are graded or trained on.
+
+Text only. They differ in number of steps and in topology, and a test parses every one.
+The order matters: a prompt with n examples shows the first n that fit its step limit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Example(NamedTuple):
+    """One question and a completion that plans for it."""
+
+    question: str
+    workers: int
+    """Size of the pool that the example was written for."""
+    completion: str
+
+
+EXAMPLES: tuple[Example, ...] = (
+    Example(
+        question=(
+            "Our flat lease says: 'Either party may end this agreement with two months' notice to the end of "
+            "a quarter.' If I hand in notice on 5 February, when is the earliest day that I am out, and what "
+            "could the landlord object to?"
+        ),
+        workers=4,
+        completion="""\
+The date follows from a close reading, the objections from knowing the field. Both need only the question, so
+two models can work side by side, and a third can join what they found.
+
+model_id = [1, 3, 0]
+subtasks = [
+    "Work out the earliest day on which the lease can end if notice is given on 5 February. Count the two \
+months first, then go to the next end of a quarter, and show each step.",
+    "List the objections that a landlord could raise to a notice under this clause, such as its form, when \
+it arrived and how the period is counted. One sentence each.",
+    "Write the final answer for the tenant: the date, with the count that leads to it, and then the \
+objections worth preparing for. If the date that you were given does not follow from the clause, correct it.",
+]
+access_list = [[], [], ["all"]]
+""",
+    ),
+    Example(
+        question="Which two players met in the 1972 World Chess Championship, and in which city?",
+        workers=3,
+        completion="""\
+This is one well-known fact. A single model that knows history can give it, and more steps would only cost.
+
+model_id = [2]
+subtasks = ["Name the two players of the 1972 World Chess Championship and the city where they met. Answer \
+in one sentence."]
+access_list = [[]]
+""",
+    ),
+    Example(
+        question=(
+            "This function is said to merge two sorted linked lists, but it now and then loses the tail of "
+            "the longer one. Find the fault and give a corrected version:\n"
+            "def merge(a, b): ... while a and b: ... return head.next"
+        ),
+        workers=5,
+        completion="""\
+Finding the fault comes before mending it, and the mended code should be read once more by another model that
+has not talked itself into it.
+
+model_id = [4, 0, 2]
+subtasks = [
+    "Trace the function by hand on the lists 1-3-9 and 2, and say in which line the rest of the longer list \
+is lost, and why. Do not write new code yet.",
+    "Using the diagnosis above, write the corrected function in full, keeping its name and its arguments.",
+    "Check the corrected function on an empty list, on two lists of the same length and on one list that is \
+much longer. If it fails on any, mend it. Answer with the final code and one sentence on what was wrong.",
+]
+access_list = [[], [0], [1]]
+""",
+    ),
+    Example(
+        question=(
+            "A soup for 6 takes 450 g lentils, 1.2 l stock and 40 minutes. I cook for 22, have two pots of 5 "
+            "l each, and some guests avoid gluten. What do I buy, and how do I plan the evening?"
+        ),
+        workers=6,
+        completion="""\
+Amounts, ingredients and timing are three different matters. The timing depends on the amounts, since they
+decide how many pots are in use; the ingredients do not.
+
+model_id = [5, 1, 5, 3]
+subtasks = [
+    "Scale the recipe from 6 to 22 portions: grams of lentils and litres of stock. Say how much volume that \
+is in all and whether two pots of 5 l hold it.",
+    "Which usual ingredients of a lentil soup and of bought stock may contain gluten, and what is a safe \
+replacement for each?",
+    "From the amounts above, plan the evening: what is cooked in which pot, when it is started, and how much \
+longer the larger pots take to come to the boil.",
+    "Put together one reply for the cook: a shopping list with amounts, a note on gluten, and a timetable.",
+]
+access_list = [[], [], [0], [0, 1, 2]]
+""",
+    ),
+    Example(
+        question=(
+            "Translate this proverb so that it would sound natural on a poster in English, and explain the "
+            "choice: 'Morgenstund hat Gold im Mund.'"
+        ),
+        workers=4,
+        completion="""\
+Taste differs, so I ask for two independent drafts and let a model with a good ear choose.
+
+model_id = [0, 2, 1]
+subtasks = [
+    "Give three English renderings of the proverb that keep its rhyme or rhythm, each with a short comment.",
+    "Give three English renderings of the proverb that a native reader would take for an English saying, \
+each with a short comment.",
+    "From all the drafts choose the one best suited to a poster, improve it where you can, and explain the \
+choice in two sentences.",
+]
+access_list = [[], [], [0, 1]]
+""",
+    ),
+    Example(
+        question=(
+            "Here are the minutes of a two-hour planning meeting of our rowing club. Write an invitation to "
+            "the next meeting that takes up what was left open."
+        ),
+        workers=3,
+        completion="""\
+First what was left open, then the invitation. A plain chain of two.
+
+model_id = [1, 0]
+subtasks = [
+    "From the minutes, list every point that was left open, with the person who is to act, if one is named.",
+    "Write a friendly invitation to the next meeting whose agenda takes up each of these open points.",
+]
+access_list = [[], [0]]
+""",
+    ),
+)

@@ -1,0 +1,50 @@
+"""The engine for small policies: Llama in NumPy, the tokenizer without transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.codec import Codec
+from podium.conductor.llama import Llama, Reading, Shape
+from podium.conductor.local_policy import Logits, Reader
+from podium.conductor.weights import read_weights
+from podium.errors import CheckpointError
+from podium.types import Message
+
+
+class NumpyEngine:
+    """An `Engine` that needs neither torch nor a GPU."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        """
+        Raises:
+            CheckpointError: the folder's files are damaged or do not belong together.
+        """
+        try:
+            shape = Shape.of(checkpoint.config)
+        except KeyError as error:
+            raise CheckpointError(f"{checkpoint.path / 'config.json'} does not give {error}.") from error
+        self._llama = Llama(shape, read_weights(checkpoint.path / "model.safetensors"))
+        tokenizer = checkpoint.tokenizer()
+        if tokenizer.get_vocab_size() > self._llama.vocabulary:
+            raise CheckpointError(
+                f"The tokenizer of {checkpoint.path} has {tokenizer.get_vocab_size()} tokens, but its model "
+                f"knows {self._llama.vocabulary}; the two do not belong together."
+            )
+        self._codec = Codec(tokenizer, checkpoint.begin)
+        self.context = checkpoint.context
+        self.ends = checkpoint.ends
+
+    def encode(self, messages: Sequence[Message]) -> list[int]:
+        return self._codec.encode(messages)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return self._codec.decode(tokens)
+
+    def start(self, capacity: int) -> Reader:
+        return partial(self._read, self._llama.start(capacity))
+
+    def _read(self, reading: Reading, tokens: Sequence[int]) -> Logits:
+        return self._llama.logits(self._llama.read(tokens, reading)[-1])

@@ -1,0 +1,79 @@
+"""The Conductor: a planner that asks its policy for a workflow.
+
+Prompt, completion, parse; where configured, one second try on a format error. It runs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from podium.conductor.policy import Policy, Sampling
+from podium.conductor.prompt import PromptSettings, build_prompt, second_prompt
+from podium.planner import Plan, Situation
+from podium.types import Message
+from podium.workflow import PlanError, parse
+
+
+class Conductor:
+    """The trained planner; any instruct model behind the same prompt conducts too.
+
+    Args:
+        policy: the language model.
+        prompt: how a situation is shown; a checkpoint brings its own (`Checkpoint.prompt`).
+        second_try: whether a completion that is no plan is answered with its error, once. Training leaves it
+            off: there an error is the signal.
+        sampling: how completions are drawn. Its seed is joined with the situation's.
+        name: as traces and reports show this planner.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        prompt: PromptSettings | None = None,
+        *,
+        second_try: bool = False,
+        sampling: Sampling | None = None,
+        name: str = "conductor",
+    ) -> None:
+        self._policy = policy
+        self._prompt = prompt or PromptSettings()
+        self._second_try = second_try
+        self._sampling = sampling or Sampling()
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def plan(self, situation: Situation) -> Plan:
+        """One plan; its usage and cost are those of both tries.
+
+        Raises:
+            WorkerError: a served policy did not answer (infrastructure; no fault of the plan).
+            UsageError: the prompt is longer than the policy can read.
+        """
+        messages = build_prompt(situation, self._prompt)
+        first = await self._try(messages, situation, number=0)
+        if not (self._second_try and isinstance(first.decision, PlanError)):
+            return first
+        messages = second_prompt(messages, first.text, first.decision, self._prompt)
+        second = await self._try(messages, situation, number=1)
+        return replace(second, usage=first.usage + second.usage, cost_usd=first.cost_usd + second.cost_usd)
+
+    async def _try(self, messages: tuple[Message, ...], situation: Situation, *, number: int) -> Plan:
+        completion = await self._policy.complete(messages, self._draw(situation, number))
+        decision = parse(
+            completion.text,
+            workers=len(situation.pool),
+            max_steps=situation.max_steps,
+            later_round=bool(situation.outcomes),
+        )
+        return Plan(completion.text, decision, usage=completion.usage, cost_usd=completion.cost_usd)
+
+    def _draw(self, situation: Situation, number: int) -> Sampling:
+        """The sampling of one try, with randomness of its own."""
+        sampling = self._sampling
+        seed = f"{sampling.seed}/{situation.seed}/round-{len(situation.outcomes)}/try-{number}"
+        # A greedy policy that is asked the same thing writes the same thing.
+        again = number > 0 and self._prompt.style == "brief"
+        return replace(sampling, seed=seed, temperature=max(sampling.temperature, 1.0 if again else 0.0))

@@ -1,0 +1,99 @@
+"""A policy behind any OpenAI-compatible endpoint: any strong LLM can conduct untrained.
+
+Asks, and asks again what may pass. Whether a temperature and a seed are sent is a setting, because several
+models refuse them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import stamina
+
+from podium.conductor.policy import Completion, Sampling
+from podium.errors import WorkerError
+from podium.types import Limits, Message, Price
+
+if TYPE_CHECKING:
+    from podium.workers.openai import ChatClient
+
+_LONGEST_WAIT_S = 30.0
+"""Who is asked to wait longer than this is told so instead."""
+
+
+class ServedPolicy:
+    """A `Policy` over an endpoint.
+
+    Args:
+        client: posts to the endpoint.
+        model: the endpoint's name for the model; also this policy's name.
+        price: dollars per million tokens, for the trace.
+        limits: time limit, retries, and the tokens written where the sampling does not say.
+        sampled: whether temperature and seed are sent. Off: the endpoint's own are used.
+        extra: further keys of the request's body.
+    """
+
+    def __init__(
+        self,
+        client: ChatClient,
+        model: str,
+        *,
+        price: Price | None = None,
+        limits: Limits | None = None,
+        sampled: bool = False,
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._client = client
+        self._model = model
+        self._price = price or Price()
+        self._limits = limits or Limits()
+        self._sampled = sampled
+        self._extra = dict(extra or {})
+
+    def __repr__(self) -> str:
+        return f"ServedPolicy({self._client!r}, {self._model!r})"
+
+    @property
+    def name(self) -> str:
+        return self._model
+
+    async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
+        """Write one completion.
+
+        Raises:
+            WorkerError: the endpoint did not answer, after all retries.
+        """
+        async for attempt in stamina.retry_context(
+            on=_wait, attempts=self._limits.retries + 1, timeout=None, wait_max=_LONGEST_WAIT_S
+        ):
+            with attempt:
+                reply = await self._client.chat(
+                    messages,
+                    model=self._model,
+                    timeout=self._limits.timeout,
+                    max_tokens=sampling.max_tokens or self._limits.max_tokens,
+                    temperature=sampling.temperature if self._sampled else None,
+                    seed=_number(sampling.seed) if self._sampled else None,
+                    extra=self._extra,
+                )
+        return Completion(reply.text, reply.usage, self._price.cost(reply.usage))
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        await self._client.close()
+
+
+def _wait(error: Exception) -> bool | float:
+    """Whether to ask again after `error`; a number: after as many seconds as the endpoint asked for."""
+    if not isinstance(error, WorkerError) or not error.passing:
+        return False
+    if error.retry_after_s is None:
+        return True
+    return error.retry_after_s if error.retry_after_s <= _LONGEST_WAIT_S else False
+
+
+def _number(seed: str) -> int:
+    """A seed as endpoints take it: 31 bits, the same on every machine."""
+    return int.from_bytes(sha256(seed.encode()).digest()[:4]) >> 1

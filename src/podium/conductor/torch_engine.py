@@ -1,0 +1,73 @@
+"""The engine for any other checkpoint: transformers and torch, on a GPU where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.codec import Codec
+from podium.conductor.local_policy import Logits, Reader
+from podium.errors import CheckpointError
+from podium.types import Message
+
+
+class _Reading:
+    """The cache of one text, as the model itself keeps it."""
+
+    cache: Any = None
+
+
+class TorchEngine:
+    """An `Engine` over `AutoModelForCausalLM`; float32 on a CPU, as saved on a GPU."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        """
+        Raises:
+            CheckpointError: transformers cannot load the folder.
+        """
+        on_gpu = torch.cuda.is_available()
+        self._device = torch.device("cuda" if on_gpu else "cpu")
+        try:
+            self._tokenizer: Any = AutoTokenizer.from_pretrained(checkpoint.path)
+            model: Any = AutoModelForCausalLM.from_pretrained(
+                checkpoint.path, dtype="auto" if on_gpu else torch.float32
+            )
+        except (OSError, ValueError, KeyError) as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise CheckpointError(f"transformers cannot load {checkpoint.path}: {reason}") from error
+        self._model = model.eval().to(self._device)
+        self._codec = None if checkpoint.chats else Codec.of(checkpoint)
+        self.context = checkpoint.context
+        self.ends = checkpoint.ends
+
+    def encode(self, messages: Sequence[Message]) -> list[int]:
+        if self._codec is not None:
+            return self._codec.encode(messages)
+        chat = [message.model_dump() for message in messages]
+        text = self._tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+        # The template writes the special tokens itself.
+        tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
+        return tokens
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        if self._codec is not None:
+            return self._codec.decode(tokens)
+        text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True)
+        return text
+
+    def start(self, capacity: int) -> Reader:
+        del capacity  # the model's own cache grows
+        return partial(self._read, _Reading())
+
+    @torch.inference_mode()
+    def _read(self, reading: _Reading, tokens: Sequence[int]) -> Logits:
+        ids = torch.tensor([list(tokens)], device=self._device)
+        output = self._model(input_ids=ids, past_key_values=reading.cache, use_cache=True, logits_to_keep=1)
+        reading.cache = output.past_key_values
+        logits: Logits = output.logits[0, -1].float().cpu().numpy()
+        return logits

@@ -1,0 +1,148 @@
+"""Charts as inline SVG: curves over iterations, shares over iterations, an interval on a line.
+
+They draw what they are given. Values that are not numbers are gaps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from podium.evals.markup import Html, tag
+from podium.evals.statistics import Interval
+
+WIDTH, HEIGHT = 360, 200
+LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 26
+"""Margins for the labels of the axes."""
+
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", "#f0e442")
+"""Okabe and Ito's, told apart by the colour-blind. A ninth worker has the first's again."""
+
+Point = tuple[float, float]
+
+
+def colour(position: int) -> str:
+    """The colour of the worker or curve at `position`."""
+    return COLOURS[position % len(COLOURS)]
+
+
+def curve(points: Sequence[Point], *, show: Callable[[float], str], floor: float | None = None) -> Html:
+    """One figure over iterations: its values, faint, and their moving mean.
+
+    Args:
+        points: (iteration, value), in order.
+        show: writes a value at the axis.
+        floor: the least value of the axis; None: the least there is.
+    """
+    points = [point for point in points if math.isfinite(point[1])]
+    if not points:
+        return tag("p", "No values.", class_="none")
+    values = [value for _, value in points]
+    ticks = nice_ticks(min(values) if floor is None else floor, max(values))
+    scale = _Scale((points[0][0], points[-1][0]), (ticks[0], ticks[-1]), WIDTH)
+    return tag(
+        "svg",
+        scale.axes(ticks, show),
+        scale.line(points, class_="raw"),
+        scale.line(moving_mean(points), class_="mean"),
+        viewBox=f"0 0 {WIDTH} {HEIGHT}",
+        role="img",
+    )
+
+
+def shares(points: Sequence[tuple[float, Mapping[str, float]]], names: Sequence[str]) -> Html:
+    """Shares of a whole over iterations, stacked in the order of `names`, the first at the bottom."""
+    if not points:
+        return tag("p", "No values.", class_="none")
+    width = 3 * WIDTH
+    scale = _Scale((points[0][0], points[-1][0]), (0.0, 1.0), width)
+    below = [0.0] * len(points)
+    areas = []
+    for position, name in enumerate(names):
+        parts = [found.get(name, 0.0) / (sum(found.values()) or 1.0) for _, found in points]
+        above = [low + part for low, part in zip(below, parts, strict=True)]
+        upper = [scale.at(x, y) for (x, _), y in zip(points, above, strict=True)]
+        lower = [scale.at(x, y) for (x, _), y in zip(points, below, strict=True)]
+        outline = " ".join((*upper, *reversed(lower)))
+        areas.append(tag("polygon", tag("title", name), points=outline, fill=colour(position)))
+        below = above
+    return tag(
+        "svg",
+        areas,
+        scale.axes([0.0, 0.25, 0.5, 0.75, 1.0], lambda share: f"{share:.0%}"),
+        viewBox=f"0 0 {width} {HEIGHT}",
+        role="img",
+    )
+
+
+def whisker(interval: Interval, position: int) -> Html:
+    """A share of the whole and its interval, as a bar with a line across its end."""
+    end, low, high = (round(100 * value, 2) for value in (interval.mean, interval.low, interval.high))
+    return tag(
+        "svg",
+        tag("rect", x=0, y=3, width=end, height=8, rx=1, fill=colour(position), opacity=0.75),
+        tag("line", x1=low, x2=high, y1=7, y2=7, class_="whisker"),
+        viewBox="0 0 100 14",
+        class_="bar",
+        preserveAspectRatio="none",
+        role="img",
+    )
+
+
+def moving_mean(points: Sequence[Point]) -> list[Point]:
+    """Each value's mean with its neighbours within a twentieth of the points, fewer at the ends."""
+    reach = len(points) // 20
+    values = [value for _, value in points]
+    means = []
+    for position, (x, _) in enumerate(points):
+        near = values[max(0, position - reach) : position + reach + 1]
+        means.append((x, sum(near) / len(near)))
+    return means
+
+
+def nice_ticks(low: float, high: float) -> list[float]:
+    """Three to seven round numbers that enclose both."""
+    if high <= low:
+        high = low + (abs(low) or 1.0)
+    rough = (high - low) / 4
+    unit: float = 10 ** math.floor(math.log10(rough))
+    step = unit * min((1, 2, 2.5, 5, 10), key=lambda factor: abs(factor * unit - rough))
+    first = math.floor(low / step + 1e-9)
+    last = math.ceil(high / step - 1e-9)
+    return [round(step * count, 12) for count in range(first, last + 1)]
+
+
+class _Scale:
+    """From values to places in a drawing."""
+
+    def __init__(self, xs: tuple[float, float], ys: tuple[float, float], width: int) -> None:
+        self._x0, self._x1 = xs
+        self._y0, self._y1 = ys
+        self._width = width
+
+    def at(self, x: float, y: float) -> str:
+        return f"{self._x(x):.1f},{self._y(y):.1f}"
+
+    def _x(self, x: float) -> float:
+        return LEFT + (x - self._x0) / ((self._x1 - self._x0) or 1) * (self._width - LEFT - RIGHT)
+
+    def _y(self, y: float) -> float:
+        return HEIGHT - BOTTOM - (y - self._y0) / ((self._y1 - self._y0) or 1) * (HEIGHT - TOP - BOTTOM)
+
+    def line(self, points: Iterable[Point], *, class_: str) -> Html:
+        return tag("polyline", points=" ".join(self.at(x, y) for x, y in points), class_=class_)
+
+    def axes(self, ticks: Sequence[float], show: Callable[[float], str]) -> Html:
+        """Lines across with their values, and the first and last iteration."""
+        across = [
+            (
+                tag("line", x1=LEFT, x2=self._width - RIGHT, y1=self._y(y), y2=self._y(y), class_="grid"),
+                tag("text", show(y), x=LEFT - 6, y=self._y(y) + 4, text_anchor="end"),
+            )
+            for y in ticks
+        ]
+        below = [
+            tag("text", f"{x:g}", x=self._x(x), y=HEIGHT - 8, text_anchor=anchor)
+            for x, anchor in ((self._x0, "start"), (self._x1, "end"))
+        ]
+        return tag("g", *across, below)

@@ -1,0 +1,182 @@
+"""A comparison: how the Conductor and the baselines did on the same questions. What tables and reports show.
+
+Values alone, written to and read from one JSON file of a run. `compare` makes them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from podium.errors import ConfigError
+from podium.evals.evaluation import Evaluation
+from podium.evals.routing import Routing
+from podium.evals.statistics import Interval, paired_difference
+from podium.rollout import Rollout
+from podium.tasks.task import Task
+from podium.types import Value
+
+Kind = Literal["conductor", "untrained", "single", "self-consistency", "constant", "random", "oracle"]
+
+SIMULATED = (
+    "Simulated workers: their skill, prices and times are made up, so these figures compare planners "
+    "and say nothing of real models."
+)
+"""The sentence under every figure that a simulated worker had a part in."""
+
+
+class Row(Value):
+    """One method on all questions. Costs in dollars a question."""
+
+    kind: Kind
+    label: str
+    accuracy: Interval
+    difference: Interval | None = None
+    """The Conductor's accuracy minus this one's, paired by question; None for the Conductor itself."""
+    steps: float
+    calls: float
+    cost_usd: float
+    latency_s: float
+    """Seconds along the critical path."""
+    validity: float
+    """Share of plans that could be parsed and checked."""
+    failures: int
+    """Rollouts in which a worker failed a step that the answer needed."""
+    by_hops: dict[int, float]
+    """Accuracy on the questions of so many hops."""
+
+
+class ExampleStep(Value):
+    """One step of an example plan as it was run."""
+
+    worker: str
+    subtask: str
+    reads: tuple[int, ...]
+    status: str
+    response: str
+
+
+class ExamplePlan(Value):
+    """A plan and what became of it."""
+
+    steps: tuple[ExampleStep, ...]
+    error: str | None
+    """Why the plan could not be read, or the question failed."""
+    answer: str | None
+    correct: bool
+    cost_usd: float
+
+
+class Example(Value):
+    """One question, before training and after."""
+
+    question: str
+    gold: str
+    hops: int
+    before: ExamplePlan | None
+    after: ExamplePlan
+
+
+class Comparison(Value):
+    """All that was measured on one set of questions."""
+
+    questions: int
+    seed: str
+    pool: tuple[str, ...]
+    simulated: bool
+    rows: tuple[Row, ...]
+    """The Conductor first."""
+    routing: tuple[Routing, ...] = ()
+    """Of the Conductor: does it choose workers by what the question needs?"""
+    steps_by_hops: Interval | None = None
+    """Of the Conductor: Spearman's correlation of hops and steps; None where it is not defined."""
+    examples: tuple[Example, ...] = ()
+    """The first question of each number of hops: in order, not picked."""
+
+    def save(self, path: Path) -> None:
+        """Write the comparison as JSON, making the folder."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Comparison:
+        """Read what `save` wrote; `ConfigError` when it is something else."""
+        try:
+            return cls.model_validate_json(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(
+                f"{path}: cannot be read ({error.strerror}); give the file of a comparison."
+            ) from None
+        except ValidationError as error:
+            raise ConfigError(f"{path}: does not hold a comparison ({error.errors()[0]['msg']}).") from None
+
+
+def row(kind: Kind, label: str, evaluation: Evaluation, *, against: Evaluation | None = None) -> Row:
+    """The row of one evaluation; `against` is the Conductor's, for the paired difference."""
+
+    def correct(rollout: Rollout) -> float:
+        return rollout.correct
+
+    difference = None
+    if against is not None:
+        if list(against.by_question) != list(evaluation.by_question):
+            raise ValueError(f"{label} and the Conductor were evaluated on different questions")
+        difference = paired_difference(against.scores(correct), evaluation.scores(correct))
+    return Row(
+        kind=kind,
+        label=label,
+        accuracy=evaluation.accuracy,
+        difference=difference,
+        steps=evaluation.steps,
+        calls=evaluation.calls,
+        cost_usd=evaluation.cost_usd,
+        latency_s=evaluation.latency_s,
+        validity=evaluation.validity,
+        failures=evaluation.failures,
+        by_hops=_by_hops(evaluation),
+    )
+
+
+def _by_hops(evaluation: Evaluation) -> dict[int, float]:
+    scores: dict[int, list[float]] = defaultdict(list)
+    for task_id, score in zip(evaluation.by_question, evaluation.scores(lambda r: r.correct), strict=True):
+        hops = evaluation.facts[task_id].get("hops")
+        if isinstance(hops, int):
+            scores[hops].append(score)
+    return {hops: sum(found) / len(found) for hops, found in sorted(scores.items())}
+
+
+def example(task: Task, after: Rollout, before: Rollout | None = None) -> Example:
+    """The first rounds of a question's plans, as they were run."""
+    hops = task.facts.get("hops", 0)
+    return Example(
+        question=task.question.text,
+        gold=task.gold,
+        hops=hops if isinstance(hops, int) else 0,
+        before=None if before is None else _example_plan(before),
+        after=_example_plan(after),
+    )
+
+
+def _example_plan(rollout: Rollout) -> ExamplePlan:
+    first = rollout.trace.rounds[0] if rollout.trace.rounds else None
+    steps = tuple(
+        ExampleStep(
+            worker=span.worker,
+            subtask=span.subtask,
+            reads=span.reads,
+            status=span.status,
+            response=span.response or span.error or "",
+        )
+        for span in (first.spans if first else ())
+    )
+    return ExamplePlan(
+        steps=steps,
+        error=(first.plan_error if first else None) or rollout.trace.error,
+        answer=rollout.grade.found or rollout.trace.answer,
+        correct=rollout.correct,
+        cost_usd=rollout.trace.cost_usd,
+    )

@@ -1,0 +1,172 @@
+"""An evaluation: the rollouts of one planner over a set of tasks, and what they add up to.
+
+Runs and counts. Intervals are `statistics`', comparisons `comparison`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from podium.errors import UsageError
+from podium.evals.statistics import Interval, accuracy_interval
+from podium.executor import ExecutionSettings
+from podium.orchestrator import Orchestrator
+from podium.planner import Planner
+from podium.rollout import Rollout, roll
+from podium.tasks.task import Task
+from podium.types import Budget
+from podium.workers.pool import Pool
+
+Progress = Callable[[int, int], None]
+"""Told of (rollouts done, rollouts in all) after each one."""
+
+Facts = Mapping[str, str | int | tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One planner on many questions. Every mean weighs questions alike, whatever their repeats."""
+
+    planner: str
+    pool: tuple[str, ...]
+    """Names of the workers on offer."""
+    seed: str
+    rollouts: tuple[Rollout, ...]
+    facts: Mapping[str, Facts]
+    """What is known of each question, by task id."""
+
+    @cached_property
+    def by_question(self) -> Mapping[str, tuple[Rollout, ...]]:
+        """The rollouts of each question, in the order of the tasks."""
+        grouped: dict[str, list[Rollout]] = {}
+        for rollout in self.rollouts:
+            grouped.setdefault(rollout.task_id, []).append(rollout)
+        return {task_id: tuple(rollouts) for task_id, rollouts in grouped.items()}
+
+    def scores(self, of: Callable[[Rollout], float]) -> list[float]:
+        """The mean of a figure for each question."""
+        return [sum(map(of, rollouts)) / len(rollouts) for rollouts in self.by_question.values()]
+
+    def _mean(self, of: Callable[[Rollout], float]) -> float:
+        scores = self.scores(of)
+        return sum(scores) / len(scores)
+
+    @property
+    def accuracy(self) -> Interval:
+        """Share of right answers. Whatever a user would have been given counts, failed workers and all."""
+        return accuracy_interval(self.scores(lambda r: r.correct), rollouts=len(self.rollouts))
+
+    @property
+    def cost_usd(self) -> float:
+        """Dollars a question, the planner's own included."""
+        return self._mean(lambda r: r.trace.cost_usd)
+
+    @property
+    def steps(self) -> float:
+        """Planned steps that the answer needs, a question."""
+        return self._mean(lambda r: r.steps)
+
+    @property
+    def calls(self) -> float:
+        """Worker calls a question."""
+        return self._mean(lambda r: r.trace.calls)
+
+    @property
+    def latency_s(self) -> float:
+        """Seconds a question along the critical path, planning left out."""
+        return self._mean(lambda r: r.trace.critical_path_s)
+
+    @property
+    def validity(self) -> float:
+        """Share of plans that could be parsed and checked."""
+        return self._mean(lambda r: r.valid)
+
+    @property
+    def failures(self) -> int:
+        """Rollouts in which a worker failed a step that the answer needed."""
+        return sum(rollout.infrastructure_failed for rollout in self.rollouts)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any worker's reply was simulated: then accuracy, seconds and dollars are too."""
+        return any(
+            # Tools claim no time and use no tokens; they are what they are.
+            span.simulated_s is not None and span.usage.tokens > 0
+            for rollout in self.rollouts
+            for span in rollout.trace.spans
+        )
+
+
+def joined(evaluations: Sequence[Evaluation]) -> Evaluation:
+    """Several evaluations of one method on the same questions (seeds of a training, say) as one.
+
+    Their rollouts become repeats, so intervals speak of other questions and not of other seeds.
+    """
+    first = evaluations[0]
+    if any(set(e.by_question) != set(first.by_question) for e in evaluations):
+        raise UsageError("Evaluations on different questions cannot be joined: use the same tasks.")
+    rollouts = tuple(rollout for evaluation in evaluations for rollout in evaluation.rollouts)
+    seeds = ",".join(evaluation.seed for evaluation in evaluations)
+    return Evaluation(first.planner, first.pool, seeds, rollouts, first.facts)
+
+
+async def evaluate(
+    planner: Planner,
+    tasks: Sequence[Task],
+    pool: Pool,
+    *,
+    repeats: int = 1,
+    concurrency: int = 16,
+    seed: str = "0",
+    budget: Budget | None = None,
+    max_steps: int = 5,
+    execution: ExecutionSettings | None = None,
+    on_progress: Progress | None = None,
+) -> Evaluation:
+    """Answer and grade every task `repeats` times, at most `concurrency` at once.
+
+    The same arguments give the same rollouts in the same order. Two planners with one seed meet the same
+    luck where they make the same calls, which narrows the interval of their difference.
+    """
+    if not tasks:
+        raise UsageError("There are no tasks to evaluate on: give at least one.")
+    if repeats < 1 or concurrency < 1:
+        raise UsageError(f"Repeats ({repeats}) and concurrency ({concurrency}) must be at least 1.")
+    orchestrator = Orchestrator(
+        planner, pool, budget=budget or Budget(), max_steps=max_steps, settings=execution
+    )
+    jobs = [(task, repeat) for repeat in range(repeats) for task in tasks]
+    rollouts: dict[int, Rollout] = {}
+    pending = iter(enumerate(jobs))
+
+    async def work() -> None:
+        for index, (task, repeat) in pending:
+            rollouts[index] = await roll(orchestrator, task, seed=f"evaluation/{seed}/{task.id}/{repeat}")
+            if on_progress:
+                on_progress(len(rollouts), len(jobs))
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(concurrency, len(jobs))):
+                group.create_task(work())
+    except* UsageError as errors:
+        raise _first(errors) from None
+    return Evaluation(
+        planner=planner.name,
+        pool=pool.names,
+        seed=seed,
+        rollouts=tuple(rollouts[index] for index in range(len(jobs))),
+        facts={task.id: task.facts for task in tasks},
+    )
+
+
+def _first(errors: BaseExceptionGroup[UsageError]) -> UsageError:
+    """The first error of a group: every question of an evaluation was asked in the same wrong way."""
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, UsageError)
+    return error

@@ -1,0 +1,178 @@
+"""Does a planner choose workers by what the question needs, and spend steps where there are more hops?
+
+Mutual information of skill and worker, against plans dealt to other questions; rank correlation of hops and
+steps. Both read `Task.facts` ("hops", "skills"), which no planner sees.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.evals.evaluation import Evaluation
+from podium.evals.statistics import Interval
+from podium.types import Value
+from podium.workflow import Workflow, live_steps
+
+Alignment = Literal["in order", "one step a hop", "one hop"]
+"""Which step is held to do which hop. A plan does not say, so three readings are given:
+"in order": step i with hop i, as far as both go: all plans, dulled where a plan orders its work otherwise;
+"one step a hop": the same, for plans of as many steps as the question has hops: sharper, and selected;
+"one hop": the first step of questions with one hop: nothing to align."""
+
+ALIGNMENTS: tuple[Alignment, ...] = ("in order", "one step a hop", "one hop")
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+class Routing(Value):
+    """Mutual information, in nats, of the skill that a hop needs and the worker that its step was given."""
+
+    alignment: Alignment
+    pairs: int
+    """Pairs of skill and worker that were counted."""
+    nats: float
+    null_mean: float
+    """The same figure, on average, when plans are dealt to other questions of as many hops."""
+    null_high: float
+    """95 % of such deals stay below this."""
+
+    @property
+    def excess(self) -> float:
+        """Nats above chance: plain mutual information is never negative and grows with the table."""
+        return self.nats - self.null_mean
+
+    @property
+    def bits(self) -> float:
+        """`nats` in bits."""
+        return self.nats / math.log(2)
+
+    @property
+    def by_question(self) -> bool:
+        """Whether more is known of the worker than 95 % of deals explain."""
+        return self.pairs > 0 and self.nats > self.null_high
+
+
+def routing(
+    evaluation: Evaluation, *, alignment: Alignment = "in order", deals: int = 500, seed: str = "0"
+) -> Routing:
+    """Measure how much the choice of workers tells of the skills needed.
+
+    The null deals the plans of all repeats of a question, whole, to another question with as many hops. So
+    what follows from the number of hops or from the position in a plan is in the null too, and a constant
+    plan, or one that looks at hops alone, has no excess.
+    """
+    skills, questions = _skills(evaluation)
+    rows, columns, workers = _pairs(evaluation, questions, alignment)
+    if not len(rows):
+        return Routing(alignment=alignment, pairs=0, nats=0.0, null_mean=0.0, null_high=0.0)
+    observed = mutual_information(skills[rows, columns], workers)
+    rng = np.random.default_rng(list(f"routing/{alignment}/{seed}".encode()))
+    hops = (skills >= 0).sum(axis=1)
+    null = np.empty(deals)
+    for deal in range(deals):
+        dealt = np.arange(len(skills))
+        for count in np.unique(hops):
+            same = np.flatnonzero(hops == count)
+            dealt[same] = rng.permutation(same)
+        null[deal] = mutual_information(skills[dealt[rows], columns], workers)
+    return Routing(
+        alignment=alignment,
+        pairs=len(rows),
+        nats=observed,
+        null_mean=float(null.mean()),
+        null_high=float(np.quantile(null, 0.95)),
+    )
+
+
+def mutual_information(first: Ints, second: Ints) -> float:
+    """Mutual information, in nats, of two labels (small integers from 0) observed together."""
+    width = int(second.max()) + 1
+    table = np.bincount(first * width + second, minlength=(int(first.max()) + 1) * width).astype(float)
+    joint = table.reshape(-1, width) / len(first)
+    independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
+    seen = joint > 0
+    return max(0.0, float((joint[seen] * np.log(joint[seen] / independent[seen])).sum()))
+
+
+def steps_by_hops(evaluation: Evaluation, *, resamples: int = 1000, seed: str = "0") -> Interval | None:
+    """Spearman's rank correlation of a question's hops and its mean number of steps.
+
+    The interval is the percentile bootstrap's over questions. None where it is not defined: every question
+    has as many hops, or got as many steps.
+    """
+    hops = np.array([_hops(evaluation, task_id) for task_id in evaluation.by_question], dtype=float)
+    steps = np.array(evaluation.scores(lambda rollout: rollout.steps))
+    rho = rank_correlation(hops, steps)
+    if rho is None:
+        return None
+    rng = np.random.default_rng(list(f"steps-by-hops/{seed}".encode()))
+    drawn = [rng.integers(len(hops), size=len(hops)) for _ in range(resamples)]
+    # A resample of questions of one kind has no correlation: it says nothing, and is left out.
+    resampled = [found for at in drawn if (found := rank_correlation(hops[at], steps[at])) is not None]
+    low, high = np.quantile(resampled or [rho], [0.025, 0.975])
+    return Interval(mean=rho, low=float(low), high=float(high))
+
+
+def rank_correlation(first: Floats, second: Floats) -> float | None:
+    """Spearman's rho, equal values sharing their mean rank; None where one of the two does not vary."""
+    ranks = np.stack([_ranks(first), _ranks(second)])
+    ranks -= ranks.mean(axis=1, keepdims=True)
+    spread = float(np.sqrt((ranks[0] ** 2).sum() * (ranks[1] ** 2).sum()))
+    return float(ranks[0] @ ranks[1]) / spread if spread > 0 else None
+
+
+def _ranks(values: Floats) -> Floats:
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    return ranks
+
+
+def _hops(evaluation: Evaluation, task_id: str) -> int:
+    return len(_needed(evaluation, task_id))
+
+
+def _needed(evaluation: Evaluation, task_id: str) -> tuple[str, ...]:
+    """The skills of a question's hops in order; empty where the tasks do not know."""
+    skills = evaluation.facts[task_id].get("skills", ())
+    return skills if isinstance(skills, tuple) else ()
+
+
+def _skills(evaluation: Evaluation) -> tuple[Ints, dict[str, int]]:
+    """Skill numbers, questions by hops, -1 where a question has no such hop; and each question's row."""
+    needed = {task_id: _needed(evaluation, task_id) for task_id in evaluation.by_question}
+    numbers: dict[str, int] = defaultdict(lambda: len(numbers))
+    table = np.full((len(needed), max(map(len, needed.values()), default=0)), -1, dtype=np.int64)
+    for row, skills in enumerate(needed.values()):
+        table[row, : len(skills)] = [numbers[skill] for skill in skills]
+    return table, {task_id: row for row, task_id in enumerate(needed)}
+
+
+def _pairs(
+    evaluation: Evaluation, questions: dict[str, int], alignment: Alignment
+) -> tuple[Ints, Ints, Ints]:
+    """Row and column of the skill, and the worker, of every pair that the alignment makes."""
+    found: list[tuple[int, int, int]] = []
+    numbers: dict[str, int] = defaultdict(lambda: len(numbers))
+    for rollout in evaluation.rollouts:
+        workflow = rollout.trace.rounds[0].workflow if rollout.trace.rounds else None
+        if workflow is None:
+            continue
+        chosen = [numbers[rollout.trace.pool[k].name] for k in _workers(workflow)]
+        hops = _hops(evaluation, rollout.task_id)
+        if (alignment == "one step a hop" and len(chosen) != hops) or (alignment == "one hop" and hops != 1):
+            continue
+        row = questions[rollout.task_id]
+        found.extend((row, hop, worker) for hop, worker in enumerate(chosen[:hops]))
+    columns = np.array(found, dtype=np.int64).reshape(-1, 3).T
+    return columns[0], columns[1], columns[2]
+
+
+def _workers(workflow: Workflow) -> Sequence[int]:
+    return [workflow.steps[position].worker for position in live_steps(workflow)]

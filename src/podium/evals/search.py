@@ -1,0 +1,196 @@
+"""Searches for the best constant plan at each cost: the control that routing by question must beat.
+
+Plans grow from one step to many. At each length, growths and then variants of the best are thinned by
+successive halving: all on few questions, the better on more (Jamieson & Talwalkar 2016).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from podium.baselines import VOTE, Constant
+from podium.baselines.phrases import COMPARE, PHRASES, WHOLE
+from podium.errors import UsageError
+from podium.evals.evaluation import evaluate
+from podium.evals.frontier import ConstantPlan, Frontier, ranked, undominated
+from podium.executor import ExecutionSettings
+from podium.tasks.task import Task
+from podium.workers.pool import Pool
+from podium.workflow import Access, Step, Workflow, render
+
+Rungs = Sequence[tuple[int, int]]
+"""Successive halving: (plans tried, questions that each has been tried on by then)."""
+
+RUNGS: Rungs = ((96, 16), (24, 60), (8, 160))
+
+FRESH = 100
+"""With so many questions to spare, the last choice is made on those alone that the search has not used."""
+
+FINALISTS = 32
+"""Plans of all lengths among which the last choice is made."""
+
+SearchProgress = Callable[[int, int], None]
+"""Told of (lengths searched, lengths in all)."""
+
+
+async def search_constant(
+    pool: Pool,
+    tasks: Sequence[Task],
+    *,
+    max_steps: int = 5,
+    max_cost: float | None = None,
+    seed: str = "0",
+    rungs: Rungs = RUNGS,
+    execution: ExecutionSettings | None = None,
+    on_progress: SearchProgress | None = None,
+) -> Frontier:
+    """Search over the phrase book, the pool's workers and access to none or all earlier steps.
+
+    Args:
+        tasks: questions to search on, apart from those that plans are then compared on; 500 are good. The
+            last choice is made on those that the search left over: a plan that won among thousands on few
+            questions owes much of it to luck.
+        max_cost: dollars a question; plans that cost more are neither grown nor kept.
+        rungs: how hard to look, twice at each length. The default takes about 30,000 answers for 5 lengths.
+
+    The best plan found is a lower bound of the best there is.
+    """
+    if not tasks:
+        raise UsageError("There are no tasks to search constant plans on: give at least one.")
+    used = min(len(tasks), max(questions for _, questions in rungs))
+    trials = _Trials(
+        pool, tasks[:used], max_steps=max_steps, max_cost=max_cost, seed=seed, execution=execution
+    )
+    moves = _Moves(pool.names)
+    random = Random(f"search-constant/{seed}")
+    beam: list[Workflow] = []
+    finalists = [Workflow((Step(worker, WHOLE),)) for worker, name in enumerate(pool.names) if name != VOTE]
+    for length in range(1, max_steps + 1):
+        beam = await trials.best(_shuffled(moves.longer(beam), random), rungs)
+        beam = await trials.best([*beam, *_shuffled(moves.variants(beam), random)], rungs)
+        finalists += beam
+        if on_progress:
+            on_progress(length, max_steps)
+        if not beam:
+            break
+    finalists = await trials.best(list(dict.fromkeys(finalists)), [(len(finalists), used)])
+    fresh = tasks[used:] if len(tasks) - used >= FRESH else tasks
+    final = replace(trials, tasks=fresh, tallies={})
+    chosen = await final.best(finalists[:FINALISTS], [(FINALISTS, len(fresh))])
+    return Frontier(
+        workers=pool.names,
+        plans=undominated([final.result(workflow) for workflow in chosen]),
+        max_steps=max_steps,
+        questions=len(fresh),
+        seed=seed,
+    )
+
+
+def _shuffled(plans: Iterable[Workflow], random: Random) -> list[Workflow]:
+    unique = list(dict.fromkeys(plans))
+    random.shuffle(unique)
+    return unique
+
+
+@dataclass(frozen=True, slots=True)
+class _Moves:
+    """The plans next to a plan. The last step reads all: else those before it would not be run."""
+
+    names: tuple[str, ...]
+
+    def steps(self, access: Access) -> Iterator[Step]:
+        """Every worker with every phrase. The vote ignores its phrase and needs answers to read."""
+        for worker, name in enumerate(self.names):
+            if name == VOTE:
+                if access.all:
+                    yield Step(worker, COMPARE, access)
+            else:
+                yield from (Step(worker, phrase, access) for phrase in PHRASES)
+
+    def longer(self, plans: Sequence[Workflow]) -> Iterator[Workflow]:
+        """One step more: at the end, reading all, or before the end, reading nothing. From none: one step."""
+        if not plans:
+            yield from (Workflow((step,)) for step in self.steps(Access()))
+        for plan in plans:
+            *before, last = plan.steps
+            yield from (Workflow((*plan.steps, step)) for step in self.steps(Access(all=True)))
+            if last.access.all:
+                yield from (Workflow((*before, step, last)) for step in self.steps(Access()))
+
+    def variants(self, plans: Sequence[Workflow]) -> Iterator[Workflow]:
+        """One step's worker, phrase or access changed."""
+        for plan in plans:
+            for position, step in enumerate(plan.steps):
+                for other in self.steps(step.access):
+                    if (other.worker == step.worker) != (other.subtask == step.subtask):
+                        yield _with(plan, position, other)
+                if 0 < position < len(plan.steps) - 1:
+                    yield _with(plan, position, replace(step, access=Access(all=not step.access.all)))
+
+
+def _with(plan: Workflow, position: int, step: Step) -> Workflow:
+    return Workflow((*plan.steps[:position], step, *plan.steps[position + 1 :]))
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What is known of one plan so far."""
+
+    questions: int = 0
+    correct: float = 0.0
+    cost_usd: float = 0.0
+
+
+@dataclass(slots=True)
+class _Trials:
+    """Runs plans on the first so many tasks, and never twice on the same."""
+
+    pool: Pool
+    tasks: Sequence[Task]
+    max_steps: int
+    max_cost: float | None
+    seed: str
+    execution: ExecutionSettings | None
+    tallies: dict[Workflow, _Tally] = field(default_factory=dict)
+
+    async def best(self, plans: Sequence[Workflow], rungs: Rungs) -> list[Workflow]:
+        """Successive halving: what is left on the last rung and can be afforded, best first."""
+        for count, questions in rungs:
+            for plan in plans[:count]:
+                await self._run(plan, min(questions, len(self.tasks)))
+            results = {plan: self.result(plan) for plan in plans[:count]}
+            affordable = [
+                (plan, result)
+                for plan, result in results.items()
+                if self.max_cost is None or result.cost_usd <= self.max_cost
+            ]
+            plans = ranked(affordable)
+        return list(plans)
+
+    async def _run(self, plan: Workflow, questions: int) -> None:
+        tally = self.tallies.setdefault(plan, _Tally())
+        tasks = self.tasks[tally.questions : questions]
+        if not tasks:
+            return
+        evaluation = await evaluate(
+            Constant(plan, self.pool.names),
+            tasks,
+            self.pool,
+            seed=f"search-constant/{self.seed}",
+            max_steps=self.max_steps,
+            execution=self.execution,
+        )
+        tally.questions += len(tasks)
+        tally.correct += sum(rollout.correct for rollout in evaluation.rollouts)
+        tally.cost_usd += sum(rollout.trace.cost_usd for rollout in evaluation.rollouts)
+
+    def result(self, plan: Workflow) -> ConstantPlan:
+        """The plan with its means so far."""
+        tally = self.tallies[plan]
+        return ConstantPlan(
+            plan=render(plan),
+            accuracy=tally.correct / tally.questions,
+            cost_usd=tally.cost_usd / tally.questions,
+        )

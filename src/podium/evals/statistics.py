@@ -1,0 +1,71 @@
+"""Intervals for means over questions.
+
+The question is the unit: repeats of one question are averaged first, since they are not independent evidence
+about other questions. All intervals are 95 %.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from podium.types import Value
+
+
+class Interval(Value):
+    """An estimate and the 95 % interval about it."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether zero lies outside."""
+        return self.low > 0 or self.high < 0
+
+
+def mean_interval(scores: Sequence[float], *, resamples: int = 2000) -> Interval | None:
+    """The percentile bootstrap's interval of the mean of one figure for each question.
+
+    Questions are drawn whole, so repeats stay together. None: one question alone says nothing of others. The
+    same scores always give the same interval.
+    """
+    if len(scores) < 2:
+        return None
+    values = np.asarray(scores, dtype=float)
+    rng = np.random.default_rng(list(b"mean-interval"))
+    drawn = [values[rng.integers(len(values), size=len(values))].mean() for _ in range(resamples)]
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return Interval(mean=float(values.mean()), low=float(low), high=float(high))
+
+
+def accuracy_interval(scores: Sequence[float], *, rollouts: int) -> Interval:
+    """Wilson's interval of a share, for questions that may have been answered several times.
+
+    Args:
+        scores: the share of right answers of each question.
+        rollouts: answers in all.
+
+    The number of observations is the effective one, p(1-p)/SE² with SE clustered by question, between the
+    number of questions when every question's answers agree, and `rollouts` (Kish's design effect). It stays
+    within [0, 1] and, unlike the bootstrap's, does not close at shares of 0 and 1.
+    """
+    values = np.asarray(scores, dtype=float)
+    share, questions = float(values.mean()), len(values)
+    variance = float(values.var(ddof=1)) / questions if questions > 1 else 0.0
+    effective = share * (1 - share) / variance if variance > 0 else math.inf
+    # Half-right on every question has no spread at all: then the answers themselves bound what was seen.
+    count = min(max(effective, questions), rollouts) if 0 < share < 1 else questions
+    z = 1.959964
+    scale = 1 + z * z / count
+    centre = (share + z * z / (2 * count)) / scale
+    half = z / scale * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    return Interval(mean=share, low=max(0.0, centre - half), high=min(1.0, centre + half))
+
+
+def paired_difference(first: Sequence[float], second: Sequence[float]) -> Interval | None:
+    """The mean of first minus second over the same questions in the same order; None for one question."""
+    return mean_interval(np.subtract(first, second).tolist())

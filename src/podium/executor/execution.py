@@ -1,0 +1,149 @@
+"""One workflow, run once: a step starts the moment the steps it reads are done (design §6).
+
+Knows nothing of who planned it. Structured: no call outlives `run`, however it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from podium.executor.call import Answered, call
+from podium.executor.context import Context, EarlierStep, build_messages
+from podium.executor.events import StepEnded, StepStarted
+from podium.executor.inquiry import Inquiry
+from podium.trace import Attempt, Span
+from podium.workers.base import Request
+from podium.workflow import Workflow, live_steps
+
+_GONE = "The caller went away."
+
+
+class Execution:
+    """One workflow over the pool of an inquiry.
+
+    Args:
+        inquiry: the question under way.
+        workflow: checked: it names workers of the pool and reads earlier steps only.
+        round: from 0. A step's request has the seed "{seed of the question}/{round}/{position}".
+        previous: the final response of the round before, if there is one.
+    """
+
+    def __init__(
+        self, inquiry: Inquiry, workflow: Workflow, *, round: int = 0, previous: str | None = None
+    ) -> None:
+        self._inquiry = inquiry
+        self._workflow = workflow
+        self._round = round
+        self._previous = previous
+        count = len(workflow.steps)
+        self._reads = tuple(workflow.reads(position) for position in range(count))
+        self._run = range(count) if inquiry.settings.run_all else live_steps(workflow)
+        self._spans: dict[int, Span] = {}
+        self._missing = {position: len(self._reads[position]) for position in self._run}
+        """For each step to run: how many of the steps it reads are not done."""
+        self._group = asyncio.TaskGroup()
+        self._limit = asyncio.timeout_at(inquiry.ledger.deadline)
+
+    async def run(self) -> None:
+        """Run every step that the last one needs. Afterwards, or when cancelled, see `spans`."""
+        try:
+            async with self._limit, self._group:
+                await self._follow([position for position in self._run if not self._missing[position]])
+        except TimeoutError:  # Those of workers are attempts that failed; this one is the budget's.
+            if not self._limit.expired():
+                raise
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Every step of the workflow, in order, as far as it came."""
+        return tuple(
+            self._spans.get(position) or self._unstarted(position)
+            for position in range(len(self._workflow.steps))
+        )
+
+    async def _follow(self, ready: list[int]) -> None:
+        """Run the steps in `ready`, and what their ends make ready. A chain stays in one task."""
+        while ready:
+            for position in ready[1:]:
+                self._group.create_task(self._follow([position]))
+            await self._step(ready[0])
+            ready = self._made_ready_by(ready[0])
+
+    def _made_ready_by(self, done: int) -> list[int]:
+        ready = []
+        for position in self._run:
+            if done in self._reads[position]:
+                self._missing[position] -= 1
+                if not self._missing[position]:
+                    ready.append(position)
+        return ready
+
+    async def _step(self, position: int) -> None:
+        """Call the step's worker and record how it went."""
+        inquiry, step = self._inquiry, self._workflow.steps[position]
+        worker = inquiry.pool[step.worker]
+        request = Request(
+            build_messages(self._context(position), inquiry.settings.context, inquiry.token),
+            seed=f"{inquiry.seed}/{self._round}/{position}",
+        )
+        if inquiry.observe is not None:
+            inquiry.observe(StepStarted(self._round, position, worker.profile.name, step.subtask))
+        attempts: list[Attempt] = []
+        result: dict[str, Any] = {"messages": request.messages, "started_s": inquiry.elapsed()}
+        try:
+            outcome = await call(inquiry, worker, request, attempts)
+            if isinstance(outcome, Answered):
+                result |= {
+                    "status": "done",
+                    "response": outcome.reply.text,
+                    "answered_by": outcome.worker,
+                    "usage": outcome.reply.usage,
+                    "cost_usd": outcome.cost_usd,
+                    "simulated_s": outcome.reply.latency_s,
+                }
+            else:
+                result |= {"status": "refused" if outcome.refused else "failed", "error": outcome.error}
+        except asyncio.CancelledError:
+            result |= {"status": "cancelled", "error": self._why_stopped}
+            raise
+        finally:
+            if "status" in result:  # Not so after a bug of ours, which escapes.
+                self._record(
+                    self._span(position, attempts=tuple(attempts), ended_s=inquiry.elapsed(), **result)
+                )
+
+    def _context(self, position: int) -> Context:
+        step = self._workflow.steps[position]
+        earlier = tuple(
+            EarlierStep(j, self._spans[j].subtask, response)
+            for j in self._reads[position]
+            if (response := self._spans[j].response) is not None
+        )
+        previous = self._previous if step.access.sees_previous else None
+        return Context(self._inquiry.question, step.subtask, earlier, previous)
+
+    def _record(self, span: Span) -> None:
+        self._spans[span.position] = span
+        if self._inquiry.observe is not None:
+            self._inquiry.observe(StepEnded(self._round, span))
+
+    def _unstarted(self, position: int) -> Span:
+        if position not in self._run:
+            return self._span(position, status="skipped")
+        status = "refused" if self._limit.expired() else "cancelled"
+        return self._span(position, status=status, error=self._why_stopped)
+
+    def _span(self, position: int, **result: Any) -> Span:
+        step = self._workflow.steps[position]
+        return Span(
+            position=position,
+            worker=self._inquiry.pool[step.worker].profile.name,
+            subtask=step.subtask,
+            reads=self._reads[position],
+            **result,
+        )
+
+    @property
+    def _why_stopped(self) -> str:
+        return self._inquiry.ledger.time_is_up if self._limit.expired() else _GONE

@@ -1,0 +1,49 @@
+"""One question under way: what all its rounds and steps share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from podium.executor.context import Style
+from podium.executor.events import StepEnded, StepStarted
+from podium.executor.gate import Gates
+from podium.executor.ledger import Ledger
+from podium.types import Question
+from podium.workers.pool import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionSettings:
+    """How workflows are run. Times in seconds."""
+
+    context: Style = "packed"
+    run_all: bool = False
+    """Run also the steps that nothing needs."""
+    first_wait_s: float = 0.5
+    """Before the first retry; doubles with each, and up to the same again is added at random."""
+    longest_wait_s: float = 60.0
+    """A worker that asks for a longer wait (`Retry-After`) has failed for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """One question under way."""
+
+    question: Question
+    pool: Pool
+    seed: str
+    token: str
+    """The mark of this question's fences."""
+    ledger: Ledger
+    gates: Gates
+    settings: ExecutionSettings
+    started: float
+    """When the trace began, on the event loop's clock."""
+    observe: Callable[[StepStarted | StepEnded], None] | None = None
+    """Told of each step as it starts and ends. Must be quick: nothing else runs meanwhile."""
+
+    def elapsed(self) -> float:
+        """Seconds since the trace began."""
+        return asyncio.get_running_loop().time() - self.started

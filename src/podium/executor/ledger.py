@@ -1,0 +1,111 @@
+"""The budget of one question under concurrency: reserve before each call, settle after.
+
+Not thread-safe and not awaited: one event loop, no suspension between the check and the booking.
+What it cannot know: tokens that a provider counts beyond our estimate of the input, or bills for a call that
+failed, can carry the total past a limit by that much. Such a total refuses every later call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from podium.types import Budget, Price, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The most that one call may take: what is kept aside while it is in flight."""
+
+    calls: int
+    """1, or 0 where a fallback continues a call that has been counted."""
+    tokens: int
+    usd: float
+
+    @classmethod
+    def most(cls, *, input_tokens: int, output_tokens: int, price: Price, calls: int = 1) -> Hold:
+        """The hold for a call of `input_tokens` that may answer with `output_tokens`."""
+        usd = (input_tokens * price.input + output_tokens * price.output) / 1e6
+        return cls(calls, input_tokens + output_tokens, usd)
+
+
+class Ledger:
+    """What one question has spent, holds for calls in flight, and may still spend.
+
+    A call is one step's request to its worker, retries and fallback included: these cost tokens, dollars and
+    time, and no further call. A planner's usage is charged after it is known and counts no call.
+
+    Args:
+        budget: the limits.
+        deadline: when `budget.seconds` are over, on the event loop's clock; None: no such limit.
+    """
+
+    def __init__(self, budget: Budget, deadline: float | None = None) -> None:
+        self.budget = budget
+        self.deadline = deadline
+        self.calls = 0
+        """Calls made or in flight."""
+        self.tokens = 0
+        """Tokens spent, by settled calls."""
+        self.usd = 0.0
+        """Dollars spent, by settled calls."""
+        self._held_tokens = 0
+        self._held_usd = 0.0
+        self._in_flight = 0
+
+    def reserve(self, hold: Hold, now: float) -> str | None:
+        """Keep `hold` aside; or the sentence that says which limit the call could break, and nothing is kept.
+
+        Args:
+            hold: the most that the call may take.
+            now: the event loop's clock.
+        """
+        budget = self.budget
+        if self.deadline is not None and now >= self.deadline:
+            return self.time_is_up
+        if budget.calls is not None and self.calls + hold.calls > budget.calls:
+            return f"The budget of {budget.calls} calls is used up."
+        if budget.tokens is not None and self.tokens + self._held_tokens + hold.tokens > budget.tokens:
+            left = max(0, budget.tokens - self.tokens - self._held_tokens)
+            return (
+                f"The call could take {hold.tokens} tokens, and {left} of the budget's {budget.tokens} are "
+                "left: raise the budget's tokens or lower the worker's max_tokens."
+            )
+        if budget.usd is not None and self.usd + self._held_usd + hold.usd > budget.usd:
+            left_usd = max(0.0, budget.usd - self.usd - self._held_usd)
+            return (
+                f"The call could cost ${hold.usd:.6f}, and ${left_usd:.6f} of the budget's ${budget.usd:g} "
+                "are left: raise the budget's usd or lower the worker's max_tokens."
+            )
+        self.calls += hold.calls
+        self._held_tokens += hold.tokens
+        self._held_usd += hold.usd
+        self._in_flight += 1
+        return None
+
+    def settle(self, hold: Hold, usage: Usage, usd: float) -> None:
+        """Give back `hold` and book what the call really took; nothing, if it failed."""
+        self._in_flight -= 1
+        self._held_tokens -= hold.tokens
+        # Sums of floats leave crumbs, and a crumb held for ever would refuse the last call that fits.
+        self._held_usd = self._held_usd - hold.usd if self._in_flight else 0.0
+        self.charge(usage, usd)
+
+    def charge(self, usage: Usage, usd: float) -> None:
+        """Book what was not reserved: a planner's tokens and dollars."""
+        self.tokens += usage.tokens
+        self.usd += usd
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no call at all can be made any more, whatever it takes."""
+        budget = self.budget
+        return (
+            (budget.calls is not None and self.calls >= budget.calls)
+            or (budget.tokens is not None and self.tokens >= budget.tokens)
+            or (budget.usd is not None and self.usd > budget.usd)
+        )
+
+    @property
+    def time_is_up(self) -> str:
+        """The sentence for a question whose seconds are over."""
+        return f"The time limit of {self.budget.seconds:g} s was reached."

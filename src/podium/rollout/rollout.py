@@ -1,0 +1,78 @@
+"""A rollout: one task, answered by a planner over a pool, and graded.
+
+Evaluation and every trainer come through `roll`, so they run, charge and grade in the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from podium.orchestrator import Orchestrator
+from podium.rollout.reward import Reward, RewardSettings, reward
+from podium.tasks.task import Grade, Task
+from podium.trace import RoundTrace, Trace
+from podium.workflow import live_steps
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """A trace that has been graded."""
+
+    task_id: str
+    trace: Trace
+    grade: Grade
+    reward: Reward
+
+    @property
+    def plan_text(self) -> str:
+        """What the planner wrote in the first round, word for word; empty when it wrote nothing."""
+        return self.trace.rounds[0].plan_text if self.trace.rounds else ""
+
+    @property
+    def valid(self) -> bool:
+        """Whether the first plan could be parsed and checked."""
+        return self.reward.format > 0
+
+    @property
+    def correct(self) -> bool:
+        """Whether the answer is right."""
+        return self.grade.correct
+
+    @property
+    def steps(self) -> int:
+        """Steps that were meant to run, over all rounds: those that the answer needs."""
+        return sum(len(live_steps(round_.workflow)) for round_ in self.trace.rounds if round_.workflow)
+
+    @property
+    def infrastructure_failed(self) -> bool:
+        """Whether a step that the answer needs failed, or the planner's own model did.
+
+        A step that the budget refused is not counted: the plan asked for more than it was allowed.
+        """
+        return any(_failed(round_) for round_ in self.trace.rounds)
+
+
+def _failed(round_: RoundTrace) -> bool:
+    if round_.plan_error_kind == "planner_failed":
+        return True
+    failed = {span.position for span in round_.spans if span.status == "failed"}
+    return bool(failed) and round_.workflow is not None and not failed.isdisjoint(live_steps(round_.workflow))
+
+
+async def roll(
+    orchestrator: Orchestrator, task: Task, *, seed: str, settings: RewardSettings | None = None
+) -> Rollout:
+    """Answer `task` and grade the answer. A question without an answer has score 0.
+
+    Args:
+        seed: names the randomness of planner and workers: the same arguments give the same rollout.
+        settings: the reward's weights; None: none of what was spent counts.
+    """
+    trace = await orchestrator.answer(task.question, seed=seed)
+    grade = Grade(score=0.0) if trace.answer is None else task.grade(trace.answer)
+    return Rollout(
+        task_id=task.id,
+        trace=trace,
+        grade=grade,
+        reward=reward(trace, grade, settings or RewardSettings()),
+    )

@@ -1,0 +1,145 @@
+"""A run's folder: its resolved configuration, rows of metrics, and what its owner keeps there (design §9).
+
+Evaluation and training both write one. It refuses to continue a run of another configuration. It knows
+nothing of checkpoints: who resumes says how many rows still hold.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from podium.errors import RunMismatchError
+
+_CONFIG = "config.json"
+
+
+class Rows:
+    """A JSONL file that is only added to. A line torn by a kill counts as never written."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> list[dict[str, Any]]:
+        """All whole rows, in order; none when the file does not exist."""
+        return [json.loads(line) for line in self._lines()]
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Add one row; on return it is on the disk."""
+        line = json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        with self.path.open("a+b") as file:
+            _cut_torn_line(self.path)
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def truncate(self, rows: int) -> None:
+        """Keep the first `rows` rows: those after the checkpoint that a run resumes from are made again."""
+        kept = self._lines()[:rows]
+        replace_file(self.path, b"".join(line + b"\n" for line in kept))
+
+    def _lines(self) -> list[bytes]:
+        return self.path.read_bytes().split(b"\n")[:-1] if self.path.exists() else []
+
+
+class RunFolder:
+    """One run, training or evaluation."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def open(cls, path: Path, configuration: Mapping[str, Any], *, free: Collection[str] = ()) -> Self:
+        """Begin the run, or continue it if it is the same one.
+
+        Args:
+            configuration: all settings, resolved; whatever JSON can hold.
+            free: dotted keys that may differ from what the run began with, such as a time limit.
+
+        Raises:
+            RunMismatchError: the folder belongs to another configuration, or holds something else.
+        """
+        wanted = json.loads(json.dumps(configuration))
+        file = path / _CONFIG
+        if file.is_file():
+            _refuse_difference(path, _stored(file), wanted, free)
+        elif path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise RunMismatchError(
+                f"{path} holds something other than a run (it has no {_CONFIG}); choose a new folder."
+            )
+        path.mkdir(parents=True, exist_ok=True)
+        replace_file(file, json.dumps(wanted, indent=2, ensure_ascii=False).encode() + b"\n")
+        return cls(path)
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """What the run was last opened with."""
+        return _stored(self.path / _CONFIG)
+
+    def rows(self, name: str = "metrics") -> Rows:
+        """The rows in `<name>.jsonl`."""
+        return Rows(self.path / f"{name}.jsonl")
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file so that a kill leaves the old one or the new one, never a part."""
+    part = path.with_name(f".{path.name}.part")
+    with part.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def _stored(file: Path) -> dict[str, Any]:
+    try:
+        stored = json.loads(file.read_bytes())
+    except ValueError:
+        stored = None
+    if not isinstance(stored, dict):
+        raise RunMismatchError(f"{file} is not a run's configuration; choose a new folder.")
+    return stored
+
+
+def _refuse_difference(
+    path: Path, stored: Mapping[str, Any], wanted: Mapping[str, Any], free: Collection[str]
+) -> None:
+    before, now = dict(_flat(stored)), dict(_flat(wanted))
+    absent = object()
+    differing = [
+        key
+        for key in sorted(before.keys() | now.keys())
+        if key not in free and before.get(key, absent) != now.get(key, absent)
+    ]
+    if not differing:
+        return
+    shown = "; ".join(f"{key} was {_show(before, key)} and is now {_show(now, key)}" for key in differing[:5])
+    more = f"; and {len(differing) - 5} more" if len(differing) > 5 else ""
+    raise RunMismatchError(
+        f"{path} is a run of another configuration: {shown}{more}. "
+        "Choose a new folder, or give the settings it began with."
+    )
+
+
+def _show(values: Mapping[str, Any], key: str) -> str:
+    return json.dumps(values[key], ensure_ascii=False) if key in values else "not set"
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted keys and their values; tables are opened, lists are values. An empty table is a value too."""
+    for key, item in value.items():
+        if isinstance(item, dict) and item:
+            yield from _flat(item, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", item
+
+
+def _cut_torn_line(path: Path) -> None:
+    """Remove what a killed writer left after the last whole line."""
+    content = path.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    if whole < len(content):
+        os.truncate(path, whole)

@@ -1,0 +1,51 @@
+"""The scoring core that every trainer shares: a completion's text in, a graded rollout out.
+
+It samples nothing and updates nothing; adapters for other trainers are thin wrappers of `Scorer.score`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from podium.executor import ExecutionSettings, Gates
+from podium.orchestrator import Orchestrator
+from podium.rollout.reward import RewardSettings
+from podium.rollout.rollout import Rollout, roll
+from podium.rollout.written import Written
+from podium.tasks.task import Task
+from podium.types import Budget
+from podium.workers.pool import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """How completions are run and rewarded."""
+
+    reward: RewardSettings = field(default_factory=RewardSettings)
+    budget: Budget = field(default_factory=Budget)
+    """Of one question. Rounds beyond the first would read the same completion again: leave it at 1."""
+    max_steps: int = 5
+    execution: ExecutionSettings = field(default_factory=ExecutionSettings)
+    gates: Gates = field(default_factory=Gates, compare=False)
+    """The workers' limits, shared by all that is scored: they count together, whatever the pools."""
+
+    async def score(self, completion: str, task: Task, pool: Pool, *, seed: str) -> Rollout | None:
+        """Parse `completion`, run it over `pool` and grade the answer.
+
+        Args:
+            completion: what the policy wrote, word for word; an unreadable one has reward 0.
+            seed: names the randomness of the workers: the same arguments give the same rollout.
+
+        Returns:
+            None when the workers failed the plan: never the policy's fault, so it is left out of its group.
+        """
+        orchestrator = Orchestrator(
+            Written(completion),
+            pool,
+            budget=self.budget,
+            max_steps=self.max_steps,
+            settings=self.execution,
+            gates=self.gates,
+        )
+        rollout = await roll(orchestrator, task, seed=seed, settings=self.reward)
+        return None if rollout.infrastructure_failed else rollout

@@ -1,0 +1,250 @@
+"""Where traces are kept: one SQLite file in WAL mode, written by one thread.
+
+Adding never waits for the disk; `flush` and `close` do. A process that is killed loses at most what it had
+not flushed, and the file stays whole. Several processes may write to one file. Traces hold no secrets, so
+the store has none to hide. It does not read or write JSONL (see `jsonl`) and never changes a trace.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Self
+
+from podium.errors import StoreError, UsageError
+from podium.trace.model import Trace, TraceStatus
+from podium.trace.table import LISTED, connect, insert, prepare
+
+_BATCH = 256
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSummary:
+    """What a list shows of a trace."""
+
+    id: str
+    started: datetime
+    """UTC."""
+    planner: str
+    status: TraceStatus
+    question: str
+    """The first 200 characters."""
+    calls: int
+    cost_usd: float
+    seconds: float
+
+
+def default_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """`$PODIUM_STORE`, else `podium/traces.sqlite` under `$XDG_DATA_HOME` or `~/.local/share`."""
+    if chosen := environ.get("PODIUM_STORE"):
+        return Path(chosen).expanduser()
+    data = environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(data).expanduser() / "podium" / "traces.sqlite"
+
+
+class TraceStore:
+    """Traces by id, newest first.
+
+    Args:
+        path: the SQLite file; it and its folders are made if `create`.
+        create: whether a missing file is made; else it is a `UsageError`.
+
+    Raises:
+        UsageError: the file is missing, cannot be opened, or is not a trace store.
+    """
+
+    def __init__(self, path: Path | str, *, create: bool = True) -> None:
+        self.path = Path(path)
+        self._jobs: SimpleQueue[Trace | _Batch | None] = SimpleQueue()
+        self._failure: BaseException | None = None
+        self._closed = False
+        self._reading = threading.Lock()
+        self._reader, self._writer = self._open(create)
+        # A daemon, for a store that nobody closed must not keep the process from ending.
+        self._thread = threading.Thread(target=self._write, name="podium-traces", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def add(self, trace: Trace) -> None:
+        """Queue `trace` for writing; one with the same id is replaced. Durable after `flush` or `close`."""
+        self._check_open()
+        self._jobs.put(trace)
+
+    def add_all(self, traces: Iterable[Trace]) -> int:
+        """Write all of `traces` or, if iterating over them raises, none. Returns how many; durable."""
+        self._check_open()
+        batch = _Batch(traces, Future())
+        self._jobs.put(batch)
+        return batch.written.result()
+
+    def flush(self) -> None:
+        """Return once everything added before is on disk.
+
+        Raises:
+            StoreError: something could not be written, now or earlier.
+        """
+        self.add_all(())
+        if self._failure is not None:
+            raise self._failure
+
+    def close(self) -> None:
+        """Flush, then let go of the file. Calling twice is fine."""
+        if self._closed:
+            return
+        self._closed = True
+        self._jobs.put(None)
+        self._thread.join()
+        self._reader.close()
+        self._writer.close()
+        if self._failure is not None:
+            raise self._failure
+
+    def get(self, prefix: str) -> Trace:
+        """The trace whose id is `prefix` or, if there is one alone, begins with it.
+
+        Raises:
+            UsageError: no trace or several begin with `prefix`.
+        """
+        if not prefix:
+            raise UsageError("An empty trace id was given; `podium traces list` shows the ids there are.")
+        self.flush()
+        span = (prefix, prefix + chr(0x10FFFF))
+        with self._reading:
+            rows = self._reader.execute(
+                "SELECT id, document FROM traces WHERE id >= ? AND id < ? ORDER BY id LIMIT 4", span
+            ).fetchall()
+        if not rows:
+            raise UsageError(
+                f"No trace in {self.path} has an id that begins with {prefix!r}; "
+                "`podium traces list` shows the ids there are."
+            )
+        if len(rows) > 1 and rows[0][0] != prefix:
+            some = ", ".join(id_ for id_, _ in rows[:3]) + (", ..." if len(rows) > 3 else "")
+            raise UsageError(
+                f"Several traces have an id that begins with {prefix!r}: {some}; give more of it."
+            )
+        return Trace.model_validate_json(rows[0][1])
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        status: TraceStatus | None = None,
+        planner: str | None = None,
+        since: datetime | None = None,
+    ) -> tuple[TraceSummary, ...]:
+        """Summaries, newest first, at most `limit`, that pass every filter given. `since` is inclusive."""
+        self.flush()
+        where, values = _filters(status, planner, since)
+        query = f"SELECT {LISTED} FROM traces{where} ORDER BY started DESC, rowid DESC LIMIT ?"
+        with self._reading:
+            rows = self._reader.execute(query, (*values, -1 if limit is None else limit)).fetchall()
+        return tuple(TraceSummary(id_, datetime.fromtimestamp(at, UTC), *rest) for id_, at, *rest in rows)
+
+    def iterate(
+        self,
+        *,
+        status: TraceStatus | None = None,
+        planner: str | None = None,
+        since: datetime | None = None,
+    ) -> Iterator[Trace]:
+        """Whole traces, oldest first, one in memory at a time."""
+        self.flush()
+        where, values = _filters(status, planner, since)
+        with closing(connect(self.path)) as reader:
+            query = f"SELECT document FROM traces{where} ORDER BY started, rowid"
+            for (document,) in reader.execute(query, values):
+                yield Trace.model_validate_json(document)
+
+    def _open(self, create: bool) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+        way_out = "give another with --store"
+        if not create and not self.path.is_file():
+            raise UsageError(f"There is no trace store at {self.path}; `podium ask` makes one, or {way_out}.")
+        opened: list[sqlite3.Connection] = []
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            opened.append(reader := connect(self.path))
+            opened.append(writer := connect(self.path))
+            prepare(writer, self.path)
+        except (OSError, sqlite3.Error, UsageError) as error:
+            for connection in opened:
+                connection.close()
+            if isinstance(error, UsageError):
+                raise
+            raise UsageError(f"The trace store {self.path} cannot be opened ({error}); {way_out}.") from error
+        return reader, writer
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError(f"the trace store {self.path} is closed")
+        if self._failure is not None:
+            raise self._failure
+
+    def _write(self) -> None:
+        """The writer thread: traces that wait together go to disk together, so a burst costs one sync."""
+        waiting: list[Trace] = []
+        while True:
+            job = self._jobs.get()
+            if isinstance(job, Trace):
+                waiting.append(job)
+                if len(waiting) < _BATCH and not self._jobs.empty():
+                    continue
+            if waiting:
+                try:
+                    insert(self._writer, waiting)
+                except Exception as error:  # kept for whoever flushes: a dead thread would make them wait
+                    self._failure = self._explain(error)
+                waiting = []
+            if job is None:
+                return
+            if isinstance(job, _Batch):
+                self._write_batch(job)
+
+    def _write_batch(self, batch: _Batch) -> None:
+        try:
+            batch.written.set_result(insert(self._writer, batch.traces))
+        except BaseException as error:  # whatever iterating raised belongs to the caller, not to this thread
+            batch.written.set_exception(self._explain(error))
+
+    def _explain(self, error: BaseException) -> BaseException:
+        if isinstance(error, sqlite3.Error):
+            return StoreError(f"The trace store {self.path} cannot be written ({error}).")
+        return error
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Traces to write in one transaction, and where to say how many there were."""
+
+    traces: Iterable[Trace]
+    written: Future[int]
+
+
+def _filters(
+    status: TraceStatus | None, planner: str | None, since: datetime | None
+) -> tuple[str, tuple[str | float, ...]]:
+    """The WHERE clause and its values."""
+    asked = (
+        ("status = ?", status),
+        ("planner = ?", planner),
+        ("started >= ?", since.timestamp() if since else None),
+    )
+    given = [(clause, value) for clause, value in asked if value is not None]
+    where = " WHERE " + " AND ".join(clause for clause, _ in given) if given else ""
+    return where, tuple(value for _, value in given)

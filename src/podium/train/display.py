@@ -1,0 +1,203 @@
+"""Live progress of a training run: what the policy earns now, against how it began.
+
+A panel on a terminal, lines elsewhere. It reads metrics rows and nothing else. Loads no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from itertools import pairwise
+from statistics import fmean
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from rich.bar import Bar
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+_SPAN = 10
+"""Rows that "at first" and "now" are means of: single iterations are noisy."""
+_LEVELS = "▁▂▃▄▅▆▇█"
+_FIGURES = (
+    ("reward", "reward", "{:.3f}"),
+    ("valid", "valid plans", "{:.1%}"),
+    ("accuracy", "accuracy", "{:.1%}"),
+    ("steps", "steps", "{:.2f}"),
+    ("cost_usd", "cost, $ a question", "{:.5f}"),
+    ("entropy", "entropy, nats a token", "{:.3f}"),
+)
+
+
+class Display(Protocol):
+    """Shows rows as they come."""
+
+    def begin(self, rows: Sequence[Mapping[str, Any]], *, elapsed_s: float) -> None:
+        """The rows that a resumed run already has."""
+        ...
+
+    def show(self, row: Mapping[str, Any], *, elapsed_s: float) -> None:
+        """The next row, and the seconds of training so far."""
+        ...
+
+
+def training_display(
+    console: Console, *, iterations: int, minutes: float | None = None, title: str = "Training"
+) -> AbstractContextManager[Display]:
+    """The display that suits the console."""
+    kind = LiveDisplay if console.is_terminal else PlainDisplay
+    return kind(console, iterations=iterations, minutes=minutes, title=title)
+
+
+class PlainDisplay:
+    """A line for every tenth iteration and the first and last."""
+
+    def __init__(self, console: Console, *, iterations: int, minutes: float | None, title: str) -> None:
+        self._console, self._iterations, self._minutes, self._title = console, iterations, minutes, title
+        self._rows: list[Mapping[str, Any]] = []
+        self._unsaid: Mapping[str, Any] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._unsaid is not None:
+            self._say(self._unsaid, None)
+
+    def begin(self, rows: Sequence[Mapping[str, Any]], *, elapsed_s: float) -> None:
+        self._rows = list(rows)
+        resumed = f", {len(rows)} of them done" if rows else ""
+        self._print(f"{self._title}: {self._iterations} iterations{resumed}")
+
+    def show(self, row: Mapping[str, Any], *, elapsed_s: float) -> None:
+        self._rows.append(row)
+        self._unsaid = row
+        done = row["iteration"] + 1
+        if done == 1 or done % 10 == 0 or done == self._iterations:
+            self._say(row, seconds_left(self._rows, elapsed_s, self._iterations, self._minutes))
+
+    def _say(self, row: Mapping[str, Any], left: float | None) -> None:
+        self._unsaid = None
+        ending = "" if left is None else f"  {clock(left)} left"
+        self._print(
+            f"iteration {row['iteration'] + 1:4d}/{self._iterations}  reward {row['reward']:.3f}"
+            f"  valid {row['valid']:6.1%}  accuracy {row['accuracy']:6.1%}  steps {row['steps']:.2f}"
+            f"  cost ${row['cost_usd']:.5f}{ending}"
+        )
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, highlight=False, soft_wrap=True)
+
+
+class LiveDisplay:
+    """One panel, drawn again at each row; it stays when training ends."""
+
+    def __init__(self, console: Console, *, iterations: int, minutes: float | None, title: str) -> None:
+        self._iterations, self._minutes, self._title = iterations, minutes, title
+        self._rows: list[Mapping[str, Any]] = []
+        # Drawn on rows alone: a refreshing thread would compete with torch for the processor.
+        self._live = Live(console=console, auto_refresh=False)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def begin(self, rows: Sequence[Mapping[str, Any]], *, elapsed_s: float) -> None:
+        self._rows = list(rows)
+        self._draw(elapsed_s)
+
+    def show(self, row: Mapping[str, Any], *, elapsed_s: float) -> None:
+        self._rows.append(row)
+        self._draw(elapsed_s)
+
+    def _draw(self, elapsed_s: float) -> None:
+        panel = training_panel(
+            self._rows,
+            elapsed_s=elapsed_s,
+            iterations=self._iterations,
+            minutes=self._minutes,
+            title=self._title,
+        )
+        self._live.update(panel, refresh=True)
+
+
+def training_panel(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    elapsed_s: float,
+    iterations: int,
+    minutes: float | None,
+    title: str,
+) -> Panel:
+    """Where the run is, its figures at first and now, and who is asked."""
+    left = seconds_left(rows, elapsed_s, iterations, minutes)
+    place = Table.grid(padding=(0, 2))
+    place.add_row(
+        f"iteration {len(rows)}/{iterations}",
+        Bar(iterations, 0, len(rows), width=24, color="green"),
+        f"{clock(elapsed_s)} gone" + ("" if left is None else f", {clock(left)} left"),
+    )
+    parts: list[RenderableType] = [place]
+    if rows:
+        parts += [Text(), _figures(rows), Text(), _workers(rows)]
+    return Panel(Group(*parts), title=title, title_align="left", expand=False)
+
+
+def seconds_left(
+    rows: Sequence[Mapping[str, Any]], elapsed_s: float, iterations: int, minutes: float | None
+) -> float | None:
+    """Seconds until the last iteration or the time limit, whichever is first; None before the first row."""
+    if not rows:
+        return None
+    by_iterations = elapsed_s / len(rows) * (iterations - len(rows))
+    return by_iterations if minutes is None else max(0.0, min(by_iterations, minutes * 60 - elapsed_s))
+
+
+def clock(seconds: float) -> str:
+    """ "2:05"."""
+    whole = round(seconds)
+    return f"{whole // 60}:{whole % 60:02d}"
+
+
+def sparkline(values: Sequence[float], width: int = 32) -> str:
+    """The course of values, averaged into at most `width` blocks."""
+    count = min(width, len(values))
+    edges = [round(i * len(values) / count) for i in range(count + 1)]
+    blocks = [fmean(values[a:b]) for a, b in pairwise(edges)]
+    low, high = min(blocks), max(blocks)
+    scale = (len(_LEVELS) - 1) / (high - low) if high > low else 0.0
+    return "".join(_LEVELS[round((value - low) * scale)] for value in blocks)
+
+
+def _figures(rows: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_row("", Text("at first", "dim"), Text("now", "dim"), "")
+    for key, label, form in _FIGURES:
+        values = [float(row[key]) for row in rows]
+        first, now = fmean(values[:_SPAN]), fmean(values[-_SPAN:])
+        table.add_row(
+            label, Text(form.format(first), "dim"), Text(form.format(now), "bold"), sparkline(values)
+        )
+    return table
+
+
+def _workers(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Each worker's share of the planned steps, now."""
+    recent = [row["workers"] for row in rows[-_SPAN:]]
+    shares = {
+        name: fmean(row.get(name, 0.0) for row in recent) for name in sorted({n for r in recent for n in r})
+    }
+    table = Table.grid(padding=(0, 2))
+    for name, share in sorted(shares.items(), key=lambda item: -item[1])[:12]:
+        table.add_row(name, f"{share:.0%}", Bar(1.0, 0, share, width=24, color="cyan"))
+    return table

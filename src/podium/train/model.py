@@ -1,0 +1,243 @@
+"""The policy's model in plain torch: Llama and Qwen2 form, with a prompt shared by its group.
+
+One layer serves four ways of running: whole sequences (pre-training), prompts, completions that see their
+prompt's keys and values, and single tokens (the sampler); they differ in the `Attend` that the layer is
+handed. Files are `weights`', sampling is `sampler`'s. Shape suffixes: N tokens, Q questions, G rows of a
+group, T and P positions, H heads, K key/value heads, D head size, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from podium.train.attention import attend_shared, pick, place
+from podium.train.shape import ModelShape
+
+Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+"""(layer, query_NHD, key_NKD, value_NKD) -> mixed values [N, H*D]; queries and keys are rotated already."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptKeys:
+    """What completions need of their prompts: keys and values of each layer."""
+
+    keys: tuple[Tensor, ...]
+    """For each layer [Q, K, P, D], rotated."""
+    values: tuple[Tensor, ...]
+    lengths_Q: Tensor
+    """True length of each prompt; positions beyond are padding."""
+
+    def bias(self, dtype: torch.dtype) -> Tensor | None:
+        """[Q, 1, P]: 0 for a token and -inf for padding; None when nothing is padded."""
+        P = self.keys[0].shape[2]
+        padding_QP = torch.arange(P) >= self.lengths_Q.unsqueeze(1)
+        if not bool(padding_QP.any()):
+            return None
+        return torch.zeros(padding_QP.shape, dtype=dtype).masked_fill_(padding_QP, -torch.inf).unsqueeze(1)
+
+
+class Norm(nn.Module):
+    """Root-mean-square norm, always in fp32."""
+
+    def __init__(self, size: int, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+        self.eps = eps
+
+    def forward(self, x_ND: Tensor) -> Tensor:
+        normed: Tensor = F.rms_norm(x_ND, (x_ND.shape[-1],), self.weight, self.eps)
+        return normed
+
+
+class Layer(nn.Module):
+    """One pre-norm block. Queries, keys and values share a matrix, and so do gate and up: larger products."""
+
+    def __init__(self, shape: ModelShape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.attention_norm = Norm(shape.hidden, shape.norm_eps)
+        self.qkv = nn.Linear(
+            shape.hidden, (shape.heads + 2 * shape.kv_heads) * shape.head_size, bias=shape.qkv_bias
+        )
+        self.output = nn.Linear(shape.heads * shape.head_size, shape.hidden, bias=False)
+        self.inner_norm = Norm(shape.hidden, shape.norm_eps)
+        self.gate_up = nn.Linear(shape.hidden, 2 * shape.inner, bias=False)
+        self.down = nn.Linear(shape.inner, shape.hidden, bias=False)
+
+    def forward(
+        self, index: int, x_ND: Tensor, rotary: tuple[Tensor, Tensor], attend: Attend, dtype: torch.dtype
+    ) -> Tensor:
+        """The residual stream after this layer, in fp32; the products run in `dtype`."""
+        shape = self.shape
+        qkv = linear(self.attention_norm(x_ND), self.qkv, dtype).view(len(x_ND), -1, shape.head_size)
+        query_key = rotate(qkv[:, : shape.heads + shape.kv_heads], rotary)
+        mixed = attend(
+            index, query_key[:, : shape.heads], query_key[:, shape.heads :], qkv[:, -shape.kv_heads :]
+        )
+        x_ND = x_ND + linear(mixed, self.output, dtype)
+        gate, up = linear(self.inner_norm(x_ND), self.gate_up, dtype).chunk(2, dim=-1)
+        return x_ND + linear(F.silu(gate) * up, self.down, dtype)
+
+
+class PolicyModel(nn.Module):
+    """A causal language model. Parameters are fp32; `dtype` is what its matrix products run in."""
+
+    def __init__(self, shape: ModelShape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.embedding = nn.Embedding(shape.vocab, shape.hidden)
+        self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
+        self.norm = Norm(shape.hidden, shape.norm_eps)
+        self.head = nn.Linear(shape.hidden, shape.vocab, bias=False)
+        if shape.tied:
+            self.head.weight = self.embedding.weight
+        self.dtype = torch.float32
+
+    def initialise(self, generator: torch.Generator, deviation: float = 0.02) -> None:
+        """Fresh weights from a named generator, as Hugging Face initialises them."""
+        for name, parameter in self.named_parameters():
+            if name.endswith("bias"):
+                nn.init.zeros_(parameter)
+            elif "norm" in name:
+                nn.init.ones_(parameter)
+            else:
+                nn.init.normal_(parameter, std=deviation, generator=generator)
+
+    def frozen(self) -> PolicyModel:
+        """A copy to sample from: its products' weights are cast once, and none has a gradient."""
+        copy = PolicyModel(self.shape)
+        copy.load_state_dict(self.state_dict())
+        copy.dtype = self.dtype
+        for module in copy.modules():
+            if isinstance(module, nn.Linear):
+                module.weight = nn.Parameter(module.weight.detach().to(self.dtype))
+                if module.bias is not None:
+                    module.bias = nn.Parameter(module.bias.detach().to(self.dtype))
+        return copy.requires_grad_(False)
+
+    def forward(self, tokens_BT: Tensor) -> Tensor:
+        """Logits [B, T, V] of whole sequences. Pad on the right: no real token sees padding."""
+        B, T = tokens_BT.shape
+        attend = _Causal(self.shape, B, T)
+        positions_N = torch.arange(T).repeat(B)
+        return self.logits(self.run(tokens_BT.flatten(), positions_N, attend)).view(B, T, -1)
+
+    def prompt(self, tokens_QP: Tensor, lengths_Q: Tensor) -> PromptKeys:
+        """Keys and values of prompts, padded on the right to P positions. Gradients flow through them."""
+        Q, P = tokens_QP.shape
+        attend = _Causal(self.shape, Q, P)
+        self.run(tokens_QP.flatten(), torch.arange(P).repeat(Q), attend)
+        return PromptKeys(tuple(attend.keys), tuple(attend.values), lengths_Q)
+
+    def completions(
+        self, tokens_N: Tensor, places_N: Tensor, size_QGT: torch.Size, prompt: PromptKeys
+    ) -> Tensor:
+        """Hidden states [N, hidden] of completion tokens that see their question's prompt and their own past.
+
+        Args:
+            tokens_N: the real tokens alone; padding costs nothing outside attention.
+            places_N: where each lies in the flattened [Q, G, T]; rows are filled from position 0 on.
+            size_QGT: questions, rows of a group, positions; row positions follow on the prompt's true length.
+        """
+        attend = _Shared(self.shape, places_N, size_QGT, prompt)
+        _, G, T = size_QGT
+        start_N = prompt.lengths_Q[places_N.div(G * T, rounding_mode="floor")]
+        return self.run(tokens_N, start_N + places_N % T, attend)
+
+    def run(self, tokens_N: Tensor, positions_N: Tensor, attend: Attend) -> Tensor:
+        """Hidden states [N, hidden] after the final norm; `attend` says who sees whom."""
+        x_ND = self.embedding(tokens_N)
+        rotary = self.rotary(positions_N)
+        for index, layer in enumerate(self.layers):
+            x_ND = layer(index, x_ND, rotary, attend, self.dtype)
+        return self.norm(x_ND)
+
+    def logits(self, hidden_N: Tensor) -> Tensor:
+        """[..., V], in the dtype of the products."""
+        return linear(hidden_N, self.head, self.dtype)
+
+    def rotary(self, positions_N: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosines and sines [N, 1, D] of rotary positions, in the dtype of the products."""
+        D = self.shape.head_size
+        frequency = self.shape.rope_theta ** (-torch.arange(0, D, 2, dtype=torch.float32) / D)
+        angle_ND = torch.outer(positions_N.float(), frequency).repeat(1, 2).unsqueeze(1)
+        return angle_ND.cos().to(self.dtype), angle_ND.sin().to(self.dtype)
+
+
+def linear(x: Tensor, layer: nn.Linear, dtype: torch.dtype) -> Tensor:
+    """`layer(x)` with the product in `dtype`; parameters stay fp32."""
+    bias = None if layer.bias is None else layer.bias.to(dtype)
+    return F.linear(x.to(dtype), layer.weight.to(dtype), bias)
+
+
+def rotate(x_NHD: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:
+    """Rotary positions, halves as Hugging Face pairs them."""
+    cosine, sine = rotary
+    first, second = x_NHD.chunk(2, dim=-1)
+    return x_NHD * cosine + torch.cat((-second, first), dim=-1) * sine
+
+
+class _Causal:
+    """Attention within whole sequences; keeps the keys and values of each layer."""
+
+    def __init__(self, shape: ModelShape, batch: int, length: int) -> None:
+        self.shape, self.batch, self.length = shape, batch, length
+        self.keys: list[Tensor] = []
+        self.values: list[Tensor] = []
+
+    def __call__(self, layer: int, query_NHD: Tensor, key_NKD: Tensor, value_NKD: Tensor) -> Tensor:
+        query, key, value = (
+            x.reshape(self.batch, self.length, -1, self.shape.head_size).transpose(1, 2)
+            for x in (query_NHD, key_NKD, value_NKD)
+        )
+        self.keys.append(key)
+        self.values.append(value)
+        mixed = F.scaled_dot_product_attention(
+            query, key, value, is_causal=True, enable_gqa=self.shape.queries_per_kv > 1
+        )
+        return mixed.transpose(1, 2).reshape(self.batch * self.length, -1)
+
+
+class _Shared:
+    """Attention of packed completion tokens to their prompt and their own past (`attend_shared`)."""
+
+    def __init__(self, shape: ModelShape, places_N: Tensor, size_QGT: torch.Size, prompt: PromptKeys) -> None:
+        self.shape, self.prompt, self.size = shape, prompt, size_QGT
+        self.query_places = _head_places(places_N, size_QGT, shape.kv_heads, shape.queries_per_kv)
+        self.key_places = _head_places(places_N, size_QGT, shape.kv_heads, 1)
+        T = size_QGT[2]
+        dtype = prompt.keys[0].dtype
+        self.causal_MT = torch.full((T, T), -torch.inf, dtype=dtype).triu_(1).repeat(shape.queries_per_kv, 1)
+        bias_Q1P = prompt.bias(dtype)
+        self.bias_B1P = None if bias_Q1P is None else bias_Q1P.repeat_interleave(shape.kv_heads, dim=0)
+
+    def __call__(self, layer: int, query_NHD: Tensor, key_NKD: Tensor, value_NKD: Tensor) -> Tensor:
+        (Q, G, T), D = self.size, self.shape.head_size
+        B, R = Q * self.shape.kv_heads, self.shape.queries_per_kv
+        size = B * G * T
+        mixed = attend_shared(
+            place(query_NHD.reshape(-1, D), self.query_places, size * R).view(B, G, R * T, D),
+            self.prompt.keys[layer].reshape(B, -1, D),
+            self.prompt.values[layer].reshape(B, -1, D),
+            place(key_NKD.reshape(-1, D), self.key_places, size).view(B, G, T, D),
+            place(value_NKD.reshape(-1, D), self.key_places, size).view(B, G, T, D),
+            prompt_bias_B1P=self.bias_B1P,
+            causal_MT=self.causal_MT,
+        )
+        return pick(mixed.view(-1, D), self.query_places).view(len(query_NHD), -1)
+
+
+def _head_places(places_N: Tensor, size_QGT: torch.Size, kv_heads: int, queries: int) -> Tensor:
+    """[N * K * queries]: where each head of each token lies in the flattened [Q, K, G, queries, T]."""
+    _, G, T = size_QGT
+    question = places_N.div(G * T, rounding_mode="floor").view(-1, 1, 1)
+    row = (places_N.div(T, rounding_mode="floor") % G).view(-1, 1, 1)
+    position = (places_N % T).view(-1, 1, 1)
+    kv = torch.arange(kv_heads).view(1, -1, 1)
+    query = torch.arange(queries).view(1, 1, -1)
+    return ((((question * kv_heads + kv) * G + row) * queries + query) * T + position).flatten()

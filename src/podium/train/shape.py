@@ -1,0 +1,109 @@
+"""The shape of a policy's model, read from and written to a Hugging Face `config.json`.
+
+Llama and Qwen2 form: pre-norm, rotary positions, grouped queries, SwiGLU. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from podium.errors import CheckpointError
+
+_ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM"}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """Sizes of the model; the defaults are the tiny policy's."""
+
+    vocab: int
+    hidden: int = 192
+    layers: int = 5
+    heads: int = 6
+    kv_heads: int = 2
+    head_size: int = 32
+    inner: int = 512
+    """Width of the SwiGLU."""
+    positions: int = 1024
+    """Longest sequence, in tokens."""
+    rope_theta: float = 10_000.0
+    norm_eps: float = 1e-5
+    tied: bool = True
+    """Whether the output matrix is the embedding."""
+    qkv_bias: bool = False
+    """Qwen2 has biases on queries, keys and values; Llama none."""
+
+    def __post_init__(self) -> None:
+        if self.heads % self.kv_heads:
+            raise ValueError(f"{self.heads} heads cannot share {self.kv_heads} key/value heads evenly")
+
+    @property
+    def queries_per_kv(self) -> int:
+        """Query heads that share one key/value head."""
+        return self.heads // self.kv_heads
+
+    def config(self, *, bos: int, eos: int, pad: int, dtype: str) -> dict[str, Any]:
+        """The `config.json` of this shape; `dtype` as Hugging Face spells it."""
+        kind = "qwen2" if self.qkv_bias else "llama"
+        return {
+            "architectures": [_ARCHITECTURES[kind]],
+            "model_type": kind,
+            "vocab_size": self.vocab,
+            "hidden_size": self.hidden,
+            "intermediate_size": self.inner,
+            "num_hidden_layers": self.layers,
+            "num_attention_heads": self.heads,
+            "num_key_value_heads": self.kv_heads,
+            "head_dim": self.head_size,
+            "hidden_act": "silu",
+            "max_position_embeddings": self.positions,
+            "rms_norm_eps": self.norm_eps,
+            "rope_theta": self.rope_theta,
+            "tie_word_embeddings": self.tied,
+            "attention_bias": self.qkv_bias,
+            "bos_token_id": bos,
+            "eos_token_id": eos,
+            "pad_token_id": pad,
+            "initializer_range": 0.02,
+            "use_cache": True,
+            "dtype": dtype,
+        }
+
+    @classmethod
+    def read(cls, config: Mapping[str, Any], source: str) -> ModelShape:
+        """The shape that a `config.json` describes.
+
+        Raises:
+            CheckpointError: it is of another architecture, or lacks a size.
+        """
+        kind = config.get("model_type")
+        if kind not in _ARCHITECTURES:
+            raise CheckpointError(
+                f"{source} is a {kind!r} model; this trainer knows {' and '.join(sorted(_ARCHITECTURES))}."
+            )
+        rope = dict(config.get("rope_scaling") or {}) | dict(config.get("rope_parameters") or {})
+        rope_type = rope.get("rope_type", rope.get("type", "default"))
+        if rope_type != "default" or (config.get("use_sliding_window") and kind == "qwen2"):
+            raise CheckpointError(
+                f"{source} uses scaled rotary positions or sliding windows, which this trainer does not know."
+            )
+        try:
+            heads = int(config["num_attention_heads"])
+            return cls(
+                vocab=int(config["vocab_size"]),
+                hidden=int(config["hidden_size"]),
+                layers=int(config["num_hidden_layers"]),
+                heads=heads,
+                kv_heads=int(config.get("num_key_value_heads") or heads),
+                head_size=int(config.get("head_dim") or int(config["hidden_size"]) // heads),
+                inner=int(config["intermediate_size"]),
+                positions=int(config.get("max_position_embeddings", 2048)),
+                rope_theta=float(rope.get("rope_theta", config.get("rope_theta", 10_000.0))),
+                norm_eps=float(config.get("rms_norm_eps", 1e-6)),
+                tied=bool(config.get("tie_word_embeddings", False)),
+                qkv_bias=kind == "qwen2" or bool(config.get("attention_bias", False)),
+            )
+        except KeyError as missing:
+            raise CheckpointError(f"{source} lacks the key {missing}.") from None

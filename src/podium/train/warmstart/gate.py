@@ -1,0 +1,156 @@
+"""The gate: what a warm-started policy must be able to do before reinforcement is worth its time.
+
+Without it, learning cannot bind a profile to its number. Teams and questions are new ones; questions come from the
+validation split. Shares are over the cases of each kind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+import torch
+from tokenizers import Tokenizer
+
+from podium.conductor.prompt import build_prompt
+from podium.operations import SKILLS, Problem, read_problem
+from podium.planner import Situation
+from podium.tasks.embedded import EmbeddedTasks
+from podium.train.model import PolicyModel
+from podium.train.sampler import sample
+from podium.train.warmstart.lessons import PROMPT, reading_prompt, reading_text, roll_prompt
+from podium.train.warmstart.teams import Team, draw_team
+from podium.train.warmstart.vocabulary import BEGIN_ID, END_ID
+from podium.types import Question
+from podium.workflow import PlanError, parse
+
+NAME_TO_NUMBER, SKILL_TO_NUMBER, COPYING, VALID_PLANS = 0.95, 0.90, 0.99, 0.99
+_GREEDY = 1e-4
+"""A temperature at which the most likely token is drawn."""
+_LONGEST = 160
+
+
+@dataclass(frozen=True, slots=True)
+class GateReport:
+    """Shares in [0, 1]."""
+
+    name_to_number: float
+    skill_to_number: float
+    """Of skills that somebody in the team claims."""
+    copying: float
+    """Spans copied without a wrong character, of questions taken apart."""
+    thought: float
+    """Parts of questions for which the thought names the right skill and one who claims it."""
+    valid_plans: dict[int, float]
+    """At temperature 1, by number of steps."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether reinforcement may begin."""
+        return (
+            self.name_to_number >= NAME_TO_NUMBER
+            and self.skill_to_number >= SKILL_TO_NUMBER
+            and self.copying >= COPYING
+            and min(self.valid_plans.values()) >= VALID_PLANS
+        )
+
+
+def measure(model: PolicyModel, tokenizer: Tokenizer, *, cases: int = 1000, seed: int = 0) -> GateReport:
+    """Measure a policy on `cases` cases of each kind."""
+    exam = _Exam(model, tokenizer, seed)
+    names, skills = exam.numbers(cases)
+    return GateReport(names, skills, exam.copying(cases), *exam.plans(cases))
+
+
+class _Exam:
+    def __init__(self, model: PolicyModel, tokenizer: Tokenizer, seed: int) -> None:
+        self.model, self.tokenizer, self.seed = model, tokenizer, seed
+        self.tasks = EmbeddedTasks("validation", size=10**6, seed=seed, hop_shares=(0.25, 0.25, 0.25, 0.25))
+
+    def numbers(self, cases: int) -> tuple[float, float]:
+        """Shares of names and of skills to which the most likely next token is the right number."""
+        rng = Random(f"gate/numbers/{self.seed}")
+        names, skills = [], []
+        for _ in range(cases):
+            team = draw_team(rng)
+            member = rng.randrange(len(team.profiles))
+            names.append((roll_prompt(team) + team.profiles[member].name, (member,)))
+            skill = rng.choice([skill for skill in SKILLS if team.fit(skill)] or [""])
+            if skill:
+                skills.append((roll_prompt(team) + skill, team.fit(skill)))
+        return self._answered(names), self._answered(skills)
+
+    def _answered(self, queries: Sequence[tuple[str, tuple[int, ...]]]) -> float:
+        said = self._complete([prompt for prompt, _ in queries], max_tokens=1, temperature=_GREEDY)
+        right = [text.strip() in map(str, fit) for text, (_, fit) in zip(said, queries, strict=True)]
+        return sum(right) / len(right)
+
+    def copying(self, cases: int) -> float:
+        """Share of spans that are copied exactly when a question is taken apart."""
+        read = [self._question(index) for index in range(cases)]
+        said = self._complete(
+            [reading_prompt(question) for question, _ in read], max_tokens=_LONGEST, temperature=_GREEDY
+        )
+        spans = right = 0
+        for text, (_, problem) in zip(said, read, strict=True):
+            lines = text.split("\n")
+            for place, line in enumerate(reading_text(problem).split("\n")):
+                spans += 1
+                span = line.rpartition(" = ")[0]
+                right += place < len(lines) and lines[place].rpartition(" = ")[0] == span
+        return right / spans
+
+    def plans(self, cases: int) -> tuple[float, dict[int, float]]:
+        """Share of parts that the thought reads rightly; shares of valid plans by number of steps."""
+        rng = Random(f"gate/plans/{self.seed}")
+        asked: list[tuple[str, Problem, Team]] = []
+        for index in range(cases):
+            question, problem = self._question(index)
+            team = draw_team(rng)
+            (message,) = build_prompt(Situation(question, team.profiles), PROMPT)
+            asked.append((message.content, problem, team))
+        said = self._complete([prompt for prompt, _, _ in asked], max_tokens=_LONGEST, temperature=1.0)
+        parts = right = 0
+        valid: dict[int, list[bool]] = defaultdict(list)
+        for text, (_, problem, team) in zip(said, asked, strict=True):
+            read = [part.rpartition(" ")[::2] for part in text.partition("\n")[0].split(", ")]
+            for place, skill in enumerate(problem.skills):
+                parts += 1
+                fit = [*map(str, team.fit(skill))] or ["none"]
+                right += place < len(read) and read[place][0] == skill and read[place][1] in fit
+            plan = parse(text, workers=len(team.profiles))
+            numbers = re.search(r"model_id = \[([\d, ]+)\]", text)
+            steps = numbers.group(1).count(",") + 1 if numbers else 1
+            valid[min(steps, 5)].append(not isinstance(plan, PlanError))
+        return right / parts, {steps: sum(v) / len(v) for steps, v in sorted(valid.items())}
+
+    def _question(self, index: int) -> tuple[Question, Problem]:
+        question = self.tasks[index].question
+        problem = read_problem(question.text)
+        assert problem is not None, question.text
+        return question, problem
+
+    def _complete(self, prompts: list[str], *, max_tokens: int, temperature: float) -> list[str]:
+        said = []
+        for start in range(0, len(prompts), 64):
+            encoded = [
+                [BEGIN_ID, *self.tokenizer.encode(prompt, add_special_tokens=False).ids]
+                for prompt in prompts[start : start + 64]
+            ]
+            with torch.no_grad():
+                samples = sample(
+                    self.model,
+                    encoded,
+                    group=1,
+                    max_tokens=max_tokens,
+                    end=END_ID,
+                    seed=f"gate/{self.seed}/{start}",
+                    temperature=temperature,
+                )
+            said += [
+                self.tokenizer.decode(list(drawn.tokens[0]), skip_special_tokens=True) for drawn in samples
+            ]
+        return said

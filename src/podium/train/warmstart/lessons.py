@@ -1,0 +1,136 @@
+"""Lessons: texts for pre-training, with the parts that are to be learned marked.
+
+Three kinds. A *plan* is the policy's own prompt, a thought that says of each part of the question which skill it
+needs and who claims that skill, and then a plan at random, without regard to the thought. A *roll* asks again and
+again for the number of a name or of a skill. A *reading* copies out the parts of a question with their skills.
+Questions come from the train split alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from podium.baselines.phrases import CHECK, COMPARE, FINISH, NEXT, PARTS, WHOLE
+from podium.conductor.prompt import PromptSettings, build_prompt
+from podium.operations import SKILLS, Problem, read_problem
+from podium.planner import Situation
+from podium.tasks.embedded import EmbeddedTasks
+from podium.train.warmstart.teams import Team, draw_team
+from podium.types import Question
+from podium.workflow import Access, Step, Workflow, render
+
+PROMPT = PromptSettings(style="brief", pool="described", examples=0)
+ONLY = "Only this: {}"
+"""A part named by its own words."""
+_HOP_SHARES = (0.25, 0.25, 0.25, 0.25)
+_STEP_SHARES = (0.22, 0.28, 0.22, 0.16, 0.12)
+_QUERIES = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """Pieces of one text, in order."""
+
+    prompt: str
+    pieces: tuple[tuple[str, bool], ...]
+    """What follows the prompt, and whether it is learned or only read."""
+
+
+def draw_lesson(seed: int, index: int) -> Lesson:
+    """One lesson of the endless course; the same (seed, index) gives the same one for ever."""
+    rng = Random(f"lesson/{seed}/{index}")
+    draw = rng.choices((_plan, _roll, _reading), (0.5, 0.25, 0.25))[0]
+    return draw(rng)
+
+
+def draw_question(rng: Random) -> tuple[Question, Problem]:
+    """A question of the train split with its reading."""
+    tasks = EmbeddedTasks("train", size=10**9, seed=1, hop_shares=_HOP_SHARES)
+    question = tasks[rng.randrange(10**9)].question
+    problem = read_problem(question.text)
+    assert problem is not None, question.text
+    return question, problem
+
+
+def thought(problem: Problem, team: Team, rng: Random) -> str:
+    """For each part the skill that it needs and one who claims it: "dates 3, sums 0"."""
+    words = []
+    for skill in problem.skills:
+        fit = team.fit(skill)
+        words.append(f"{skill} {rng.choice(fit)}" if fit else f"{skill} none")
+    return ", ".join(words)
+
+
+def random_workflow(rng: Random, problem: Problem, workers: int, max_steps: int = 5) -> Workflow:
+    """A valid workflow whose workers, subtasks and access lists are drawn without regard to what is good."""
+    (steps,) = rng.choices(range(1, max_steps + 1), _STEP_SHARES[:max_steps])
+    return Workflow(
+        tuple(
+            Step(rng.randrange(workers), _subtask(rng, problem), _access(rng, position))
+            for position in range(steps)
+        )
+    )
+
+
+def _subtask(rng: Random, problem: Problem) -> str:
+    kind = rng.choices(("clause", "part", "fixed"), (0.35, 0.25, 0.4))[0]
+    if kind == "clause":
+        return ONLY.format(rng.choice(problem.hops).clause)
+    if kind == "part":
+        return rng.choice(PARTS)
+    return rng.choice((WHOLE, WHOLE, NEXT, NEXT, FINISH, CHECK, COMPARE))
+
+
+def _access(rng: Random, position: int) -> Access:
+    if position == 0:
+        return Access()
+    kind = rng.choices(("none", "all", "some"), (0.25, 0.6, 0.15))[0]
+    if kind == "some":
+        return Access(steps=tuple(sorted(rng.sample(range(position), rng.randint(1, position)))))
+    return Access(all=kind == "all")
+
+
+def _plan(rng: Random) -> Lesson:
+    question, problem = draw_question(rng)
+    team = draw_team(rng)
+    max_steps = rng.choice((5, 5, 5, rng.randint(1, 4)))
+    (message,) = build_prompt(Situation(question, team.profiles, max_steps=max_steps), PROMPT)
+    workflow = random_workflow(rng, problem, len(team.profiles), max_steps)
+    return Lesson(message.content, ((f"{thought(problem, team, rng)}\n{render(workflow)}", True),))
+
+
+def roll_prompt(team: Team) -> str:
+    """The head of a roll."""
+    listed = "\n".join(f"{i}: {p.name}: {p.description}" for i, p in enumerate(team.profiles))
+    return f"Models:\n{listed}\nNumbers:\n"
+
+
+def _roll(rng: Random) -> Lesson:
+    team = draw_team(rng)
+    pieces: list[tuple[str, bool]] = []
+    for _ in range(_QUERIES):
+        if rng.random() < 0.4:
+            member = rng.randrange(len(team.profiles))
+            pieces += [(team.profiles[member].name, False), (f" {member}", True)]
+        else:
+            skill = rng.choice(SKILLS)
+            fit = team.fit(skill)
+            pieces += [(skill, False), (f" {rng.choice(fit)}" if fit else " none", True)]
+        pieces.append(("\n", False))
+    return Lesson(roll_prompt(team), tuple(pieces))
+
+
+def reading_prompt(question: Question) -> str:
+    """The head of a reading."""
+    return f"Question: {question.text}\nParts:\n"
+
+
+def reading_text(problem: Problem) -> str:
+    """The parts of a question, a line each, with the skill of each."""
+    return "\n".join(f"{hop.clause} = {hop.operation.skill}" for hop in problem.hops)
+
+
+def _reading(rng: Random) -> Lesson:
+    question, problem = draw_question(rng)
+    return Lesson(reading_prompt(question), ((reading_text(problem), True),))

@@ -1,0 +1,50 @@
+"""The tiny policy's tokenizer: byte-level BPE, trained on its own lessons.
+
+Words carry the space before them, digits stand alone, and a run of marks such as `"], ["` is one piece, so that a
+plan is short; bytes are the fallback, so any text can be read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+BEGIN, END, PAD = "<s>", "</s>", "<pad>"
+BEGIN_ID, END_ID, PAD_ID = 0, 1, 2
+_PIECES = r" ?[A-Za-z_]+| ?\d|[^A-Za-z0-9]+?(?= ?[A-Za-z0-9]|$)"
+
+
+def train_tokenizer(texts: Iterable[str], size: int) -> Tokenizer:
+    """A tokenizer of at most `size` entries; BEGIN, END and PAD have the ids named here."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_PIECES), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        special_tokens=[BEGIN, END, PAD],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
+    """tokenizer.json, and the tokenizer_config.json that transformers expects beside it."""
+    tokenizer.save(str(folder / "tokenizer.json"))
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "bos_token": BEGIN,
+        "eos_token": END,
+        "pad_token": PAD,
+        "clean_up_tokenization_spaces": False,
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")

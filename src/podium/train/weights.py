@@ -1,0 +1,135 @@
+"""A policy's model as an ordinary Hugging Face folder: reading it, and writing it.
+
+Our layers keep query, key and value in one matrix, and gate and up; on disk they are apart, under Hugging
+Face's names. What a checkpoint folder is, and how its policy is asked, is `podium.conductor.checkpoint`'s.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.errors import CheckpointError
+from podium.train.model import PolicyModel
+from podium.train.shape import ModelShape
+
+StoredDtype = Literal["float32", "bfloat16"]
+
+_COMPANIONS = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+    "generation_config.json",
+    "podium.json",
+)
+
+
+def read_model(checkpoint: Checkpoint) -> PolicyModel:
+    """The model of a checkpoint, in fp32.
+
+    Raises:
+        CheckpointError: it is of another architecture, or its weights are missing or of another size.
+    """
+    shape = ModelShape.read(checkpoint.config, str(checkpoint.path / "config.json"))
+    path = checkpoint.path / "model.safetensors"
+    if not path.is_file():
+        raise CheckpointError(f"{checkpoint.path} has no model.safetensors; save the checkpoint as one file.")
+    try:
+        stored = load_file(path)
+    except SafetensorError:
+        raise CheckpointError(f"{path} is not a safetensors file; save the checkpoint again.") from None
+    model = PolicyModel(shape)
+    state = {}
+    for name, wanted in model.state_dict().items():
+        parts = [stored.get(part) for part, _ in stored_names(name, shape)]
+        if name == "head.weight" and shape.tied:
+            parts = [stored.get("model.embed_tokens.weight")]
+        tensor = _join(parts)
+        if tensor is None or tensor.shape != wanted.shape:
+            found = "missing" if tensor is None else str(list(tensor.shape))
+            raise CheckpointError(
+                f"{path} does not fit its config.json: {name} should be {list(wanted.shape)} and is {found}."
+            )
+        state[name] = tensor
+    model.load_state_dict(state)
+    return model
+
+
+def write_model(
+    model: PolicyModel,
+    folder: Path,
+    *,
+    config: Mapping[str, Any],
+    companions: Sequence[Path],
+    dtype: StoredDtype = "float32",
+) -> None:
+    """Write the model as a folder that transformers loads.
+
+    Args:
+        folder: made if it is not there.
+        config: the `config.json`, as `ModelShape.config` or a checkpoint has it.
+        companions: files to copy beside it: tokenizer, podium.json.
+        dtype: of the stored weights.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = dict(stored_tensors(model))
+    save_file(
+        {name: tensor.to(getattr(torch, dtype)) for name, tensor in tensors.items()},
+        folder / "model.safetensors",
+        metadata={"format": "pt"},
+    )
+    written = {key: value for key, value in config.items() if key != "torch_dtype"} | {"dtype": dtype}
+    (folder / "config.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    for companion in companions:
+        (folder / companion.name).write_bytes(companion.read_bytes())
+
+
+def companions_of(folder: Path) -> list[Path]:
+    """The files of a checkpoint that training does not change."""
+    return [folder / name for name in _COMPANIONS if (folder / name).is_file()]
+
+
+def stored_tensors(model: PolicyModel) -> Iterator[tuple[str, Tensor]]:
+    """The weights under Hugging Face's names; the head of a tied model is left out."""
+    for name, tensor in model.state_dict().items():
+        if name == "head.weight" and model.shape.tied:
+            continue
+        parts = stored_names(name, model.shape)
+        for (part, _), piece in zip(parts, tensor.split([rows for _, rows in parts]), strict=True):
+            yield part, piece.contiguous()
+
+
+def stored_names(name: str, shape: ModelShape) -> list[tuple[str, int]]:
+    """The tensors, with their rows, that one of our parameters is stored as."""
+    if name == "embedding.weight":
+        return [("model.embed_tokens.weight", shape.vocab)]
+    if name == "norm.weight":
+        return [("model.norm.weight", shape.hidden)]
+    if name == "head.weight":
+        return [("lm_head.weight", shape.vocab)]
+    _, index, module, kind = name.split(".")
+    prefix = f"model.layers.{index}"
+    queries, keys = shape.heads * shape.head_size, shape.kv_heads * shape.head_size
+    parts = {
+        "attention_norm": [("input_layernorm", shape.hidden)],
+        "qkv": [("self_attn.q_proj", queries), ("self_attn.k_proj", keys), ("self_attn.v_proj", keys)],
+        "output": [("self_attn.o_proj", shape.hidden)],
+        "inner_norm": [("post_attention_layernorm", shape.hidden)],
+        "gate_up": [("mlp.gate_proj", shape.inner), ("mlp.up_proj", shape.inner)],
+        "down": [("mlp.down_proj", shape.hidden)],
+    }[module]
+    return [(f"{prefix}.{part}.{kind}", rows) for part, rows in parts]
+
+
+def _join(parts: Sequence[Tensor | None]) -> Tensor | None:
+    present = [part.float() for part in parts if part is not None]
+    return torch.cat(present) if len(present) == len(parts) else None

@@ -1,0 +1,124 @@
+"""The pool: the ordered, named workers on offer for one question, and its reading from a file.
+
+Frozen. A plan's worker k is `pool[k]`. Knows nothing of plans, limits or calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from podium.config import load, suggestion
+from podium.errors import ConfigError
+from podium.types import Profile
+from podium.workers.base import Worker
+from podium.workers.build import build_worker
+from podium.workers.connections import Connections
+from podium.workers.spec import PoolSpec
+
+
+class Pool:
+    """Workers in an order.
+
+    Raises:
+        ConfigError: none at all, two of one name, a fallback that is not in the pool, a circle of fallbacks.
+    """
+
+    __slots__ = ("_by_name", "_profiles", "_workers")
+
+    def __init__(self, workers: Sequence[Worker]) -> None:
+        self._fill(workers)
+        for worker in self._workers:
+            self._check_fallbacks(worker)
+
+    def _fill(self, workers: Sequence[Worker]) -> None:
+        self._workers = tuple(workers)
+        self._profiles = tuple(worker.profile for worker in self._workers)
+        if not self._workers:
+            raise ConfigError("A pool of none: it needs at least one [[worker]].")
+        self._by_name: dict[str, Worker] = {}
+        for worker in self._workers:
+            name = worker.profile.name
+            if name in self._by_name:
+                raise ConfigError(f"Two workers are named {name!r}; give each its own name.")
+            self._by_name[name] = worker
+
+    @property
+    def profiles(self) -> tuple[Profile, ...]:
+        """What planners are told, in order."""
+        return self._profiles
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """In order."""
+        return tuple(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._workers)
+
+    def __iter__(self) -> Iterator[Worker]:
+        return iter(self._workers)
+
+    def __getitem__(self, index: int) -> Worker:
+        return self._workers[index]
+
+    def __repr__(self) -> str:
+        return f"Pool({', '.join(self.names)})"
+
+    def named(self, name: str) -> Worker:
+        """The worker of that name.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        if name not in self._by_name:
+            raise ConfigError(f"The pool has no worker named {name!r}; {suggestion(name, self.names)}")
+        return self._by_name[name]
+
+    def fallback(self, worker: Worker) -> Worker | None:
+        """Who takes over from `worker`: None where it names nobody, or somebody whom a subset left out."""
+        return None if worker.fallback is None else self._by_name.get(worker.fallback)
+
+    def subset(self, indices: Sequence[int]) -> Pool:
+        """The workers at `indices`, in that order: fewer, in another order, or both.
+
+        A fallback that is left out is not on offer, and so is not taken.
+        """
+        part = Pool.__new__(Pool)
+        part._fill([self._workers[i] for i in indices])
+        return part
+
+    async def close(self) -> None:
+        """Give back every worker's connections. Calling twice is fine; a later call opens new ones."""
+        async with asyncio.TaskGroup() as tasks:
+            for worker in self._workers:
+                tasks.create_task(worker.close())
+
+    def _check_fallbacks(self, worker: Worker) -> None:
+        chain = [worker.profile.name]
+        while (name := worker.fallback) is not None:
+            if name not in self._by_name:
+                raise ConfigError(
+                    f"Worker {chain[-1]!r} falls back to {name!r}, which is not in the pool; "
+                    f"{suggestion(name, self.names)}"
+                )
+            chain.append(name)
+            if name in chain[:-1]:
+                circle = " -> ".join(chain[chain.index(name) :])
+                raise ConfigError(f"The fallbacks go in a circle: {circle}; leave one of them out.")
+            worker = self._by_name[name]
+
+
+def load_pool(path: Path, overrides: Sequence[str] = ()) -> Pool:
+    """The pool of a TOML file (design §10), after overrides such as "worker.gpt-5.limits.timeout=10".
+
+    Raises:
+        ConfigError: anything about it that cannot be used, in one sentence that names the file.
+    """
+    spec = load(path, PoolSpec, overrides)
+    connections = Connections()
+    try:
+        return Pool([build_worker(worker, connections) for worker in spec.worker])
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None

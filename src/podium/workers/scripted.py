@@ -1,0 +1,76 @@
+"""`scripted`: a worker whose replies are written down beforehand, for tests and dry runs.
+
+It runs out loudly: a call that no reply is left for is a `WorkerError` of kind "exhausted". Not a replay of
+recordings: it does not look at anything but the subtask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from podium.errors import WorkerError
+from podium.types import Limits, Profile, Usage, estimate_tokens
+from podium.workers.base import Reply, Request
+from podium.workers.view import read_view
+
+
+class ScriptedWorker:
+    """Answers from a script.
+
+    Args:
+        name: name in the pool.
+        replies: replies in the order of the calls; or a mapping, where the first key that the subtask
+            contains chooses the reply and nothing is used up. A `WorkerError` is raised instead of returned.
+        delay: seconds that each call takes.
+        profile, limits, fallback: as for any worker; `profile` overrides `name`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        replies: Sequence[str | WorkerError] | Mapping[str, str | WorkerError],
+        *,
+        delay: float = 0.0,
+        profile: Profile | None = None,
+        limits: Limits | None = None,
+        fallback: str | None = None,
+    ) -> None:
+        self.profile = profile or Profile(name=name)
+        self.limits = limits or Limits()
+        self.fallback = fallback
+        self.requests: list[Request] = []
+        """Every request so far, in order."""
+        self._replies = replies
+        self._delay = delay
+
+    async def answer(self, request: Request) -> Reply:
+        """The next reply of the script, after the delay."""
+        self.requests.append(request)
+        reply = self._next(request)
+        if self._delay > 0:
+            await asyncio.sleep(self._delay)
+        if isinstance(reply, WorkerError):
+            # A copy, since raising writes a traceback into the exception and a mapping gives it many times.
+            raise WorkerError(
+                str(reply), kind=reply.kind, passing=reply.passing, retry_after_s=reply.retry_after_s
+            )
+        sent = sum(estimate_tokens(message.content) for message in request.messages)
+        return Reply(reply, Usage(input_tokens=sent, output_tokens=estimate_tokens(reply), estimated=True))
+
+    async def close(self) -> None:
+        """Nothing to give back."""
+
+    def _next(self, request: Request) -> str | WorkerError:
+        if isinstance(self._replies, Mapping):
+            subtask = read_view(request.messages).subtask
+            for part, reply in self._replies.items():
+                if part in subtask:
+                    return reply
+            found = f"no reply for the subtask {subtask[:80]!r}"
+        else:
+            call = len(self.requests) - 1
+            if call < len(self._replies):
+                return self._replies[call]
+            found = f"only {len(self._replies)} replies, and this is call {call + 1}"
+        return WorkerError(f"{self.profile.name}: the script has {found}.", kind="exhausted")

@@ -1,0 +1,242 @@
+"""A simulated model that reads, computes, and errs as language models do.
+
+It sees its messages and nothing else. It tries what the subtask asks for, takes results that are in view (wrong ones
+too, unless it notices), and succeeds in each hop with a chance that depends on its ability in the hop's skill and on
+how narrow the subtask is. Part of that chance is fixed for each question: asking again helps less than asking
+another. A simulation for training and tests: no figure obtained with it says anything about real models.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from random import Random
+from types import MappingProxyType
+
+from podium.operations import KINDS, Problem, chance, read_problem
+from podium.types import Limits, Profile, Usage, estimate_tokens
+from podium.workers.base import Reply, Request
+from podium.workers.intent import Intent, read_intent
+from podium.workers.view import View, read_view
+
+_PART = re.compile(r"^Part (\d+): (.+)$", re.MULTILINE)
+_ANSWER = re.compile(r"^Answer: (.+)$", re.MULTILINE)
+
+FIXED_SHARE = 0.6
+"""Share of calls whose luck is that of the (worker, question, hop), the same at every asking."""
+BREADTH_TAX = 0.06
+"""Share of ability lost for each further hop that one call has to do."""
+VAGUE_TAX = 0.03
+"""Share of ability lost when a part is named by number and not by its words."""
+NOTICE = 0.25
+"""Chance, times ability, to notice a wrong result in view without being asked to check."""
+CHECK_NOTICE = 0.8
+"""The same when asked to check."""
+CHECK_BREAK = 0.25
+"""Chance, times lack of ability, that a check turns a right result into a wrong one."""
+THINKING_TOKENS = 120
+"""Output tokens spent on each hop that is worked on, besides the response."""
+
+
+class Specialist:
+    """A worker with a chance of success for each skill."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        ability: Mapping[str, float],
+        *,
+        seconds: float = 1.0,
+        limits: Limits = Limits(),
+        fallback: str | None = None,
+    ) -> None:
+        self.profile = profile
+        self.ability = MappingProxyType(dict(ability))
+        """Skill -> chance in [0, 1] to do one clearly named hop; a skill not named: 0."""
+        self.seconds = seconds
+        """Claimed for a call that does one hop; never slept."""
+        self.limits = limits
+        self.fallback = fallback
+
+    async def answer(self, request: Request) -> Reply:
+        """Do what the subtask asks. Never raises: not understanding is an answer too."""
+        view = read_view(request.messages)
+        problem = read_problem(view.question)
+        if problem is None:
+            text, worked = "I do not know how to work this out.", 0
+        else:
+            attempt = _Attempt(self, problem, request.seed)
+            text = attempt.respond(view, read_intent(view.subtask, view.question))
+            worked = attempt.worked
+        usage = Usage(
+            input_tokens=sum(estimate_tokens(message.content) for message in request.messages),
+            output_tokens=estimate_tokens(text) + THINKING_TOKENS * worked,
+        )
+        return Reply(text, usage, latency_s=self.seconds * (0.25 + 0.75 * worked))
+
+    async def close(self) -> None:
+        """Nothing to give back."""
+
+
+class _Attempt:
+    """One call: what the worker believes, hop by hop."""
+
+    def __init__(self, worker: Specialist, problem: Problem, seed: str) -> None:
+        self._worker = worker
+        self._problem = problem
+        self._seed = seed
+        self._believed: dict[int, str] = {}
+        self.worked = 0
+        """Hops that cost thought."""
+
+    def respond(self, view: View, intent: Intent) -> str:
+        """The response to a view."""
+        responses = [shown.response for shown in view.shown]
+        if view.previous is not None:
+            responses.insert(0, view.previous)
+        if intent.deed == "compare":
+            return self._compare(responses)
+        claims = _claims(responses, len(self._problem.hops))
+        if intent.deed == "check":
+            if not claims:
+                return "There is no work to check."
+            self._check(claims)
+            return self._report(sorted(self._believed))
+        wanted = self._wanted(intent, claims)
+        self._do(wanted, claims, intent)
+        return self._report(sorted(self._believed))
+
+    def _wanted(self, intent: Intent, claims: Mapping[int, str]) -> tuple[int, ...]:
+        hops = range(len(self._problem.hops))
+        if intent.deed == "parts":
+            return intent.parts
+        missing = [i for i in hops if i not in claims]
+        if intent.deed == "next":
+            return tuple(missing[:1]) or (len(hops) - 1,)
+        return tuple(missing) or tuple(hops)[-1:]
+
+    def _do(self, wanted: Sequence[int], claims: Mapping[int, str], intent: Intent) -> None:
+        """Do the wanted hops, and first whatever they need that is not in view."""
+        needed: set[int] = set()
+        for position in wanted:
+            self._need(position, claims, needed, redo=intent.deed == "parts")
+        todo = [i for i in needed if i not in claims or (intent.deed == "parts" and i in wanted)]
+        focus = 1 - BREADTH_TAX * (len(todo) - 1)
+        if intent.deed != "parts" or not intent.clear:
+            focus -= VAGUE_TAX
+        changed: set[int] = set()
+        for position in range(len(self._problem.hops)):
+            if position in claims and position not in todo:
+                self._take(position, claims[position], changed)
+            elif position in todo:
+                self._work(position, focus)
+                if claims.get(position, self._believed[position]) != self._believed[position]:
+                    changed.add(position)
+
+    def _need(self, position: int, claims: Mapping[int, str], needed: set[int], *, redo: bool) -> None:
+        if position in needed or (position in claims and not redo):
+            return
+        needed.add(position)
+        for source in self._problem.hops[position].sources:
+            self._need(source, claims, needed, redo=False)
+
+    def _take(self, position: int, claim: str, changed: set[int]) -> None:
+        """Take a result in view; a wrong one too, unless it is noticed."""
+        expected = self._expected(position)
+        stale = any(source in changed for source in self._problem.hops[position].sources)
+        noticed = expected != claim and self._luck("notice", position) < NOTICE * self._ability(position)
+        if expected is not None and (stale or noticed):
+            self._work(position, 1.0)
+        else:
+            self._believed[position] = claim
+        if self._believed[position] != claim:
+            changed.add(position)
+
+    def _check(self, claims: Mapping[int, str]) -> None:
+        changed: set[int] = set()
+        for position in sorted(claims):
+            self.worked += 1
+            claim, ability = claims[position], self._ability(position)
+            expected = self._expected(position)
+            if expected is None:
+                self._believed[position] = claim
+                continue
+            stale = any(source in changed for source in self._problem.hops[position].sources)
+            if expected != claim:
+                redo = stale or self._luck("check", position) < CHECK_NOTICE * ability
+            else:
+                redo = False
+                if self._luck("check", position) < CHECK_BREAK * (1 - ability):
+                    self._believed[position] = self._slip(position, expected)
+            if redo:
+                self._work(position, 1.0, again=True)
+            self._believed.setdefault(position, claim)
+            if self._believed[position] != claim:
+                changed.add(position)
+
+    def _compare(self, responses: Sequence[str]) -> str:
+        """The answer that most responses give, or, where they differ, the one that seems right."""
+        answers = [found[-1] for found in map(_ANSWER.findall, responses) if found]
+        if not answers:
+            return "There are no answers to compare."
+        self.worked = 1
+        mean = sum(map(self._ability, range(len(self._problem.hops)))) / len(self._problem.hops)
+        if self._problem.answer in answers and self._luck("compare", -1) < 0.7 * mean:
+            return f"Answer: {self._problem.answer}"
+        best = max(answers, key=lambda answer: (answers.count(answer), -answers.index(answer)))
+        return f"Answer: {best}"
+
+    def _work(self, position: int, focus: float, *, again: bool = False) -> None:
+        """Compute one hop on what is believed so far: rightly, or wrong in a plausible way."""
+        self.worked += not again
+        expected = self._expected(position)
+        success = self._luck("work", position) < self._ability(position) * focus
+        if expected is None:  # the inputs make no sense: make something up
+            expected, success = self._problem.truths[position], False
+        self._believed[position] = expected if success else self._slip(position, expected)
+
+    def _expected(self, position: int) -> str | None:
+        """The right result, given what is believed of its inputs; None when they make no sense."""
+        results = [self._believed.get(i, "") for i in range(position)]
+        try:
+            return self._problem.compute(position, results)
+        except (ValueError, KeyError):
+            return None
+
+    def _slip(self, position: int, expected: str) -> str:
+        kind = KINDS[self._problem.hops[position].operation.gives]
+        rng = Random(f"slip/{self._luck('slip', position)}")
+        try:
+            return kind.write(kind.slip(rng, kind.read(expected)))
+        except (ValueError, IndexError, OverflowError):
+            return "unclear"
+
+    def _ability(self, position: int) -> float:
+        return self._worker.ability.get(self._problem.hops[position].operation.skill, 0.0)
+
+    def _luck(self, what: str, position: int) -> float:
+        """Uniform in [0, 1): for a share of the calls the same at every asking of this question."""
+        name = (what, self._worker.profile.name, self._problem.key, position)
+        if chance("fixed", *name, self._seed) < FIXED_SHARE:
+            return chance(*name)
+        return chance(*name, self._seed)
+
+    def _report(self, positions: Sequence[int]) -> str:
+        lines = [f"Part {i + 1}: {self._believed[i]}" for i in positions]
+        if positions:
+            lines.append(f"Answer: {self._believed[positions[-1]]}")
+        return "\n".join(lines)
+
+
+def _claims(responses: Sequence[str], hops: int) -> dict[int, str]:
+    """Results in view, by hop: of several for one hop the last; a bare answer stands for the last hop."""
+    claims: dict[int, str] = {}
+    for response in responses:
+        parts = _PART.findall(response)
+        for number, value in parts:
+            if 1 <= int(number) <= hops:
+                claims[int(number) - 1] = value.strip()
+        if not parts:
+            for value in _ANSWER.findall(response):
+                claims[hops - 1] = value.strip()
+    return claims

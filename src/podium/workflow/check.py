@@ -1,0 +1,147 @@
+"""Whether a workflow can be run: everything that is checked before any worker is called (design §4.5).
+
+Rules of the workflow as a value. That the three lists have one length is a rule of the text: see `parse`.
+A workflow without a breach survives `parse(render(workflow))` unchanged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from podium.workflow.fault import found
+from podium.workflow.model import Access, PlanError, Workflow
+from podium.workflow.render import render
+
+MAX_SUBTASK = 8_000
+"""Characters of one subtask."""
+MAX_TEXT = 64 * 1024
+"""Bytes of a plan's text in UTF-8."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A rule that does not hold, and which entry breaks it."""
+
+    kind: str
+    message: str
+    name: Literal["model_id", "subtasks", "access_list"] = "model_id"
+    """The list whose entry it is."""
+    step: int | None = None
+    """The step; None: the plan as a whole."""
+    read: int | None = None
+    """The number within the step's access list, when that is at fault."""
+
+
+def check(
+    workflow: Workflow, *, workers: int, max_steps: int = 5, later_round: bool = False
+) -> PlanError | None:
+    """The first rule that `workflow` breaks, as an error without a place; None: it can be run.
+
+    Args:
+        workers: how many workers the pool has; they are numbered from 0.
+        max_steps: how many steps are allowed.
+        later_round: whether there is a round before this one, whose response can be shown.
+    """
+    breach = first_breach(workflow, workers=workers, max_steps=max_steps, later_round=later_round)
+    breach = breach or _untidy(workflow)
+    return PlanError(breach.kind, breach.message) if breach else None
+
+
+def first_breach(workflow: Workflow, *, workers: int, max_steps: int, later_round: bool) -> Breach | None:
+    """As `check`, naming the entry at fault, and without regard to how access lists are written."""
+    if not workflow.steps:
+        message = (
+            "Expected at least one step, found none: three empty lists accept an answer, and there is none."
+        )
+        return Breach("empty_plan", message)
+    if len(workflow.steps) > max_steps:
+        allowed = "1 step" if max_steps == 1 else f"{max_steps} steps"
+        message = f"Expected at most {allowed}, found {len(workflow.steps)}."
+        return Breach("too_many_steps", message, step=max_steps)
+    for position, step in enumerate(workflow.steps):
+        breach = (
+            _worker(step.worker, position, workers)
+            or _subtask(step.subtask, position)
+            or _access(step.access, position, len(workflow.steps), later_round)
+        )
+        if breach:
+            return breach
+    # A character takes six bytes at most, written as \u001f.
+    if 7 * sum(len(step.subtask) for step in workflow.steps) + 1024 > MAX_TEXT:
+        size = len(render(workflow).encode())
+        if size > MAX_TEXT:
+            message = f"Expected a plan of at most {MAX_TEXT} bytes in canonical form, found {size}."
+            return Breach("text_too_long", message)
+    return None
+
+
+def numbers(count: int) -> str:
+    """How `count` things are numbered, in words."""
+    return f"0 to {count - 1}" if count > 1 else "0 alone" if count else "there is none"
+
+
+def _worker(worker: int, step: int, workers: int) -> Breach | None:
+    if 0 <= worker < workers:
+        return None
+    message = f"Expected a worker of the pool ({numbers(workers)}) for step {step}, found {worker}."
+    return Breach("unknown_worker", message, "model_id", step)
+
+
+def _subtask(subtask: str, step: int) -> Breach | None:
+    def breach(kind: str, message: str) -> Breach:
+        return Breach(kind, message, "subtasks", step)
+
+    if not subtask.strip():
+        return breach("empty_subtask", f"Expected a subtask for step {step}, found an empty text.")
+    if len(subtask) > MAX_SUBTASK:
+        message = (
+            f"Expected at most {MAX_SUBTASK} characters of subtask for step {step}, found {len(subtask)}."
+        )
+        return breach("long_subtask", message)
+    if subtask != subtask.strip():
+        message = f"Expected no space around the subtask of step {step}, found {found(subtask)}."
+        return breach("padded_subtask", message)
+    try:
+        subtask.encode()
+    except UnicodeEncodeError as error:
+        half = f"U+{ord(subtask[error.start]):X}"
+        message = (
+            f"Expected whole characters in the subtask of step {step}, found half a surrogate pair, {half}."
+        )
+        return breach("broken_text", message)
+    return None
+
+
+def _access(access: Access, step: int, steps: int, later_round: bool) -> Breach | None:
+    for read in access.steps:
+        if 0 <= read < step:
+            continue
+        if read == step:
+            kind, why = "self_reference", "the step itself"
+        elif step < read < steps:
+            kind, why = "forward_reference", "a later step"
+        else:
+            kind, why = "unknown_step", "not a step"
+        earlier = f"steps before it ({numbers(step)})" if step else "nothing, as the first of all"
+        message = f"Expected step {step} to read {earlier}, found {read}, {why}: steps count from 0."
+        return Breach(kind, message, "access_list", step, read)
+    if access.previous and not later_round:
+        message = f'Expected no "previous" in the first round, found it at step {step}: no round came before.'
+        return Breach("no_previous", message, "access_list", step)
+    return None
+
+
+def _untidy(workflow: Workflow) -> Breach | None:
+    for position, step in enumerate(workflow.steps):
+        if step.access != canonical(step.access):
+            message = f"Expected {canonical(step.access)} for step {position}, found {step.access}"
+            return Breach("untidy_access", f"{message}, which shows the same.", "access_list", position)
+    return None
+
+
+def canonical(access: Access) -> Access:
+    """The one way to write what `access` shows: "all" stands alone, numbers ascend and come once."""
+    if access.all:
+        return Access(all=True)
+    return Access(steps=tuple(sorted(set(access.steps))), previous=access.previous)

@@ -1,0 +1,77 @@
+"""Facts about the graph of a workflow: who waits for whom. Facts only; what runs when is the executor's.
+
+Only live steps count: those that the last step needs, directly or not. Others are not run (design §6).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from podium.workflow.model import Workflow
+
+Topology = Literal["single", "chain", "parallel+join", "tree", "other"]
+
+
+def live_steps(workflow: Workflow) -> tuple[int, ...]:
+    """Positions of the steps that the last step needs, itself included, ascending."""
+    if not workflow.steps:
+        return ()
+    last = len(workflow.steps) - 1
+    return tuple(sorted({last, *_needs(workflow)[last]}))
+
+
+def depth(workflow: Workflow) -> int:
+    """Steps on the longest chain in which each waits for the one before."""
+    longest: dict[int, int] = {}
+    for position in live_steps(workflow):
+        longest[position] = 1 + max((longest[read] for read in workflow.reads(position)), default=0)
+    return max(longest.values(), default=0)
+
+
+def width(workflow: Workflow) -> int:
+    """The largest number of steps none of which waits for another: so many can run at once."""
+    needs, live = _needs(workflow), live_steps(workflow)
+    # Dilworth's theorem: it equals the least number of chains that cover the graph, and each pair
+    # (earlier, later) of a maximum matching joins two chains into one.
+    followed_by: dict[int, int] = {}
+
+    def match(later: int, tried: set[int]) -> bool:
+        for earlier in needs[later] - tried:
+            tried.add(earlier)
+            if earlier not in followed_by or match(followed_by[earlier], tried):
+                followed_by[earlier] = later
+                return True
+        return False
+
+    return len(live) - sum(match(later, set()) for later in live)
+
+
+def topology(workflow: Workflow) -> Topology:
+    """The name of the graph's shape, as drawn without the edges that longer paths imply.
+
+    "single": one step. "chain": no two steps can run at once. "parallel+join": all steps but the last are
+    independent, and the last joins them. "tree": each step's work goes to exactly one later step.
+    "other": the work of some step goes to several that can run at once.
+    """
+    live = live_steps(workflow)
+    if len(live) <= 1:
+        return "single"
+    if width(workflow) == 1:
+        return "chain"
+    needs = _needs(workflow)
+    if not any(needs[position] for position in live[:-1]):
+        return "parallel+join"
+    direct = {
+        position: needs[position].difference(*(needs[read] for read in needs[position])) for position in live
+    }
+    readers = [sum(position in reads for reads in direct.values()) for position in live[:-1]]
+    return "tree" if set(readers) == {1} else "other"
+
+
+def _needs(workflow: Workflow) -> list[set[int]]:
+    """For each step, the earlier steps that must be done before it can start."""
+    needs: list[set[int]] = []
+    for position in range(len(workflow.steps)):
+        reads = workflow.reads(position)
+        needs.append(set(reads).union(*(needs[read] for read in reads)))
+    return needs

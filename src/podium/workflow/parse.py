@@ -1,0 +1,163 @@
+r"""The reader of the workflow language: lenient about dress, strict about sense (design §4).
+
+    plan        = the last readable triple of the text                                    see `triple`
+    model_id    = list of numbers of workers, plain or in quotes                          see `literal`
+    subtasks    = list of strings in quotes
+    access_list = list of entries
+    entry       = "[" [ item { "," item } ] "]" | word
+    item        = number of an earlier step, from 0, plain or in quotes | word
+    word        = all | previous | none | null, with or without quotes, any case
+
+A list may stand in one more pair of brackets. `none` and `null` stand alone and mean `[]`. Numbers may repeat
+and come in any order. `all` shows whatever an entry holds besides. Nothing is evaluated.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from podium.workflow.check import MAX_TEXT, Breach, canonical, first_breach, numbers
+from podium.workflow.fault import Fault, found
+from podium.workflow.literal import Item
+from podium.workflow.model import Acceptance, Access, PlanError, Step, Workflow
+from podium.workflow.triple import find_triple
+
+_NUMBER = re.compile(r"\s*([+-]?[0-9]{1,9})\s*")
+_WORDS = ("all", "previous", "none", "null")
+
+
+def parse(
+    text: str, *, workers: int, max_steps: int = 5, later_round: bool = False
+) -> Workflow | Acceptance | PlanError:
+    """The plan that a planner wrote. Never raises, whatever the text; time is linear in it.
+
+    Args:
+        text: whatever the planner wrote, the three lists in it.
+        workers: how many workers the pool has; they are numbered from 0.
+        max_steps: how many steps are allowed.
+        later_round: whether there is an answer that three empty lists can accept and "previous" can show.
+    """
+    if 4 * len(text) > MAX_TEXT:  # a character takes four bytes at most
+        size = len(text.encode(errors="surrogatepass"))
+        if size > MAX_TEXT:
+            return PlanError("text_too_long", f"Expected at most {MAX_TEXT} bytes of text, found {size}.")
+    lists = find_triple(text)
+    plan = lists if isinstance(lists, Fault) else _plan(lists, workers, max_steps, later_round)
+    return plan.error(text) if isinstance(plan, Fault) else plan
+
+
+def _plan(
+    lists: dict[str, Item], workers: int, max_steps: int, later_round: bool
+) -> Workflow | Acceptance | Fault:
+    ids, subtasks = _unwrapped(lists["model_id"]), _unwrapped(lists["subtasks"])
+    entries = _unwrapped_entries(lists["access_list"], len(subtasks))
+    if not len(ids) == len(subtasks) == len(entries):
+        return _unequal(lists, len(ids), len(subtasks), len(entries))
+    if not ids and later_round:
+        return Acceptance()
+    steps: list[Step] = []
+    for position, row in enumerate(zip(ids, subtasks, entries, strict=True)):
+        step = _step(position, *row, workers)
+        if isinstance(step, Fault):
+            return step
+        steps.append(step)
+    workflow = Workflow(tuple(steps))
+    breach = first_breach(workflow, workers=workers, max_steps=max_steps, later_round=later_round)
+    if breach:
+        rows = {"model_id": ids, "subtasks": subtasks, "access_list": entries}[breach.name]
+        return Fault(breach.kind, breach.message, _place(breach, rows))
+    if any(step.access.all for step in steps):
+        return Workflow(tuple(replace(step, access=canonical(step.access)) for step in steps))
+    return workflow
+
+
+def _step(position: int, id_: Item, subtask: Item, entry: Item, workers: int) -> Step | Fault:
+    worker = _number(id_)
+    if worker is None:
+        message = f"Expected a worker's number ({numbers(workers)}) for step {position}, found {_shown(id_)}."
+        return Fault("bad_worker", message, id_.at)
+    if not isinstance(subtask.value, str) or subtask.bare:
+        message = f"Expected text in quotation marks as subtask of step {position}, found {_shown(subtask)}."
+        return Fault("bad_subtask", message, subtask.at)
+    access = _access(entry, position)
+    return access if isinstance(access, Fault) else Step(worker, subtask.value.strip(), access)
+
+
+def _unequal(lists: dict[str, Item], ids: int, subtasks: int, entries: int) -> Fault:
+    # Two lists that agree leave the third at fault.
+    odd = "access_list" if ids == subtasks else "model_id" if subtasks == entries else "subtasks"
+    message = (
+        f"Expected three lists of one length, found {ids} in model_id, {subtasks} in subtasks "
+        f"and {entries} in access_list."
+    )
+    return Fault("unequal_lists", message, lists[odd].at)
+
+
+def _place(breach: Breach, entries: list[Item]) -> int | None:
+    if breach.step is None:
+        return None
+    entry = entries[breach.step]
+    culprit = (item for item in _items(entry) if breach.read is not None and _number(item) == breach.read)
+    return next(culprit, entry).at
+
+
+def _shown(item: Item) -> str:
+    return "a list" if isinstance(item.value, list) else found(str(item.value))
+
+
+def _items(item: Item) -> list[Item]:
+    return item.value if isinstance(item.value, list) else [item]
+
+
+def _unwrapped(item: Item) -> list[Item]:
+    """The entries of a list of plain values, one pair of brackets more or not."""
+    entries = _items(item)
+    return _items(entries[0]) if len(entries) == 1 else entries
+
+
+def _unwrapped_entries(item: Item, steps: int) -> list[Item]:
+    """The entries of the access list, one pair of brackets more or not."""
+    entries = _items(item)
+    if len(entries) != 1 or not isinstance(entries[0].value, list):
+        return entries
+    inner = entries[0].value
+    nested = any(isinstance(entry.value, list) for entry in inner)
+    # `[["all", "all"]]` for two steps: a lone entry cannot serve two.
+    words = len(inner) == steps != 1 and all(_word(entry) for entry in inner)
+    return inner if nested or words else entries
+
+
+def _number(item: Item) -> int | None:
+    if isinstance(item.value, int):
+        return item.value
+    written = None if isinstance(item.value, list) or item.bare else _NUMBER.fullmatch(item.value)
+    return int(written[1]) if written else None
+
+
+def _word(item: Item) -> str | None:
+    word = item.value.strip().lower() if isinstance(item.value, str) else ""
+    return word if word in _WORDS else None
+
+
+def _access(entry: Item, step: int) -> Access | Fault:
+    listed = isinstance(entry.value, list)
+    steps: set[int] = set()
+    words: set[str] = set()
+    for item in _items(entry):
+        number, word = _number(item), _word(item)
+        if number is not None and listed:
+            steps.add(number)
+        elif word is not None:
+            words.add(word)
+        else:
+            way_out = f": write [{number}]" if number is not None else ""
+            expected = f'Expected [], ["all"] or numbers of earlier steps for step {step}'
+            return Fault("bad_access", f"{expected}, found {_shown(item)}{way_out}.", item.at)
+    if words & {"none", "null"}:
+        if steps or len(words) > 1:
+            message = f'Expected "none" alone in the access list of step {step}, found more beside it.'
+            return Fault("bad_access", message, entry.at)
+        return Access()
+    # What stands beside "all" is kept until it was checked, and dropped then.
+    return Access(tuple(sorted(steps)), all="all" in words, previous="previous" in words)

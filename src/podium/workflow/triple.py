@@ -1,0 +1,130 @@
+r"""Finds the three lists in whatever a planner wrote around them.
+
+    text   = anything, in which stand: thought | named
+    thought = "<think>" ... "</think>"        skipped; what comes before a lone "</think>" is skipped too
+    named  = name dress ( "=" | ":" | line break ) dress list
+    name   = "model_id" | "subtasks" | "access_list"      any case; "model id", "model-id", "model\_id"
+    dress  = spaces, quotation marks, backticks, asterisks, a type, a code fence, a remark in parentheses
+
+A `<think>` that nobody closes is passed over as a word. What a list holds is never searched for names.
+Three lists with three names are a triple, in any order. A name that comes twice begins the next triple,
+unless it comes twice in a row: then the second corrects the first. The last readable triple counts.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from podium.workflow.fault import Fault, found
+from podium.workflow.literal import Item, read_list
+
+NAMES = ("model_id", "subtasks", "access_list")
+PATIENCE = 8
+"""Unreadable lists after whose name the search goes on; after further ones it goes on where reading stopped.
+So the work is linear, and a draft that breaks off does not swallow the plan after it."""
+
+_MARK = re.compile(
+    r"""
+    <(?P<lone>/?)think(?:ing)?>
+  | (?<!\w) (?: (?P<model_id> model(?:\\?_|[ -])id ) | (?P<subtasks> subtasks )
+              | (?P<access_list> access(?:\\?_|[ -])list ) ) (?!\w)
+    ["'`*”’ \t]*+ (?:\([^()\n]{0,60}\)["'`*”’ \t]*+)?+
+    (?: \s*+ (?P<assigned> :[ ]*+(?:typing\.)?[Ll]ist\b[^=\n]{0,60}= | :=|==?|[:：＝] ) | \r?\n )
+    [\s*`>]*+ (?: (?<=`) (?:python|py|json|text)\s++ )?+
+    (?P<open> \[ )?""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_THOUGHT_ENDS = re.compile("</think(?:ing)?>", re.IGNORECASE)
+_MISNAMED = {
+    "model_id": re.compile(
+        r"\b(model_?ids|models?|workers?|worker_?ids?)\b[\"'`* ]*[=:]\s*\[", re.IGNORECASE
+    ),
+    "subtasks": re.compile(r"\b(sub_?task|sub_tasks|tasks?|steps)\b[\"'`* ]*[=:]\s*\[", re.IGNORECASE),
+    "access_list": re.compile(r"\b(access(?:_?lists|list|es)?)\b[\"'`* ]*[=:]\s*\[", re.IGNORECASE),
+}
+
+
+def find_triple(text: str) -> dict[str, Item] | Fault:
+    """The last readable triple of `text` by name, or why there is none."""
+    search = _Search(text)
+    position, thought_ends = 0, True
+    while mark := _MARK.search(text, position):
+        position = mark.end()
+        if mark["lone"] is None:
+            position = search.take(mark)
+        elif mark["lone"]:
+            search = _Search(text, after_thought=True)
+        elif thought_ends:
+            end = _THOUGHT_ENDS.search(text, position)
+            if end:
+                position, search.after_thought = end.end(), True
+            else:
+                thought_ends = False
+    return search.triple or search.fault()
+
+
+@dataclass(slots=True)
+class _Search:
+    """What was found so far."""
+
+    text: str
+    after_thought: bool = False
+    triple: dict[str, Item] | None = None
+    group: dict[str, Item | Fault] = field(default_factory=dict)
+    """The triple that is being put together."""
+    latest: str = ""
+    """The name that came last."""
+    broken: Fault | None = None
+    """The first fault of the last triple that cannot be read."""
+    failures: int = 0
+    unlisted: dict[str, int] = field(default_factory=dict)
+    """Names that were given something other than a list, and where that stands."""
+
+    def take(self, mark: re.Match[str]) -> int:
+        """Reads what stands after a name, and says where the search goes on."""
+        name = next(name for name in NAMES if mark[name])
+        if not mark["open"]:
+            if mark["assigned"]:
+                self.unlisted[name] = mark.end()
+            return mark.end()
+        if name in self.group and name != self.latest:
+            self.group = {}
+        read, end = read_list(self.text, mark.end() - 1, name)
+        if isinstance(read, Fault):
+            self.failures += 1
+            end = end if self.failures > PATIENCE else mark.end()
+        self.group[name], self.latest = read, name
+        if len(self.group) == len(NAMES):
+            if fault := _first_fault(self.group):
+                self.broken = fault
+            else:
+                self.triple = {name: item for name, item in self.group.items() if isinstance(item, Item)}
+            self.group, self.latest = {}, ""
+        return end
+
+    def fault(self) -> Fault:
+        """Why there is no triple."""
+        return _first_fault(self.group) or self.broken or self._missing()
+
+    def _missing(self) -> Fault:
+        missing = [name for name in NAMES if name not in self.group]
+        for name in missing:
+            at = self.unlisted.get(name)
+            if at is not None:
+                here = (
+                    found(self.text[at:].split("\n", 1)[0]) if at < len(self.text) else "the end of the text"
+                )
+                message = f"Expected a list in square brackets for {name}, found {here}."
+                return Fault("not_a_list", message, at)
+            if misnamed := _MISNAMED[name].search(self.text):
+                message = f"Expected a list called {name}, found {found(misnamed[1])}."
+                return Fault("misnamed_list", message, misnamed.start())
+        where = " after the <think> block" if self.after_thought else ""
+        absent = " and ".join(f"no {name}" for name in missing) if self.group else "none of them"
+        message = f"Expected the lists model_id, subtasks and access_list{where}, found {absent}."
+        return Fault("missing_list", message)
+
+
+def _first_fault(group: dict[str, Item | Fault]) -> Fault | None:
+    return next((read for read in group.values() if isinstance(read, Fault)), None)

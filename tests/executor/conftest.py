@@ -1,0 +1,35 @@
+"""An inquiry, as an orchestrator would make it, for tests of what runs inside one."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from podium.executor import ExecutionSettings, Gates, Inquiry, Ledger
+from podium.types import Budget, Question
+from podium.workers.base import Worker
+from podium.workers.pool import Pool
+
+QUICK = ExecutionSettings(first_wait_s=0.001)
+
+
+@pytest.fixture(scope="session")
+def inquire() -> Callable[..., Inquiry]:
+    """`inquire(workers, budget=..., ...)`: to be called on a running event loop."""
+
+    def make(workers: Sequence[Worker], *, budget: Budget = Budget(), **fields: Any) -> Inquiry:
+        started = asyncio.get_running_loop().time()
+        values: dict[str, Any] = {
+            "question": Question(text="What is 2 + 2?"),
+            "pool": Pool(workers),
+            "seed": "7",
+            "token": "feed",
+            "ledger": Ledger(budget, None if budget.seconds is None else started + budget.seconds),
+            "gates": Gates(),
+            "settings": QUICK,
+            "started": started,
+        }
+        return Inquiry(**{**values, **fields})
+
+    return make

@@ -1,0 +1,302 @@
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from podium.errors import WorkerError
+from podium.executor import Execution, ExecutionSettings, StepEnded, StepStarted
+from podium.types import Budget, Limits, Price, Profile
+from podium.workers.base import Reply, Request
+from podium.workers.scripted import ScriptedWorker
+from podium.workers.view import read_view
+from podium.workflow import Access, Step, Workflow, live_steps
+
+BROKEN = WorkerError("It broke.", kind="status")
+ALL_STEPS = ExecutionSettings(run_all=True)
+
+
+def workflow(*reads: tuple[int, ...]) -> Workflow:
+    """Step k, with subtask "step k", is given to worker k and reads `reads[k]`."""
+    return Workflow(tuple(Step(k, f"step {k}", Access(steps=seen)) for k, seen in enumerate(reads)))
+
+
+def ancestors(plan: Workflow, position: int) -> set[int]:
+    return {position}.union(*(ancestors(plan, j) for j in plan.reads(position)))
+
+
+@st.composite
+def workflows(draw: st.DrawFn) -> Workflow:
+    count = draw(st.integers(1, 7))
+    return workflow(
+        *(
+            tuple(sorted(draw(st.sets(st.sampled_from(range(k)), max_size=3)))) if k else ()
+            for k in range(count)
+        )
+    )
+
+
+class Witness:
+    """A worker that takes turns of the event loop instead of seconds, and notes who ran beside it."""
+
+    def __init__(self, name: str, turns: int, log: list[tuple[str, str]], price: Price) -> None:
+        self.profile = Profile(name=name, price=price)
+        self.limits = Limits(max_tokens=8)
+        self.fallback = None
+        self._turns = turns
+        self._log = log
+
+    async def answer(self, request: Request) -> Reply:
+        self._log.append(("start", self.profile.name))
+        for _ in range(self._turns):
+            await asyncio.sleep(0)
+        self._log.append(("end", self.profile.name))
+        worker = ScriptedWorker(self.profile.name, {"": "well"})
+        return await worker.answer(request)
+
+    async def close(self) -> None: ...
+
+
+def witnesses(turns: list[int], log: list[tuple[str, str]], price: Price = Price()) -> list[Witness]:
+    return [Witness(str(k), turns[k % len(turns)], log, price) for k in range(7)]
+
+
+@given(workflows(), st.lists(st.integers(0, 6), min_size=7, max_size=7), st.booleans())
+@settings(deadline=None)
+def test_nothing_starts_before_what_it_reads_is_done(inquire, plan, turns, run_all):
+    log: list[tuple[str, str]] = []
+
+    async def run() -> Execution:
+        how = ExecutionSettings(run_all=run_all)
+        execution = Execution(inquire(witnesses(turns, log), settings=how), plan)
+        await execution.run()
+        return execution
+
+    spans = asyncio.run(run()).spans
+    run_steps = set(range(len(plan.steps))) if run_all else set(live_steps(plan))
+    assert {span.position for span in spans if span.status == "done"} == run_steps
+    assert {span.position for span in spans if span.status == "skipped"} == (
+        set(range(len(plan.steps))) - run_steps
+    )
+    assert sorted(log) == sorted((what, str(k)) for k in run_steps for what in ("start", "end"))
+    for position in run_steps:
+        for read in plan.reads(position):
+            assert log.index(("end", str(read))) < log.index(("start", str(position)))
+
+
+@given(workflows(), st.permutations(range(7)))
+@settings(deadline=None)
+def test_independent_steps_overlap(inquire, plan, order):
+    """Steps of which none needs another meet at a barrier: if one waited for another, all would for ever."""
+    together: list[int] = []
+    for k in order:
+        if k < len(plan.steps) and not any(
+            j in ancestors(plan, k) or k in ancestors(plan, j) for j in together
+        ):
+            together.append(k)
+
+    class Meeting(Witness):
+        async def answer(self, request: Request) -> Reply:
+            if int(self.profile.name) in together:
+                await barrier.wait()
+            return await super().answer(request)
+
+    async def run() -> Execution:
+        workers = [Meeting(str(k), 0, [], Price()) for k in range(7)]
+        execution = Execution(inquire(workers, settings=ALL_STEPS), plan)
+        async with asyncio.timeout(5):
+            await execution.run()
+        return execution
+
+    barrier = asyncio.Barrier(len(together))
+    assert {span.status for span in asyncio.run(run()).spans} == {"done"}
+
+
+async def test_a_step_does_not_wait_for_its_level(inquire):
+    # 0 -> 2 -> 4 and 1 -> 3 -> 4: step 2 must run while the slow step 1, of the level before, still does.
+    log: list[tuple[str, str]] = []
+    plan = workflow((), (), (0,), (1,), (2, 3))
+    await Execution(inquire(witnesses([0, 50, 0, 0, 0, 0, 0], log)), plan).run()
+    assert log.index(("end", "2")) < log.index(("end", "1"))
+
+
+async def test_an_uneven_graph_takes_as_long_as_its_critical_path(inquire):
+    # 0 (0.1) -> 2 (0.3) -> 4 (0.1) is 0.5 s; beside it 1 (0.25) -> 3 (0.15) is 0.4; by levels it were 0.65.
+    delays = [0.1, 0.25, 0.3, 0.15, 0.1]
+    plan = workflow((), (), (0,), (1,), (2, 3))
+    best = float("inf")
+    for _ in range(5):
+        workers = [ScriptedWorker(str(k), {"": "ok"}, delay=delay) for k, delay in enumerate(delays)]
+        inquiry = inquire(workers)
+        await Execution(inquiry, plan).run()
+        best = min(best, inquiry.elapsed())
+        if best <= 0.515:
+            break
+    assert 0.5 <= best <= 0.515
+
+
+@given(
+    plan=workflows(),
+    turns=st.lists(st.integers(0, 6), min_size=7, max_size=7),
+    budget=st.builds(
+        Budget,
+        calls=st.none() | st.integers(0, 6),
+        tokens=st.none() | st.integers(0, 900),
+        usd=st.none() | st.floats(0, 1e-3),
+    ),
+)
+@settings(deadline=None)
+def test_spans_never_add_up_to_more_than_the_budget(inquire, plan, turns, budget):
+    price = Price(input=1.0, output=3.0)
+
+    async def run() -> Execution:
+        workers = witnesses(turns, [], price)
+        inquiry = inquire(workers, budget=budget, settings=ALL_STEPS)
+        execution = Execution(inquiry, plan)
+        await execution.run()
+        assert sum(span.usage.tokens for span in execution.spans) == inquiry.ledger.tokens
+        assert sum(span.cost_usd for span in execution.spans) == pytest.approx(inquiry.ledger.usd)
+        assert sum(span.called for span in execution.spans) == inquiry.ledger.calls
+        return execution
+
+    spans = asyncio.run(run()).spans
+    assert {span.status for span in spans} <= {"done", "refused"}
+    assert all((span.status == "refused") == (span.error is not None) for span in spans)
+    assert budget.calls is None or sum(span.called for span in spans) <= budget.calls
+    assert budget.tokens is None or sum(span.usage.tokens for span in spans) <= budget.tokens
+    assert budget.usd is None or sum(span.cost_usd for span in spans) <= budget.usd * (1 + 1e-9)
+    if budget == Budget():
+        assert all(span.status == "done" for span in spans)
+
+
+@given(workflows(), st.integers(0, 12))
+@settings(deadline=None)
+def test_cancellation_leaves_nothing_running(inquire, plan, turns_before):
+    async def run() -> None:
+        log: list[tuple[str, str]] = []
+        execution = Execution(inquire(witnesses([8], log), settings=ALL_STEPS), plan)
+        task = asyncio.create_task(execution.run())
+        for _ in range(turns_before):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        if not task.cancelled():  # It had ended before.
+            return
+        ended, started = (sum(what == kind for what, _ in log) for kind in ("end", "start"))
+        statuses = [span.status for span in execution.spans]
+        assert statuses.count("done") == ended
+        assert statuses.count("cancelled") == len(plan.steps) - ended
+        assert sum(span.called for span in execution.spans) == started
+        noted = len(log)
+        await asyncio.sleep(0.001)
+        assert len(log) == noted
+
+    asyncio.run(run())
+
+
+async def test_calls_in_flight_when_time_is_up_are_cancelled_and_answers_kept(inquire):
+    workers = [
+        ScriptedWorker("0", ["first"]),
+        ScriptedWorker("1", ["late"], delay=5.0),
+        ScriptedWorker("2", ["never"]),
+    ]
+    execution = Execution(inquire(workers, budget=Budget(seconds=0.05)), workflow((), (0,), (0, 1)))
+    await execution.run()
+    done, late, never = execution.spans
+    assert (done.status, done.response) == ("done", "first")
+    assert (late.status, late.called) == ("cancelled", True)
+    assert (never.status, never.called) == ("refused", False)
+    assert late.error == never.error == "The time limit of 0.05 s was reached."
+
+
+async def test_workers_that_never_pause_are_refused_when_time_is_up(inquire):
+    workers = [ScriptedWorker(str(k), ["ok"]) for k in range(2)]
+    inquiry = inquire(workers, budget=Budget(seconds=1.0), started=-10.0)
+    inquiry.ledger.deadline = asyncio.get_running_loop().time()
+    execution = Execution(inquiry, workflow((), (0,)))
+    await execution.run()
+    assert [span.status for span in execution.spans] == ["refused", "refused"]
+    assert not workers[0].requests
+
+
+async def test_a_failed_step_is_left_out_and_the_workflow_goes_on(inquire):
+    workers = [ScriptedWorker("0", ["four"]), ScriptedWorker("1", [BROKEN]), ScriptedWorker("2", ["4"])]
+    execution = Execution(inquire(workers), workflow((), (), (0, 1)))
+    await execution.run()
+    _, failed, last = execution.spans
+    assert (failed.status, failed.error, failed.response) == ("failed", "1: It broke.", None)
+    assert (last.status, last.reads) == ("done", (0, 1))
+    assert [shown.position for shown in read_view(last.messages).shown] == [0]
+
+
+@pytest.mark.parametrize("style", ["packed", "chat"])
+async def test_access_lists_hide_other_work_but_never_the_question(inquire, style):
+    plan = Workflow(
+        (
+            Step(0, "step 0"),
+            Step(0, "step 1", Access(steps=(0,))),
+            Step(0, "step 2"),
+            Step(0, "step 3", Access(all=True)),
+            Step(0, "step 4", Access(steps=(1,), previous=True)),
+        )
+    )
+    worker = ScriptedWorker("0", {f"step {k}": f"response {k}" for k in range(5)})
+    how = ExecutionSettings(context=style, run_all=True)
+    execution = Execution(inquire([worker], settings=how), plan, previous="earlier answer")
+    await execution.run()
+    for span, seen in zip(execution.spans, [(), (0,), (), (0, 1, 2), (1,)], strict=True):
+        view = read_view(span.messages)
+        sent = "\n".join(message.content for message in span.messages)
+        assert (view.question, view.subtask) == ("What is 2 + 2?", f"step {span.position}")
+        assert [k for k in range(5) if f"response {k}" in sent] == list(seen) == list(span.reads)
+        assert ("earlier answer" in sent) == (span.position >= 3)
+
+
+async def test_each_call_has_a_seed_of_its_own(inquire):
+    worker = ScriptedWorker("0", {"": "ok"})
+    plan = Workflow((Step(0, "a"), Step(0, "a"), Step(0, "b", Access(all=True))))
+    for number in range(2):
+        await Execution(inquire([worker]), plan, round=number).run()
+    seeds = [request.seed for request in worker.requests]
+    assert seeds == ["7/0/0", "7/0/1", "7/0/2", "7/1/0", "7/1/1", "7/1/2"]
+
+
+async def test_an_observer_sees_every_step_that_runs_start_and_end(inquire):
+    events: list[StepStarted | StepEnded] = []
+    workers = [ScriptedWorker("0", ["4"]), ScriptedWorker("1", []), ScriptedWorker("2", [BROKEN])]
+    execution = Execution(inquire(workers, observe=events.append), workflow((), (), (0,)))
+    await execution.run()
+    assert events == [
+        StepStarted(0, 0, "0", "step 0"),
+        StepEnded(0, execution.spans[0]),
+        StepStarted(0, 2, "2", "step 2"),
+        StepEnded(0, execution.spans[2]),
+    ]
+
+
+async def test_a_simulated_worker_claims_its_seconds_and_nobody_sleeps(inquire):
+    class Simulated(ScriptedWorker):
+        async def answer(self, request: Request) -> Reply:
+            reply = await super().answer(request)
+            return Reply(reply.text, reply.usage, latency_s=30.0)
+
+    inquiry = inquire([Simulated("0", ["4"])])
+    execution = Execution(inquiry, workflow(()))
+    await execution.run()
+    assert execution.spans[0].seconds == execution.spans[0].simulated_s == 30.0
+    assert inquiry.elapsed() < 5.0
+
+
+async def test_a_bug_in_a_worker_escapes_and_stops_the_rest(inquire):
+    class Buggy(ScriptedWorker):
+        async def answer(self, request: Request) -> Reply:
+            raise ZeroDivisionError
+
+    slow = ScriptedWorker("0", ["4"], delay=5.0)
+    execution = Execution(inquire([slow, Buggy("1", [])], settings=ALL_STEPS), workflow((), ()))
+    with pytest.raises(ExceptionGroup) as caught:
+        await execution.run()
+    assert caught.group_contains(ZeroDivisionError)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert len(slow.requests) == 1

@@ -1,0 +1,254 @@
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from podium.errors import UsageError, WorkerError
+from podium.executor import StepEnded, StepStarted
+from podium.orchestrator import Event, Orchestrator, PlanReady, QuestionEnded, RoundEnded
+from podium.planner import Outcome, Plan, Situation
+from podium.trace import Trace
+from podium.types import Budget, Question, Usage
+from podium.workers.pool import Pool
+from podium.workers.scripted import ScriptedWorker
+from podium.workers.view import read_view
+from podium.workflow import Acceptance, Access, PlanError, Step, Workflow
+
+QUESTION = Question(text="What is 2 + 2?")
+BROKEN = WorkerError("It broke.", kind="status")
+UNREADABLE = PlanError("missing_list", "Expected model_id.")
+CHAIN = Workflow((Step(0, "Add."), Step(1, "Check.", Access(all=True))))
+SINGLE = Workflow((Step(0, "Add."),))
+
+
+class ScriptedPlanner:
+    """Plans written down beforehand; keeps what it was told."""
+
+    name = "script"
+
+    def __init__(
+        self,
+        *decisions: Workflow | Acceptance | PlanError | WorkerError,
+        delays: Sequence[float] = (),
+        usage: Usage = Usage(),
+        cost_usd: float = 0.0,
+    ) -> None:
+        self.situations: list[Situation] = []
+        self._decisions = decisions
+        self._delays = delays
+        self._usage = usage
+        self._cost_usd = cost_usd
+
+    async def plan(self, situation: Situation) -> Plan:
+        number = len(self.situations)
+        self.situations.append(situation)
+        if number < len(self._delays):
+            await asyncio.sleep(self._delays[number])
+        decision = self._decisions[number]
+        if isinstance(decision, WorkerError):
+            raise decision
+        return Plan(f"plan {number}", decision, self._usage, self._cost_usd)
+
+
+def pool(a: Sequence[str | WorkerError], b: Sequence[str | WorkerError] = (), delay: float = 0.0) -> Pool:
+    return Pool([ScriptedWorker("a", a), ScriptedWorker("b", b, delay=delay)])
+
+
+async def test_the_last_step_answers_and_the_trace_tells_all():
+    planner = ScriptedPlanner(CHAIN, usage=Usage(input_tokens=100, output_tokens=10), cost_usd=0.25)
+    trace = await Orchestrator(planner, pool(["4"], ["It is 4."])).answer(
+        QUESTION, seed="9", trace_id="f" * 32
+    )
+    assert (trace.status, trace.answer, trace.error) == ("ok", "It is 4.", None)
+    assert (trace.id, trace.planner, trace.seed) == ("f" * 32, "script", "9")
+    assert [profile.name for profile in trace.pool] == ["a", "b"]
+    assert trace.versions.keys() == {"podium", "python"}
+    (round_,) = trace.rounds
+    assert (round_.plan_text, round_.workflow, round_.response) == ("plan 0", CHAIN, "It is 4.")
+    assert trace.calls == 2
+    assert trace.usage.tokens == 110 + sum(span.usage.tokens for span in trace.spans)
+    assert trace.cost_usd == 0.25
+    assert read_view(trace.spans[1].messages).shown[0].response == "4"
+    assert planner.situations == [Situation(QUESTION, trace.pool, seed="9/0/plan")]
+    assert Trace.model_validate_json(trace.model_dump_json()) == trace
+
+
+async def test_ids_are_new_unless_given():
+    orchestrator = Orchestrator(ScriptedPlanner(SINGLE, SINGLE), pool(["4", "4"]))
+    ids = {(await orchestrator.answer(QUESTION)).id for _ in range(2)}
+    assert len(ids) == 2
+    assert all(len(id_) == 32 and int(id_, 16) for id_ in ids)
+
+
+async def test_an_empty_question_is_refused_before_anything_starts():
+    planner = ScriptedPlanner(SINGLE)
+    with pytest.raises(UsageError, match="question is empty"):
+        await Orchestrator(planner, pool(["4"])).answer(Question(text=" \n"))
+    assert planner.situations == []
+
+
+async def test_when_the_last_step_fails_the_latest_that_succeeded_answers():
+    trace = await Orchestrator(ScriptedPlanner(CHAIN), pool(["4"], [BROKEN])).answer(QUESTION)
+    assert (trace.status, trace.answer) == ("degraded", "4")
+    assert trace.error == "The last step did not succeed (b: It broke.); step 0 is the latest that did."
+
+
+async def test_a_step_that_fails_on_the_way_does_not_degrade_the_answer():
+    trace = await Orchestrator(ScriptedPlanner(CHAIN), pool([BROKEN], ["4"])).answer(QUESTION)
+    assert (trace.status, trace.answer) == ("ok", "4")
+    assert [span.status for span in trace.spans] == ["failed", "done"]
+
+
+async def test_when_no_step_succeeds_the_error_names_what_failed():
+    trace = await Orchestrator(ScriptedPlanner(CHAIN), pool([BROKEN], [BROKEN])).answer(QUESTION)
+    assert (trace.status, trace.answer) == ("failed", None)
+    assert trace.error == "No step succeeded. Step 0: a: It broke. Step 1: b: It broke."
+
+
+async def test_a_plan_that_cannot_be_read_fails_the_question():
+    trace = await Orchestrator(ScriptedPlanner(UNREADABLE), pool(["4"])).answer(QUESTION)
+    assert (trace.status, trace.answer) == ("failed", None)
+    assert trace.error == "There is no plan to run. Expected model_id."
+    (round_,) = trace.rounds
+    assert (round_.plan_error, round_.plan_error_kind) == ("Expected model_id.", "missing_list")
+    assert (round_.workflow, trace.calls) == (None, 0)
+
+
+async def test_a_planner_that_cannot_be_reached_fails_the_question_and_is_told_apart():
+    trace = await Orchestrator(ScriptedPlanner(BROKEN), pool(["4"])).answer(QUESTION)
+    assert (trace.status, trace.error) == ("failed", "There is no plan to run. script: It broke.")
+    assert trace.rounds[0].plan_error_kind == "planner_failed"
+
+
+@pytest.mark.parametrize(
+    ("decision", "part"),
+    [
+        (Workflow((Step(2, "Add."),)), "2"),
+        (Workflow((Step(0, "Add.", Access(steps=(0,))),)), "0"),
+        (Workflow(()), "step"),
+        (Acceptance(), "nothing"),
+    ],
+)
+async def test_a_planner_that_skips_the_parser_is_checked_all_the_same(decision, part):
+    trace = await Orchestrator(ScriptedPlanner(decision), pool(["4"])).answer(QUESTION)
+    assert trace.status == "failed"
+    assert part in trace.rounds[0].plan_error or part in trace.rounds[0].plan_error_kind
+    assert trace.calls == 0
+
+
+async def test_a_second_round_sees_the_first_and_replaces_its_answer():
+    second = Workflow((Step(1, "Mend.", Access(previous=True)), Step(1, "Alone.")))
+    planner = ScriptedPlanner(SINGLE, second)
+    workers = pool(["5"], ["It is 4."])
+    trace = await Orchestrator(planner, workers, budget=Budget(rounds=2)).answer(QUESTION)
+    assert (trace.status, trace.answer) == ("ok", "It is 4.")
+    assert planner.situations[1].outcomes == (Outcome(SINGLE, "5"),)
+    assert [round_.response for round_ in trace.rounds] == ["5", "It is 4."]
+    # "Mend." is dead, so only "Alone." ran, and saw nothing of the round before.
+    mend, alone = trace.rounds[1].spans
+    assert (mend.status, read_view(alone.messages).previous) == ("skipped", None)
+
+
+@pytest.mark.parametrize("access", [Access(previous=True), Access(all=True)])
+async def test_a_step_with_access_sees_the_response_of_the_round_before(access):
+    planner = ScriptedPlanner(CHAIN, Workflow((Step(0, "Mend.", access),)))
+    workers = pool(["4", "It is 4."], [BROKEN])
+    trace = await Orchestrator(planner, workers, budget=Budget(rounds=2)).answer(QUESTION)
+    assert read_view(trace.rounds[1].spans[0].messages).previous == "4"
+    assert (trace.status, trace.answer) == ("ok", "It is 4.")
+
+
+async def test_acceptance_ends_the_rounds_and_keeps_the_answer():
+    planner = ScriptedPlanner(SINGLE, Acceptance(), SINGLE)
+    trace = await Orchestrator(planner, pool(["4"]), budget=Budget(rounds=5)).answer(QUESTION)
+    assert (trace.status, trace.answer) == ("ok", "4")
+    assert [round_.accepted for round_ in trace.rounds] == [False, True]
+
+
+@pytest.mark.parametrize("second", [UNREADABLE, BROKEN, CHAIN])
+async def test_a_later_round_that_comes_to_nothing_keeps_the_answer(second):
+    trace = await Orchestrator(
+        ScriptedPlanner(SINGLE, second), pool(["4", BROKEN], [BROKEN]), budget=Budget(rounds=2)
+    ).answer(QUESTION)
+    assert (trace.status, trace.answer) == ("degraded", "4")
+    assert trace.error is not None
+    assert trace.error.endswith(" The answer is that of an earlier round.")
+
+
+async def test_no_round_is_planned_when_no_call_is_left():
+    planner = ScriptedPlanner(SINGLE, SINGLE)
+    trace = await Orchestrator(planner, pool(["4"]), budget=Budget(rounds=2, calls=1)).answer(QUESTION)
+    assert (trace.status, trace.answer, len(planner.situations)) == ("ok", "4", 1)
+
+
+async def test_the_planner_is_paid_from_the_budget():
+    planner = ScriptedPlanner(SINGLE, cost_usd=0.5)
+    trace = await Orchestrator(planner, pool(["4"]), budget=Budget(usd=0.4)).answer(QUESTION)
+    assert (trace.status, trace.spans[0].status) == ("failed", "refused")
+
+
+async def test_a_planner_that_takes_all_the_time_leaves_none():
+    planner = ScriptedPlanner(SINGLE, delays=[5.0])
+    trace = await Orchestrator(planner, pool(["4"]), budget=Budget(seconds=0.05)).answer(QUESTION)
+    assert (trace.status, trace.error) == (
+        "failed",
+        "There is no plan to run. The time limit of 0.05 s was reached.",
+    )
+    assert trace.rounds[0].plan_error_kind == "time_is_up"
+
+
+async def test_when_time_is_up_what_was_answered_is_kept():
+    trace = await Orchestrator(
+        ScriptedPlanner(CHAIN), pool(["4"], ["It is 4."], delay=5.0), budget=Budget(seconds=0.05)
+    ).answer(QUESTION)
+    assert (trace.status, trace.answer) == ("degraded", "4")
+    assert trace.spans[1].status == "cancelled"
+
+
+@pytest.mark.parametrize("planner", [ScriptedPlanner(CHAIN), ScriptedPlanner(CHAIN, delays=[5.0])])
+async def test_a_caller_that_goes_away_leaves_nothing_running_but_a_trace(planner):
+    events: list[Event] = []
+    orchestrator = Orchestrator(planner, pool(["4"], ["It is 4."], delay=5.0))
+    task = asyncio.create_task(orchestrator.answer(QUESTION, on_event=events.append))
+    await asyncio.sleep(0.02)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    ended = events[-1]
+    assert isinstance(ended, QuestionEnded)
+    assert (ended.trace.status, ended.trace.error) == ("cancelled", "The caller went away.")
+    assert [span.status for span in ended.trace.spans] in ([], ["done", "cancelled"])
+
+
+async def test_events_tell_the_story_in_order():
+    events: list[Event] = []
+    planner = ScriptedPlanner(SINGLE, Acceptance())
+    orchestrator = Orchestrator(planner, pool(["4"]), budget=Budget(rounds=2))
+    trace = await orchestrator.answer(QUESTION, on_event=events.append)
+    kinds = [PlanReady, StepStarted, StepEnded, RoundEnded, PlanReady, RoundEnded, QuestionEnded]
+    assert [type(event) for event in events] == kinds
+    assert events[-1] == QuestionEnded(trace)
+    assert events[2] == StepEnded(0, trace.spans[0])
+
+
+async def test_one_seed_gives_one_trace_up_to_times():
+    def story(trace: Trace) -> list[object]:
+        return [(span.messages, span.response, span.usage) for span in trace.spans]
+
+    traces = [
+        await Orchestrator(ScriptedPlanner(CHAIN), pool(["4"], ["It is 4."])).answer(QUESTION, seed=seed)
+        for seed in ("1", "1", "2")
+    ]
+    assert story(traces[0]) == story(traces[1])
+    assert story(traces[0]) != story(traces[2])  # Another mark on the fences.
+
+
+async def test_questions_share_the_limits_of_a_worker():
+    worker = ScriptedWorker("a", {"": "4"}, delay=0.01)
+    worker.limits = worker.limits.model_copy(update={"concurrency": 1})
+    orchestrator = Orchestrator(ScriptedPlanner(*[SINGLE] * 4), Pool([worker]))
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(orchestrator.answer(QUESTION)) for _ in range(4)]
+    waits = sorted(task.result().spans[0].seconds for task in tasks)
+    assert waits[-1] >= 0.04

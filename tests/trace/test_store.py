@@ -1,0 +1,238 @@
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from podium.errors import StoreError, UsageError
+from podium.trace.store import TraceStore, default_path
+
+WRITER = """
+import sys
+from podium.trace import Trace
+from podium.trace.store import TraceStore
+path, name, document, mode = sys.argv[1:]
+store = TraceStore(path)
+trace = Trace.model_validate_json(document)
+for number in range(10**9 if mode == "forever" else int(mode)):
+    store.add(trace.model_copy(update={"id": f"{name}-{number:06}"}))
+    if mode == "forever":
+        store.flush()
+        print(number, flush=True)
+store.close()
+"""
+
+
+def writer(path, name, trace, mode):
+    command = [sys.executable, "-c", WRITER, str(path), name, trace.model_dump_json(), mode]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with TraceStore(tmp_path / "deep" / "traces.sqlite") as opened:
+        yield opened
+
+
+def test_what_was_added_comes_back_equal(store, make_trace):
+    trace = make_trace()
+    store.add(trace)
+    assert store.get("t1") == trace
+
+
+def test_traces_outlive_the_store_that_wrote_them(tmp_path, make_trace):
+    with TraceStore(tmp_path / "t.sqlite") as store:
+        store.add(make_trace())
+    with TraceStore(tmp_path / "t.sqlite", create=False) as again:
+        assert again.get("t1") == make_trace()
+
+
+def test_a_trace_with_the_same_id_replaces_the_one_there(store, make_trace):
+    store.add(make_trace())
+    store.add(make_trace(answer="6"))
+    assert [s.id for s in store.list()] == ["t1"]
+    assert store.get("t1").answer == "6"
+
+
+def test_a_summary_holds_the_totals_of_its_trace(store, make_trace):
+    store.add(make_trace(text="x" * 500))
+    (summary,) = store.list()
+    assert summary.question == "x" * 200
+    assert (summary.calls, summary.cost_usd, summary.seconds) == (2, 0.5, 1.5)
+    assert (summary.planner, summary.status) == ("conductor", "ok")
+    assert summary.started == datetime(2026, 3, 1, 10, tzinfo=UTC)
+
+
+def test_an_id_is_found_by_its_beginning_and_an_exact_one_wins(store, make_trace):
+    for id_ in ("ab", "abc1", "abd2", "x%", "x_y"):
+        store.add(make_trace(id_))
+    assert store.get("abc").id == "abc1"
+    assert store.get("ab").id == "ab"
+    assert store.get("x_").id == "x_y"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "message"),
+    [
+        ("a", "Several traces have an id that begins with 'a': a1, a2, a3, ...; give more of it."),
+        ("b", "an id that begins with 'b'; `podium traces list` shows the ids there are."),
+        ("", "An empty trace id was given; `podium traces list` shows the ids there are."),
+    ],
+)
+def test_an_id_that_names_not_one_trace_is_refused(store, make_trace, prefix, message):
+    for number in range(1, 5):
+        store.add(make_trace(f"a{number}"))
+    with pytest.raises(UsageError) as refused:
+        store.get(prefix)
+    assert str(refused.value).endswith(message)
+
+
+def test_the_list_is_newest_first_whatever_the_zone_it_was_written_in(store, make_trace):
+    times = {
+        "late": "2026-03-01T09:00:00-05:00",
+        "early": "2026-03-01T13:00:00+00:00",
+        "middle": "2026-03-01T13:30:00.5Z",
+    }
+    for id_, at in times.items():
+        store.add(make_trace(id_, started_at=at))
+    assert [s.id for s in store.list()] == ["late", "middle", "early"]
+    assert [s.id for s in store.list(limit=1)] == ["late"]
+    assert [t.id for t in store.iterate()] == ["early", "middle", "late"]
+
+
+def test_filters_narrow_the_list_and_the_iteration(store, make_trace):
+    store.add(make_trace("1"))
+    store.add(make_trace("2", status="failed", started_at="2026-03-02T00:00:00Z"))
+    store.add(make_trace("3", planner="random", started_at="2026-03-03T00:00:00Z"))
+    since = datetime(2026, 3, 2, tzinfo=UTC)
+    for filters, expected in [
+        ({"status": "failed"}, ["2"]),
+        ({"planner": "conductor"}, ["2", "1"]),
+        ({"since": since}, ["3", "2"]),
+        ({"since": since, "planner": "random", "status": "ok"}, ["3"]),
+        ({"status": "cancelled"}, []),
+    ]:
+        assert [s.id for s in store.list(**filters)] == expected
+        assert [t.id for t in store.iterate(**filters)] == expected[::-1]
+
+
+def test_a_batch_whose_source_breaks_is_not_kept_at_all(store, make_trace):
+    def broken():
+        yield make_trace("one")
+        raise UsageError("line 2 is broken")
+
+    with pytest.raises(UsageError, match="line 2 is broken"):
+        store.add_all(broken())
+    assert store.list() == ()
+    assert store.add_all([make_trace("two")]) == 1
+
+
+def test_many_threads_may_add_to_one_store(store, make_trace):
+    def add(name):
+        for number in range(50):
+            store.add(make_trace(f"{name}{number}"))
+
+    threads = [threading.Thread(target=add, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(store.list()) == 200
+
+
+def test_two_processes_write_to_one_file(tmp_path, make_trace):
+    path = tmp_path / "t.sqlite"
+    both = [writer(path, name, make_trace(), "300") for name in ("left", "right")]
+    assert [process.wait(60) for process in both] == [0, 0]
+    with TraceStore(path, create=False) as store:
+        assert len(store.list()) == 600
+
+
+def test_a_killed_writer_loses_nothing_that_was_flushed(tmp_path, make_trace):
+    path = tmp_path / "t.sqlite"
+    with writer(path, "w", make_trace(), "forever") as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            flushed = int(line)
+            if flushed >= 20:
+                break
+        os.kill(process.pid, signal.SIGKILL)
+    with TraceStore(path, create=False) as store:
+        kept = [summary.id for summary in store.list()]
+        store.add(make_trace("after"))
+        assert store.get("after") == make_trace("after")
+    assert set(kept) >= {f"w-{number:06}" for number in range(flushed + 1)}
+    assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_half_a_surrogate_pair_does_not_stop_the_store(store, make_trace):
+    store.add(make_trace(text="what is \ud800?", answer="\udfff"))
+    assert store.get("t1").answer == "?"
+    assert store.list()[0].question == "what is ??"
+
+
+def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(tmp_path):
+    text = tmp_path / "notes.txt"
+    text.write_text("not a database, but long enough to be looked at as one" * 50)
+    foreign = tmp_path / "bank.sqlite"
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("CREATE TABLE accounts (id)")
+    newer = tmp_path / "newer.sqlite"
+    TraceStore(newer).close()
+    with sqlite3.connect(newer) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    for path, message in [
+        (text, "cannot be opened (file is not a database); give another with --store."),
+        (foreign, "is an SQLite file, but not a trace store; give another with --store."),
+        (newer, "was written by a newer Podium (format 99, this one knows 1)"),
+        (tmp_path, "cannot be opened (unable to open database file); give another with --store."),
+        (text / "below", "cannot be opened ("),
+    ]:
+        before = path.read_bytes() if path.is_file() else None
+        with pytest.raises(UsageError) as refused:
+            TraceStore(path)
+        assert message in str(refused.value)
+        assert str(path) in str(refused.value)
+        assert before == (path.read_bytes() if path.is_file() else None)
+
+
+def test_a_missing_store_is_not_made_for_reading(tmp_path):
+    with pytest.raises(UsageError, match="There is no trace store at"):
+        TraceStore(tmp_path / "none.sqlite", create=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_write_is_told_to_whoever_flushes(tmp_path, make_trace):
+    store = TraceStore(tmp_path / "t.sqlite")
+    with sqlite3.connect(tmp_path / "t.sqlite") as other:
+        other.execute("DROP TABLE traces")
+    store.add(make_trace())
+    with pytest.raises(StoreError, match="cannot be written"):
+        store.flush()
+    with pytest.raises(StoreError):
+        store.close()
+    store.close()
+
+
+def test_adding_to_a_closed_store_is_a_bug(tmp_path, make_trace):
+    store = TraceStore(tmp_path / "t.sqlite")
+    store.close()
+    with pytest.raises(RuntimeError, match="is closed"):
+        store.add(make_trace())
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"PODIUM_STORE": "/a/b.sqlite", "XDG_DATA_HOME": "/data"}, Path("/a/b.sqlite")),
+        ({"XDG_DATA_HOME": "/data"}, Path("/data/podium/traces.sqlite")),
+        ({}, Path("~/.local/share/podium/traces.sqlite").expanduser()),
+    ],
+)
+def test_the_default_place_follows_the_environment(environ, expected):
+    assert default_path(environ) == expected

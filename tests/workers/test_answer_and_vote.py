@@ -1,0 +1,87 @@
+"""The final answer of a response, and the tool that counts them."""
+
+import pytest
+
+from podium.executor.context import Context, EarlierStep, Style, build_messages
+from podium.types import Message, Question, Usage
+from podium.workers import Request, VoteWorker
+from podium.workers.answer import final_answer, normalise
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Answer: 42", "42"),
+        ("answer: 42", "42"),
+        ("First.\nAnswer: 41\nNo.\nANSWER: 42\nDone.", "42"),
+        ("**Answer:** 42", "42"),
+        ("**Answer: 42**", "42"),
+        ("> Final answer: `x y`", "x y"),
+        ("The final answer: 3 May", "3 May"),
+        ("Answer:\n\n42\nbye", "42"),
+        (r"Answer: $\boxed{7}$", "7"),
+        ("<answer>1</answer> no <answer> 2 </answer>", "2"),
+        ("<Answer>a\nb</ANSWER>", "a\nb"),
+        (r"so \boxed{1} and \boxed{\frac{1}{2}} it is", r"\frac{1}{2}"),
+        ("Thinking...\n\nIt is 42.\n\n", "It is 42."),
+        ("My answer to step 1: none\nfive", "five"),
+        (r"\boxed{open", r"\boxed{open"),
+        ("", None),
+        (" \n ", None),
+    ],
+)
+def test_the_final_answer_is_found(text: str, answer: str | None) -> None:
+    assert final_answer(text) == answer
+
+
+def test_the_search_takes_time_in_proportion_to_the_text() -> None:
+    assert final_answer("answer*" * 50_000 + "\n" + "* " * 50_000 + "\nend") == "end"
+
+
+@pytest.mark.parametrize(("one", "other"), [("Paris.", "paris"), (" 3  May ", "3 may"), ("ß", "SS")])
+def test_answers_that_say_the_same_are_normalised_alike(one: str, other: str) -> None:
+    assert normalise(one) == normalise(other)
+
+
+def _request(responses: list[str], style: Style, previous: str | None = None) -> Request:
+    earlier = tuple(EarlierStep(i, f"part {i}", response) for i, response in enumerate(responses))
+    context = Context(Question(text="What? Answer: 0"), "Vote. Answer: 1", earlier, previous)
+    return Request(build_messages(context, style, "0f"), seed="0")
+
+
+@pytest.mark.parametrize("style", ["packed", "chat"])
+@pytest.mark.parametrize(
+    ("responses", "previous", "text"),
+    [
+        (["Answer: a", "Answer: B", "answer: b."], None, "2 of 3 responses agree.\nAnswer: B"),
+        (["Answer: a", "Answer: b"], None, "1 of 2 responses agree.\nAnswer: a"),
+        (
+            ["Answer: b", "x\n<<<step 9 response f>>>\nAnswer: a\n<<<end f>>>\nAnswer: b"],
+            None,
+            "2 of 2 responses agree.\nAnswer: b",
+        ),
+        (["", "Answer: b"], None, "1 of 1 responses agree.\nAnswer: b"),
+        (["Answer: b", "Answer: c"], "Answer: c", "2 of 3 responses agree.\nAnswer: c"),
+        ([], "Answer: c", "1 of 1 responses agree.\nAnswer: c"),
+    ],
+)
+async def test_the_vote_is_the_most_common_answer_and_the_earliest_of_equals(
+    style: Style, responses: list[str], previous: str | None, text: str
+) -> None:
+    reply = await VoteWorker().answer(_request(responses, style, previous))
+    assert reply.text == text
+
+
+@pytest.mark.parametrize(
+    "messages", [_request([], "packed").messages, (Message(role="user", content="Answer: 3"),)]
+)
+async def test_nothing_to_vote_on_is_said_without_an_answer(messages: tuple[Message, ...]) -> None:
+    reply = await VoteWorker().answer(Request(messages, seed="0"))
+    assert reply.text == "There is nothing to vote on: no earlier response is shown."
+
+
+async def test_a_vote_is_free() -> None:
+    worker = VoteWorker("count")
+    reply = await worker.answer(_request(["Answer: a"], "packed"))
+    assert reply.usage == Usage()
+    assert worker.profile.price.cost(Usage(input_tokens=10**6, output_tokens=10**6)) == 0

@@ -1,0 +1,265 @@
+"""The pool: its order and names, what it refuses, and how it is read from a file."""
+
+import asyncio
+import sys
+from pathlib import Path
+from subprocess import run
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podium.errors import ConfigError, WorkerError
+from podium.types import Limits, Message, Price
+from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker, load_pool
+
+HELLO = Request((Message(role="user", content="Hello"),), seed="0")
+
+FILE = """
+[[worker]]
+name = "gpt-4.1"
+kind = "openai"
+model = "gpt-4.1-mini"
+base_url = "https://models.invalid/v1"
+profile = "Strong at code and maths; dear."
+price = { input = 1.25, output = 10.0 }
+limits = { concurrency = 32, rpm = 500, timeout = 120, max_tokens = 4096 }
+fallback = "parrot"
+
+[[worker]]
+name = "parrot"
+kind = "scripted"
+replies = ["one", { error = "timeout", passing = true, retry_after_s = 2 }]
+
+[[worker]]
+name = "echo"
+kind = "scripted"
+replies = { Hell = "found", x = { error = "status", message = "No." } }
+
+[[worker]]
+name = "count"
+kind = "vote"
+
+[[worker]]
+name = "clerk"
+kind = "specialist"
+ability = { arithmetic = 0.9 }
+seconds = 2
+"""
+
+
+KEYED = """
+[[worker]]
+name = "a"
+kind = "openai"
+model = "m"
+base_url = "https://x/v1"
+api_key_env = "{}"
+"""
+
+
+def _pool(*names: str, **fallbacks: str) -> Pool:
+    return Pool([ScriptedWorker(name, [], fallback=fallbacks.get(name)) for name in names])
+
+
+def _write(folder: Path, text: str) -> Path:
+    path = folder / "pool.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_pool_keeps_its_order() -> None:
+    pool = _pool("c", "a", "b")
+    assert pool.names == ("c", "a", "b")
+    assert [profile.name for profile in pool.profiles] == ["c", "a", "b"]
+    assert pool[1] is pool.named("a")
+    assert len(pool) == 3
+    assert [worker.profile.name for worker in pool] == ["c", "a", "b"]
+
+
+@given(st.permutations(range(4)), st.integers(1, 4))
+def test_a_subset_has_the_chosen_workers_in_the_chosen_order(order: list[int], size: int) -> None:
+    pool = _pool("a", "b", "c", "d")
+    part = pool.subset(order[:size])
+    assert [part[i] for i in range(len(part))] == [pool[i] for i in order[:size]]
+    assert pool.names == ("a", "b", "c", "d")
+
+
+def test_a_fallback_is_taken_only_where_it_is_on_offer() -> None:
+    pool = _pool("a", "b", "c", a="b")
+    assert pool.fallback(pool[0]) is pool[1]
+    assert pool.fallback(pool[1]) is None
+    part = pool.subset([2, 0])
+    assert part.fallback(part[1]) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "fallbacks", "sentence"),
+    [
+        ([], {}, "A pool of none: it needs at least one [[worker]]."),
+        (["a", "b", "a"], {}, "Two workers are named 'a'; give each its own name."),
+        (
+            ["alpha", "beta"],
+            {"alpha": "bet"},
+            "Worker 'alpha' falls back to 'bet', which is not in the pool; did you mean 'beta'?",
+        ),
+        (["a"], {"a": "a"}, "The fallbacks go in a circle: a -> a; leave one of them out."),
+        (
+            ["a", "b", "c"],
+            {"a": "b", "b": "c", "c": "b"},
+            "The fallbacks go in a circle: b -> c -> b; leave one of them out.",
+        ),
+    ],
+)
+def test_a_pool_that_cannot_work_is_refused(
+    names: list[str], fallbacks: dict[str, str], sentence: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        _pool(*names, **fallbacks)
+    assert str(caught.value) == sentence
+
+
+def test_a_subset_of_none_or_with_repeats_is_refused() -> None:
+    with pytest.raises(ConfigError, match="A pool of none"):
+        _pool("a").subset([])
+    with pytest.raises(ConfigError, match="Two workers are named"):
+        _pool("a", "b").subset([1, 1])
+
+
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"no worker named 'clark'; did you mean 'clerk'\?"):
+        _pool("clerk", "poet").named("clark")
+
+
+async def test_closing_twice_is_fine() -> None:
+    pool = _pool("a", "b")
+    await pool.close()
+    await pool.close()
+
+
+def test_a_file_becomes_a_pool_of_all_kinds(tmp_path: Path) -> None:
+    pool = load_pool(_write(tmp_path, FILE))
+    assert pool.names == ("gpt-4.1", "parrot", "echo", "count", "clerk")
+    assert all(isinstance(worker, Worker) for worker in pool)
+    assert pool.profiles[0].description == "Strong at code and maths; dear."
+    assert pool.profiles[0].price == Price(input=1.25, output=10.0)
+    assert pool[0].limits == Limits(concurrency=32, rpm=500, timeout=120, max_tokens=4096)
+    assert pool.fallback(pool[0]) is pool[1]
+    assert pool.profiles[3].description == VoteWorker().profile.description
+
+
+async def test_a_scripted_worker_of_a_file_follows_its_script(tmp_path: Path) -> None:
+    pool = load_pool(_write(tmp_path, FILE))
+    assert (await pool.named("parrot").answer(HELLO)).text == "one"
+    with pytest.raises(WorkerError) as caught:
+        await pool.named("parrot").answer(HELLO)
+    assert (caught.value.kind, caught.value.passing, caught.value.retry_after_s) == ("timeout", True, 2.0)
+    assert (await pool.named("echo").answer(HELLO)).text == "found"
+
+
+def test_overrides_address_workers_by_name(tmp_path: Path) -> None:
+    pool = load_pool(_write(tmp_path, FILE), ["worker.gpt-4.1.limits.timeout=10", "worker.count.name=tally"])
+    assert pool[0].limits.timeout == 10
+    assert pool.names[3] == "tally"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "A pool of none: it needs at least one [[worker]]."),
+        ("worker = []", "A pool of none: it needs at least one [[worker]]."),
+        ("[worker]\nname = 'a'", "worker is a table, but it should be a list."),
+        ("[[workers]]\nname = 'a'", "unknown key 'workers'; did you mean 'worker'?"),
+        (FILE.replace('"vote"', '"votes"'), "worker.count.kind is \"votes\"; did you mean 'vote'?"),
+        (
+            FILE.replace("timeout = 120", "timeot = 120"),
+            "unknown key 'worker.gpt-4.1.limits.timeot'; did you mean 'timeout'?",
+        ),
+        (
+            FILE.replace("input = 1.25", "input = -1"),
+            "worker.gpt-4.1.price.input is -1, but it should be greater than or equal to 0.",
+        ),
+        (
+            FILE.replace("0.9", "1.5"),
+            "worker.clerk.ability.arithmetic is 1.5, but it should be less than or equal to 1.",
+        ),
+        (FILE.replace('"clerk"', '""'), 'worker..name is "", but it should be text that is not empty.'),
+        (FILE.replace('"echo"', '"parrot"'), "Two workers are named 'parrot'; give each its own name."),
+        (
+            FILE.replace('fallback = "parrot"', 'fallback = "carrot"'),
+            "Worker 'gpt-4.1' falls back to 'carrot', which is not in the pool; did you mean 'parrot'?",
+        ),
+        (
+            KEYED.format("sk-hush"),
+            "Worker 'a': api_key_env must be the name of an environment variable, not a key.",
+        ),
+        (
+            KEYED.format("PODIUM_TEST_NO_KEY"),
+            "Worker 'a': the environment variable PODIUM_TEST_NO_KEY is not set; put the key there, or leave "
+            "api_key_env out where none is needed.",
+        ),
+        (KEYED.replace("_env", ""), "unknown key 'worker.a.api_key'; did you mean 'api_key_env'?"),
+        (
+            KEYED.replace("api_key_env", "profile").replace("https", "htps"),
+            "Worker 'a': base_url 'htps://x/v1' is not an address such as https://api.openai.com/v1.",
+        ),
+        (
+            KEYED.replace("api_key_env", "profile").replace("x/v1", "me:hush@x/v1"),
+            "Worker 'a': base_url holds a user name or a query; name a variable in api_key_env instead.",
+        ),
+    ],
+)
+def test_a_bad_file_is_one_sentence_that_names_it(tmp_path: Path, text: str, sentence: str) -> None:
+    path = _write(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load_pool(path)
+    assert str(caught.value) == f"{path}: {sentence}"
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["two words", "line\nbreak", "schlüssel"])
+def test_a_key_that_no_header_can_hold_is_refused_unseen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("PODIUM_TEST_KEY", key)
+    path = _write(tmp_path, KEYED.format("PODIUM_TEST_KEY"))
+    with pytest.raises(ConfigError, match="PODIUM_TEST_KEY does not hold a usable key") as caught:
+        load_pool(path)
+    assert key not in str(caught.value)
+
+
+def test_workers_without_endpoints_load_no_http_client(tmp_path: Path) -> None:
+    path = _write(tmp_path, "[[worker]]\nname = 'count'\nkind = 'vote'")
+    program = (
+        "import sys; from pathlib import Path; from podium.workers import load_pool;"
+        f"load_pool(Path({str(path)!r})); sys.exit('aiohttp' in sys.modules)"
+    )
+    assert run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0
+
+
+async def test_a_script_in_order_runs_out_loudly() -> None:
+    worker = ScriptedWorker("parrot", ["a", WorkerError("Busy.", kind="status", passing=True), "b"])
+    assert (await worker.answer(HELLO)).text == "a"
+    with pytest.raises(WorkerError, match=r"^Busy\.$"):
+        await worker.answer(HELLO)
+    reply = await worker.answer(HELLO)
+    assert (reply.text, reply.usage.estimated, reply.usage.input_tokens) == ("b", True, 2)
+    with pytest.raises(
+        WorkerError, match="parrot: the script has only 3 replies, and this is call 4"
+    ) as caught:
+        await worker.answer(HELLO)
+    assert (caught.value.kind, caught.value.passing) == ("exhausted", False)
+    assert worker.requests == [HELLO] * 4
+
+
+async def test_a_script_by_subtask_is_not_used_up_and_refuses_what_it_does_not_know() -> None:
+    worker = ScriptedWorker("parrot", {"Hel": "a", "": "never reached", "x": "b"})
+    assert [(await worker.answer(HELLO)).text for _ in range(2)] == ["a", "a"]
+    with pytest.raises(WorkerError, match="no reply for the subtask 'Hello'"):
+        await ScriptedWorker("parrot", {"x": "b"}).answer(HELLO)
+
+
+async def test_calls_in_flight_together_take_replies_in_the_order_they_came() -> None:
+    worker = ScriptedWorker("parrot", ["a", "b", "c"], delay=0.01)
+    replies = await asyncio.gather(*(worker.answer(HELLO) for _ in range(3)))
+    assert [reply.text for reply in replies] == ["a", "b", "c"]
