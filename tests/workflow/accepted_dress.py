@@ -5,7 +5,7 @@ Read with three workers and five steps at most.
 
 from __future__ import annotations
 
-from cases import ONE, TWO, Accepted, lists
+from workflow_cases import TWO, Accepted, lists
 
 ACCEPTED_DRESS = [
     # -- canonical, and around it
@@ -307,105 +307,5 @@ Worker 2 goes first.""",
         "a Python dict in single quotes",
         "{'model_id': [2, 0], 'subtasks': ['Find it.', 'Write it.'], 'access_list': [[], ['all']]}",
         TWO,
-    ),
-    # -- thoughts
-    Accepted(
-        "a thought before it",
-        '<think>Worker 2 finds things.</think>\nmodel_id = [2, 0]\nsubtasks = ["Find it.", "Write it."]\n'
-        'access_list = [[], ["all"]]',
-        TWO,
-    ),
-    Accepted(
-        "a draft in the thought",
-        """<think>
-model_id = [1]
-subtasks = ["Do all."]
-access_list = [[]]
-No, better in two steps.
-</think>
-model_id = [2, 0]
-subtasks = ["Find it.", "Write it."]
-access_list = [[], ["all"]]""",
-        TWO,
-    ),
-    Accepted(
-        "a broken draft in a thought that only closes, its opening being part of the prompt",
-        """Maybe model_id = [1, and subtasks = ["Do all
-</think>
-
-model_id = [2, 0]
-subtasks = ["Find it.", "Write it."]
-access_list = [[], ["all"]]""",
-        TWO,
-    ),
-    Accepted(
-        "a thought that nobody closes",
-        "<think>\nI split it in two.\n" + lists(),
-        TWO,
-    ),
-    Accepted(
-        "a long tag in capitals",
-        '<THINKING>model_id = [9]</THINKING>model_id = [2, 0]\nsubtasks = ["Find it.", "Write it."]\n'
-        'access_list = [[], ["all"]]',
-        TWO,
-    ),
-    Accepted(
-        "two thoughts, one between the lists",
-        "<think>first</think>model_id = [2, 0]\n<think>model_id = [1]?</think>\n"
-        'subtasks = ["Find it.", "Write it."]\naccess_list = [[], ["all"]]',
-        TWO,
-    ),
-    # -- several triples
-    Accepted(
-        "two plans, the last counts",
-        """model_id = [1]
-subtasks = ["Answer."]
-access_list = [[]]
-
-On reflection, two steps are better:
-
-model_id = [2, 0]
-subtasks = ["Find it.", "Write it."]
-access_list = [[], ["all"]]""",
-        TWO,
-    ),
-    Accepted(
-        "a second plan that was cut off",
-        """model_id = [1]
-subtasks = ["Answer."]
-access_list = [[]]
-
-Or rather:
-model_id = [2, 0]
-subtasks = ["Find it.", "Wri""",
-        ONE,
-    ),
-    Accepted(
-        "the format explained after the plan",
-        """model_id = [1]
-subtasks = ["Answer."]
-access_list = [[]]
-(Here model_id = [the workers chosen], and access_list = [what each may see].)""",
-        ONE,
-    ),
-    Accepted(
-        "a first draft with a list too few",
-        """model_id = [1]
-access_list = [[]]
-Wait, I forgot the subtasks. Again:
-model_id = [2, 0]
-subtasks = ["Find it.", "Write it."]
-access_list = [[], ["all"]]""",
-        TWO,
-    ),
-    Accepted(
-        "a list corrected at once",
-        'subtasks = ["Answer."]\nmodel_id = [0]\nNo:\nmodel_id = [1]\naccess_list = [[]]',
-        ONE,
-    ),
-    Accepted(
-        "a list that breaks off and is begun again",
-        'model_id = [1]\nsubtasks = ["Answ\nsubtasks = ["Answer."]\naccess_list = [[]]',
-        ONE,
     ),
 ]

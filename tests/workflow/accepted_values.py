@@ -5,45 +5,46 @@ Read with three workers and five steps at most.
 
 from __future__ import annotations
 
-from cases import ALL, ONE, PREVIOUS, TWO, Accepted, lists, plan
+from workflow_cases import ALL, ONE, PREVIOUS, TWO, Accepted, lists, plan
 
 from podium.workflow import Acceptance, Access
 
-ACCEPTED_VALUES = [  # -- brackets
+ACCEPTED_VALUES = [
+    # -- brackets
     Accepted(
         "one more bracket around every list",
-        'model_id = [[2, 0]]\nsubtasks = [["Find it.", "Write it."]]\naccess_list = [[[], ["all"]]]',
+        lists(model_id="[[2, 0]]", subtasks='[["Find it.", "Write it."]]', access_list='[[[], ["all"]]]'),
         TWO,
     ),
     Accepted(
         "one more bracket around bare words",
-        'model_id = [2, 0]\nsubtasks = ["Find it.", "Write it."]\naccess_list = [["none", "all"]]',
+        lists(access_list='[["none", "all"]]'),
         TWO,
     ),
     Accepted(
         "one more bracket around a single step",
-        'model_id = [[1]]\nsubtasks = [["Answer."]]\naccess_list = [[[]]]',
+        lists(model_id="[[1]]", subtasks='[["Answer."]]', access_list="[[[]]]"),
         ONE,
     ),
     # -- quotation marks
     Accepted(
         "single quotes",
-        "model_id = [2, 0]\nsubtasks = ['Find it.', 'Write it.']\naccess_list = [[], ['all']]",
+        lists(subtasks="['Find it.', 'Write it.']", access_list="[[], ['all']]"),
         TWO,
     ),
     Accepted(
         "curly quotes",
-        "model_id = [2, 0]\nsubtasks = [“Find it.”, “Write it.”]\naccess_list = [[], [“all”]]",
+        lists(subtasks="[“Find it.”, “Write it.”]", access_list="[[], [“all”]]"),
         TWO,
     ),
     Accepted(
         "single curly quotes with an apostrophe",
-        "model_id = [1]\nsubtasks = [‘Find the city’s age.’]\naccess_list = [[]]",
+        lists(model_id="[1]", subtasks="[‘Find the city’s age.’]", access_list="[[]]"),
         plan((1, "Find the city’s age.")),
     ),
     Accepted(
         "German quotes",
-        "model_id = [2, 0]\nsubtasks = [„Find it.“, „Write it.“]\naccess_list = [[], [„all“]]",
+        lists(subtasks="[„Find it.“, „Write it.“]", access_list="[[], [„all“]]"),
         TWO,
     ),
     Accepted(
@@ -53,7 +54,7 @@ ACCEPTED_VALUES = [  # -- brackets
     ),
     Accepted(
         "backticks as quotes",
-        "model_id = [2, 0]\nsubtasks = [`Find it.`, `Write it.`]\naccess_list = [[], [`all`]]",
+        lists(subtasks="[`Find it.`, `Write it.`]", access_list="[[], [`all`]]"),
         TWO,
     ),
     Accepted(
@@ -63,7 +64,7 @@ ACCEPTED_VALUES = [  # -- brackets
     ),
     Accepted(
         "an apostrophe in single quotes",
-        "model_id = [1]\nsubtasks = ['Find the city's age, don't guess.']\naccess_list = [[]]",
+        lists(model_id="[1]", subtasks="['Find the city's age, don't guess.']", access_list="[[]]"),
         plan((1, "Find the city's age, don't guess.")),
     ),
     Accepted(
@@ -102,17 +103,19 @@ ACCEPTED_VALUES = [  # -- brackets
     ),
     Accepted(
         "brackets, commas, comments and labels in a string",
-        'model_id = [1]\nsubtasks = ["Sort [3, 1]; # then set model_id = [7] // done"]\naccess_list = [[]]',
+        lists(
+            model_id="[1]", subtasks='["Sort [3, 1]; # then set model_id = [7] // done"]', access_list="[[]]"
+        ),
         plan((1, "Sort [3, 1]; # then set model_id = [7] // done")),
     ),
     Accepted(
         "tags of thoughts in a string",
-        'model_id = [1]\nsubtasks = ["Explain <think> and </think>."]\naccess_list = [[]]',
+        lists(model_id="[1]", subtasks='["Explain <think> and </think>."]', access_list="[[]]"),
         plan((1, "Explain <think> and </think>.")),
     ),
     Accepted(
         "other scripts",
-        'model_id = [1]\nsubtasks = ["求出两个日期之间的天数。"]\naccess_list = [[]]',
+        lists(model_id="[1]", subtasks='["求出两个日期之间的天数。"]', access_list="[[]]"),
         plan((1, "求出两个日期之间的天数。")),
     ),
     Accepted(
@@ -123,7 +126,7 @@ ACCEPTED_VALUES = [  # -- brackets
     # -- access lists
     Accepted(
         "bare and quoted words",
-        'model_id = [0, 1, 2]\nsubtasks = ["A", "B", "C"]\naccess_list = [[], "all", all]',
+        lists(model_id="[0, 1, 2]", subtasks='["A", "B", "C"]', access_list='[[], "all", all]'),
         plan((0, "A"), (1, "B", ALL), (2, "C", ALL)),
     ),
     Accepted(
@@ -134,17 +137,17 @@ ACCEPTED_VALUES = [  # -- brackets
     ),
     Accepted(
         "numbers of steps, quoted, repeated and in any order",
-        'model_id = [0, 1, 2]\nsubtasks = ["A", "B", "C"]\naccess_list = [[], ["0"], [1, 0, 1]]',
+        lists(model_id="[0, 1, 2]", subtasks='["A", "B", "C"]', access_list='[[], ["0"], [1, 0, 1]]'),
         plan((0, "A"), (1, "B", Access(steps=(0,))), (2, "C", Access(steps=(0, 1)))),
     ),
     Accepted(
         "all at the first step",
-        'model_id = [1]\nsubtasks = ["Answer."]\naccess_list = ["all"]',
+        lists(model_id="[1]", subtasks='["Answer."]', access_list='["all"]'),
         plan((1, "Answer.", ALL)),
     ),
     Accepted(
         "numbers beside all",
-        'model_id = [2, 0]\nsubtasks = ["Find it.", "Write it."]\naccess_list = [[], [0, "all"]]',
+        lists(access_list='[[], [0, "all"]]'),
         TWO,
     ),
     Accepted(

@@ -5,7 +5,9 @@ Read with three workers and five steps at most. Each with its whole error text.
 
 from __future__ import annotations
 
-from cases import Refused, lists
+from workflow_cases import Refused, lists
+
+READ = '"Read all of the question with great care and find its two dates."'
 
 REFUSED_ACCESS = [
     # -- access lists
@@ -147,7 +149,7 @@ Expected a worker of the pool (0 to 2) for step 0, found 9.
         "a long line",
         lists(
             model_id="[0, 1]",
-            subtasks='["Read all of the question with great care and find its two dates.", "Count the days between them.", "Mend it."]',
+            subtasks=f'[{READ}, "Count the days between them.", "Mend it."]',
             access_list="[[], [0]]",
         ),
         "unequal_lists",
@@ -160,7 +162,7 @@ Expected three lists of one length, found 2 in model_id, 3 in subtasks and 2 in 
         "the middle of a long line",
         lists(
             model_id="[0, 1, 2]",
-            subtasks='["Read all of the question with great care and find its two dates.", 7 , "Count the days between them."]',
+            subtasks=f'[{READ}, 7 , "Count the days between them."]',
             access_list="[[], [0], []]",
         ),
         "bad_subtask",

@@ -5,7 +5,7 @@ Read with three workers and five steps at most. Each with its whole error text.
 
 from __future__ import annotations
 
-from cases import Refused, lists
+from workflow_cases import Refused, lists
 
 REFUSED_SENSE = [
     # -- lengths

@@ -1,31 +1,38 @@
 """The command line: parses, delegates, prints. The top floor; nothing imports it.
 
-Loads only what parsing needs: each verb's module is imported when the verb is asked for, and what is heavy
-inside its functions. Exit status: 0, 1 (it failed), 2 (asked wrongly), 130 (interrupted).
+Loads only what parsing needs: each verb's module is imported when the verb is asked for.
+Exit status: 0, 1 (it failed), 2 (asked wrongly), 130 (interrupted).
 """
 
 from __future__ import annotations
 
 import io
+import logging
 import os
 import re
 import sys
 from collections.abc import Sequence
 
+from cyclopts import CycloptsError, UnusedCliTokensError
+
+from podium.cli.app import build_app
+from podium.cli.printable import printable
+from podium.errors import PodiumError, UsageError
+from podium.train.process import missing_variables
+
 
 def main() -> None:
     """Entry point of the `podium` command."""
+    if sys.argv[1:2] == ["train"]:
+        _restart_for_torch()
     sys.exit(run(sys.argv[1:]))
 
 
 def run(tokens: Sequence[str]) -> int:
     """Run one command; returns its exit status. Errors are one sentence on stderr."""
-    from cyclopts import CycloptsError  # noqa: PLC0415
-
-    from podium.cli.app import build_app  # noqa: PLC0415
-    from podium.errors import PodiumError, UsageError  # noqa: PLC0415
-
     _print_any_text()
+    # Retries are told in traces; their library would also write a line about each to standard error.
+    logging.getLogger("stamina").addHandler(logging.NullHandler())
     try:
         status = build_app()(
             [_as_text(token) for token in tokens],
@@ -49,9 +56,13 @@ def run(tokens: Sequence[str]) -> int:
     return status if isinstance(status, int) else 0
 
 
-def _refuse(sentence: str, status: int) -> int:
-    from podium.cli.printable import printable  # noqa: PLC0415
+def _restart_for_torch() -> None:
+    """Become the same command with the variables that torch reads when the process starts."""
+    if missing := missing_variables(os.environ):
+        os.execve(sys.executable, [sys.executable, "-m", "podium", *sys.argv[1:]], os.environ | missing)
 
+
+def _refuse(sentence: str, status: int) -> int:
     print(f"podium: {printable(sentence)}", file=sys.stderr)
     return status
 
@@ -65,8 +76,6 @@ def _as_text(token: str) -> str:
 
 
 def _sentence(error: Exception) -> str:
-    from cyclopts import UnusedCliTokensError  # noqa: PLC0415
-
     if isinstance(error, UnusedCliTokensError):
         unused = " ".join(token.strip() for token in error.unused_tokens or ())
         return f"{unused!r} is more than was asked for; put a text of several words in quotes."

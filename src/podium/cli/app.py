@@ -90,6 +90,20 @@ VERBS = (
         "podium tasks show embedded --split test --samples 3",
     ),
     Verb(
+        "train",
+        "podium.cli.train:train",
+        "Train a Conductor by reinforcement, or make the policy that it starts from.",
+        "podium train --run runs/mine grpo.iterations=200 reward.cost=20\n"
+        "podium train --run runs/mine --config my-run.toml\n"
+        "podium train --run runs/warm --stage warmstart",
+    ),
+    Verb(
+        "eval",
+        "podium.cli.evaluation:evaluate",
+        "Compare the Conductor with every baseline on held-out questions.",
+        "podium eval --run runs/mine\npodium eval --questions 100 --tuning 0 --markdown",
+    ),
+    Verb(
         "report",
         "podium.cli.report:report",
         "Write the report of a run: curves, comparison, example plans.",

@@ -17,7 +17,7 @@ from podium.cli.options import (
     BudgetOptions,
     Flag,
     PlannerOptions,
-    PoolFile,
+    PoolName,
     StoreFile,
 )
 from podium.cli.planning import open_planner
@@ -33,7 +33,7 @@ def ask(
     question: str,
     /,
     *,
-    pool: PoolFile = None,
+    pool: PoolName = None,
     planner: PlannerOptions = AS_SHIPPED,
     max_steps: int = 5,
     budget: BudgetOptions = UNLIMITED,

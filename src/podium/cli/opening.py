@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -17,8 +18,11 @@ from podium.workers.pool import Pool, load_pool
 
 
 def open_console(*, stderr: bool = False) -> Console:
-    """Where drawings are printed: colours on a terminal, plain text in a pipe."""
-    return Console(highlight=False, markup=False, emoji=False, stderr=stderr)
+    """Where drawings are printed: colours on a terminal, plain text of 120 columns in a pipe."""
+    console = Console(highlight=False, markup=False, emoji=False, stderr=stderr)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = 120
+    return console
 
 
 def read_question(text: str) -> Question:
@@ -33,14 +37,10 @@ def read_question(text: str) -> Question:
     return Question(text=text.strip())
 
 
-def shipped_pool() -> Path:
-    """The pool file that comes with the package: simulated workers for the embedded tasks."""
-    return Path(podium.__file__).parent / "assets" / "pools" / "embedded.toml"
-
-
-def open_pool(path: Path | None) -> Pool:
-    """The pool of a file; None: the shipped one."""
-    return load_pool(path or shipped_pool())
+def open_pool(name: str | None) -> Pool:
+    """The pool of a file, or the shipped one of that name; None: the shipped "embedded"."""
+    shipped = Path(podium.__file__).parent / "assets" / "pools" / f"{name or 'embedded'}.toml"
+    return load_pool(shipped if shipped.is_file() else Path(name or ""))
 
 
 def open_store(path: Path | None, *, create: bool) -> TraceStore:

@@ -11,11 +11,11 @@ from cyclopts import Parameter
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 """An option without a value; it has no --no- form."""
 
-PoolFile = Annotated[
-    Path | None,
+PoolName = Annotated[
+    str | None,
     Parameter(
         name="--pool",
-        help="The workers, as a TOML file. Default: the simulated ones that come with Podium.",
+        help="The workers: a TOML file, or a shipped pool's name. Default: embedded, simulated workers.",
     ),
 ]
 StoreFile = Annotated[

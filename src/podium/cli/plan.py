@@ -14,7 +14,7 @@ from rich.text import Text
 from podium.cli.drawing import draw_workflow
 from podium.cli.estimate import PlanEstimate, estimate
 from podium.cli.opening import open_console, open_pool, read_question
-from podium.cli.options import AS_SHIPPED, Flag, PlannerOptions, PoolFile
+from podium.cli.options import AS_SHIPPED, Flag, PlannerOptions, PoolName
 from podium.cli.planning import open_planner
 from podium.cli.printable import counted, dollars, printable, seconds
 from podium.errors import QuestionFailedError, UsageError
@@ -27,7 +27,7 @@ def plan(
     question: str,
     /,
     *,
-    pool: PoolFile = None,
+    pool: PoolName = None,
     planner: PlannerOptions = AS_SHIPPED,
     max_steps: int = 5,
     response_tokens: int = 200,

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from podium.cli.opening import open_console, open_pool
-from podium.cli.options import Flag, PoolFile
+from podium.cli.options import Flag, PoolName
 from podium.cli.printable import counted, printable, seconds, shorten
 from podium.errors import UsageError, WorkerError
 from podium.types import Message, Profile
@@ -34,7 +34,7 @@ class CheckResult:
     """The reply, or why there is none."""
 
 
-def list_workers(*, pool: PoolFile = None, json: Flag = False) -> int:
+def list_workers(*, pool: PoolName = None, json: Flag = False) -> int:
     """List the workers of a pool.
 
     Args:
@@ -48,7 +48,7 @@ def list_workers(*, pool: PoolFile = None, json: Flag = False) -> int:
     return 0
 
 
-def check(*, pool: PoolFile = None, timeout: float | None = None, json: Flag = False) -> int:
+def check(*, pool: PoolName = None, timeout: float | None = None, json: Flag = False) -> int:
     """Ask every worker one small question; returns 1 if any did not answer.
 
     Args:

@@ -60,7 +60,7 @@ def show(
     for task in shown:
         facts = ", ".join(f"{key} {_written(value)}" for key, value in task.facts.items())
         console.print(Text.assemble((task.id, "bold"), (f"  {facts}", "dim")))
-        console.print(Text(printable(task.question.text)))
+        console.print(Text(printable(task.question.text)), soft_wrap=True)
         console.print(Text.assemble(("→ ", "green"), (printable(task.gold), "cyan"), "\n"))
     return 0
 

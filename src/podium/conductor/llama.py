@@ -59,7 +59,7 @@ def is_llama(config: Mapping[str, Any]) -> bool:
     return (
         config.get("model_type") in ("llama", "qwen2")
         and config.get("hidden_act", "silu") == "silu"
-        and rope.get("rope_type", "default") == "default"
+        and rope.get("rope_type", rope.get("type", "default")) == "default"
         and not config.get("use_sliding_window", False)
     )
 

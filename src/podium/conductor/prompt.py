@@ -27,9 +27,9 @@ one part of the work, for a check or a correction of what came before, for a joi
 else helps the models after it. Models differ in what they are good at and in what they cost: choose them by \
 what a step needs, and spend no step that does not earn its price.
 
-What a model is shown:
-- always the user's question, then the subtask. Write the subtask for a reader who knows nothing of your plan.
-- of the earlier steps only those on its access list: their subtasks and their responses.
+How a step is run:
+- Its model always sees the user's question, and the subtask. Write for a reader who knows nothing of your plan.
+- Of the earlier steps it sees those on its access list alone, their subtasks and their responses.
 - Steps that do not wait for one another run at the same time.
 - The response of the last step goes to the user as it is, so the last subtask must ask for the complete \
 answer.
@@ -108,11 +108,13 @@ def second_prompt(
 
 
 def _brief(situation: Situation, settings: PromptSettings) -> str:
-    described = settings.pool == "described"
     lines = [f"Question: {situation.question.text}", "Models:"]
-    lines += [
-        f"{i}: {p.name}: {p.description}" if described else str(i) for i, p in enumerate(situation.pool)
-    ]
+    if settings.pool == "anonymous":
+        lines += [str(number) for number in range(len(situation.pool))]
+    else:
+        lines += [
+            f"{number}: {p.name}: {_one_line(p.description)}" for number, p in enumerate(situation.pool)
+        ]
     for outcome in situation.outcomes:
         lines += ["Earlier plan:", render(outcome.workflow), f"Earlier answer: {outcome.response}"]
     return "\n".join([*lines, f"Steps: {situation.max_steps}", "Plan:", ""])
@@ -147,6 +149,7 @@ def _request(situation: Situation, settings: PromptSettings) -> str:
     if situation.outcomes:
         parts.append(_LATER_ROUND)
         parts += [_earlier(number, outcome) for number, outcome in enumerate(situation.outcomes, start=1)]
+    parts.append("Do not answer the question. Write your plan for the team.")
     return "\n\n".join(parts)
 
 
@@ -176,8 +179,12 @@ def _profile(profile: Profile) -> str:
         facts.append(f"about {profile.latency_s:.2g} s a call")
     if profile.context_tokens is not None:
         facts.append(f"context {profile.context_tokens:,} tokens")
-    text = f"{profile.name}. {' '.join(profile.description.split())}".rstrip()
+    text = f"{profile.name}. {_one_line(profile.description)}".rstrip()
     return f"{text} ({'; '.join(facts)})" if facts else text
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _fence(text: str) -> str:

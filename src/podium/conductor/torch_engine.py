@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from jinja2 import TemplateError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from podium.conductor.checkpoint import Checkpoint
@@ -48,11 +49,18 @@ class TorchEngine:
     def encode(self, messages: Sequence[Message]) -> list[int]:
         if self._codec is not None:
             return self._codec.encode(messages)
-        chat = [message.model_dump() for message in messages]
-        text = self._tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+        try:
+            text = self._chat(messages)
+        except TemplateError:  # Gemma's and others' templates refuse a system message.
+            text = self._chat(_without_system(messages))
         # The template writes the special tokens itself.
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
         return tokens
+
+    def _chat(self, messages: Sequence[Message]) -> str:
+        chat = [message.model_dump() for message in messages]
+        text: str = self._tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+        return text
 
     def decode(self, tokens: Sequence[int]) -> str:
         if self._codec is not None:
@@ -71,3 +79,9 @@ class TorchEngine:
         reading.cache = output.past_key_values
         logits: Logits = output.logits[0, -1].float().cpu().numpy()
         return logits
+
+
+def _without_system(messages: Sequence[Message]) -> list[Message]:
+    """The same messages, the opening system message put before what the user says first."""
+    system, user, *rest = messages
+    return [Message(role="user", content=f"{system.content}\n\n{user.content}"), *rest]

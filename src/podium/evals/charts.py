@@ -102,14 +102,14 @@ def moving_mean(points: Sequence[Point]) -> list[Point]:
 
 def nice_ticks(low: float, high: float) -> list[float]:
     """Three to seven round numbers that enclose both."""
-    if high <= low:
+    if high - low <= 1e-9 * max(abs(low), abs(high), 1e-9):  # flat, but for rounding
         high = low + (abs(low) or 1.0)
     rough = (high - low) / 4
     unit: float = 10 ** math.floor(math.log10(rough))
     step = unit * min((1, 2, 2.5, 5, 10), key=lambda factor: abs(factor * unit - rough))
     first = math.floor(low / step + 1e-9)
     last = math.ceil(high / step - 1e-9)
-    return [round(step * count, 12) for count in range(first, last + 1)]
+    return [float(f"{step * count:.12g}") for count in range(first, last + 1)]
 
 
 class _Scale:

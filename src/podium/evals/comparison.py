@@ -16,6 +16,7 @@ from podium.evals.evaluation import Evaluation
 from podium.evals.routing import Routing
 from podium.evals.statistics import Interval, paired_difference
 from podium.rollout import Rollout
+from podium.rollout.run_folder import replace_file
 from podium.tasks.task import Task
 from podium.types import Value
 
@@ -99,7 +100,7 @@ class Comparison(Value):
     def save(self, path: Path) -> None:
         """Write the comparison as JSON, making the folder."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        replace_file(path, self.model_dump_json(indent=1).encode() + b"\n")
 
     @classmethod
     def load(cls, path: Path) -> Comparison:

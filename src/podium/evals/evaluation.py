@@ -12,7 +12,7 @@ from functools import cached_property
 
 from podium.errors import UsageError
 from podium.evals.statistics import Interval, accuracy_interval
-from podium.executor import ExecutionSettings
+from podium.executor import ExecutionSettings, Gates
 from podium.orchestrator import Orchestrator
 from podium.planner import Planner
 from podium.rollout import Rollout, roll
@@ -32,7 +32,7 @@ class Evaluation:
 
     planner: str
     pool: tuple[str, ...]
-    """Names of the workers on offer."""
+    """Names of the workers on offer, for any of the questions."""
     seed: str
     rollouts: tuple[Rollout, ...]
     facts: Mapping[str, Facts]
@@ -116,7 +116,7 @@ def joined(evaluations: Sequence[Evaluation]) -> Evaluation:
 async def evaluate(
     planner: Planner,
     tasks: Sequence[Task],
-    pool: Pool,
+    pool: Pool | Callable[[Task], Pool],
     *,
     repeats: int = 1,
     concurrency: int = 16,
@@ -128,6 +128,8 @@ async def evaluate(
 ) -> Evaluation:
     """Answer and grade every task `repeats` times, at most `concurrency` at once.
 
+    `pool` is the same for all questions, or says which each one is asked over.
+
     The same arguments give the same rollouts in the same order. Two planners with one seed meet the same
     luck where they make the same calls, which narrows the interval of their difference.
     """
@@ -135,15 +137,22 @@ async def evaluate(
         raise UsageError("There are no tasks to evaluate on: give at least one.")
     if repeats < 1 or concurrency < 1:
         raise UsageError(f"Repeats ({repeats}) and concurrency ({concurrency}) must be at least 1.")
-    orchestrator = Orchestrator(
-        planner, pool, budget=budget or Budget(), max_steps=max_steps, settings=execution
-    )
     jobs = [(task, repeat) for repeat in range(repeats) for task in tasks]
+    pools = {task.id: pool if isinstance(pool, Pool) else pool(task) for task in tasks}
+    gates = Gates()
     rollouts: dict[int, Rollout] = {}
     pending = iter(enumerate(jobs))
 
     async def work() -> None:
         for index, (task, repeat) in pending:
+            orchestrator = Orchestrator(
+                planner,
+                pools[task.id],
+                budget=budget or Budget(),
+                max_steps=max_steps,
+                settings=execution,
+                gates=gates,
+            )
             rollouts[index] = await roll(orchestrator, task, seed=f"evaluation/{seed}/{task.id}/{repeat}")
             if on_progress:
                 on_progress(len(rollouts), len(jobs))
@@ -156,7 +165,7 @@ async def evaluate(
         raise _first(errors) from None
     return Evaluation(
         planner=planner.name,
-        pool=pool.names,
+        pool=tuple(dict.fromkeys(name for offered in pools.values() for name in offered.names)),
         seed=seed,
         rollouts=tuple(rollouts[index] for index in range(len(jobs))),
         facts={task.id: task.facts for task in tasks},

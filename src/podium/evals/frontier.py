@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from podium.baselines import Constant, read_constant
 from podium.errors import ConfigError
+from podium.rollout.run_folder import replace_file
 from podium.types import Value
 
 T = TypeVar("T")
@@ -52,7 +53,7 @@ class Frontier(Value):
     def save(self, path: Path) -> None:
         """Write the frontier as JSON, making the folder."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        replace_file(path, self.model_dump_json(indent=1).encode() + b"\n")
 
     @classmethod
     def load(cls, path: Path) -> Frontier:

@@ -36,7 +36,7 @@ CURVES: tuple[tuple[str, str, Callable[[float], str], float | None], ...] = (
     ("accuracy", "Accuracy on training questions", _share, None),
     ("valid", "Valid plans", _share, None),
     ("steps", "Steps a question", _number, 0.0),
-    ("cost", "Dollars per thousand questions", _thousand, 0.0),
+    ("cost_usd", "Dollars per thousand questions", _thousand, 0.0),
     ("entropy", "Entropy of the policy, nats a token", _number, 0.0),
 )
 """Metric, caption, how a value is written, and the least value of its axis."""
@@ -119,8 +119,8 @@ def _training(metrics: Metrics) -> Html:
         points = [(float(at), float(row[key])) for at, row in _numbered(metrics) if _is_number(row.get(key))]
         if points:
             figures.append(tag("figure", tag("figcaption", caption), curve(points, show=show, floor=floor)))
-    used = [(float(at), row["worker_shares"]) for at, row in _numbered(metrics) if row.get("worker_shares")]
-    names = list(dict.fromkeys(name for _, found in used for name in found))
+    used = [(float(at), row["workers"]) for at, row in _numbered(metrics) if row.get("workers")]
+    names = sorted({name for _, found in used for name in found})
     return joined(
         tag("h2", "Training"),
         tag("p", "Each iteration, faint, and the moving mean of a tenth of them.", class_="note"),

@@ -5,15 +5,14 @@ It reads `metrics.jsonl` (training) and `comparison.json` (evaluation), and show
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 from podium.errors import UsageError
 from podium.evals.comparison import Comparison
 from podium.evals.page import render_page
+from podium.rollout.run_folder import RunFolder, replace_file
 
-METRICS, COMPARISON, REPORT = "metrics.jsonl", "comparison.json", "report.html"
+COMPARISON, REPORT = "comparison.json", "report.html"
 """Names of the files in a run folder."""
 
 
@@ -25,27 +24,13 @@ def write_report(run: Path, *, title: str | None = None) -> Path:
     """
     if not run.is_dir():
         raise UsageError(f"{run}: there is no such run folder; check the path.")
-    metrics = read_metrics(run / METRICS) if (run / METRICS).is_file() else []
+    try:
+        metrics = RunFolder(run).rows().read()
+    except ValueError:
+        raise UsageError(f"{run}: its metrics.jsonl is damaged; mend or remove it.") from None
     comparison = Comparison.load(run / COMPARISON) if (run / COMPARISON).is_file() else None
     if not metrics and comparison is None:
-        raise UsageError(f"{run}: holds neither {METRICS} nor {COMPARISON}; give the folder of a run.")
+        raise UsageError(f"{run}: holds neither metrics nor {COMPARISON}; give the folder of a run.")
     path = run / REPORT
-    partial = path.with_suffix(".html.part")
-    partial.write_text(render_page(title or run.resolve().name, metrics, comparison), encoding="utf-8")
-    partial.replace(path)
+    replace_file(path, render_page(title or run.resolve().name, metrics, comparison).encode())
     return path
-
-
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The lines of a metrics file; a last line that a killed run left unfinished is left out."""
-    lines = path.read_text(encoding="utf-8").split("\n")
-    while lines and not lines[-1].strip():
-        lines.pop()
-    rows: list[dict[str, Any]] = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError:
-            if number < len(lines):
-                raise UsageError(f"{path}: line {number} is not JSON; the file is damaged.") from None
-    return rows

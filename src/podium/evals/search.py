@@ -23,7 +23,7 @@ from podium.workflow import Access, Step, Workflow, render
 Rungs = Sequence[tuple[int, int]]
 """Successive halving: (plans tried, questions that each has been tried on by then)."""
 
-RUNGS: Rungs = ((96, 16), (24, 60), (8, 160))
+RUNGS: Rungs = ((80, 16), (20, 50), (8, 140))
 
 FRESH = 100
 """With so many questions to spare, the last choice is made on those alone that the search has not used."""
@@ -53,7 +53,7 @@ async def search_constant(
             last choice is made on those that the search left over: a plan that won among thousands on few
             questions owes much of it to luck.
         max_cost: dollars a question; plans that cost more are neither grown nor kept.
-        rungs: how hard to look, twice at each length. The default takes about 30,000 answers for 5 lengths.
+        rungs: how hard to look, twice at each length. The default takes about 25,000 answers for 5 lengths.
 
     The best plan found is a lower bound of the best there is.
     """
@@ -100,33 +100,36 @@ class _Moves:
 
     names: tuple[str, ...]
 
-    def steps(self, access: Access) -> Iterator[Step]:
-        """Every worker with every phrase. The vote ignores its phrase and needs answers to read."""
+    def steps(self, access: Access, *, last: bool) -> Iterator[Step]:
+        """Every worker with every phrase. A vote comes last and reads all; its phrase says nothing to it."""
         for worker, name in enumerate(self.names):
-            if name == VOTE:
-                if access.all:
-                    yield Step(worker, COMPARE, access)
-            else:
+            if name != VOTE:
                 yield from (Step(worker, phrase, access) for phrase in PHRASES)
+            elif last and access.all:
+                yield Step(worker, COMPARE, access)
 
     def longer(self, plans: Sequence[Workflow]) -> Iterator[Workflow]:
         """One step more: at the end, reading all, or before the end, reading nothing. From none: one step."""
         if not plans:
-            yield from (Workflow((step,)) for step in self.steps(Access()))
+            yield from (Workflow((step,)) for step in self.steps(Access(), last=True))
         for plan in plans:
             *before, last = plan.steps
-            yield from (Workflow((*plan.steps, step)) for step in self.steps(Access(all=True)))
+            if self.names[last.worker] != VOTE:
+                grown = self.steps(Access(all=True), last=True)
+                yield from (Workflow((*plan.steps, step)) for step in grown)
             if last.access.all:
-                yield from (Workflow((*before, step, last)) for step in self.steps(Access()))
+                beside = self.steps(Access(), last=False)
+                yield from (Workflow((*before, step, last)) for step in beside)
 
     def variants(self, plans: Sequence[Workflow]) -> Iterator[Workflow]:
         """One step's worker, phrase or access changed."""
         for plan in plans:
+            end = len(plan.steps) - 1
             for position, step in enumerate(plan.steps):
-                for other in self.steps(step.access):
+                for other in self.steps(step.access, last=position == end):
                     if (other.worker == step.worker) != (other.subtask == step.subtask):
                         yield _with(plan, position, other)
-                if 0 < position < len(plan.steps) - 1:
+                if 0 < position < end:
                     yield _with(plan, position, replace(step, access=Access(all=not step.access.all)))
 
 

@@ -122,10 +122,13 @@ class PolicyModel(nn.Module):
 
     def forward(self, tokens_BT: Tensor) -> Tensor:
         """Logits [B, T, V] of whole sequences. Pad on the right: no real token sees padding."""
+        return self.logits(self.sequences(tokens_BT))
+
+    def sequences(self, tokens_BT: Tensor) -> Tensor:
+        """Hidden states [B, T, hidden] of whole sequences, for who needs the logits of some tokens alone."""
         B, T = tokens_BT.shape
         attend = _Causal(self.shape, B, T)
-        positions_N = torch.arange(T).repeat(B)
-        return self.logits(self.run(tokens_BT.flatten(), positions_N, attend)).view(B, T, -1)
+        return self.run(tokens_BT.flatten(), torch.arange(T).repeat(B), attend).view(B, T, -1)
 
     def prompt(self, tokens_QP: Tensor, lengths_Q: Tensor) -> PromptKeys:
         """Keys and values of prompts, padded on the right to P positions. Gradients flow through them."""
@@ -155,7 +158,8 @@ class PolicyModel(nn.Module):
         rotary = self.rotary(positions_N)
         for index, layer in enumerate(self.layers):
             x_ND = layer(index, x_ND, rotary, attend, self.dtype)
-        return self.norm(x_ND)
+        hidden_ND: Tensor = self.norm(x_ND)
+        return hidden_ND
 
     def logits(self, hidden_N: Tensor) -> Tensor:
         """[..., V], in the dtype of the products."""
@@ -190,6 +194,11 @@ class _Causal:
         self.keys: list[Tensor] = []
         self.values: list[Tensor] = []
 
+    def causal(self, dtype: torch.dtype) -> Tensor:
+        """[queries_per_kv * T, T]: 0 where a query may see a position and -inf elsewhere."""
+        T = self.length
+        return torch.full((T, T), -torch.inf, dtype=dtype).triu_(1).repeat(self.shape.queries_per_kv, 1)
+
     def __call__(self, layer: int, query_NHD: Tensor, key_NKD: Tensor, value_NKD: Tensor) -> Tensor:
         query, key, value = (
             x.reshape(self.batch, self.length, -1, self.shape.head_size).transpose(1, 2)
@@ -197,9 +206,15 @@ class _Causal:
         )
         self.keys.append(key)
         self.values.append(value)
-        mixed = F.scaled_dot_product_attention(
-            query, key, value, is_causal=True, enable_gqa=self.shape.queries_per_kv > 1
+        # Written out: on a processor the fused attention's backward pass takes several times as long.
+        B, T, D = self.batch, self.length, self.shape.head_size
+        K = self.shape.kv_heads
+        scores = torch.baddbmm(
+            self.causal(query.dtype),
+            query.reshape(B * K, -1, D) * D**-0.5,
+            key.reshape(B * K, T, D).transpose(1, 2),
         )
+        mixed = torch.bmm(scores.softmax(-1), value.reshape(B * K, T, D)).view(B, -1, T, D)
         return mixed.transpose(1, 2).reshape(self.batch * self.length, -1)
 
 

@@ -63,6 +63,8 @@ class SpecialistSpec(WorkerSpec):
     """A simulated model that really computes."""
 
     kind: Literal["specialist"]
+    limits: Limits = Limits(retries=0)
+    """A simulated worker has no failures that pass."""
     ability: dict[str, Chance]
     """Skill -> chance of success."""
     seconds: float = Field(default=1.0, ge=0)
@@ -93,6 +95,7 @@ class VoteSpec(WorkerSpec):
     """The built-in tool that counts answers."""
 
     kind: Literal["vote"]
+    limits: Limits = Limits(retries=0)
 
 
 AnySpec = Annotated[OpenAISpec | SpecialistSpec | ScriptedSpec | VoteSpec, Field(discriminator="kind")]

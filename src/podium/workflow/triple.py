@@ -1,14 +1,14 @@
 r"""Finds the three lists in whatever a planner wrote around them.
 
-    text   = anything, in which stand: thought | named
+    text    = anything, in which stand: thought | named
     thought = "<think>" ... "</think>"        skipped; what comes before a lone "</think>" is skipped too
-    named  = name dress ( "=" | ":" | line break ) dress list
-    name   = "model_id" | "subtasks" | "access_list"      any case; "model id", "model-id", "model\_id"
-    dress  = spaces, quotation marks, backticks, asterisks, a type, a code fence, a remark in parentheses
+    named   = name dress ( "=" | ":" | line break ) dress list
+    name    = "model_id" | "subtasks" | "access_list"      any case; "model id", "model-id", "model\_id"
+    dress   = spaces, quotation marks, backticks, asterisks, a type, a code fence, a remark in parentheses
 
 A `<think>` that nobody closes is passed over as a word. What a list holds is never searched for names.
-Three lists with three names are a triple, in any order. A name that comes twice begins the next triple,
-unless it comes twice in a row: then the second corrects the first. The last readable triple counts.
+Three lists with three names are a triple, in any order. A name that comes again begins the next triple,
+unless it corrects a list that stands right before it or cannot be read. The last readable triple counts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ So the work is linear, and a draft that breaks off does not swallow the plan aft
 
 _MARK = re.compile(
     r"""
-    <(?P<lone>/?)think(?:ing)?>
+    <(?P<ends>/?)think(?:ing)?>
   | (?<!\w) (?: (?P<model_id> model(?:\\?_|[ -])id ) | (?P<subtasks> subtasks )
               | (?P<access_list> access(?:\\?_|[ -])list ) ) (?!\w)
     ["'`*”’ \t]*+ (?:\([^()\n]{0,60}\)["'`*”’ \t]*+)?+
@@ -51,10 +51,10 @@ def find_triple(text: str) -> dict[str, Item] | Fault:
     position, thought_ends = 0, True
     while mark := _MARK.search(text, position):
         position = mark.end()
-        if mark["lone"] is None:
+        if mark["ends"] is None:
             position = search.take(mark)
-        elif mark["lone"]:
-            search = _Search(text, after_thought=True)
+        elif mark["ends"]:
+            search = _Search(text, after_thought=True, failures=search.failures)
         elif thought_ends:
             end = _THOUGHT_ENDS.search(text, position)
             if end:
@@ -88,7 +88,7 @@ class _Search:
             if mark["assigned"]:
                 self.unlisted[name] = mark.end()
             return mark.end()
-        if name in self.group and name != self.latest:
+        if name != self.latest and isinstance(self.group.get(name), Item):
             self.group = {}
         read, end = read_list(self.text, mark.end() - 1, name)
         if isinstance(read, Fault):

@@ -78,8 +78,9 @@ def make_model(settings: WarmStartSettings, vocabulary: int) -> PolicyModel:
 
 def lesson_loss(model: PolicyModel, batch: LessonBatch) -> Tensor:
     """Mean cross-entropy in nats over the learned tokens of a batch."""
-    logits_NV = model(batch.tokens_BT[:, :-1])[batch.learned_BT[:, 1:]]
-    return F.cross_entropy(logits_NV.float(), batch.tokens_BT[:, 1:][batch.learned_BT[:, 1:]])
+    learned_BT = batch.learned_BT[:, 1:]
+    logits_NV = model.logits(model.sequences(batch.tokens_BT[:, :-1])[learned_BT])
+    return F.cross_entropy(logits_NV.float(), batch.tokens_BT[:, 1:][learned_BT])
 
 
 def pretrain(
@@ -87,7 +88,7 @@ def pretrain(
     tokenizer: Tokenizer,
     settings: WarmStartSettings,
     *,
-    watch: Callable[[PolicyModel, WarmStartStep], None],
+    watch: Callable[[WarmStartStep], None],
 ) -> None:
     """Train `model` in place; `watch` is called after each step."""
     optimizer = adamw(model, weight_decay=settings.weight_decay)
@@ -100,4 +101,4 @@ def pretrain(
         loss.backward()  # type: ignore[no-untyped-call]
         rate = learning_rate(number, peak=settings.lr, iterations=settings.steps, warmup=settings.warmup)
         step(optimizer, model, rate=rate)
-        watch(model, WarmStartStep(number, float(loss.detach()), int(batch.learned_BT.sum())))
+        watch(WarmStartStep(number, float(loss.detach()), int(batch.learned_BT.sum())))

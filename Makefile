@@ -1,0 +1,70 @@
+# make demo   set up, train the shipped policy for a few minutes, evaluate, report, answer one question
+# make test   set up and run all tests          make check   style, types, layers
+# Everything lives in .venv; nothing is installed outside this folder.
+
+PYTHON ?= python3
+TORCH  ?= 2.13.0
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+# Threads that spin while waiting, and memory given back at each use, make training several times slower.
+export OMP_WAIT_POLICY ?= PASSIVE
+export TOKENIZERS_PARALLELISM ?= false
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-dev install-gpu check test demo long clean
+
+help:
+	@sed -n '1,3s/^# //p' Makefile
+
+# The CPU build alone: on Linux a bare `torch` would bring gigabytes of CUDA.
+$(VENV)/torch.done:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Podium needs Python 3.11 or later; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	@echo "Installing torch $(TORCH), CPU build ..."
+	@if [ "$$(uname -s)" = Linux ]; then \
+	  $(PIP) install "torch==$(TORCH)+cpu" --extra-index-url https://download.pytorch.org/whl/cpu \
+	    --retries 0 --timeout 5 2>$(VENV)/torch.log \
+	  || { tail -n 3 $(VENV)/torch.log; \
+	       echo "No CPU build of torch $(TORCH) was found. Give an index that has one: PIP_EXTRA_INDEX_URL=... make,"; \
+	       echo "or, with a GPU: make install-gpu"; exit 1; }; \
+	else $(PIP) install "torch==$(TORCH)"; fi
+	@touch $@
+
+$(VENV)/train.done: $(VENV)/torch.done pyproject.toml
+	@echo "Installing Podium ..."
+	@$(PIP) install -e '.[train]' 2>$(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
+	@touch $@
+
+$(VENV)/dev.done: $(VENV)/train.done
+	@echo "Installing what the tests need ..."
+	@$(PIP) install -e '.[train,dev]' 2>$(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
+	@touch $@
+
+setup: $(VENV)/train.done
+setup-dev: $(VENV)/dev.done
+
+install-gpu:
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install torch
+	$(PIP) install -e '.[train]'
+	@touch $(VENV)/torch.done $(VENV)/train.done
+
+check: setup-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+test: setup-dev
+	$(BIN)/pytest -n 2
+
+demo: setup
+	runs/demo.sh
+
+long: setup
+	runs/embedded-long.sh
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

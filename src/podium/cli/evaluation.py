@@ -1,0 +1,143 @@
+"""`podium eval`: the Conductor and every baseline on the same held-out questions."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from podium.baselines.embedded_oracle import embedded_oracle
+from podium.cli.opening import open_console, open_pool
+from podium.cli.options import AS_SHIPPED, Flag, PlannerOptions, PoolName
+from podium.cli.planning import open_planner
+from podium.errors import UsageError
+from podium.evals import Comparison, Contest, Frontier, compare
+from podium.evals.compare import CompareProgress
+from podium.evals.report import COMPARISON, write_report
+from podium.evals.table import markdown as to_markdown
+from podium.evals.table import terminal
+from podium.tasks import open_tasks
+from podium.workers.pool import Pool
+from podium.workers.specialist import Specialist
+
+
+def evaluate(
+    *,
+    run: Path | None = None,
+    planner: PlannerOptions = AS_SHIPPED,
+    untrained: str = "warmstart",
+    pool: PoolName = None,
+    tasks: str = "embedded",
+    split: str = "test",
+    questions: int = 400,
+    tuning: int = 400,
+    repeats: int = 1,
+    constant_plans: Path | None = None,
+    max_steps: int = 5,
+    concurrency: int = 16,
+    seed: int = 0,
+    json: Flag = False,
+    markdown: Flag = False,
+) -> int:
+    """Compare the Conductor with every baseline.
+
+    Args:
+        run: A run's folder: its policy is evaluated, unless a Conductor is named, and the comparison and the
+            report are written there. Default: the shipped Conductor, and nothing is written.
+        untrained: The checkpoint before training, to compare with; "none" leaves it out.
+        tasks: The task set.
+        split: Its split; baselines make their choices on validation questions.
+        questions: How many.
+        tuning: Validation questions for the choices of baselines; 0: no constant plan is searched.
+        repeats: Answers to each question.
+        constant_plans: Constant plans found by an earlier search, instead of a new one.
+        max_steps: Steps that a plan may have.
+        concurrency: Questions at once.
+        seed: Names the questions and all randomness.
+        json: Print the comparison as one line of JSON.
+        markdown: Print the table as Markdown.
+    """
+    if min(questions, repeats, max_steps, concurrency) < 1 or tuning < 0:
+        raise UsageError(
+            "--questions, --repeats, --max-steps and --concurrency are at least 1, --tuning at least 0."
+        )
+    if planner.planner != "conductor":
+        raise UsageError("Baselines are compared with the Conductor anyway; leave --planner out.")
+    if tuning and split == "validation" and not constant_plans:
+        raise UsageError("Baselines make their choices on validation questions; evaluate on another --split.")
+    workers = open_pool(pool)
+    with _progress() as report:
+        contest = Contest(
+            workers,
+            list(open_tasks(tasks, split, size=questions, seed=seed)),
+            tuning=list(open_tasks(tasks, "validation", size=tuning, seed=seed)) if tuning else (),
+            repeats=repeats,
+            concurrency=concurrency,
+            seed=str(seed),
+            max_steps=max_steps,
+            on_progress=report,
+        )
+        frontier = Frontier.load(constant_plans) if constant_plans else None
+        comparison = asyncio.run(_compare(contest, _of_run(planner, run), untrained, workers, frontier))
+    if run is not None:
+        comparison.save(run / COMPARISON)
+        print(f"Written to {write_report(run)}", file=sys.stderr)
+    if json:
+        print(comparison.model_dump_json())
+    elif markdown:
+        print(to_markdown(comparison), end="")
+    else:
+        open_console().print(terminal(comparison))
+    return 0
+
+
+def _of_run(planner: PlannerOptions, run: Path | None) -> PlannerOptions:
+    """The run's own policy, where it has one and no other Conductor is named."""
+    if run is None or planner != AS_SHIPPED or not (run / "policy").is_dir():
+        return planner
+    return dataclasses.replace(planner, conductor=str(run / "policy"))
+
+
+async def _compare(
+    contest: Contest, planner: PlannerOptions, untrained: str, workers: Pool, frontier: Frontier | None
+) -> Comparison:
+    before = PlannerOptions(conductor=untrained)
+    simulated = any(isinstance(worker, Specialist) for worker in workers)
+    try:
+        async with (
+            open_planner(planner, workers, seed=contest.seed) as trained,
+            open_planner(before, workers, seed=contest.seed)
+            if untrained != "none"
+            else nullcontext() as first,
+        ):
+            return await compare(
+                contest,
+                trained,
+                untrained=first,
+                oracle=embedded_oracle(list(workers)) if simulated else None,
+                frontier=frontier,
+            )
+    finally:
+        await workers.close()
+
+
+@contextmanager
+def _progress() -> Iterator[CompareProgress | None]:
+    """A bar for what is being evaluated, on a terminal's stderr."""
+    console = open_console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("")
+
+        def report(label: str, done: int, total: int) -> None:
+            progress.update(task, description=label, completed=done, total=total)
+
+        yield report

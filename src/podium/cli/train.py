@@ -1,0 +1,37 @@
+"""`podium train`: reinforcement of a policy, or the making of the one that it starts from."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from podium.errors import UsageError
+
+
+def train(
+    *overrides: str,
+    run: Path,
+    stage: Literal["grpo", "warmstart"] = "grpo",
+    config: Path | None = None,
+    eval_questions: int = 200,
+) -> int:
+    """Train in a run folder; the same command goes on where a killed run was left.
+
+    Args:
+        overrides: Settings as key=value, such as grpo.iterations=100; they win over the file's.
+        run: The run's folder: its configuration, metrics.jsonl, checkpoints and, in the end, policy.
+        stage: grpo learns from rewards; warmstart makes the policy that grpo starts from.
+        config: A TOML file of settings. Default: the vetted ones.
+        eval_questions: Validation questions of each evaluation; grpo.eval_every says how often.
+    """
+    if eval_questions < 1:
+        raise UsageError(f"--eval-questions {eval_questions}: give at least 1.")
+    if find_spec("torch") is None:
+        raise UsageError("Training needs torch; install it with: pip install 'podium-conductor[train]'.")
+    from podium.cli import training  # noqa: PLC0415 - loads torch
+
+    if stage == "warmstart":
+        return 0 if training.make_warmstart(config, overrides, run) else 1
+    training.run_grpo(config, overrides, run, eval_questions=eval_questions)
+    return 0

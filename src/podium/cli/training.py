@@ -1,0 +1,129 @@
+"""Wires a training run: its settings, its display, and what evaluates its policy on the way.
+
+Loads torch. `train` never imports `evals`; the two meet here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from podium.cli.opening import open_console
+from podium.conductor import Checkpoint, Conductor, open_policy
+from podium.config import Settings, build, load
+from podium.evals import evaluate
+from podium.rollout.pools import PoolSource
+from podium.tasks import open_tasks
+from podium.train.display import training_display
+from podium.train.experiment import Experiment, pool_file, run_experiment
+from podium.train.loop import Evaluate
+from podium.train.warmstart.gate import COPYING, NAME_TO_NUMBER, SKILL_TO_NUMBER, VALID_PLANS, GateReport
+from podium.train.warmstart.pretraining import WarmStartSettings
+from podium.train.warmstart.run import run_warmstart
+from podium.workers.pool import load_pool
+
+S = TypeVar("S", bound=Settings)
+_LINE_EVERY = 10
+"""Rows of a warm start from line to line, where there is no terminal to draw on."""
+
+
+def run_grpo(config: Path | None, overrides: Sequence[str], run: Path, *, eval_questions: int) -> Path:
+    """Train, or go on training; returns the folder of the trained policy."""
+    experiment = _settings(config, Experiment, overrides)
+    console = open_console()
+    policy = asyncio.run(
+        run_experiment(
+            experiment,
+            run,
+            evaluate=_evaluator(experiment, eval_questions) if experiment.grpo.eval_every else None,
+            display=training_display(
+                console,
+                iterations=experiment.grpo.iterations,
+                minutes=experiment.grpo.minutes,
+                title=f"Training {run}",
+            ),
+        )
+    )
+    console.print(f"The trained policy is in {policy}", soft_wrap=True)
+    return policy
+
+
+def make_warmstart(config: Path | None, overrides: Sequence[str], run: Path) -> bool:
+    """Make the policy that reinforcement starts from; returns whether it passed its gate."""
+    settings = _settings(config, WarmStartSettings, overrides)
+    console = open_console()
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("step {task.completed:.0f}/{task.total:.0f}"),
+        TimeRemainingColumn(),
+        console=console,
+    )
+    with bar if console.is_terminal else nullcontext():
+        task = bar.add_task("warm start", total=settings.steps)
+
+        def show(row: Mapping[str, Any]) -> None:
+            bar.update(task, completed=row["step"], description=f"loss {row['loss']:.3f}")
+            if not console.is_terminal and row["step"] // 20 % _LINE_EVERY == 0:
+                console.print(
+                    f"step {row['step']}/{settings.steps}  loss {row['loss']:.3f}  {row['seconds']:.0f} s"
+                )
+
+        report = run_warmstart(settings, run, show=show)
+    _print_gate(report, console)
+    console.print(f"The policy is in {run / 'policy'}", soft_wrap=True)
+    return report.passed
+
+
+def _settings(config: Path | None, model: type[S], overrides: Sequence[str]) -> S:
+    if config is not None:
+        return load(config, model, overrides)
+    return build({}, model, overrides, source="command line")
+
+
+def _evaluator(experiment: Experiment, questions: int) -> Evaluate:
+    """What judges the policy in training: held-out validation questions over the run's pool."""
+    tasks = list(open_tasks("embedded", "validation", size=questions))
+
+    async def judge(folder: Path) -> Mapping[str, Any]:
+        checkpoint = Checkpoint.read(folder)
+        workers = load_pool(pool_file(experiment.pool))
+        try:
+            evaluation = await evaluate(
+                Conductor(open_policy(checkpoint), checkpoint.prompt),
+                tasks,
+                PoolSource(workers, experiment.pool_draw).draw("evaluation"),
+                max_steps=experiment.grpo.max_steps,
+            )
+        finally:
+            await workers.close()
+        accuracy = evaluation.accuracy
+        return {
+            "questions": questions,
+            "accuracy": accuracy.mean,
+            "accuracy_low": accuracy.low,
+            "accuracy_high": accuracy.high,
+            "cost_usd": evaluation.cost_usd,
+            "steps": evaluation.steps,
+            "valid": evaluation.validity,
+        }
+
+    return judge
+
+
+def _print_gate(report: GateReport, console: Console) -> None:
+    shares = [
+        ("name to number", report.name_to_number, NAME_TO_NUMBER),
+        ("skill to number", report.skill_to_number, SKILL_TO_NUMBER),
+        ("copying of spans", report.copying, COPYING),
+        *((f"valid plans of {n}", share, VALID_PLANS) for n, share in report.valid_plans.items()),
+    ]
+    for what, share, least in shares:
+        verdict = "passed" if share >= least else "FAILED"
+        console.print(f"{what:<18} {share:7.2%}  {verdict} (at least {least:.0%})")

@@ -1,0 +1,59 @@
+"""Which pool a question is asked over: one that stays the same, or a random part of it in a random order.
+
+A policy that always meets one pool learns its numbers by heart; one that meets many must read the profiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from pydantic import Field
+
+from podium.config import Settings, suggestion
+from podium.errors import ConfigError
+from podium.workers.pool import Pool
+
+
+class PoolDraw(Settings):
+    """How pools are drawn from the workers of one file."""
+
+    random: bool = False
+    """False: all workers, in the order of the file."""
+    least: int = Field(default=4, ge=1)
+    """Fewest workers of a random pool."""
+    most: int = Field(default=7, ge=1)
+    without: tuple[str, ...] = ()
+    """Names of workers that are never drawn, so that they are new when the policy is tested."""
+
+
+class PoolSource:
+    """Draws pools.
+
+    Raises:
+        ConfigError: a name in `without` that no worker has, or bounds that the workers cannot fill.
+    """
+
+    def __init__(self, pool: Pool, settings: PoolDraw) -> None:
+        for name in settings.without:
+            if name not in pool.names:
+                raise ConfigError(
+                    f"pool_draw.without names {name!r}, who is not in the pool; {suggestion(name, pool.names)}"
+                )
+        kept = [i for i, name in enumerate(pool.names) if name not in settings.without]
+        if settings.random and not settings.least <= settings.most <= len(kept):
+            raise ConfigError(
+                f"Random pools of {settings.least} to {settings.most} cannot be drawn from {len(kept)} workers; "
+                "set pool_draw.least and pool_draw.most to fit."
+            )
+        self._pool, self._settings, self._kept = pool, settings, kept
+
+    def draw(self, name: str) -> Pool:
+        """The pool of the question called `name`; the same name gives the same pool."""
+        return self._pool.subset(self._drawn(name))
+
+    def _drawn(self, name: str) -> Sequence[int]:
+        if not self._settings.random:
+            return self._kept
+        rng = Random(f"pool/{name}")
+        return rng.sample(self._kept, rng.randint(self._settings.least, self._settings.most))

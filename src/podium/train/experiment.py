@@ -1,0 +1,105 @@
+"""A training run as a configuration file describes it, and the one place that wires its parts together."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from random import Random
+
+from pydantic import Field, model_validator
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.config import Settings
+from podium.rollout import RewardSettings, Scorer
+from podium.rollout.pools import PoolDraw, PoolSource
+from podium.rollout.run_folder import RunFolder
+from podium.tasks import Task
+from podium.tasks.embedded import HOP_SHARES, EmbeddedTasks
+from podium.train.display import Display
+from podium.train.loop import Draw, Evaluate, train
+from podium.train.settings import GRPOSettings
+from podium.workers.pool import Pool, load_pool
+
+_ENDLESS = 10**9
+
+
+class Stage(Settings):
+    """One stage of a curriculum."""
+
+    start: int = Field(ge=0)
+    """The iteration from which it holds."""
+    hop_shares: tuple[float, ...]
+    """Shares of questions with 1, 2, ... hops."""
+
+
+class Experiment(Settings):
+    """What a run of reinforcement is made of."""
+
+    start: str = "warmstart"
+    """A shipped checkpoint's name, or a checkpoint folder."""
+    pool: str = "embedded"
+    """A shipped pool's name, or a pool file."""
+    pool_draw: PoolDraw = PoolDraw()
+    curriculum: tuple[Stage, ...] = (Stage(start=0, hop_shares=HOP_SHARES),)
+    grpo: GRPOSettings = GRPOSettings()
+    reward: RewardSettings = RewardSettings()
+
+    @model_validator(mode="after")
+    def _begins_at_once(self) -> Experiment:
+        starts = [stage.start for stage in self.curriculum]
+        if not starts or starts[0] != 0 or starts != sorted(set(starts)):
+            raise ValueError("the curriculum's stages must start at 0 and then later and later")
+        return self
+
+
+FREE = ("grpo.minutes", "grpo.eval_every", "grpo.save_every")
+"""Settings that a resumed run may change: they do not change what is learned."""
+
+
+def pool_file(name: str) -> Path:
+    """The file of a shipped pool, or the path that `name` is."""
+    shipped = Path(__file__).parent.parent / "assets" / "pools" / f"{name}.toml"
+    return shipped if shipped.is_file() else Path(name)
+
+
+async def run_experiment(
+    experiment: Experiment,
+    folder: Path,
+    *,
+    evaluate: Evaluate | None = None,
+    display: AbstractContextManager[Display] | None = None,
+) -> Path:
+    """Train in a run folder, or go on where it was left. Returns the folder of the trained policy.
+
+    Raises:
+        CheckpointError: `start` is no checkpoint that can be trained.
+        ConfigError: the pool cannot be used.
+        RunMismatchError: the folder belongs to another configuration.
+    """
+    start = Checkpoint.read(experiment.start)
+    pool = load_pool(pool_file(experiment.pool))
+    try:
+        return await train(
+            experiment.grpo,
+            start=start,
+            run=RunFolder.open(folder, experiment.model_dump(mode="json"), free=FREE),
+            draw=_draw(experiment, pool),
+            score=Scorer(reward=experiment.reward, max_steps=experiment.grpo.max_steps).score,
+            evaluate=evaluate,
+            display=display,
+        )
+    finally:
+        await pool.close()
+
+
+def _draw(experiment: Experiment, pool: Pool) -> Draw:
+    pools = PoolSource(pool, experiment.pool_draw)
+
+    def draw(iteration: int) -> list[tuple[Task, Pool]]:
+        stage = [stage for stage in experiment.curriculum if stage.start <= iteration][-1]
+        tasks = EmbeddedTasks("train", size=_ENDLESS, hop_shares=stage.hop_shares)
+        rng = Random(f"tasks/{experiment.grpo.seed}/{iteration}")
+        drawn = [tasks[rng.randrange(_ENDLESS)] for _ in range(experiment.grpo.questions)]
+        return [(task, pools.draw(f"{experiment.grpo.seed}/{iteration}/{task.id}")) for task in drawn]
+
+    return draw

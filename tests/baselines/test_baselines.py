@@ -1,0 +1,144 @@
+"""Baselines write valid workflows for any pool, in any order, and accept what they have when asked again."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podium.baselines import (
+    Constant,
+    Oracle,
+    RandomPlans,
+    SelfConsistency,
+    Single,
+    random_workflow,
+    read_constant,
+)
+from podium.baselines.phrases import PHRASES, WHOLE
+from podium.errors import ConfigError
+from podium.planner import Outcome, Plan, Situation
+from podium.types import Profile, Question
+from podium.workflow import Acceptance, Access, Step, Workflow, check, parse, render
+
+
+def situation(*names: str, **others) -> Situation:
+    return Situation(
+        Question(text="What is 6 times 7?"), tuple(Profile(name=name) for name in names), **others
+    )
+
+
+CHAIN = Workflow((Step(0, WHOLE), Step(1, "Check the work shown and mend it.", Access(all=True))))
+PLANNERS = [
+    Single("b"),
+    SelfConsistency("b", 3),
+    Constant(CHAIN, ("a", "b")),
+    RandomPlans(),
+    Oracle(lambda question, pool: CHAIN),
+]
+
+
+@pytest.mark.parametrize("planner", PLANNERS, ids=lambda planner: planner.name)
+async def test_the_plans_text_says_what_is_decided(planner):
+    plan: Plan = await planner.plan(situation("a", "b", "vote"))
+    assert isinstance(plan.decision, Workflow)
+    assert parse(plan.text, workers=3, max_steps=9) == plan.decision
+
+
+@pytest.mark.parametrize("planner", PLANNERS, ids=lambda planner: planner.name)
+async def test_asked_again_it_accepts(planner):
+    again = situation("a", "b", "vote", outcomes=(Outcome(CHAIN, "42"),))
+    plan = await planner.plan(again)
+    assert plan.decision == Acceptance()
+    assert parse(plan.text, workers=3, later_round=True) == Acceptance()
+
+
+async def test_one_worker_gets_the_whole_question_wherever_it_stands():
+    for names in (("a", "b"), ("b", "a")):
+        plan = await Single("b").plan(situation(*names))
+        assert plan.decision == Workflow((Step(names.index("b"), "Answer the whole question."),))
+
+
+async def test_self_consistency_samples_side_by_side_and_votes_on_all():
+    plan = await SelfConsistency("a", 3).plan(situation("vote", "a"))
+    assert isinstance(plan.decision, Workflow)
+    *samples, vote = plan.decision.steps
+    assert samples == [Step(1, WHOLE)] * 3
+    assert (vote.worker, plan.decision.reads(3)) == (0, (0, 1, 2))
+
+
+async def test_one_sample_needs_no_vote():
+    plan = await SelfConsistency("a", 1).plan(situation("a"))
+    assert plan.decision == Workflow((Step(0, WHOLE),))
+
+
+async def test_self_consistency_without_a_vote_says_what_to_add():
+    with pytest.raises(ConfigError, match='add a \\[\\[worker\\]\\] with name = "vote" and kind = "vote"'):
+        await SelfConsistency("a", 3).plan(situation("a", "b"))
+
+
+def test_self_consistency_of_no_samples_is_refused():
+    with pytest.raises(ConfigError, match="at least 1 sample, not 0"):
+        SelfConsistency("a", 0)
+
+
+async def test_a_constant_plan_follows_its_workers_through_a_permuted_pool():
+    plan = await Constant(CHAIN, ("a", "b")).plan(situation("b", "c", "a"))
+    assert isinstance(plan.decision, Workflow)
+    assert [step.worker for step in plan.decision.steps] == [2, 0]
+
+
+def test_a_constant_plan_reads_what_render_wrote():
+    assert read_constant(render(CHAIN), ["a", "b"], name="c") == Constant(CHAIN, ("a", "b"), name="c")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("nonsense", "The plan of c cannot be read: "), (render(CHAIN).replace("1]", "7]"), "cannot be read")],
+)
+def test_a_constant_plan_that_is_none_is_refused(text, says):
+    with pytest.raises(ConfigError, match=says):
+        read_constant(text, ["a", "b"], name="c")
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 12), st.integers(1, 6))
+def test_random_workflows_are_valid_whatever_the_pool(random, workers, max_steps):
+    workflow = random_workflow(random, workers=workers, max_steps=max_steps)
+    assert check(workflow, workers=workers, max_steps=max_steps) is None
+
+
+def test_random_workflows_use_every_number_of_steps_worker_phrase_and_access():
+    random = Random("coverage")
+    drawn = [random_workflow(random, workers=6, max_steps=5) for _ in range(500)]
+    steps = [step for workflow in drawn for step in workflow.steps]
+    assert {len(workflow.steps) for workflow in drawn} == {1, 2, 3, 4, 5}
+    assert {step.worker for step in steps} == set(range(6))
+    assert {step.subtask for step in steps} == set(PHRASES)
+    assert {(step.access.all, bool(step.access.steps)) for step in steps} == {
+        (True, False),
+        (False, True),
+        (False, False),
+    }
+
+
+async def test_random_plans_repeat_with_their_seed_and_differ_with_another():
+    async def plans(seed: str) -> list[str]:
+        asked = (situation("a", "b", "c", seed=str(k)) for k in range(8))
+        return [(await RandomPlans(seed).plan(one)).text for one in asked]
+
+    assert await plans("1") == await plans("1")
+    assert await plans("1") != await plans("2")
+
+
+def test_the_phrase_book_is_what_specialists_read():
+    assert PHRASES == (
+        "Answer the whole question.",
+        "Do part 1 only.",
+        "Do part 2 only.",
+        "Do part 3 only.",
+        "Do part 4 only.",
+        "Do the next part.",
+        "Finish the rest.",
+        "Check the work shown and mend it.",
+        "Compare the answers shown and give the best one.",
+    )

@@ -1,0 +1,72 @@
+"""A baseline opens by name, and a wrong name gets one sentence that says the way out."""
+
+import pytest
+
+from podium.baselines import Constant, Oracle, RandomPlans, SelfConsistency, Single, open_baseline
+from podium.errors import ConfigError
+from podium.types import Profile
+from podium.workflow import Step, Workflow, render
+
+POOL = tuple(Profile(name=name) for name in ("ada", "gpt-4:mini", "vote"))
+PLAN = Workflow((Step(1, "Do it."),))
+
+
+def plan_for(question, pool):
+    return PLAN
+
+
+@pytest.mark.parametrize(
+    ("name", "planner"),
+    [
+        ("single:ada", Single("ada")),
+        ("single:gpt-4:mini", Single("gpt-4:mini")),
+        ("self-consistency:ada:5", SelfConsistency("ada", 5)),
+        ("self-consistency:gpt-4:mini:3", SelfConsistency("gpt-4:mini", 3)),
+        ("random", RandomPlans(seed="7")),
+        ("oracle", Oracle(plan_for)),
+    ],
+)
+def test_each_form_opens(name, planner):
+    assert open_baseline(name, POOL, seed="7", oracle=plan_for) == planner
+
+
+def test_a_constant_plan_is_read_from_its_file(tmp_path):
+    file = tmp_path / "plan.txt"
+    file.write_text(render(PLAN), encoding="utf-8")
+    opened = open_baseline(f"constant:{file}", POOL)
+    assert opened == Constant(PLAN, ("ada", "gpt-4:mini", "vote"), name=f"constant:{file}")
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("singel:ada", "There is no baseline 'singel:ada'; did you mean single:NAME?"),
+        (
+            "best",
+            "There is no baseline 'best'; known: single:NAME, self-consistency:NAME:K, constant:FILE, random, "
+            "oracle.",
+        ),
+        (
+            "",
+            "There is no baseline ''; known: single:NAME, self-consistency:NAME:K, constant:FILE, random, oracle.",
+        ),
+        ("random:3", "There is no baseline 'random:3'; did you mean random?"),
+        ("single", "The baseline 'single' names no worker; write one after a colon: ada, gpt-4:mini, vote."),
+        ("single:adda", "The pool has no worker named 'adda'; did you mean 'ada'?"),
+        (
+            "self-consistency:ada",
+            "The baseline 'self-consistency:ada' is not of the form self-consistency:NAME:K, with K samples.",
+        ),
+        ("self-consistency:ada:0", "Self-consistency needs at least 1 sample, not 0."),
+        (
+            "constant",
+            "The baseline 'constant' names no file; write constant:FILE, a file with a plan's lists.",
+        ),
+        ("constant:/no/such", "/no/such: there is no such file; check the path."),
+        ("oracle", "These tasks have no oracle: they do not know what a question needs."),
+    ],
+)
+def test_a_wrong_name_gets_a_sentence(name, sentence):
+    with pytest.raises(ConfigError) as refused:
+        open_baseline(name, POOL)
+    assert str(refused.value) == sentence

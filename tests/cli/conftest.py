@@ -1,0 +1,78 @@
+import io
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from podium.cli import run
+
+POOL = """
+[[worker]]
+name = "ada"
+kind = "scripted"
+profile = "Knows sums."
+replies = { Add = "2 + 3 = 5\\nAnswer: 5", Double = "Answer: 10", Fail = { error = "protocol", message = "No text." } }
+price = { input = 1.0, output = 2.0 }
+latency = 1.5
+
+[[worker]]
+name = "bob"
+kind = "scripted"
+replies = { Check = "Right.\\nAnswer: 5" }
+price = { input = 3.0, output = 6.0 }
+latency = 2.0
+limits = { max_tokens = 1000 }
+"""
+PLAN = """
+model_id = [0, 0, 1]
+subtasks = ["Add the numbers.", "Double the sum.", "Check the sum."]
+access_list = [[], [0], [0]]
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: int
+    out: str
+    err: str
+
+
+Podium = Callable[..., Outcome]
+
+
+@pytest.fixture(autouse=True)
+def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PODIUM_STORE", str(tmp_path / "kept" / "traces.sqlite"))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.chdir(tmp_path)
+    Path("pool.toml").write_text(POOL)
+    Path("plan.txt").write_text(PLAN)
+
+
+@pytest.fixture
+def podium(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Podium:
+    """Runs a command in this process."""
+
+    def command(*tokens: str, stdin: str | bytes = "") -> Outcome:
+        raw = stdin if isinstance(stdin, bytes) else stdin.encode()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8"))
+        capsys.readouterr()
+        status = run(tokens)
+        out, err = capsys.readouterr()
+        return Outcome(status, out, err)
+
+    return command
+
+
+@pytest.fixture
+def ask(podium: Podium) -> Podium:
+    """Asks over the scripted pool with the constant plan."""
+
+    def command(question: str, *tokens: str, **options: str) -> Outcome:
+        return podium(
+            "ask", question, "--pool", "pool.toml", "--planner", "constant:plan.txt", *tokens, **options
+        )
+
+    return command

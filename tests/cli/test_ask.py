@@ -1,0 +1,152 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from podium.trace import Trace
+from podium.trace.store import TraceStore
+
+
+def kept() -> list[Trace]:
+    with TraceStore(Path("kept/traces.sqlite"), create=False) as store:
+        return list(store.iterate())
+
+
+def test_the_answer_comes_last_after_the_plan_and_who_said_what(ask):
+    asked = ask("What is 2 + 3?")
+    assert asked.status == 0
+    assert asked.err == ""
+    assert asked.out.endswith("\nAnswer\nRight.\nAnswer: 5\n")
+    for part in (
+        "What is 2 + 3?",
+        "3 steps",
+        "0 ada",
+        "Add the numbers.",
+        "1 ada  skipped",
+        "sees the question and step 0",
+    ):
+        assert part in asked.out
+
+
+def test_nothing_that_is_printed_to_a_pipe_commands_a_terminal(ask):
+    assert "\x1b" not in ask("What is \x1b[31m2\x1b[0m + 3?").out
+
+
+def test_json_is_the_trace_and_the_trace_is_kept(ask):
+    asked = ask("What is 2 + 3?", "--json", "--seed", "s")
+    trace = Trace.model_validate_json(asked.out)
+    assert kept() == [trace]
+    assert (trace.answer, trace.seed, trace.status) == ("Right.\nAnswer: 5", "s", "ok")
+    assert asked.out.count("\n") == 1
+
+
+def test_seeds_differ_from_question_to_question_unless_given(ask):
+    seeds = {Trace.model_validate_json(ask("What is 2 + 3?", "--json").out).seed for _ in range(3)}
+    assert len(seeds) == 3
+
+
+def test_no_store_keeps_nothing(ask):
+    assert ask("What is 2 + 3?", "--no-store").status == 0
+    assert not Path("kept").exists()
+
+
+def test_a_question_may_come_from_standard_input(ask):
+    trace = Trace.model_validate_json(ask("-", "--json", stdin="  What is 2 + 3?\nThink.\n").out)
+    assert trace.question.text == "What is 2 + 3?\nThink."
+
+
+def test_a_question_may_begin_with_a_minus(ask):
+    assert Trace.model_validate_json(ask("-5 + 3 = ?", "--json").out).question.text == "-5 + 3 = ?"
+
+
+def test_a_failed_question_is_status_1_with_its_trace_drawn_and_kept(ask):
+    Path("plan.txt").write_text('model_id = [0]\nsubtasks = ["Fail."]\naccess_list = [[]]')
+    asked = ask("What is 2 + 3?")
+    assert asked.status == 1
+    assert "No answer" in asked.out
+    assert asked.err.startswith("podium: No step succeeded. Step 0: ")
+    assert [trace.status for trace in kept()] == ["failed"]
+
+
+def test_budgets_bound_the_question(ask):
+    trace = Trace.model_validate_json(ask("What is 2 + 3?", "--json", "--budget-calls", "1").out)
+    assert (trace.calls, trace.status, trace.budget.calls) == (1, "degraded", 1)
+    assert "Degraded: " in ask("What is 2 + 3?", "--budget-calls", "1").out
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        (["  "], "The question is empty; write it in quotes"),
+        (["-"], "The question is empty; write it in quotes"),
+        (["Q?", "--max-steps", "0"], "--max-steps 0: a plan has at least 1 step."),
+        (["Q?", "--rounds", "0"], "--rounds 0: it should be greater than or equal to 1."),
+        (["Q?", "--budget-usd", "-1"], "--budget-usd -1.0: it should be greater than or equal to 0."),
+        (["Q?", "--budget-usd", "nan"], "--budget-usd nan: it should be"),
+        (["Q?", "--pool", "none.toml"], "none.toml: there is no such file"),
+        (["Q?", "--planner", "single:adda"], "adda"),
+        (["Q?", "--planner", "randon"], "randon"),
+        (["Q?", "--conductor", "x"], "--planner constant:plan.txt plans without a Conductor"),
+        (["Q?", "--planner", "conductor", "--conductor", "kept"], "kept is not a folder"),
+        (["Q?", "--planner", "conductor", "--conductor-url", "http://x"], "needs both --conductor-url and"),
+        (
+            ["Q?", "--planner", "conductor", "--conductor", "x", "--conductor-url", "http://x"],
+            "--conductor names a folder, --conductor-url a server; give one of them.",
+        ),
+        (
+            [
+                "Q?",
+                "--planner=conductor",
+                "--conductor-url=http://x",
+                "--conductor-model=m",
+                "--conductor-key-env=NO_KEY",
+            ],
+            "the environment variable NO_KEY is not set",
+        ),
+        (["Q?", "--store", "pool.toml/traces"], "The trace store pool.toml/traces cannot be opened"),
+        (
+            ["What", "is", "it?"],
+            "'is it?' is more than was asked for; put a text of several words in quotes.",
+        ),
+        (["Q?", "--poool", "x"], "Unknown option: --poool"),
+        (["Q?", "--rounds", "many"], "--rounds"),
+    ],
+)
+def test_asking_wrongly_is_one_sentence_and_status_2_and_writes_nothing(podium, tokens, message):
+    given = " ".join(tokens)
+    usual = [("--pool", "pool.toml"), ("--planner", "constant:plan.txt")]
+    tokens = [*tokens, *(token for option in usual if option[0] not in given for token in option)]
+    before = sorted(Path.cwd().rglob("*"))
+    asked = podium("ask", *tokens, stdin="\n")
+    assert (asked.status, asked.out) == (2, "")
+    assert message in asked.err
+    assert asked.err.startswith("podium: ")
+    assert asked.err.count("\n") == 1
+    assert sorted(Path.cwd().rglob("*")) == before
+
+
+def test_standard_input_that_is_not_text_is_refused(ask):
+    asked = ask("-", stdin=b"\xff\xfe\x00")
+    assert (asked.status, asked.err) == (2, "podium: The question on standard input is not UTF-8 text.\n")
+
+
+def test_planning_shows_the_plan_with_its_cost_and_calls_nobody(podium):
+    tokens = ("plan", "What is 2 + 3?", "--pool", "pool.toml", "--planner", "constant:plan.txt")
+    drawn = podium(*tokens)
+    assert drawn.status == 0
+    for part in (
+        "Plan: 3 steps",
+        "1 ada  skipped",
+        "Nothing was run.",
+        "Running it: 2 calls, about $",
+        "3.50 s",
+    ):
+        assert part in drawn.out
+    document = json.loads(podium(*tokens, "--json", "--response-tokens", "100").out)
+    first, second = document["estimate"]["steps"]
+    assert [first["worker"], second["worker"]] == ["ada", "bob"]
+    assert first["cost_usd"] == pytest.approx((first["usage"]["input_tokens"] + 2 * 100) / 1e6)
+    assert second["usage"]["input_tokens"] > first["usage"]["input_tokens"] + 100
+    assert document["estimate"]["latency_s"] == 3.5
+    assert document["estimate"]["most_usd"] > document["estimate"]["cost_usd"]
+    assert not Path("kept").exists()

@@ -1,0 +1,130 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from podium.cli.drawing import print_trace
+from podium.trace import Attempt, RoundTrace, Span, Trace
+from podium.types import Message, Price, Profile, Question, Usage
+from podium.workflow import Access, Step, Workflow
+
+PLAN = 'model_id = [0, 1, 0, 1]\nsubtasks = ["Add.", "Doubt.", "Guess.", "Check."]\naccess_list = ...'
+
+
+def span(position, **changes):
+    values = {
+        "position": position,
+        "worker": ("ada", "bob")[position % 2],
+        "subtask": ("Add.", "Doubt.", "Guess.", "Check.")[position],
+        "status": "done",
+        "response": f"response {position}",
+        "messages": (Message(role="user", content=f"message {position}"),),
+        "usage": Usage(input_tokens=100, output_tokens=20),
+        "cost_usd": 0.00012,
+        "started_s": 1.0,
+        "ended_s": 2.5,
+        "attempts": (Attempt(worker="ada", started_s=1.0, ended_s=2.5),),
+    }
+    return Span.model_validate(values | changes)
+
+
+def trace(**changes):
+    workflow = Workflow(
+        (
+            Step(0, "Add."),
+            Step(1, "Doubt."),
+            Step(0, "Guess.", Access(steps=(0,))),
+            Step(1, "Check.", Access(steps=(0, 1), previous=True)),
+        )
+    )
+    timeout = Attempt(worker="bob", started_s=1.0, ended_s=1.5, error_kind="timeout")
+    spans = (
+        span(0, response="long " * 200),
+        span(1, status="failed", response=None, error="No answer within 3 s.", attempts=(timeout, timeout)),
+        span(2, status="skipped", response=None, messages=(), attempts=()),
+        span(3, reads=(0, 1), answered_by="gus", response="\x1b[31m[bold]5[/bold]"),
+    )
+    rounds = (
+        RoundTrace(
+            plan_text=PLAN,
+            workflow=workflow,
+            spans=spans,
+            plan_usage=Usage(output_tokens=40),
+            plan_seconds=0.2,
+        ),
+        RoundTrace(plan_text=PLAN, workflow=workflow, spans=(span(3, reads=(0, 1), status="refused"),)),
+        RoundTrace(plan_text="model_id = []", accepted=True),
+    )
+    values = {
+        "id": "0123456789abcdef",
+        "question": Question(text="What is [2] + 3?"),
+        "pool": (Profile(name="ada", price=Price(input=1)), Profile(name="bob")),
+        "planner": "conductor",
+        "seed": "0",
+        "rounds": rounds,
+        "answer": "5\x07\n```python\nprint(5)\n```",
+        "status": "ok",
+        "started_at": "2026-03-01T10:00:00+00:00",
+        "seconds": 3.25,
+    }
+    return Trace.model_validate(values | changes)
+
+
+def drawn(shown, *, full=False, terminal=False):
+    stream = io.StringIO()
+    console = Console(
+        file=stream, width=100, force_terminal=terminal, highlight=False, markup=False, emoji=False
+    )
+    print_trace(shown, console, full=full)
+    return stream.getvalue()
+
+
+def test_a_trace_is_drawn_whole(snapshot):
+    assert drawn(trace()) == snapshot
+
+
+def test_a_plan_that_could_not_be_read_is_drawn_with_its_caret(snapshot):
+    error = 'Expected "]".\n    model_id = [0\n                 ^'
+    unread = RoundTrace(plan_text="model_id = [0", plan_error=error, plan_error_kind="unclosed")
+    assert (
+        drawn(trace(rounds=(unread,), answer=None, status="failed", error="There is no plan to run."))
+        == snapshot
+    )
+
+
+def test_full_cuts_nothing_and_shows_what_was_sent():
+    whole = drawn(trace(), full=True)
+    assert "long " * 15 in whole
+    assert whole.count("long") == 200
+    assert [f"message {n}" in whole for n in range(4)] == [True, True, False, True]
+    assert 'subtasks = ["Add.", "Doubt.", "Guess.", "Check."]' in whole
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_texts_command_no_terminal_even_on_one(full):
+    shown = drawn(trace(), full=full, terminal=True)
+    assert "\x1b[" in shown
+    assert "\x1b[31m[bold]5" not in shown
+    assert "\x07" not in shown
+    assert "␛[31m[bold]5[/bold]" in shown
+
+
+def test_a_long_line_of_an_answer_is_not_broken():
+    line = "word " * 100
+    assert f"\n{line.strip()}\n" in drawn(trace(answer=line))
+
+
+def test_a_degraded_answer_says_why_before_it_is_given():
+    shown = drawn(trace(status="degraded", error="The last step did not succeed."))
+    assert shown.index("Degraded: The last step did not succeed.") < shown.index("\nAnswer\n")
+
+
+def test_simulated_workers_are_said_to_be():
+    assert "imulated" not in drawn(trace())
+    simulated = RoundTrace(
+        plan_text="", spans=(span(0, simulated_s=4.5), span(3, reads=(0,), simulated_s=2.0))
+    )
+    shown = drawn(trace(rounds=(simulated,)))
+    assert "Simulated workers:" in shown
+    assert "6.50 s simulated, 3.25 s by the clock" in " ".join(shown.split())
+    assert "4.50 s simulated" in shown

@@ -1,0 +1,189 @@
+"""The command as its own process: pipes, signals, a served Conductor."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from podium.trace import Trace
+from podium.trace.store import TraceStore
+
+COMMAND = [sys.executable, "-m", "podium"]
+PLAN = 'model_id = [0, 1]\nsubtasks = ["Add the numbers.", "Check the sum."]\naccess_list = [[], [0]]'
+OVER_SCRIPT = ["--pool", "pool.toml", "--planner", "constant:plan.txt"]
+
+
+def completion(text):
+    return web.json_response(
+        {
+            "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 1000, "completion_tokens": 100},
+        }
+    )
+
+
+async def process(*tokens, **variables):
+    return await asyncio.create_subprocess_exec(
+        *COMMAND,
+        *tokens,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | variables,
+    )
+
+
+def test_question_in_answer_out():
+    asked = subprocess.run(
+        [*COMMAND, "ask", "-", *OVER_SCRIPT],
+        input="What is 2 + 3?",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (asked.returncode, asked.stderr) == (0, "")
+    assert asked.stdout.endswith("Answer: 5\n")
+    assert "\x1b" not in asked.stdout
+
+
+def test_a_terminal_that_knows_ascii_alone_is_no_reason_to_stop():
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    asked = subprocess.run(
+        [*COMMAND, "ask", "Was ist 2 + 3 für dich?", *OVER_SCRIPT],
+        capture_output=True,
+        env=environment,
+        check=False,
+    )
+    assert asked.returncode == 0
+    assert b"f\\xfcr dich?" in asked.stdout
+
+
+def test_whoever_reads_the_output_may_stop_reading(ask):
+    trace = Trace.model_validate_json(ask("What is 2 + 3?", "--json").out)
+    with TraceStore("kept/traces.sqlite") as store:
+        store.add_all(trace.model_copy(update={"id": f"{number}"}) for number in range(100))
+    piped = subprocess.run(
+        f"{sys.executable} -m podium traces export | head -c 10", shell=True, capture_output=True, check=False
+    )
+    assert (piped.returncode, piped.stderr) == (0, b"")
+
+
+async def test_a_served_model_conducts(tmp_path):
+    seen = []
+
+    async def conduct(request):
+        seen.append((request.headers["Authorization"], await request.json()))
+        return completion(f"I would add.\n{PLAN}")
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", conduct)
+    async with TestServer(app) as server:
+        command = await process(
+            *("ask", "What is 2 + 3?", "--pool", "pool.toml", "--json", "--conductor-price", "1", "10"),
+            *(
+                "--conductor-url",
+                str(server.make_url("/v1")),
+                "--conductor-model",
+                "wise",
+                "--conductor-key-env",
+                "MY_KEY",
+            ),
+            MY_KEY="s3cret-key",
+        )
+        out, err = await command.communicate()
+    assert (command.returncode, err) == (0, b"")
+    trace = Trace.model_validate_json(out)
+    assert (trace.planner, trace.answer) == ("conductor:wise", "Right.\nAnswer: 5")
+    assert trace.rounds[0].plan_usage.tokens == 1100
+    assert trace.rounds[0].plan_cost_usd == pytest.approx(0.002)
+    ((authorization, body),) = seen
+    assert authorization == "Bearer s3cret-key"
+    assert body["model"] == "wise"
+    assert "What is 2 + 3?" in str(body["messages"])
+    assert b"s3cret-key" not in out + b"".join(file.read_bytes() for file in (tmp_path / "kept").iterdir())
+
+
+async def test_a_served_model_that_fails_is_status_1_without_its_key():
+    async def refuse(request):
+        return web.Response(status=401, text="no such key: s3cret-key")
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", refuse)
+    async with TestServer(app) as server:
+        command = await process(
+            *("ask", "Q?", "--pool", "pool.toml", "--conductor-url", str(server.make_url("/v1"))),
+            *("--conductor-model", "wise", "--conductor-key-env", "MY_KEY"),
+            MY_KEY="s3cret-key",
+        )
+        out, err = await command.communicate()
+    assert command.returncode == 1
+    assert b"401" in err
+    assert b"s3cret-key" not in out + err
+
+
+async def test_a_served_model_that_writes_no_plan_is_asked_once_more_and_then_status_1():
+    bodies = []
+
+    async def ramble(request):
+        bodies.append(await request.json())
+        return completion("I would rather not plan.")
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", ramble)
+    async with TestServer(app) as server:
+        url = str(server.make_url("/v1"))
+        command = await process(
+            "plan", "Q?", "--pool", "pool.toml", "--conductor-url", url, "--conductor-model", "wise"
+        )
+        out, err = await command.communicate()
+    assert command.returncode == 1
+    assert b"I would rather not plan." in out
+    assert err.startswith(b"podium: There is no plan. ")
+    assert len(bodies) == 2
+
+
+async def test_retries_are_told_in_the_trace_alone(tmp_path, unused_tcp_port):
+    dead = tmp_path / "dead.toml"
+    dead.write_text(
+        '[[worker]]\nname = "dead"\nkind = "openai"\nmodel = "m"\nlimits = { retries = 1 }\n'
+        f'base_url = "http://127.0.0.1:{unused_tcp_port}/v1"\n'
+    )
+    command = await process("ask", "Q?", "--pool", str(dead), "--planner", "single:dead", "--json")
+    out, err = await command.communicate()
+    assert (command.returncode, err.count(b"\n")) == (1, 1)
+    assert err.startswith(b"podium: No step succeeded.")
+    assert len(Trace.model_validate_json(out).spans[0].attempts) == 2
+
+
+async def test_an_interrupt_ends_every_call_and_keeps_what_there_was(tmp_path):
+    slow = tmp_path / "slow.toml"
+    called, gone = asyncio.Event(), asyncio.Event()
+
+    async def hang(request):
+        called.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            gone.set()
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", hang)
+    async with TestServer(app, handler_cancellation=True) as server:
+        slow.write_text(
+            f'[[worker]]\nname = "slow"\nkind = "openai"\nmodel = "m"\nbase_url = "{server.make_url("/v1")}"\n'
+        )
+        command = await process("ask", "Q?", "--pool", str(slow), "--planner", "single:slow")
+        await asyncio.wait_for(called.wait(), 30)
+        command.send_signal(signal.SIGINT)
+        out, err = await command.communicate()
+        await asyncio.wait_for(gone.wait(), 30)
+    assert (command.returncode, out, err) == (130, b"", b"podium: Interrupted.\n")
+    with TraceStore(Path("kept/traces.sqlite"), create=False) as store:
+        (trace,) = store.iterate()
+    assert trace.status == "cancelled"
+    assert [span.status for span in trace.spans] == ["cancelled"]

@@ -1,0 +1,36 @@
+import json
+
+import pytest
+
+
+def test_sets_are_listed_with_their_splits(podium):
+    assert podium("tasks", "list").out == "embedded: train, validation, test\n"
+    assert json.loads(podium("tasks", "list", "--json").out)[0]["name"] == "embedded"
+
+
+def test_samples_are_shown_with_their_answers_and_are_the_same_for_ever(podium):
+    shown = podium("tasks", "show", "embedded", "--split", "test", "--samples", "3")
+    samples = json.loads(podium("tasks", "show", "--split", "test", "--samples", "3", "--json").out)
+    assert len(samples) == 3
+    for sample in samples:
+        assert sample["id"] in shown.out
+        assert sample["question"] in shown.out
+        assert f"→ {sample['gold']}" in shown.out
+    later = json.loads(
+        podium("tasks", "show", "--split", "test", "--first", "2", "--samples", "1", "--json").out
+    )
+    assert later == samples[2:]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        (["embeded"], "did you mean 'embedded'?"),
+        (["--split", "tests"], "did you mean 'test'?"),
+        (["--samples", "0"], "--samples 0, --first 0: give at least 1 sample"),
+    ],
+)
+def test_what_there_is_not_is_refused(podium, tokens, message):
+    refused = podium("tasks", "show", *tokens)
+    assert refused.status == 2
+    assert message in refused.err

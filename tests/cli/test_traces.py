@@ -1,0 +1,148 @@
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from podium.cli.moments import read_moment
+from podium.errors import UsageError
+from podium.trace import Trace
+from podium.trace.store import TraceStore
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def ids(podium, *tokens):
+    return [summary["id"] for summary in json.loads(podium("traces", "list", "--json", *tokens).out)]
+
+
+def test_the_list_begins_with_the_newest_and_may_be_filtered(podium, ask):
+    ask("The first?")
+    ask("The second?", "--budget-calls", "1")
+    listed = podium("traces", "list")
+    assert listed.status == 0
+    first, second, third = listed.out.splitlines()
+    assert first.split() == ["id", "asked", "(UTC)", "status", "planner", "calls", "cost", "time", "question"]
+    assert second.endswith("The second?")
+    assert third.endswith("The first?")
+    assert len(ids(podium)) == 2
+    assert len(ids(podium, "--status", "degraded")) == 1
+    assert len(ids(podium, "--limit", "1")) == 1
+    assert len(ids(podium, "--since", "1h")) == 2
+    assert ids(podium, "--planner", "nobody") == []
+
+
+def test_listing_where_nothing_was_kept_makes_no_file(podium):
+    assert "No such traces in" in podium("traces", "list").out
+    assert ids(podium) == []
+    assert not Path("kept").exists()
+
+
+def test_showing_takes_the_newest_or_the_beginning_of_an_id(podium, ask):
+    ask("The first?")
+    ask("The second?")
+    newest, oldest = ids(podium)
+    assert "The second?" in podium("traces", "show").out
+    assert "The first?" in podium("traces", "show", oldest[:12]).out
+    assert json.loads(podium("traces", "show", newest, "--json").out)["id"] == newest
+
+
+def test_full_shows_what_each_worker_was_sent(podium, ask):
+    ask("The first?")
+    assert "<<<your subtask" not in podium("traces", "show").out
+    assert podium("traces", "show", "--full").out.count("<<<your subtask") == 2
+
+
+def test_what_is_exported_can_be_imported_elsewhere(podium, ask):
+    ask("The first?")
+    ask("The second?")
+    written = podium("traces", "export", "all.jsonl")
+    assert (written.status, written.out, written.err) == (0, "", "2 traces written to all.jsonl\n")
+    assert podium("traces", "export").out == Path("all.jsonl").read_text()
+    read = podium("traces", "import", "all.jsonl", "--store", "other.sqlite")
+    assert (read.status, read.err) == (0, "2 traces read into other.sqlite\n")
+    assert ids(podium, "--store", "other.sqlite") == ids(podium)
+    assert podium("traces", "export", "-", "--store", "other.sqlite").out == Path("all.jsonl").read_text()
+
+
+def test_an_answer_can_be_piped_into_a_store(podium, ask):
+    answer = ask("The first?", "--json", "--no-store").out
+    assert podium("traces", "import", "-", stdin=answer).status == 0
+    assert len(ids(podium)) == 1
+
+
+def test_a_broken_line_is_named_and_nothing_of_its_file_is_read(podium, ask):
+    ask("The first?")
+    line = podium("traces", "export").out
+    Path("broken.jsonl").write_text(line + line[:200] + "\n")
+    read = podium("traces", "import", "broken.jsonl", "--store", "other.sqlite")
+    assert read.status == 2
+    assert read.err.startswith("podium: broken.jsonl, line 2: not a trace (Invalid JSON: EOF")
+    assert ids(podium, "--store", "other.sqlite") == []
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        (["show"], "There is no trace store at"),
+        (["show", "--store", "none.sqlite"], "There is no trace store at none.sqlite;"),
+        (["list", "--store", "none.sqlite"], "There is no trace store at none.sqlite;"),
+        (["list", "--limit", "0"], "--limit 0: give at least 1."),
+        (["list", "--status", "fine"], '"fine"'),
+        (["list", "--since", "yesterday"], "'yesterday' is not a moment; write a date as 2026-03-01"),
+        (["export", "--since", "yesterday"], "'yesterday' is not a moment"),
+        (["import", "none.jsonl"], "none.jsonl cannot be read (No such file or directory)"),
+        (
+            ["list", "--store", "pool.toml"],
+            "The trace store pool.toml cannot be opened (file is not a database)",
+        ),
+    ],
+)
+def test_asking_wrongly_is_one_sentence_and_status_2_and_writes_nothing(podium, tokens, message):
+    before = sorted(Path.cwd().rglob("*"))
+    asked = podium("traces", *tokens)
+    assert (asked.status, asked.out) == (2, "")
+    assert message in asked.err
+    assert asked.err.count("\n") == 1
+    assert sorted(Path.cwd().rglob("*")) == before
+
+
+def test_an_id_that_is_unknown_or_shared_is_refused(podium, ask):
+    trace = Trace.model_validate_json(ask("What is 2 + 3?", "--json", "--no-store").out)
+    with TraceStore("kept/traces.sqlite") as store:
+        store.add_all(trace.model_copy(update={"id": id_}) for id_ in ("ab1", "ab2"))
+    for id_, message in [("ab", "Several traces have an id that begins with 'ab'"), ("zz", "No trace in ")]:
+        refused = podium("traces", "show", id_)
+        assert refused.status == 2
+        assert message in refused.err
+
+
+def test_an_export_that_cannot_be_written_leaves_nothing(podium, ask):
+    ask("The first?")
+    before = sorted(Path.cwd().rglob("*.part"))
+    exported = podium("traces", "export", "none/all.jsonl")
+    assert (exported.status, before) == (2, [])
+    assert (
+        exported.err
+        == "podium: none/all.jsonl cannot be written (No such file or directory); give another file.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-02-03", datetime(2026, 2, 3, tzinfo=UTC)),
+        ("2026-02-03T04:05+02:00", datetime(2026, 2, 3, 2, 5, tzinfo=UTC)),
+        ("30m", NOW - timedelta(minutes=30)),
+        ("2d", NOW - timedelta(days=2)),
+        (" 1w ", NOW - timedelta(weeks=1)),
+    ],
+)
+def test_moments(text, moment):
+    assert read_moment(text, NOW) == moment
+
+
+@pytest.mark.parametrize("text", ["", "2x", "-2d", "2026-13-01", "now", "999999d"])
+def test_what_is_no_moment_is_refused(text):
+    with pytest.raises(UsageError, match="is not a moment"):
+        read_moment(text, NOW)

@@ -1,0 +1,132 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from podium.evals import Comparison
+from podium.trace import Trace
+from podium.train.warmstart.pretraining import WarmStartSettings, make_model, make_tokenizer
+from podium.train.warmstart.run import write_policy
+
+TINY = WarmStartSettings(
+    vocabulary=600, vocabulary_lessons=200, hidden=32, layers=1, heads=2, kv_heads=1, inner=32
+)
+SHORT = ("grpo.iterations=2", "grpo.questions=2", "grpo.group=2", "grpo.max_tokens=16")
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    """A policy that has learned nothing."""
+    folder = tmp_path_factory.mktemp("start") / "policy"
+    tokenizer = make_tokenizer(TINY)
+    write_policy(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, folder)
+    return folder
+
+
+def rows(run):
+    return [json.loads(line) for line in Path(run, "metrics.jsonl").read_text().splitlines()]
+
+
+def test_a_run_is_trained_evaluated_and_reported(podium, start):
+    trained = podium(
+        "train", "--run", "r", f"start={start}", *SHORT, "grpo.eval_every=2", "--eval-questions", "2"
+    )
+    assert (trained.status, trained.err) == (0, "")
+    assert trained.out.splitlines()[0] == "Training r: 2 iterations"
+    assert trained.out.endswith("The trained policy is in r/policy\n")
+    first, second = rows("r")
+    assert "evaluation" not in first
+    assert second["evaluation"]["questions"] == 2
+
+    evaluated = podium(
+        *(
+            "eval",
+            "--run",
+            "r",
+            "--untrained",
+            str(start),
+            "--questions",
+            "3",
+            "--tuning",
+            "0",
+            "--max-steps",
+            "2",
+            "--json",
+        )
+    )
+    assert evaluated.status == 0
+    comparison = Comparison.model_validate_json(evaluated.out)
+    assert comparison == Comparison.load(Path("r/comparison.json"))
+    assert {"conductor", "untrained", "single", "random", "oracle"} <= {row.kind for row in comparison.rows}
+
+    Path("r/report.html").unlink()
+    assert podium("report", "r").out == "r/report.html\n"
+    assert "<html" in Path("r/report.html").read_text()
+
+
+def test_the_same_command_goes_on_and_another_configuration_is_refused(podium, start):
+    command = ("train", "--run", "r", f"start={start}", *SHORT)
+    assert podium(*command).status == 0
+    before = rows("r")
+    assert podium(*command).status == 0
+    assert rows("r") == before
+    refused = podium(*command, "grpo.lr=1e-5")
+    assert refused.status == 2
+    assert "r is a run of another configuration: grpo.lr was 0.0003 and is now 1e-05" in refused.err
+    assert rows("r") == before
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        (["train"], "--run"),
+        (["train", "--run", "r", "grpo.itterations=3"], "did you mean 'iterations'?"),
+        (["train", "--run", "r", "--config", "none.toml"], "none.toml: there is no such file"),
+        (["train", "--run", "r", "start=kept"], "kept is not a folder"),
+        (["train", "--run", "r", "--stage", "warmstart", "stepz=1"], "did you mean 'steps'?"),
+        (["train", "--run", "r", "--stage", "warm"], '"warm"'),
+        (["train", "--run", "r", "--eval-questions", "0"], "--eval-questions 0: give at least 1."),
+        (
+            ["eval", "--questions", "0"],
+            "--questions, --repeats, --max-steps and --concurrency are at least 1",
+        ),
+        (["eval", "--planner", "random"], "leave --planner out"),
+        (["eval", "--split", "validation"], "evaluate on another --split."),
+        (["eval", "--conductor", "kept"], "kept is not a folder"),
+        (["eval", "--constant-plans", "none.json", "--conductor", "kept"], "none.json: cannot be read"),
+        (["report", "kept"], "kept: there is no such run folder"),
+    ],
+)
+def test_asking_wrongly_is_one_sentence_and_status_2_and_writes_nothing(podium, tokens, message):
+    before = sorted(Path.cwd().rglob("*"))
+    asked = podium(*tokens)
+    assert (asked.status, asked.out) == (2, "")
+    assert message in asked.err
+    assert asked.err.count("\n") == 1
+    assert sorted(Path.cwd().rglob("*")) == before
+
+
+def test_a_checkpoint_folder_conducts(podium, start):
+    asked = podium("ask", "What is 2 + 3?", "--conductor", str(start), "--json", "--max-steps", "2")
+    trace = Trace.model_validate_json(asked.out)
+    assert trace.planner == "conductor:policy"
+    assert trace.rounds[0].plan_usage.output_tokens > 0
+    assert trace.rounds[0].plan_error_kind  # it has learned nothing
+    assert (asked.status, trace.status) == (1, "failed")
+    assert asked.err.startswith("podium: There is no plan to run.")
+
+
+def test_training_starts_again_with_what_torch_reads_at_its_start():
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "MALLOC_"))}
+    code = (
+        "import os, sys\nfrom podium import cli\n"
+        "os.execve = lambda path, command, environment: print(command[1:], environment['OMP_WAIT_POLICY'])\n"
+        "sys.argv = ['podium', 'train', '--help']\ncli.main()"
+    )
+    started = subprocess.run(
+        [sys.executable, "-c", code], env=plain, capture_output=True, text=True, check=True
+    )
+    assert started.stdout.startswith("['-m', 'podium', 'train', '--help'] PASSIVE\n")

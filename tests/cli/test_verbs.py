@@ -1,0 +1,85 @@
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from podium.cli.app import VERBS, build_app
+from podium.cli.reference import reference
+
+HEAVY = ("torch", "transformers", "aiohttp", "numpy", "pydantic")
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.words)
+def test_every_verb_explains_itself_with_an_example(podium, verb):
+    explained = podium(*verb.words.split(), "--help")
+    assert explained.status == 0
+    assert verb.help in " ".join(explained.out.split())
+    assert "For example:\n    " in explained.out
+    assert "podium " in explained.out.partition("For example:")[2]
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.words)
+def test_every_example_is_a_command_that_parses(verb):
+    app = build_app()
+    commands = [part for line in joined(verb.example) for part in line.split(" | ")]
+    commands = [command.partition(" > ")[0] for command in commands if command.startswith("podium ")]
+    assert commands
+    for command in commands:
+        tokens = [" -" if token == "-" else token for token in shlex.split(command, comments=True)]
+        app.parse_args(tokens[1:], exit_on_error=False, print_error=False)
+
+
+def joined(example):
+    return example.replace("\\\n", " ").splitlines()
+
+
+def test_the_reference_in_the_docs_is_that_of_the_verbs():
+    page = Path(__file__).parents[2] / "docs" / "reference.md"
+    assert page.read_text() == reference(), "run: python -m podium.cli.reference docs/reference.md"
+
+
+def test_without_a_verb_the_verbs_are_shown(podium):
+    shown = podium()
+    assert shown.status == 0
+    for verb in VERBS:
+        assert verb.words.split()[0] in shown.out
+
+
+@pytest.mark.parametrize("tokens", [("asc",), ("traces", "lst"), ("--nope",), ("traces", "show", "a", "b")])
+def test_a_command_that_does_not_parse_is_status_2(podium, tokens):
+    refused = podium(*tokens)
+    assert (refused.status, refused.out) == (2, "")
+    assert refused.err.startswith("podium: ")
+
+
+@pytest.mark.parametrize("code", ["import podium", "import podium.cli; podium.cli.run(['--help'])"])
+def test_help_loads_nothing_heavy(code):
+    script = f"import sys\n{code}\nprint(*(name for name in {HEAVY} if name in sys.modules), file=sys.stderr)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert loaded.stderr.split() == []
+
+
+def test_a_question_over_local_workers_loads_neither_torch_nor_the_http_client():
+    code = (
+        "import sys\nfrom podium.cli import run\n"
+        "run(['ask', 'Q?', '--pool', 'pool.toml', '--planner', 'constant:plan.txt'])\n"
+        "print(*(name for name in ('torch', 'transformers', 'aiohttp') if name in sys.modules), file=sys.stderr)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stderr.split() == []
+
+
+def test_help_answers_within_0_3_seconds():
+    # Processor time, and the best of several: other processes are at work here too.
+    assert any(help_seconds() <= 0.3 for _ in range(10))
+
+
+def help_seconds():
+    shown = subprocess.Popen([sys.executable, "-m", "podium", "--help"], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(shown.pid, 0)
+    shown.returncode = status
+    assert status == 0
+    return used.ru_utime + used.ru_stime

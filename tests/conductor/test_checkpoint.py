@@ -1,0 +1,174 @@
+"""What a folder says of itself, and every way in which it may be none."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tiny_models import CHAT
+from transformers import AutoModelForCausalLM
+
+from podium.conductor import Checkpoint, PromptSettings, open_policy, shipped
+from podium.errors import CheckpointError, ConfigError, UsageError
+
+Make = Callable[..., Path]
+
+
+def test_a_checkpoint_says_how_it_wants_to_be_asked(make_checkpoint: Make) -> None:
+    settings = {"style": "brief", "pool": "anonymous", "examples": 0}
+    checkpoint = Checkpoint.read(make_checkpoint(podium={"prompt": settings}))
+    assert checkpoint.prompt == PromptSettings(style="brief", pool="anonymous", examples=0)
+    assert (checkpoint.name, checkpoint.begin, checkpoint.ends, checkpoint.context) == (
+        "tiny",
+        1,
+        frozenset({2}),
+        256,
+    )
+
+
+def test_without_podium_json_the_prompt_is_the_full_one(make_checkpoint: Make) -> None:
+    checkpoint = Checkpoint.read(make_checkpoint())
+    assert checkpoint.prompt == PromptSettings()
+    assert not checkpoint.chats
+
+
+def test_a_chat_template_counts_unless_the_prompt_is_brief(make_checkpoint: Make) -> None:
+    assert Checkpoint.read(make_checkpoint(chat=CHAT, name="full")).chats
+    brief = make_checkpoint(chat=CHAT, podium={"prompt": {"style": "brief"}}, name="brief")
+    assert not Checkpoint.read(brief).chats
+
+
+def test_parameters_are_counted_without_loading_them(make_checkpoint: Make) -> None:
+    folder = make_checkpoint("qwen2")
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    assert Checkpoint.read(folder).parameters() == sum(p.numel() for p in model.parameters())
+
+
+def test_every_ending_token_counts(make_checkpoint: Make) -> None:
+    folder = make_checkpoint()
+    (folder / "generation_config.json").write_text('{"eos_token_id": [2, 7]}')
+    assert Checkpoint.read(folder).ends == frozenset({2, 7})
+    (folder / "generation_config.json").unlink()
+    assert Checkpoint.read(folder).ends == frozenset({2})
+
+
+def _refusal(source: str | Path) -> str:
+    with pytest.raises(UsageError) as refusal:
+        open_policy(source)
+    message = str(refusal.value)
+    assert "\n" not in message
+    assert message.endswith(".")
+    return message
+
+
+def test_a_path_that_is_no_folder(tmp_path: Path) -> None:
+    assert _refusal(tmp_path / "none") == (
+        f"{tmp_path / 'none'} is not a folder; give the folder of a checkpoint, or the shipped warmstart or "
+        "conductor."
+    )
+
+
+@pytest.mark.parametrize(
+    ("gone", "said"),
+    [
+        (["config.json"], "it has no config.json."),
+        (["model.safetensors"], "it has no weights (model.safetensors)."),
+        (["tokenizer.json", "tokenizer_config.json"], "it has no tokenizer (tokenizer.json)."),
+        (["config.json", "model.safetensors"], "it has no config.json and no weights (model.safetensors)."),
+    ],
+)
+def test_what_a_folder_lacks_is_named(make_checkpoint: Make, gone: list[str], said: str) -> None:
+    folder = make_checkpoint()
+    for name in gone:
+        (folder / name).unlink()
+    assert f"{folder} is not a checkpoint: {said}" in _refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("config.json", "{", "config.json is not JSON; save the checkpoint again."),
+        ("config.json", "[]", "config.json holds no JSON object; save the checkpoint again."),
+        ("config.json", "{}", 'config.json does not say its "model_type", so nothing can load it.'),
+        ("tokenizer.json", "{}", "tokenizer.json is not a tokenizer; save the checkpoint's tokenizer again."),
+        (
+            "model.safetensors",
+            "version https://git-lfs.github.com/spec/v1\n",
+            "model.safetensors is not a whole safetensors file; copy or save the checkpoint again.",
+        ),
+        ("model.safetensors", "", "safetensors file; copy or save the checkpoint again."),
+        ("config.json", '{"model_type": "llama"}', "config.json does not give 'num_attention_heads'."),
+        ("podium.json", "nonsense", "podium.json is not JSON; save the checkpoint again."),
+    ],
+)
+def test_what_is_damaged_is_named(make_checkpoint: Make, name: str, content: str, said: str) -> None:
+    folder = make_checkpoint()
+    (folder / name).write_text(content)
+    assert _refusal(folder).endswith(said)
+
+
+def test_a_cut_weights_file_is_refused(make_checkpoint: Make) -> None:
+    path = make_checkpoint() / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+    assert "is not a whole safetensors file" in _refusal(path.parent)
+
+
+def test_a_tokenizer_larger_than_its_model_is_refused(make_checkpoint: Make) -> None:
+    folder = make_checkpoint(vocab_size=100)
+    assert "but its model knows 100; the two do not belong together" in _refusal(folder)
+
+
+def test_an_unknown_key_of_podium_json_is_refused_with_the_nearest(make_checkpoint: Make) -> None:
+    with pytest.raises(ConfigError, match="style"):
+        Checkpoint.read(make_checkpoint(podium={"prompt": {"stile": "brief"}}))
+
+
+def test_a_name_that_is_not_shipped_is_refused() -> None:
+    with pytest.raises(CheckpointError, match="No checkpoint 'warmstat' comes with Podium"):
+        shipped("warmstat")
+
+
+_PROBE = """
+import sys
+import podium.conductor
+heavy = {"numpy", "torch", "transformers", "tokenizers", "aiohttp"}
+print(sorted(heavy & set(sys.modules)))
+"""
+
+
+def test_importing_the_conductor_loads_nothing_heavy() -> None:
+    done = subprocess.run([sys.executable, "-c", _PROBE], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+_BARE = """
+import importlib.util, sys
+class Refusing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "transformers"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Refusing())
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name: None if name in ("torch", "transformers") else find(name)
+import asyncio
+from podium.conductor import Sampling, open_policy
+from podium.errors import UsageError
+from podium.types import Message
+policy = open_policy(sys.argv[1])
+print(asyncio.run(policy.complete((Message(role="user", content="hi"),), Sampling(max_tokens=3))).usage)
+try:
+    open_policy(sys.argv[2])
+except UsageError as error:
+    print(error)
+"""
+
+
+def test_without_torch_small_llamas_run_and_others_say_what_to_install(make_checkpoint: Make) -> None:
+    small, other = make_checkpoint("llama", name="small"), make_checkpoint("gpt2", name="other")
+    done = subprocess.run(
+        [sys.executable, "-c", _BARE, str(small), str(other)], capture_output=True, text=True, check=True
+    )
+    assert "output_tokens=3" in done.stdout
+    assert "is a gpt2 checkpoint that needs torch and transformers" in done.stdout
+    assert "pip install 'podium-conductor[train]'" in done.stdout

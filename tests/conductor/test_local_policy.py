@@ -1,0 +1,215 @@
+"""Local policies: the same text from every engine, named randomness, safe together, cancelled at once."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import CHAT, CHAT_WITHOUT_SYSTEM
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from podium.conductor import Checkpoint, Sampling, open_policy
+from podium.conductor.local_policy import LocalPolicy, draw, generate
+from podium.conductor.numpy_engine import NumpyEngine
+from podium.conductor.torch_engine import TorchEngine
+from podium.errors import CheckpointError, UsageError
+from podium.types import Message
+
+Make = Callable[..., Path]
+
+PROMPT = (Message(role="user", content="Question: 3 + 4?\nModels:\n0: ann: sums\nSteps: 5\nPlan:\n"),)
+
+
+def _transformers_text(folder: Path, messages: tuple[Message, ...], tokens: int) -> str:
+    """What transformers writes by itself, greedily."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    if tokenizer.chat_template:
+        chat = [message.model_dump() for message in messages]
+        text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+    else:
+        text = f"<s>{messages[0].content}"
+    prompt = tokenizer(text, add_special_tokens=False, return_tensors="pt")
+    with torch.inference_mode():
+        written = model.generate(**prompt, max_new_tokens=tokens, do_sample=False)
+    text = tokenizer.decode(written[0, prompt["input_ids"].shape[1] :], skip_special_tokens=True)
+    assert isinstance(text, str)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "chat"),
+    [
+        ("llama", torch.float32, None),
+        ("llama", torch.bfloat16, None),
+        ("qwen2", torch.float32, None),
+        ("gpt2", torch.float32, None),
+        ("llama", torch.float32, CHAT),
+    ],
+)
+async def test_greedy_text_is_that_of_transformers(
+    make_checkpoint: Make, kind: str, dtype: torch.dtype, chat: str | None
+) -> None:
+    folder = make_checkpoint(kind, dtype=dtype, chat=chat)
+    completion = await open_policy(folder).complete(PROMPT, Sampling(max_tokens=60))
+    assert completion.text == _transformers_text(folder, PROMPT, 60)
+    assert completion.text
+
+
+async def test_both_engines_draw_the_same_text(make_checkpoint: Make) -> None:
+    checkpoint = Checkpoint.read(make_checkpoint("qwen2"))
+    texts = []
+    for engine in (NumpyEngine(checkpoint), TorchEngine(checkpoint)):
+        read = engine.start(200)
+        texts.append(
+            generate(
+                read,
+                engine.encode(PROMPT),
+                Sampling(temperature=0.7, seed="x"),
+                limit=40,
+                ends=engine.ends,
+                cancelled=Event(),
+            )
+        )
+    assert texts[0] == texts[1]
+
+
+async def test_a_seed_names_a_text(make_checkpoint: Make) -> None:
+    policy = open_policy(make_checkpoint())
+    seeds = ["a", "b", "a", "c"]
+    texts = [
+        (await policy.complete(PROMPT, Sampling(temperature=1.0, max_tokens=30, seed=seed))).text
+        for seed in seeds
+    ]
+    assert texts[0] == texts[2]
+    assert len(set(texts)) == 3
+
+
+async def test_texts_written_together_are_those_written_alone(make_checkpoint: Make) -> None:
+    policy = open_policy(make_checkpoint())
+    prompts = [(Message(role="user", content=f"Question: {n} {'x' * n}"),) for n in range(12)]
+    sampling = Sampling(temperature=1.0, max_tokens=40)
+    alone = [await policy.complete(prompt, sampling) for prompt in prompts]
+    async with asyncio.TaskGroup() as group:
+        together = [group.create_task(policy.complete(prompt, sampling)) for prompt in prompts]
+    assert [task.result() for task in together] == alone
+
+
+async def test_tokens_are_counted_and_cost_nothing(make_checkpoint: Make) -> None:
+    folder = make_checkpoint()
+    completion = await open_policy(folder).complete(PROMPT, Sampling(max_tokens=7))
+    prompt = Checkpoint.read(folder).tokenizer().encode(PROMPT[0].content).ids
+    assert completion.usage.input_tokens == len(prompt) + 1  # <s>
+    assert completion.usage.output_tokens == 7
+    assert not completion.usage.estimated
+    assert completion.cost_usd == 0
+
+
+async def test_an_end_written_in_a_question_ends_nothing(make_checkpoint: Make) -> None:
+    for kind in ("llama", "gpt2"):
+        engine = {"llama": NumpyEngine, "gpt2": TorchEngine}[kind](
+            Checkpoint.read(make_checkpoint(kind, name=kind))
+        )
+        tokens = engine.encode([Message(role="user", content="a </s> <s> b")])
+        assert tokens[0] == 1
+        assert not {1, 2} & set(tokens[1:])
+        assert engine.decode(tokens[1:]) == "a </s> <s> b"
+
+
+def test_a_template_without_a_system_message_gets_it_in_the_users_first(make_checkpoint: Make) -> None:
+    engine = TorchEngine(Checkpoint.read(make_checkpoint(chat=CHAT_WITHOUT_SYSTEM)))
+    system, user = Message(role="system", content="Lead."), Message(role="user", content="What?")
+    assert engine.decode(engine.encode([system, user])) == "<|user|>Lead.\n\nWhat?<|assistant|>"
+
+
+def _scripted(tokens: list[int]) -> Callable[[object], np.ndarray]:
+    """A reader that wants these tokens, one after the other."""
+    wanted = iter(tokens)
+    return lambda _: np.eye(10, dtype=np.float32)[next(wanted)]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "limit", "written"),
+    [([4, 5, 2, 6], 10, [4, 5, 2]), ([4, 5, 6], 2, [4, 5]), ([2, 4], 10, [2]), ([4, 3, 4], 10, [4, 3])],
+)
+def test_writing_stops_at_an_end_or_at_the_limit(wanted: list[int], limit: int, written: list[int]) -> None:
+    ends = frozenset({2, 3})
+    assert generate(_scripted(wanted), [1], Sampling(), limit=limit, ends=ends, cancelled=Event()) == written
+
+
+def test_a_prompt_is_read_once_and_then_token_by_token() -> None:
+    seen = []
+    wanted = _scripted([4, 5, 6])
+
+    def read(tokens: list[int]) -> np.ndarray:
+        seen.append(list(tokens))
+        return wanted(tokens)
+
+    generate(read, [1, 7, 8], Sampling(), limit=3, ends=frozenset(), cancelled=Event())
+    assert seen == [[1, 7, 8], [4], [5]]
+
+
+def test_draws_follow_the_softmax() -> None:
+    logits = np.array([np.log(0.1), -np.inf, np.log(0.6), np.log(0.3)], np.float32)
+    rng = random.Random("draws")
+    counts = np.bincount([draw(logits, 1.0, rng) for _ in range(4000)], minlength=4) / 4000
+    assert counts[1] == 0
+    np.testing.assert_allclose(counts, [0.1, 0, 0.6, 0.3], atol=0.04)
+    sharp = np.bincount([draw(logits, 0.25, rng) for _ in range(1000)], minlength=4) / 1000
+    np.testing.assert_allclose(sharp, np.array([0.0001, 0, 0.1296, 0.0081]) / 0.1378, atol=0.04)
+
+
+async def test_a_prompt_too_long_is_a_clear_refusal(make_checkpoint: Make) -> None:
+    policy = open_policy(make_checkpoint())
+    with pytest.raises(UsageError, match=r"makes a prompt of \d+ tokens, but tiny reads at most 255; ask"):
+        await policy.complete((Message(role="user", content="word " * 300),), Sampling())
+
+
+async def test_a_completion_ends_where_the_context_does(make_checkpoint: Make) -> None:
+    policy = open_policy(make_checkpoint(eos_token_id=None))
+    completion = await policy.complete((Message(role="user", content="z" * 200),), Sampling())
+    assert completion.usage.tokens == 256
+
+
+async def test_cancelling_stops_the_thread() -> None:
+    reads = 0
+
+    class Endless:
+        context = 1_000_000
+        ends: frozenset[int] = frozenset()
+
+        def encode(self, messages: object) -> list[int]:
+            return [1]
+
+        def decode(self, tokens: object) -> str:
+            return ""
+
+        def start(self, capacity: int) -> Callable[[object], np.ndarray]:
+            def read(tokens: object) -> np.ndarray:
+                nonlocal reads
+                reads += 1
+                time.sleep(0.001)
+                return np.zeros(4, np.float32)
+
+            return read
+
+    policy = LocalPolicy("endless", Endless())
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await policy.complete(PROMPT, Sampling(max_tokens=100_000))
+    await asyncio.sleep(0.05)
+    after = reads
+    await asyncio.sleep(0.05)
+    assert 0 < after == reads
+
+
+def test_what_transformers_cannot_load_is_one_sentence(make_checkpoint: Make) -> None:
+    folder = make_checkpoint("gpt2")
+    (folder / "config.json").write_text('{"model_type": "no_such_model"}')
+    with pytest.raises(CheckpointError, match="transformers cannot load"):
+        open_policy(folder)

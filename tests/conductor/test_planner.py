@@ -1,0 +1,141 @@
+"""The Conductor as a planner, over policies whose completions are written down."""
+
+import pytest
+
+from podium.conductor import Completion, Conductor, PromptSettings, Sampling, build_prompt
+from podium.errors import WorkerError
+from podium.planner import Outcome, Planner, Situation
+from podium.types import Message, Profile, Question, Usage
+from podium.workflow import Acceptance, PlanError, Workflow
+
+GOOD = 'sums 0\nmodel_id = [1]\nsubtasks = ["Add 3 and 4."]\naccess_list = [[]]'
+BAD = 'sums 0\nmodel_id = [2]\nsubtasks = ["Add 3 and 4."]\naccess_list = [[]]'
+EMPTY = "model_id = []\nsubtasks = []\naccess_list = []"
+
+SITUATION = Situation(Question(text="3 + 4?"), (Profile(name="a"), Profile(name="b")), seed="s")
+
+
+class Script:
+    """A policy that writes the given completions, and keeps what it was asked."""
+
+    name = "script"
+
+    def __init__(self, *texts: str) -> None:
+        self._texts = list(texts)
+        self.asked: list[tuple[tuple[Message, ...], Sampling]] = []
+
+    async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
+        self.asked.append((messages, sampling))
+        usage = Usage(input_tokens=100 * len(self.asked), output_tokens=10)
+        return Completion(self._texts[len(self.asked) - 1], usage, cost_usd=0.25)
+
+
+async def test_a_completion_becomes_a_plan() -> None:
+    script = Script(GOOD)
+    conductor: Planner = Conductor(script)
+    plan = await conductor.plan(SITUATION)
+    assert conductor.name == "conductor"
+    assert plan.text == GOOD
+    assert isinstance(plan.decision, Workflow)
+    assert plan.decision.steps[0].worker == 1
+    assert (plan.usage.tokens, plan.cost_usd) == (110, 0.25)
+    assert script.asked[0][0] == build_prompt(SITUATION, PromptSettings())
+
+
+async def test_an_error_is_a_decision_and_is_not_tried_again_unasked() -> None:
+    script = Script(BAD)
+    plan = await Conductor(script).plan(SITUATION)
+    assert isinstance(plan.decision, PlanError)
+    assert plan.text == BAD
+    assert len(script.asked) == 1
+
+
+async def test_a_second_try_shows_the_error_and_pays_for_both() -> None:
+    script = Script(BAD, GOOD)
+    plan = await Conductor(script, second_try=True).plan(SITUATION)
+    assert isinstance(plan.decision, Workflow)
+    assert plan.text == GOOD
+    assert plan.usage == Usage(input_tokens=300, output_tokens=20)
+    assert plan.cost_usd == 0.5
+    *earlier, completion, error = script.asked[1][0]
+    assert tuple(earlier) == script.asked[0][0]
+    assert completion == Message(role="assistant", content=BAD)
+    assert "cannot be run" in error.content
+
+
+async def test_a_good_plan_is_not_tried_again() -> None:
+    script = Script(GOOD)
+    await Conductor(script, second_try=True).plan(SITUATION)
+    assert len(script.asked) == 1
+
+
+async def test_there_is_no_third_try() -> None:
+    script = Script(BAD, "nothing of use", GOOD)
+    plan = await Conductor(script, second_try=True).plan(SITUATION)
+    assert isinstance(plan.decision, PlanError)
+    assert plan.text == "nothing of use"
+    assert len(script.asked) == 2
+
+
+async def test_a_brief_policy_is_drawn_again_and_not_greedily() -> None:
+    script = Script(BAD, GOOD)
+    await Conductor(script, PromptSettings(style="brief"), second_try=True).plan(SITUATION)
+    (first, greedy), (second, drawn) = script.asked
+    assert first == second
+    assert (greedy.temperature, drawn.temperature) == (0.0, 1.0)
+    assert greedy.seed != drawn.seed
+
+
+@pytest.mark.parametrize("later", [False, True])
+async def test_three_empty_lists_accept_in_later_rounds_alone(later: bool) -> None:
+    first = await Conductor(Script(GOOD)).plan(SITUATION)
+    assert isinstance(first.decision, Workflow)
+    outcomes = (Outcome(first.decision, "7"),) if later else ()
+    situation = Situation(SITUATION.question, SITUATION.pool, outcomes)
+    plan = await Conductor(Script(EMPTY)).plan(situation)
+    assert isinstance(plan.decision, Acceptance if later else PlanError)
+
+
+async def test_the_step_limit_is_the_situations() -> None:
+    situation = Situation(SITUATION.question, SITUATION.pool, max_steps=1)
+    two = 'model_id = [0, 1]\nsubtasks = ["a", "b"]\naccess_list = [[], []]'
+    assert isinstance((await Conductor(Script(two)).plan(situation)).decision, PlanError)
+    assert isinstance((await Conductor(Script(two)).plan(SITUATION)).decision, Workflow)
+
+
+async def test_randomness_is_named_by_situation_round_and_setting() -> None:
+    first = await Conductor(Script(GOOD)).plan(SITUATION)
+    assert isinstance(first.decision, Workflow)
+    later = Situation(SITUATION.question, SITUATION.pool, (Outcome(first.decision, "7"),), seed="s")
+    other = Situation(SITUATION.question, SITUATION.pool, seed="t")
+    seeds = []
+    for situation, sampling in [
+        (SITUATION, Sampling()),
+        (SITUATION, Sampling()),
+        (later, Sampling()),
+        (other, Sampling()),
+        (SITUATION, Sampling(seed="1")),
+    ]:
+        script = Script(GOOD)
+        await Conductor(script, sampling=sampling).plan(situation)
+        seeds.append(script.asked[0][1].seed)
+    assert seeds[0] == seeds[1]
+    assert len(set(seeds)) == 4
+
+
+async def test_the_sampling_is_the_callers() -> None:
+    script = Script(GOOD)
+    await Conductor(script, sampling=Sampling(temperature=0.7, max_tokens=50)).plan(SITUATION)
+    sampling = script.asked[0][1]
+    assert (sampling.temperature, sampling.max_tokens) == (0.7, 50)
+
+
+async def test_a_policy_that_does_not_answer_is_no_plan() -> None:
+    class Down:
+        name = "down"
+
+        async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
+            raise WorkerError("gone", kind="connection")
+
+    with pytest.raises(WorkerError):
+        await Conductor(Down(), second_try=True).plan(SITUATION)

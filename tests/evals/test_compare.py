@@ -1,0 +1,178 @@
+"""A comparison holds every method to the Conductor's questions and cost, and says what it cannot show."""
+
+import asyncio
+import io
+import json
+
+import pytest
+from made import specialist
+from rich.console import Console
+
+from podium.baselines import Constant, RandomPlans, Single
+from podium.baselines.phrases import PARTS
+from podium.errors import ConfigError
+from podium.evals import SIMULATED, Comparison, ConstantPlan, Contest, Frontier, compare
+from podium.evals.compare import MOST_SAMPLES, samples_within
+from podium.evals.table import HEADINGS, cells, markdown, terminal
+from podium.operations import SKILLS, read_problem
+from podium.workers.pool import Pool
+from podium.workers.scripted import ScriptedWorker
+from podium.workflow import Access, Step, Workflow, render
+
+WORKERS = ("left", "right", "all")
+WHOLE = Workflow((Step(2, "Answer the whole question."),))
+FRONTIER = Frontier(
+    workers=WORKERS,
+    plans=(ConstantPlan(plan=render(WHOLE), accuracy=0.5, cost_usd=0.0),),
+    max_steps=5,
+    questions=1,
+    seed="0",
+)
+
+FRONTIER_OF_NONE = FRONTIER.model_copy(update={"plans": ()})
+
+
+def routed(question, pool):
+    """Each hop to the specialist whose skill it needs."""
+    problem = read_problem(question.text)
+    assert problem is not None
+    names = [profile.name for profile in pool]
+    left = ("sums", "words")  # any split will do: routed is better than blind, not perfect
+    return Workflow(
+        tuple(
+            Step(names.index("left" if skill in left else "right"), PARTS[hop], Access(all=hop > 0))
+            for hop, skill in enumerate(problem.skills)
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def comparison(specialists, tasks, tuning) -> Comparison:
+    contest = Contest(specialists, tasks, tuning)
+    conductor = Constant(WHOLE, WORKERS, name="conductor")
+    return asyncio.run(compare(contest, conductor, untrained=RandomPlans(), oracle=routed, frontier=FRONTIER))
+
+
+def test_every_method_has_a_row(comparison):
+    assert [row.kind for row in comparison.rows] == [
+        "conductor",
+        "untrained",
+        "single",
+        "single",
+        "single",
+        "self-consistency",
+        "constant",
+        "random",
+        "oracle",
+    ]
+    assert comparison.questions == 60
+    assert comparison.simulated
+
+
+def test_a_row_equal_to_the_conductor_is_not_behind_it(comparison):
+    by_label = {row.label: row for row in comparison.rows}
+    same = by_label["all alone"]
+    assert same.accuracy == by_label["Conductor"].accuracy
+    assert (same.difference.low, same.difference.mean, same.difference.high) == (0, 0, 0)
+    assert by_label["Conductor"].difference is None
+
+
+def test_differences_are_the_conductor_minus_the_row(comparison):
+    first, *others = comparison.rows
+    for row in others:
+        assert row.difference.mean == pytest.approx(first.accuracy.mean - row.accuracy.mean)
+
+
+async def test_self_consistency_takes_as_many_answers_as_the_conductors_cost_buys(tasks, tuning):
+    pool = Pool([specialist("cheap", SKILLS, 1.0), specialist("dear", (), 3.5)])
+    found = await compare(Contest(pool, tasks[:20], tuning[:20]), Single("dear"), frontier=FRONTIER_OF_NONE)
+    (chosen,) = [row for row in found.rows if row.kind == "self-consistency"]
+    assert chosen.label == "Self-consistency, 3 × cheap"
+    assert chosen.calls == 4, "three answers and the vote, which the pool was lent"
+    assert found.pool == ("cheap", "dear")
+    assert 0.5 < chosen.cost_usd / found.rows[0].cost_usd <= 1
+
+
+async def test_without_tuning_questions_no_constant_plan_is_searched_on_the_test(specialists, tasks):
+    found = await compare(Contest(specialists, tasks[:4]), Single("all"))
+    assert "constant" not in [row.kind for row in found.rows]
+
+
+@pytest.mark.parametrize(
+    ("cost", "single", "samples"),
+    [
+        (1.0, 2.0, 0),
+        (1.0, 1.0, 1),
+        (0.3, 0.1, 3),
+        (0.29, 0.1, 2),
+        (9.0, 0.1, MOST_SAMPLES),
+        (0.0, 0.0, MOST_SAMPLES),
+    ],
+)
+def test_as_many_samples_as_the_cost_buys(cost, single, samples):
+    assert samples_within(cost, single) == samples
+
+
+def test_accuracy_by_hops_averages_to_accuracy(comparison, tasks):
+    hops = [task.facts["hops"] for task in tasks]
+    for row in comparison.rows:
+        mean = sum(row.by_hops[count] * hops.count(count) for count in row.by_hops) / len(hops)
+        assert mean == pytest.approx(row.accuracy.mean)
+
+
+def test_examples_are_the_first_question_of_each_number_of_hops(comparison, tasks):
+    assert [example.hops for example in comparison.examples] == sorted({t.facts["hops"] for t in tasks})
+    for example in comparison.examples:
+        first = next(task for task in tasks if task.facts["hops"] == example.hops)
+        assert (example.question, example.gold) == (first.question.text, first.gold)
+        assert example.before is not None
+        assert [step.worker for step in example.after.steps] == ["all"]
+
+
+def test_a_comparison_survives_its_file(comparison, tmp_path):
+    comparison.save(tmp_path / "comparison.json")
+    assert Comparison.load(tmp_path / "comparison.json") == comparison
+    assert json.loads((tmp_path / "comparison.json").read_text())["rows"][0]["kind"] == "conductor"
+
+
+def test_another_file_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be read"):
+        Comparison.load(tmp_path / "none.json")
+    (tmp_path / "other.json").write_text('{"questions": 3}')
+    with pytest.raises(ConfigError, match="does not hold a comparison"):
+        Comparison.load(tmp_path / "other.json")
+
+
+def test_the_table_shows_every_row_and_says_that_it_is_simulated(comparison):
+    text = markdown(comparison)
+    assert text.count("\n| ") == len(comparison.rows) + 1
+    assert SIMULATED in text
+    assert "mutual information" in text
+    console = Console(width=160, record=True, file=io.StringIO())
+    console.print(terminal(comparison))
+    drawn = console.export_text()
+    assert all(row.label in drawn for row in comparison.rows)
+    assert "Simulated workers" in drawn
+    assert len(cells(comparison.rows[1])) == len(HEADINGS)
+
+
+async def test_real_workers_are_not_called_simulated(tasks):
+    pool = Pool([ScriptedWorker("w", {"": "Answer: 1"})])
+    found = await compare(Contest(pool, tasks[:4]), Single("w"))
+    assert not found.simulated
+    assert SIMULATED not in markdown(found)
+    assert [row.kind for row in found.rows] == ["conductor", "single", "self-consistency", "random"]
+
+
+async def test_progress_names_what_is_under_way(specialists, tasks):
+    seen: dict[str, int] = {}
+
+    def note(label: str, done: int, total: int) -> None:
+        seen[label] = total - done
+
+    await compare(
+        Contest(specialists, tasks[:6], tasks[6:12], on_progress=note), Single("all"), frontier=FRONTIER
+    )
+    assert list(seen)[:2] == ["Conductor", "left alone"]
+    assert "Best constant plan" in seen
+    assert set(seen.values()) == {0}

@@ -1,0 +1,114 @@
+"""An evaluation repeats exactly, weighs questions alike, and counts what it cannot blame on the planner."""
+
+import pytest
+from made import POOL, rollout
+
+from podium.baselines import Constant, RandomPlans, Single
+from podium.errors import ConfigError, UsageError, WorkerError
+from podium.evals import Evaluation, evaluate, joined
+from podium.tasks.grader import exact
+from podium.tasks.task import Task
+from podium.types import Question
+from podium.workers.pool import Pool
+from podium.workers.scripted import ScriptedWorker
+from podium.workers.vote import VoteWorker
+from podium.workflow import Step, Workflow
+
+TASKS = [
+    Task(id=f"t/{k}", question=Question(text=f"Which? {k}"), gold=str(k), grader=exact) for k in range(4)
+]
+
+
+def scripted(name: str, reply: str | WorkerError = "Answer: 1") -> ScriptedWorker:
+    return ScriptedWorker(name, {"": reply})
+
+
+async def test_it_repeats_exactly_whatever_the_concurrency(specialists, tasks):
+    def told(evaluation: Evaluation) -> object:
+        return [(r.task_id, r.plan_text, r.trace.answer, r.trace.cost_usd) for r in evaluation.rollouts]
+
+    one = await evaluate(RandomPlans(), tasks[:20], specialists, repeats=2, concurrency=1)
+    many = await evaluate(RandomPlans(), tasks[:20], specialists, repeats=2, concurrency=40)
+    other = await evaluate(RandomPlans(), tasks[:20], specialists, repeats=2, seed="1")
+    assert told(one) == told(many)
+    assert told(one) != told(other)
+    assert len(one.rollouts) == 40
+    assert list(one.by_question) == [task.id for task in tasks[:20]]
+    assert one.simulated
+
+
+async def test_repeats_of_a_question_differ(specialists, tasks):
+    found = await evaluate(RandomPlans(), tasks[:5], specialists, repeats=3)
+    assert all(len({r.plan_text for r in rollouts}) > 1 for rollouts in found.by_question.values())
+
+
+async def test_figures_are_means_over_questions():
+    found = await evaluate(Single("w"), TASKS, Pool([scripted("w")]))
+    assert found.accuracy.mean == 0.25
+    assert (found.steps, found.calls, found.validity, found.failures) == (1, 1, 1, 0)
+    assert not found.simulated
+
+
+def test_a_question_counts_once_however_often_it_was_asked():
+    rollouts = (rollout("q/0", [0]), *[rollout("q/1", [0], correct=False)] * 3)
+    found = Evaluation("made", tuple(p.name for p in POOL), "0", rollouts, {"q/0": {}, "q/1": {}})
+    assert found.accuracy.mean == 0.5
+
+
+async def test_failed_workers_are_counted_and_their_answers_too():
+    pool = Pool([scripted("w", WorkerError("It is down.", kind="status"))])
+    found = await evaluate(Single("w"), TASKS, pool)
+    assert (found.failures, found.accuracy.mean, found.validity) == (4, 0, 1)
+
+
+async def test_unreadable_plans_are_invalid_and_cost_nothing():
+    found = await evaluate(Constant(Workflow((Step(0, " "),)), ("w",)), TASKS, Pool([scripted("w")]))
+    assert (found.validity, found.calls, found.cost_usd, found.accuracy.mean) == (0, 0, 0, 0)
+
+
+async def test_a_vote_among_real_workers_is_no_simulation():
+    pool = Pool([scripted("w"), VoteWorker("vote")])
+    plan = Workflow((Step(1, "Vote."),))
+    assert not (await evaluate(Constant(plan, ("w", "vote")), TASKS, pool)).simulated
+
+
+async def test_each_question_may_have_its_own_pool():
+    pools = {task.id: Pool([scripted(f"w{k}"), scripted("w")]) for k, task in enumerate(TASKS)}
+    found = await evaluate(Single("w"), TASKS, lambda task: pools[task.id])
+    assert found.pool == ("w0", "w", "w1", "w2", "w3")
+    assert [r.trace.pool[0].name for r in found.rollouts] == ["w0", "w1", "w2", "w3"]
+
+
+async def test_a_baseline_asked_wrongly_is_one_plain_error():
+    with pytest.raises(ConfigError, match="no worker named 'v'"):
+        await evaluate(Single("v"), TASKS, Pool([scripted("w")]))
+
+
+@pytest.mark.parametrize(
+    ("tasks", "settings", "says"),
+    [
+        ([], {}, "no tasks to evaluate on"),
+        (TASKS, {"repeats": 0}, "Repeats \\(0\\)"),
+        (TASKS, {"concurrency": 0}, "concurrency \\(0\\)"),
+    ],
+)
+async def test_nothing_to_do_is_refused(tasks, settings, says):
+    with pytest.raises(UsageError, match=says):
+        await evaluate(Single("w"), tasks, Pool([scripted("w")]), **settings)
+
+
+async def test_progress_ends_at_the_number_of_rollouts():
+    seen: list[tuple[int, int]] = []
+    pool = Pool([scripted("w")])
+    await evaluate(Single("w"), TASKS, pool, repeats=2, on_progress=lambda *at: seen.append(at))
+    assert seen == [(k, 8) for k in range(1, 9)]
+
+
+async def test_seeds_of_one_method_join_as_repeats():
+    pool = Pool([scripted("w")])
+    each = [await evaluate(Single("w"), TASKS, pool, seed=seed) for seed in ("0", "1")]
+    both = joined(each)
+    assert [len(rollouts) for rollouts in both.by_question.values()] == [2, 2, 2, 2]
+    assert both.accuracy.mean == 0.25
+    with pytest.raises(UsageError, match="different questions"):
+        joined([each[0], await evaluate(Single("w"), TASKS[:2], pool)])

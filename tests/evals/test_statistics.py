@@ -1,0 +1,84 @@
+"""Intervals cover what they claim, and repeats of a question are not mistaken for questions."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podium.evals.statistics import accuracy_interval, mean_interval, paired_difference
+
+SHARES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]), min_size=1, max_size=60)
+
+
+@given(SHARES)
+def test_an_accuracy_lies_within_its_interval_and_that_within_the_possible(scores):
+    found = accuracy_interval(scores, rollouts=4 * len(scores))
+    assert 0 <= found.low <= found.mean + 1e-12
+    assert found.mean <= found.high + 1e-12
+    assert found.high <= 1
+
+
+def test_wilsons_interval_for_one_answer_a_question():
+    found = accuracy_interval([1.0] * 45 + [0.0] * 55, rollouts=100)
+    assert (round(found.low, 3), round(found.high, 3)) == (0.356, 0.548)
+
+
+def test_all_right_does_not_close_the_interval():
+    assert accuracy_interval([1.0] * 30, rollouts=30).low == pytest.approx(0.886, abs=0.001)
+    assert accuracy_interval([0.0] * 30, rollouts=30).high == pytest.approx(0.114, abs=0.001)
+
+
+def test_repeats_that_agree_add_no_evidence():
+    scores = [1.0] * 30 + [0.0] * 20
+    once = accuracy_interval(scores, rollouts=50)
+    often = accuracy_interval(scores, rollouts=500)
+    assert often.high - often.low == pytest.approx(once.high - once.low, rel=0.02)
+
+
+def test_repeats_that_differ_narrow_the_interval():
+    often = accuracy_interval([0.5] * 50, rollouts=500)
+    as_questions = accuracy_interval([1.0, 0.0] * 250, rollouts=500)
+    assert often == as_questions
+
+
+def test_nineteen_of_twenty_intervals_hold_the_truth():
+    rng = np.random.default_rng(7)
+    held_share = held_mean = 0
+    for _ in range(200):
+        difficulty = rng.beta(2, 1.5, size=60)
+        scores = rng.binomial(3, difficulty) / 3
+        share = accuracy_interval(scores.tolist(), rollouts=180)
+        mean = mean_interval(scores.tolist(), resamples=400)
+        held_share += share.low <= 2 / 3.5 <= share.high
+        held_mean += mean.low <= 2 / 3.5 <= mean.high
+    assert 180 <= held_share <= 198
+    assert 178 <= held_mean <= 198
+
+
+def test_a_paired_difference_cancels_what_both_share():
+    rng = np.random.default_rng(3)
+    shared = rng.normal(0, 10, size=200)
+    found = paired_difference((shared + 0.5).tolist(), (shared + rng.normal(0, 0.1, 200)).tolist())
+    assert found is not None
+    assert 0.45 < found.low < 0.5 < found.high < 0.55
+    assert found.excludes_zero
+
+
+def test_no_difference_does_not_exclude_zero():
+    found = paired_difference([0.0, 1.0, 1.0], [0.0, 1.0, 1.0])
+    assert (found.low, found.mean, found.high) == (0, 0, 0)
+    assert not found.excludes_zero
+
+
+def test_one_question_has_no_interval():
+    assert paired_difference([1.0], [0.0]) is None
+
+
+def test_the_same_scores_give_the_same_interval():
+    scores = [0.0, 1.0, 1.0, 0.0, 1.0]
+    assert mean_interval(scores) == mean_interval(scores)
+
+
+def test_questions_of_different_evaluations_cannot_be_paired():
+    with pytest.raises(ValueError, match="shape"):
+        paired_difference([1.0, 0.0], [1.0, 0.0, 0.0])

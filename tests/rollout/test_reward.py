@@ -1,0 +1,81 @@
+"""The reward keeps its order whatever was spent, and its parts apart."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podium.rollout import PENALTY_CAP, Reward, RewardSettings, reward
+from podium.tasks.task import Grade
+from podium.trace import Attempt, RoundTrace, Span, Trace
+from podium.types import Question
+from podium.workflow import Step, Workflow
+
+WEIGHTS = st.builds(
+    RewardSettings,
+    cost=st.floats(0, 1e6),
+    calls=st.floats(0, 1e6),
+    latency=st.floats(0, 1e6),
+)
+SPENT = st.tuples(st.floats(0, 1e4), st.floats(0, 1e4), st.integers(0, 5))
+
+
+def trace(cost: float = 0.0, seconds: float = 0.0, calls: int = 1, *, readable: bool = True) -> Trace:
+    spans = tuple(
+        Span(
+            position=position,
+            worker="w",
+            subtask="Do it.",
+            reads=tuple(range(position)),
+            status="done",
+            response="Answer: 1",
+            cost_usd=cost / calls,
+            simulated_s=seconds / calls,
+            attempts=(Attempt(worker="w", started_s=0, ended_s=0),),
+        )
+        for position in range(calls)
+    )
+    workflow = Workflow(tuple(Step(0, "Do it.") for _ in range(max(1, calls))))
+    round_ = RoundTrace(plan_text="...", workflow=workflow if readable else None, spans=spans)
+    return Trace(
+        id="0" * 32,
+        question=Question(text="?"),
+        pool=(),
+        planner="written",
+        seed="0",
+        rounds=(round_,),
+        status="ok",
+        started_at="2026-01-01T00:00:00Z",
+        seconds=0.0,
+    )
+
+
+@given(WEIGHTS, SPENT, SPENT)
+def test_right_is_above_wrong_is_above_unreadable_whatever_was_spent(settings, of_right, of_wrong):
+    right = reward(trace(*of_right), Grade(1.0), settings)
+    wrong = reward(trace(*of_wrong), Grade(0.0), settings)
+    unreadable = reward(trace(readable=False), Grade(0.0), settings)
+    assert 1 >= right.total > 0.5 >= wrong.total > unreadable.total == 0
+
+
+@given(WEIGHTS.filter(lambda weights: weights.calls > 1e-6), st.booleans())
+def test_spending_more_never_pays(settings, correct):
+    grade = Grade(float(correct))
+    cheap = reward(trace(0.1, 1.0, 1), grade, settings)
+    dear = reward(trace(0.2, 2.0, 2), grade, settings)
+    assert cheap.total > dear.total or cheap.penalty == dear.penalty == PENALTY_CAP
+
+
+def test_without_weights_the_reward_is_that_of_the_paper():
+    settings = RewardSettings()
+    assert reward(trace(9, 9, 3), Grade(1.0), settings).total == 1
+    assert reward(trace(9, 9, 3), Grade(0.0), settings).total == 0.5
+    assert reward(trace(readable=False), Grade(1.0), settings).total == 0
+
+
+def test_the_components_are_kept_apart():
+    found = reward(trace(0.02, 3.0, 2), Grade(1.0), RewardSettings(cost=1.0, calls=0.01, latency=0.001))
+    assert found == Reward(format=0.5, correct=0.5, cost=0.02, calls=0.02, latency=0.003)
+    assert abs(found.total - 0.957) < 1e-12
+
+
+def test_half_a_score_is_not_right():
+    assert reward(trace(), Grade(0.5), RewardSettings()).correct == 0

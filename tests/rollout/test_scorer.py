@@ -1,0 +1,121 @@
+"""A completion is scored as a live plan would be, and infrastructure is never the policy's fault."""
+
+import pytest
+
+from podium.baselines import Single
+from podium.errors import WorkerError
+from podium.executor import ExecutionSettings
+from podium.orchestrator import Orchestrator
+from podium.rollout import RewardSettings, Rollout, Scorer, Written, roll
+from podium.tasks.grader import exact
+from podium.tasks.task import Task
+from podium.types import Budget, Price, Profile, Question
+from podium.workers.pool import Pool
+from podium.workers.scripted import ScriptedWorker
+
+TASK = Task(id="t/0", question=Question(text="What is 6 times 7?"), gold="42", grader=exact)
+
+
+def completion(*workers: int, access: str = '["all"]') -> str:
+    lists = [[], *[["all"]] * (len(workers) - 1)] if access == '["all"]' else [[]] * len(workers)
+    return f"model_id = {list(workers)}\nsubtasks = {['Do it.'] * len(workers)}\naccess_list = {lists}"
+
+
+def pool(*replies: str | WorkerError) -> Pool:
+    price = Price(input=0.0, output=1e6)
+    return Pool(
+        [
+            ScriptedWorker(f"w{k}", {"": reply}, profile=Profile(name=f"w{k}", price=price))
+            for k, reply in enumerate(replies)
+        ]
+    )
+
+
+BROKEN = WorkerError("It is down.", kind="status")
+
+
+@pytest.mark.parametrize(
+    ("text", "total"),
+    [
+        (completion(0), 1.0),
+        (completion(1), 0.5),
+        (completion(1, 0), 1.0),
+        ("I would ask worker 0.", 0.0),
+        (completion(7), 0.0),
+        ("", 0.0),
+    ],
+)
+async def test_right_wrong_and_unreadable_completions(text, total):
+    rollout = await Scorer().score(text, TASK, pool("Answer: 42", "Answer: 41"), seed="0")
+    assert rollout is not None
+    assert rollout.reward.total == total
+    assert rollout.plan_text == text
+    assert rollout.task_id == "t/0"
+    assert rollout.valid == (total > 0)
+
+
+async def test_a_failed_worker_leaves_the_rollout_out():
+    workers = pool("Answer: 42", BROKEN)
+    assert await Scorer().score(completion(1), TASK, workers, seed="0") is None
+    assert await Scorer().score(completion(1, 0), TASK, workers, seed="0") is None, (
+        "degraded is not fair either"
+    )
+
+
+async def test_a_failed_step_that_nothing_needs_does_not():
+    scorer = Scorer(execution=ExecutionSettings(run_all=True))
+    rollout = await scorer.score(completion(1, 0, access="none"), TASK, pool("Answer: 42", BROKEN), seed="0")
+    assert rollout is not None
+    assert rollout.correct
+    assert [span.status for span in rollout.trace.spans] == ["failed", "done"]
+    assert rollout.steps == 1
+
+
+async def test_a_plan_beyond_its_budget_is_the_plans_own_fault():
+    scorer = Scorer(budget=Budget(calls=1))
+    rollout = await scorer.score(completion(1, 0), TASK, pool("Answer: 42", "Answer: 41"), seed="0")
+    assert rollout is not None
+    assert not rollout.infrastructure_failed
+    assert (rollout.correct, rollout.reward.total) == (False, 0.5)
+
+
+async def test_what_was_spent_is_taken_off():
+    scorer = Scorer(reward=RewardSettings(cost=0.01, calls=0.1))
+    one = await scorer.score(completion(0), TASK, pool("Answer: 42"), seed="0")
+    two = await scorer.score(completion(0, 0), TASK, pool("Answer: 42"), seed="0")
+    assert one is not None
+    assert two is not None
+    assert one.reward.cost == pytest.approx(0.01 * one.trace.cost_usd)
+    assert one.reward.cost > 0
+    assert one.reward.total > two.reward.total > 0.5
+    assert (one.reward.calls, two.reward.calls) == (0.1, 0.2)
+
+
+async def test_a_written_plan_and_a_live_one_give_the_same_rollout():
+    live = await roll(Orchestrator(Single("w0"), pool("Answer: 42")), TASK, seed="s")
+    text = live.plan_text
+    written = await roll(Orchestrator(Written(text), pool("Answer: 42")), TASK, seed="s")
+
+    def told(rollout: Rollout) -> object:
+        return [(span.messages, span.response, span.usage) for span in rollout.trace.spans], rollout.grade
+
+    assert told(live) == told(written)
+
+
+async def test_a_question_without_an_answer_is_wrong_and_not_an_error():
+    rollout = await roll(Orchestrator(Single("w0"), pool(BROKEN)), TASK, seed="0")
+    assert rollout.trace.answer is None
+    assert rollout.grade.score == 0
+    assert rollout.infrastructure_failed
+
+
+async def test_a_planner_whose_own_model_fails_is_infrastructure():
+    class Down:
+        name = "down"
+
+        async def plan(self, situation):
+            raise WorkerError("The policy's server is down.", kind="connection")
+
+    rollout = await roll(Orchestrator(Down(), pool("Answer: 42")), TASK, seed="0")
+    assert rollout.infrastructure_failed
+    assert not rollout.valid

@@ -1,0 +1,127 @@
+"""The training loop, on a real run that takes a second."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+import tiny_run
+import torch
+from tiny_run import SETTINGS, run, write_start
+from transformers import AutoModelForCausalLM
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.errors import CheckpointError, ConfigError, RunMismatchError
+from podium.rollout.run_folder import RunFolder
+from podium.train.weights import read_model
+
+
+def rows(folder: Path) -> list[dict]:
+    """Metrics without what the clock says."""
+    return [{k: v for k, v in row.items() if k != "seconds"} for row in RunFolder(folder).rows().read()]
+
+
+async def test_a_run_that_is_killed_and_resumed_has_the_metrics_of_one_that_is_not(tmp_path: Path) -> None:
+    start = write_start(tmp_path / "start")
+    whole = await run(tmp_path / "whole", start)
+
+    killed = tmp_path / "killed"
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, tiny_run.__file__, str(killed), str(start.path)
+    )
+    metrics = RunFolder(killed).rows()
+    async with asyncio.timeout(60):
+        while len(metrics.read()) < 6 and child.returncode is None:  # noqa: ASYNC110 (it is another process)
+            await asyncio.sleep(0.002)
+    child.kill()
+    assert await child.wait() == -9, "the run ended before it could be killed"
+    assert 6 <= len(metrics.read()) < SETTINGS.iterations
+    resumed = await run(killed, start)
+
+    assert rows(killed) == rows(tmp_path / "whole")
+    assert len(rows(killed)) == SETTINGS.iterations
+    for name, weight in read_model(Checkpoint.read(whole)).state_dict().items():
+        assert torch.equal(weight, read_model(Checkpoint.read(resumed)).state_dict()[name]), name
+
+
+async def test_training_raises_the_reward(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    await run(folder, write_start(tmp_path / "start"), SETTINGS.model_copy(update={"iterations": 60}))
+    rewards = [row["reward"] for row in rows(folder)]
+    assert fmean(rewards[:2]) < 0.5
+    assert fmean(rewards[-10:]) > 0.85
+    assert rows(folder)[-1]["workers"]["good"] > 0.6
+
+
+async def test_the_trained_policy_is_a_checkpoint_that_transformers_loads(tmp_path: Path) -> None:
+    policy = await run(tmp_path / "run", write_start(tmp_path / "start"))
+    checkpoint = Checkpoint.read(policy)
+    assert checkpoint.prompt.style == "brief"
+    theirs = AutoModelForCausalLM.from_pretrained(policy)
+    tokens = torch.tensor([[1, 5, 9, 7]])
+    torch.testing.assert_close(read_model(checkpoint)(tokens), theirs(tokens).logits, atol=1e-5, rtol=1e-5)
+
+
+async def test_a_finished_run_is_left_as_it_is(tmp_path: Path) -> None:
+    start = write_start(tmp_path / "start")
+    await run(tmp_path / "run", start)
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    await run(tmp_path / "run", start)
+    assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
+
+
+async def test_the_time_limit_ends_a_run_that_a_longer_one_continues(tmp_path: Path) -> None:
+    start = write_start(tmp_path / "start")
+    hurried = SETTINGS.model_copy(update={"minutes": 1e-6})
+    await run(tmp_path / "run", start, hurried)
+    assert len(rows(tmp_path / "run")) == 1
+    await run(tmp_path / "run", start)
+    await run(tmp_path / "whole", start)
+    assert rows(tmp_path / "run") == rows(tmp_path / "whole")
+
+
+async def test_evaluations_stand_in_the_rows_and_see_the_policy_of_that_moment(tmp_path: Path) -> None:
+    seen = []
+
+    async def evaluate(folder: Path) -> dict[str, float]:
+        seen.append(float(read_model(Checkpoint.read(folder)).embedding.weight.detach().sum()))
+        return {"accuracy": 0.5}
+
+    settings = SETTINGS.model_copy(update={"iterations": 6, "eval_every": 2})
+    await run(tmp_path / "run", write_start(tmp_path / "start"), settings, evaluate=evaluate)
+    evaluated = [row["iteration"] for row in rows(tmp_path / "run") if "evaluation" in row]
+    assert evaluated == [1, 3, 5]
+    assert rows(tmp_path / "run")[1]["evaluation"] == {"accuracy": 0.5}
+    assert len(set(seen)) == 3
+    assert not (tmp_path / "run" / ".evaluated").exists()
+
+
+async def test_dropped_rollouts_are_counted_and_not_rewarded(tmp_path: Path) -> None:
+    await run(tmp_path / "run", write_start(tmp_path / "start"))
+    assert sum(row["dropped"] for row in rows(tmp_path / "run")) > 10
+
+
+async def test_another_configuration_is_refused(tmp_path: Path) -> None:
+    start = write_start(tmp_path / "start")
+    await run(tmp_path / "run", start, SETTINGS.model_copy(update={"iterations": 2}))
+    with pytest.raises(RunMismatchError, match=r"lr was 0\.03 and is now 0\.001"):
+        await run(tmp_path / "run", start, SETTINGS.model_copy(update={"iterations": 2, "lr": 1e-3}))
+
+
+async def test_a_prompt_too_long_for_the_policy_is_one_sentence(tmp_path: Path) -> None:
+    settings = SETTINGS.model_copy(update={"max_tokens": 120})
+    with pytest.raises(
+        ConfigError, match=r"The prompt of task sums/0/0 has \d+ tokens; with max_tokens = 120"
+    ):
+        await run(tmp_path / "run", write_start(tmp_path / "start"), settings)
+
+
+async def test_a_policy_that_chats_is_refused(tmp_path: Path) -> None:
+    start = write_start(tmp_path / "start")
+    (start.path / "podium.json").write_text('{"prompt": {"style": "full"}}')
+    (start.path / "chat_template.jinja").write_text("{{ messages }}")
+    with pytest.raises(CheckpointError, match="chat template"):
+        await run(tmp_path / "run", Checkpoint.read(start.path))

@@ -1,0 +1,136 @@
+"""The model's forms agree with each other and with transformers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_run import SHAPE, write_start
+from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.errors import CheckpointError
+from podium.train.model import PolicyModel
+from podium.train.randomness import generator
+from podium.train.shape import ModelShape
+from podium.train.weights import companions_of, read_model, write_model
+
+SHAPES = {
+    "grouped queries, tied": SHAPE,
+    "own heads, untied": ModelShape(
+        vocab=23, hidden=24, layers=2, heads=3, kv_heads=3, head_size=8, inner=40, positions=64, tied=False
+    ),
+    "biases": ModelShape(
+        vocab=23, hidden=24, layers=1, heads=4, kv_heads=1, head_size=6, inner=40, positions=64, qkv_bias=True
+    ),
+}
+
+
+def fresh(shape: ModelShape) -> PolicyModel:
+    model = PolicyModel(shape)
+    model.initialise(generator("tests/model"), deviation=0.2)
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias") or "norm" in name:
+            torch.nn.init.normal_(parameter, 1.0, 0.3, generator=generator(name))
+    return model
+
+
+def tokens(*size: int) -> torch.Tensor:
+    return torch.randint(3, 23, size, generator=generator(f"tokens/{size}"))
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_transformers_loads_what_is_written_and_computes_the_same(
+    tmp_path: Path, shape: ModelShape, dtype: str
+) -> None:
+    start = write_start(tmp_path / "start", shape)
+    folder = tmp_path / "written"
+    write_model(fresh(shape), folder, config=start.config, companions=companions_of(start.path), dtype=dtype)
+    theirs, report = AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, output_loading_info=True
+    )
+    assert not report["missing_keys"]
+    assert not report["unexpected_keys"]
+    ours = read_model(Checkpoint.read(folder))
+    sequence = tokens(3, 17)
+    torch.testing.assert_close(ours(sequence), theirs(sequence).logits, atol=2e-5, rtol=1e-4)
+    assert AutoTokenizer.from_pretrained(folder).eos_token_id == 2
+    assert (folder / "podium.json").read_bytes() == (start.path / "podium.json").read_bytes()
+
+
+def test_a_qwen2_model_of_transformers_is_read(tmp_path: Path) -> None:
+    config = Qwen2Config(
+        vocab_size=23, hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=64, rope_parameters={"rope_theta": 5e4, "rope_type": "default"},
+    )  # fmt: skip
+    torch.manual_seed(0)
+    theirs = Qwen2ForCausalLM(config)
+    torch.nn.init.normal_(theirs.model.layers[0].self_attn.k_proj.bias)
+    theirs.save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    sequence = tokens(2, 9)
+    ours = read_model(Checkpoint.read(tmp_path))
+    torch.testing.assert_close(ours(sequence), theirs(sequence).logits, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_completions_that_share_a_prompt_equal_whole_sequences_and_so_do_gradients(shape: ModelShape) -> None:
+    model = fresh(shape)
+    prompts, lengths = tokens(2, 9), torch.tensor([9, 5])
+    G, T = 3, 6
+    completions, row_lengths = tokens(2, G, T), torch.tensor([[6, 2, 4], [1, 5, 3]])
+    real = torch.arange(T) < row_lengths.unsqueeze(2)
+    places = real.flatten().nonzero().flatten()
+    aim = torch.randn(len(places), shape.vocab, generator=generator("aim"))
+
+    prompt = model.prompt(prompts, lengths)
+    hidden = model.completions(completions.flatten()[places], places, torch.Size((2, G, T)), prompt)
+    shared = model.logits(hidden)
+    (shared * aim).sum().backward()
+    gradients = {name: p.grad.clone() for name, p in model.named_parameters()}
+    model.zero_grad()
+
+    pieces = []
+    for q in range(2):
+        for g in range(G):
+            own = completions[q, g, : row_lengths[q, g]]
+            whole = model(torch.cat((prompts[q, : lengths[q]], own)).unsqueeze(0))[0]
+            pieces.append(whole[lengths[q] :])
+    separate = torch.cat(pieces)
+    (separate * aim).sum().backward()
+
+    torch.testing.assert_close(shared, separate, atol=2e-5, rtol=1e-4)
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(gradients[name], parameter.grad, atol=1e-3, rtol=1e-3, msg=name)
+
+
+def test_padding_on_the_right_changes_no_real_logit() -> None:
+    model = fresh(SHAPE)
+    short, padded = tokens(2, 7), torch.zeros(2, 12, dtype=torch.long)
+    padded[:, :7] = short
+    torch.testing.assert_close(model(padded)[:, :7], model(short), atol=1e-5, rtol=1e-5)
+
+
+def test_bf16_is_close_to_fp32() -> None:
+    model = fresh(SHAPE)
+    exact = model(tokens(2, 9)).log_softmax(-1)
+    model.dtype = torch.bfloat16
+    assert (model(tokens(2, 9)).float().log_softmax(-1) - exact).abs().mean() < 0.05
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_type": "gpt2"}, "is a 'gpt2' model; this trainer knows llama and qwen2."),
+        ({"rope_scaling": {"rope_type": "yarn"}}, "scaled rotary positions"),
+        ({"hidden_size": 48}, "does not fit its config.json: embedding.weight should be"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_trained_is_refused(
+    tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    start = write_start(tmp_path / "start")
+    with pytest.raises(CheckpointError, match=message):
+        read_model(Checkpoint(start.path, dict(start.config) | change, start.prompt))

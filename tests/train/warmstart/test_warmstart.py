@@ -1,0 +1,142 @@
+"""The warm start teaches form, reading and binding, and no plan that is good for its question."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.codec import Codec
+from podium.conductor.prompt import build_prompt
+from podium.errors import RunMismatchError
+from podium.operations import SKILLS, read_problem
+from podium.planner import Situation
+from podium.tasks.embedded import split_of
+from podium.train.warmstart.course import batches, encode
+from podium.train.warmstart.lessons import (
+    PROMPT,
+    Lesson,
+    draw_lesson,
+    draw_question,
+    random_workflow,
+    reading_text,
+    thought,
+)
+from podium.train.warmstart.pretraining import WarmStartSettings, make_tokenizer
+from podium.train.warmstart.run import run_warmstart
+from podium.train.warmstart.teams import draw_team
+from podium.train.warmstart.vocabulary import BEGIN_ID, END_ID
+from podium.workflow import Workflow, parse
+
+TINY = WarmStartSettings(
+    steps=30, batch=16, lr=3e-3, vocabulary=700, vocabulary_lessons=300, hidden=32, layers=1, heads=2, kv_heads=1, inner=64
+)  # fmt: skip
+
+
+def plan_lessons(count: int) -> list[Lesson]:
+    lessons = (draw_lesson(0, index) for index in range(10**6))
+    found: list[Lesson] = []
+    while len(found) < count:
+        lesson = next(lessons)
+        if "\nPlan:\n" in lesson.prompt:
+            found.append(lesson)
+    return found
+
+
+def test_a_lesson_is_the_same_for_ever() -> None:
+    assert [draw_lesson(3, i) for i in range(20)] == [draw_lesson(3, i) for i in range(20)]
+    assert draw_lesson(3, 0) != draw_lesson(4, 0)
+
+
+def test_every_plan_in_a_lesson_is_valid() -> None:
+    for lesson in plan_lessons(300):
+        models = lesson.prompt.partition("Models:\n")[2].partition("\nSteps: ")
+        limit = int(models[2].partition("\n")[0])
+        plan = parse(lesson.pieces[0][0], workers=len(models[0].split("\n")), max_steps=limit)
+        assert isinstance(plan, Workflow), lesson
+
+
+def test_questions_of_lessons_come_from_the_train_split() -> None:
+    rng = Random("lesson questions")
+    for _ in range(200):
+        question, problem = draw_question(rng)
+        assert split_of(problem) == "train"
+        assert read_problem(question.text) == problem
+
+
+def test_workers_of_a_lesson_are_chosen_without_regard_to_who_fits() -> None:
+    rng = Random("regardless")
+    hits = expected = 0.0
+    for _ in range(3000):
+        _, problem = draw_question(rng)
+        team = draw_team(rng)
+        workflow = random_workflow(rng, problem, len(team.profiles))
+        for step, skill in zip(workflow.steps, problem.skills, strict=False):
+            fit = team.fit(skill)
+            hits += step.worker in fit
+            expected += len(fit) / len(team.profiles)
+    assert abs(hits - expected) < 0.05 * expected
+
+
+def test_the_thought_names_a_skill_and_who_claims_it_for_every_part() -> None:
+    rng = Random("thought")
+    for _ in range(200):
+        _, problem = draw_question(rng)
+        team = draw_team(rng)
+        parts = [part.split(" ") for part in thought(problem, team, rng).split(", ")]
+        assert [skill for skill, _ in parts] == list(problem.skills)
+        for skill, number in parts:
+            fit = team.fit(skill)
+            assert int(number) in fit if fit else number == "none"
+
+
+def test_a_reading_lists_every_part_with_its_skill() -> None:
+    _, problem = draw_question(Random("reading"))
+    lines = reading_text(problem).split("\n")
+    assert len(lines) == len(problem.hops)
+    assert all(line.rpartition(" = ")[2] in SKILLS for line in lines)
+
+
+def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_path: Path) -> None:
+    tokenizer = make_tokenizer(TINY)
+    question, _ = draw_question(Random("tokens"))
+    team = draw_team(Random("tokens"))
+    messages = build_prompt(Situation(question, team.profiles), PROMPT)
+    lesson = Lesson(messages[0].content, (("model_id = []", True),))
+    tokens, learned = encode(lesson, tokenizer)
+    prompt = Codec(tokenizer, BEGIN_ID).encode(messages)
+    assert tokens[: len(prompt)] == prompt
+    assert learned == [False] * len(prompt) + [True] * (len(tokens) - len(prompt))
+    assert tokens[-1] == END_ID
+    assert tokenizer.decode(tokens[1:-1]) == messages[0].content + "model_id = []"
+
+
+def test_batches_mark_learned_tokens_and_never_padding() -> None:
+    tokenizer = make_tokenizer(TINY)
+    for batch in batches(tokenizer, seed=0, size=4, count=9):
+        assert batch.tokens_BT.shape == batch.learned_BT.shape
+        ends = (batch.tokens_BT == END_ID).int().argmax(1)
+        for row, end in enumerate(ends.tolist()):
+            assert bool(batch.learned_BT[row, end])
+            assert not bool(batch.learned_BT[row, end + 1 :].any())
+
+
+def test_a_small_warm_start_learns_and_leaves_a_checkpoint(tmp_path: Path) -> None:
+    rows = []
+    report = run_warmstart(TINY, tmp_path / "run", show=rows.append, gate_cases=20)
+    assert rows[-1]["step"] == TINY.steps
+    assert rows[-1]["loss"] < rows[0]["loss"]
+    assert not report.passed
+    checkpoint = Checkpoint.read(tmp_path / "run" / "policy")
+    assert checkpoint.prompt == PROMPT
+    with pytest.raises(RunMismatchError, match="there already"):
+        run_warmstart(TINY, tmp_path / "run")
+
+
+def test_the_same_seed_makes_the_same_policy(tmp_path: Path) -> None:
+    for name in "ab":
+        run_warmstart(TINY, tmp_path / name, gate_cases=2)
+    a, b = (tmp_path / name / "policy" / "model.safetensors" for name in "ab")
+    assert a.read_bytes() == b.read_bytes()

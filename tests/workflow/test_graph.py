@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from strategies import workflows
+
+from podium.workflow import Access, Step, Workflow, depth, live_steps, topology, width
+
+
+def flow(*reads: tuple[int, ...] | str) -> Workflow:
+    """A workflow by what each step reads: positions, or "all"."""
+    return Workflow(
+        tuple(Step(0, "Do it.", Access(all=True) if r == "all" else Access(steps=tuple(r))) for r in reads)
+    )
+
+
+@pytest.mark.parametrize(
+    ("workflow", "name", "live", "deep", "wide"),
+    [
+        (flow(()), "single", (0,), 1, 1),
+        (flow("all"), "single", (0,), 1, 1),
+        (flow((), ()), "single", (1,), 1, 1),
+        (flow((), (0,)), "chain", (0, 1), 2, 1),
+        (flow((), "all", "all", "all", "all"), "chain", (0, 1, 2, 3, 4), 5, 1),
+        (flow((), (0,), (0, 1)), "chain", (0, 1, 2), 3, 1),
+        (flow((), (), (0,)), "chain", (0, 2), 2, 1),
+        (flow((), (), (0, 1)), "parallel+join", (0, 1, 2), 2, 2),
+        (flow((), (), (), "all"), "parallel+join", (0, 1, 2, 3), 2, 3),
+        (flow((), (), (0,), (0, 1)), "parallel+join", (0, 1, 3), 2, 2),
+        (flow((), (), (0, 1), (2,)), "tree", (0, 1, 2, 3), 3, 2),
+        (flow((), (), (0,), "all"), "tree", (0, 1, 2, 3), 3, 2),
+        (flow((), (0,), (), (2,), (1, 3)), "tree", (0, 1, 2, 3, 4), 3, 2),
+        (flow((), (0,), (0,), (1, 2)), "other", (0, 1, 2, 3), 3, 2),
+        (flow((), (), (0, 1), (0, 1), "all"), "other", (0, 1, 2, 3, 4), 3, 2),
+    ],
+)
+def test_the_facts_of_well_known_graphs(
+    workflow: Workflow, name: str, live: tuple[int, ...], deep: int, wide: int
+) -> None:
+    facts = (topology(workflow), live_steps(workflow), depth(workflow), width(workflow))
+    assert facts == (name, live, deep, wide)
+
+
+def test_a_workflow_without_steps_has_nothing_to_run() -> None:
+    empty = Workflow(())
+    assert (live_steps(empty), depth(empty), width(empty), topology(empty)) == ((), 0, 0, "single")
+
+
+def needs(workflow: Workflow, position: int) -> set[int]:
+    return set().union(*({read} | needs(workflow, read) for read in workflow.reads(position)))
+
+
+@given(workflows(max_steps=7))
+def test_the_facts_are_those_of_the_definition(workflow: Workflow) -> None:
+    live = live_steps(workflow)
+    last = len(workflow.steps) - 1
+    assert live == tuple(sorted(needs(workflow, last) | {last}))
+    groups = [group for size in range(1, len(live) + 1) for group in combinations(live, size)]
+    before = {position: needs(workflow, position) for position in live}
+    at_once = [g for g in groups if not any(a in before[b] for a, b in combinations(g, 2))]
+    chains = [g for g in groups if all(a in before[b] for a, b in combinations(g, 2))]
+    assert width(workflow) == max(map(len, at_once))
+    assert depth(workflow) == max(map(len, chains))
+
+
+@given(workflows(max_steps=7))
+def test_the_name_fits_depth_and_width(workflow: Workflow) -> None:
+    live, deep, wide = len(live_steps(workflow)), depth(workflow), width(workflow)
+    match topology(workflow):
+        case "single":
+            assert (live, deep, wide) == (1, 1, 1)
+        case "chain":
+            assert (deep, wide) == (live, 1)
+            assert live > 1
+        case "parallel+join":
+            assert (deep, wide) == (2, live - 1)
+        case "tree":
+            assert deep > 2
+            assert wide > 1
+        case "other":
+            assert live >= 4

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from accepted_drafts import ACCEPTED_DRAFTS
+from accepted_dress import ACCEPTED_DRESS
+from accepted_values import ACCEPTED_VALUES
+from hypothesis import example, given
+from hypothesis import strategies as st
+from refused_access import REFUSED_ACCESS
+from refused_forms import REFUSED_FORMS
+from refused_marks import REFUSED_MARKS
+from refused_sense import REFUSED_SENSE
+from strategies import WORKERS, damaged, plan_like, workflows
+from workflow_cases import ONE, TWO, Accepted, Refused, lists
+
+from podium.workflow import Acceptance, PlanError, Workflow, check, parse, render
+
+ACCEPTED = ACCEPTED_DRESS + ACCEPTED_DRAFTS + ACCEPTED_VALUES
+REFUSED = REFUSED_FORMS + REFUSED_MARKS + REFUSED_SENSE + REFUSED_ACCESS
+LONGEST = 64 * 1024
+UNITS = [
+    "//",
+    "<think>",
+    "</think>",
+    "<think></think>",
+    "model_id",
+    "model_id(",
+    "model_id=",
+    "model_id=[",
+    "model_id=[0,",
+    "model_id=[[[[[",
+    "model_id=['x",
+    "model_id=[#",
+    "</think>model_id=['x",
+    "model_id:*",
+    "model_id=[0]",
+    "model_id:list[",
+    "models=[",
+    "0,\n",
+    'subtasks=["',
+    'subtasks=["\\',
+    'subtasks=["""',
+    "subtasks=[`",
+    'subtasks=["a",\'',
+    "subtasks=['\"",
+    "subtasks=[“",
+    "subtasks=['\",',\",'\"",
+    "access_list=[‘s",
+    "‘s",
+    "[[],",
+    "-\n",
+    "model_id\n",
+]
+"""Scraps that, repeated, are hard for careless readers."""
+
+
+@pytest.mark.parametrize("case", ACCEPTED, ids=lambda case: case.dress)
+def test_a_plan_is_read_in_any_dress(case: Accepted) -> None:
+    assert parse(case.text, workers=3, later_round=case.later_round) == case.expected
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.fault)
+def test_a_text_that_is_no_plan_is_refused_with_one_sentence_and_the_place(case: Refused) -> None:
+    plan = parse(case.text, workers=case.workers, max_steps=case.max_steps, later_round=case.later_round)
+    assert isinstance(plan, PlanError)
+    assert (plan.kind, str(plan)) == (case.kind, case.error)
+
+
+def test_the_tables_have_many_different_cases() -> None:
+    assert len({case.text for case in ACCEPTED}) == len(ACCEPTED) >= 60
+    assert len({(case.text, case.max_steps) for case in REFUSED}) == len(REFUSED) >= 60
+
+
+@given(workflows())
+def test_what_is_rendered_is_read_back(workflow: Workflow) -> None:
+    assert check(workflow, workers=WORKERS) is None
+    assert parse(render(workflow), workers=WORKERS) == workflow
+
+
+@given(workflows(later_round=True), st.text(alphabet="abc .!\n*`#<>", max_size=40))
+def test_what_is_rendered_is_read_back_from_prose_in_a_later_round(workflow: Workflow, prose: str) -> None:
+    text = f"{prose}\n```python\n{render(workflow)}\n```\n{prose}"
+    assert parse(text, workers=WORKERS, later_round=True) == workflow
+
+
+def test_an_acceptance_is_read_back() -> None:
+    assert parse(render(Acceptance()), workers=1, later_round=True) == Acceptance()
+
+
+@given(damaged() | plan_like | st.text(), st.booleans())
+@example("\ud800 model_id = [\udfff", False)
+def test_any_text_is_a_workflow_that_can_be_run_or_an_acceptance_or_an_error(text: str, later: bool) -> None:
+    plan = parse(text, workers=2, later_round=later)
+    if isinstance(plan, Workflow):
+        assert check(plan, workers=2, later_round=later) is None
+        assert parse(render(plan), workers=2, later_round=later) == plan
+    elif isinstance(plan, PlanError):
+        assert_is_showable(plan)
+    else:
+        assert plan == Acceptance()
+        assert later
+
+
+@given(st.lists(st.sampled_from(list(range(-2, 5))), min_size=1, max_size=4), plan_like)
+def test_an_error_is_one_sentence_over_one_line_with_its_caret_inside(ids: list[int], tail: str) -> None:
+    plan = parse(f"{lists(model_id=str(ids))}{tail}", workers=3)
+    if isinstance(plan, PlanError):
+        assert_is_showable(plan)
+
+
+def assert_is_showable(error: PlanError) -> None:
+    assert error.message.startswith("Expected ")
+    assert error.message.endswith(".")
+    assert len(error.message) < 160
+    str(error).encode()
+    assert len(str(error).splitlines()) == (1 if error.column is None else 3)
+    assert len(error.text) <= 74
+    assert error.column is None or 0 <= error.column <= 74
+
+
+@pytest.mark.parametrize("unit", [*"[]\"'`\\ \n#*", *UNITS], ids=repr)
+@pytest.mark.parametrize("head", ["", "model_id = [", 'subtasks = ["', "access_list = [['"])
+def test_the_longest_text_of_any_kind_is_done_with_at_once(unit: str, head: str) -> None:
+    room = LONGEST - len(head.encode())
+    text = head + unit * (room // len(unit.encode()))
+    began = time.process_time()
+    plan = parse(text, workers=2)
+    # Some tens of milliseconds; what is quadratic takes minutes.
+    assert time.process_time() - began < 2
+    assert isinstance(plan, PlanError)
+    assert_is_showable(plan)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["'", '"', "“", "”", ",", "[", "subtasks=[", "\\", "s"]), min_size=1, max_size=12
+    )
+)
+def test_no_repeated_scrap_of_a_plan_takes_long(scrap: list[str]) -> None:
+    unit = "".join(scrap)
+    text = "subtasks=[" + unit * ((LONGEST - 10) // len(unit.encode()))
+    began = time.process_time()
+    parse(text, workers=2)
+    assert time.process_time() - began < 2
+
+
+def test_a_text_over_64_kib_is_refused_unread() -> None:
+    fits = lists().ljust(LONGEST)
+    assert parse(fits, workers=3) == TWO
+    assert str(parse(fits + " ", workers=3)) == "Expected at most 65536 bytes of text, found 65537."
+
+
+def test_the_limit_of_a_text_counts_bytes() -> None:
+    plan = parse("é" * 40_000, workers=3)
+    assert isinstance(plan, PlanError)
+    assert (plan.kind, plan.message) == (
+        "text_too_long",
+        "Expected at most 65536 bytes of text, found 80000.",
+    )
+
+
+def test_a_subtask_over_8000_characters_is_refused() -> None:
+    def text(length: int) -> str:
+        return lists(model_id="[1]", subtasks=f'["{"x" * length}"]', access_list="[[]]")
+
+    assert isinstance(parse(text(8_000), workers=3), Workflow)
+    assert str(parse(text(8_001), workers=3)) == (
+        "Expected at most 8000 characters of subtask for step 0, found 8001.\n"
+        f'    subtasks = ["{"x" * 59}…\n'
+        "                ^"
+    )
+
+
+def test_a_place_deep_in_a_long_line_is_shown_with_a_stretch_on_both_sides() -> None:
+    wide = "model_id = [0]; " * 1_000
+    plan = parse(f"{wide}{lists(model_id='[1,, 0]')}", workers=3)
+    assert str(plan) == (
+        "Expected an entry of model_id, found ','.\n"
+        "    … [0]; model_id = [0]; model_id = [0]; model_id = [0]; model_id = [1,, 0]\n"
+        "                                                                         ^"
+    )
+
+
+def test_drafts_that_break_off_do_not_swallow_the_plan_after_them() -> None:
+    draft = 'subtasks = ["Maybe\n'
+    assert (
+        parse(draft * 5 + lists(model_id="[1]", subtasks='["Answer."]', access_list="[[]]"), workers=3) == ONE
+    )
+
+
+def test_nothing_in_a_plan_is_evaluated(tmp_path: object) -> None:
+    text = lists(model_id="[exec('raise SystemExit'), 0]")
+    assert isinstance(parse(text, workers=3), PlanError)
+
+
+def test_a_pool_of_none_is_an_error_like_any_other() -> None:
+    assert str(parse(lists(), workers=0)).splitlines()[0] == (
+        "Expected a worker of the pool (there is none) for step 0, found 2."
+    )
