@@ -50,7 +50,8 @@ WORKED = [
     ("Decide whether 51 is prime.", "no"),
     ("Decide whether 30 is greater than 12.", "yes"),
     ("Write 'tunnel' backwards. Then count the vowels in it.", "2"),
-    ("Let A be what you get if you add 3 to 4. Let B be what you get if you square 3. Find the gap between A and B.", "2"),
+    ("Let A be what you get if you add 3 to 4. Let B be what you get if you square 3. "
+     "Find the gap between A and B.", "2"),
 ]  # fmt: skip
 
 

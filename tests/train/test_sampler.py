@@ -7,7 +7,7 @@ import torch
 from tiny_run import SHAPE
 
 from podium.train.batch import Group, micro_batches
-from podium.train.grpo import token_logprobs
+from podium.train.grpo import completion_logprobs
 from podium.train.model import PolicyModel
 from podium.train.randomness import generator
 from podium.train.sampler import sample
@@ -31,7 +31,7 @@ def test_sampled_logprobs_equal_the_trainers(model: PolicyModel, temperature: fl
     for prompt, samples in zip(PROMPTS, drawn, strict=True):
         group = Group(tuple(prompt), samples.tokens, (1.0,) * 16)
         (batch,) = micro_batches([group], "bnpo", max_tokens=24)
-        trained = token_logprobs(model, batch, temperature)
+        trained = completion_logprobs(model, batch, temperature)
         sampled = torch.tensor([value for row in samples.logprobs for value in row])
         torch.testing.assert_close(sampled, trained, atol=1e-4, rtol=0)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from podium.cli.drawing import print_trace
-from podium.cli.opening import open_console, open_pool, open_store, read_question, to_budget
+from podium.cli.opening import open_console, open_store, read_question, to_budget
 from podium.cli.options import (
     AS_SHIPPED,
     UNLIMITED,
@@ -27,6 +27,7 @@ from podium.executor import StepEnded, StepStarted
 from podium.orchestrator import Event, Orchestrator, QuestionEnded
 from podium.trace import Trace
 from podium.trace.jsonl import to_json
+from podium.workers.pool import open_pool
 
 
 def ask(
@@ -58,7 +59,7 @@ def ask(
     if max_steps < 1:
         raise UsageError(f"--max-steps {max_steps}: a plan has at least 1 step.")
     chosen_seed = token_hex(8) if seed is None else seed
-    workers = open_pool(pool)
+    workers = open_pool(pool or "embedded")
 
     async def answer() -> Trace:
         async with open_planner(planner, workers, seed=chosen_seed) as opened:

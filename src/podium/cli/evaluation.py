@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from podium.baselines.embedded_oracle import embedded_oracle
-from podium.cli.opening import open_console, open_pool
+from podium.cli.opening import open_console
 from podium.cli.options import AS_SHIPPED, Flag, PlannerOptions, PoolName
 from podium.cli.planning import open_planner
 from podium.errors import UsageError
@@ -22,7 +22,7 @@ from podium.evals.report import COMPARISON, write_report
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
 from podium.tasks import open_tasks
-from podium.workers.pool import Pool
+from podium.workers.pool import Pool, open_pool
 from podium.workers.specialist import Specialist
 
 
@@ -70,7 +70,7 @@ def evaluate(
         raise UsageError("Baselines are compared with the Conductor anyway; leave --planner out.")
     if tuning and split == "validation" and not constant_plans:
         raise UsageError("Baselines make their choices on validation questions; evaluate on another --split.")
-    workers = open_pool(pool)
+    workers = open_pool(pool or "embedded")
     with _progress() as report:
         contest = Contest(
             workers,

@@ -9,12 +9,10 @@ from pathlib import Path
 from pydantic import ValidationError
 from rich.console import Console
 
-import podium
 from podium.cli.options import BudgetOptions
 from podium.errors import UsageError
 from podium.trace.store import TraceStore, default_path
 from podium.types import Budget, Question
-from podium.workers.pool import Pool, load_pool
 
 
 def open_console(*, stderr: bool = False) -> Console:
@@ -35,12 +33,6 @@ def read_question(text: str) -> Question:
     if not text.strip():
         raise UsageError('The question is empty; write it in quotes, as in: podium ask "What is 6 x 7?"')
     return Question(text=text.strip())
-
-
-def open_pool(name: str | None) -> Pool:
-    """The pool of a file, or the shipped one of that name; None: the shipped "embedded"."""
-    shipped = Path(podium.__file__).parent / "assets" / "pools" / f"{name or 'embedded'}.toml"
-    return load_pool(shipped if shipped.is_file() else Path(name or ""))
 
 
 def open_store(path: Path | None, *, create: bool) -> TraceStore:

@@ -13,13 +13,14 @@ from rich.text import Text
 
 from podium.cli.drawing import draw_workflow
 from podium.cli.estimate import PlanEstimate, estimate
-from podium.cli.opening import open_console, open_pool, read_question
+from podium.cli.opening import open_console, read_question
 from podium.cli.options import AS_SHIPPED, Flag, PlannerOptions, PoolName
 from podium.cli.planning import open_planner
 from podium.cli.printable import counted, dollars, printable, seconds
 from podium.errors import QuestionFailedError, UsageError
 from podium.planner import Plan, Situation
 from podium.types import Profile
+from podium.workers.pool import open_pool
 from podium.workflow import Workflow, topology
 
 
@@ -47,7 +48,7 @@ def plan(
     if max_steps < 1 or response_tokens < 1:
         raise UsageError(f"--max-steps {max_steps} and --response-tokens {response_tokens}: give at least 1.")
     chosen_seed = token_hex(8) if seed is None else seed
-    workers = open_pool(pool)
+    workers = open_pool(pool or "embedded")
     situation = Situation(asked, workers.profiles, max_steps=max_steps, seed=f"{chosen_seed}/0/plan")
 
     async def decide() -> tuple[str, Plan]:

@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass
 from rich.table import Table
 from rich.text import Text
 
-from podium.cli.opening import open_console, open_pool
+from podium.cli.opening import open_console
 from podium.cli.options import Flag, PoolName
 from podium.cli.printable import counted, printable, seconds, shorten
 from podium.errors import UsageError, WorkerError
 from podium.types import Message, Profile
 from podium.workers.base import Request, Worker
-from podium.workers.pool import Pool
+from podium.workers.pool import Pool, open_pool
 
 _QUESTION = "Reply with the one word: ready"
 
@@ -40,7 +40,7 @@ def list_workers(*, pool: PoolName = None, json: Flag = False) -> int:
     Args:
         json: Print a JSON array.
     """
-    profiles = open_pool(pool).profiles
+    profiles = open_pool(pool or "embedded").profiles
     if json:
         print(json_.dumps([profile.model_dump(mode="json") for profile in profiles]))
     else:
@@ -57,7 +57,7 @@ def check(*, pool: PoolName = None, timeout: float | None = None, json: Flag = F
     """
     if timeout is not None and not timeout > 0:
         raise UsageError(f"--timeout {timeout}: give seconds above 0.")
-    results = asyncio.run(_check_all(open_pool(pool), timeout))
+    results = asyncio.run(_check_all(open_pool(pool or "embedded"), timeout))
     if json:
         print(json_.dumps([asdict(result) for result in results]))
     else:

@@ -21,12 +21,12 @@ from podium.evals import evaluate
 from podium.rollout.pools import PoolSource
 from podium.tasks import open_tasks
 from podium.train.display import training_display
-from podium.train.experiment import Experiment, pool_file, run_experiment
+from podium.train.experiment import Experiment, run_experiment
 from podium.train.loop import Evaluate
 from podium.train.warmstart.gate import COPYING, NAME_TO_NUMBER, SKILL_TO_NUMBER, VALID_PLANS, GateReport
 from podium.train.warmstart.pretraining import WarmStartSettings
 from podium.train.warmstart.run import run_warmstart
-from podium.workers.pool import load_pool
+from podium.workers.pool import open_pool
 
 S = TypeVar("S", bound=Settings)
 _LINE_EVERY = 10
@@ -93,7 +93,7 @@ def _evaluator(experiment: Experiment, questions: int) -> Evaluate:
 
     async def judge(folder: Path) -> Mapping[str, Any]:
         checkpoint = Checkpoint.read(folder)
-        workers = load_pool(pool_file(experiment.pool))
+        workers = open_pool(experiment.pool)
         try:
             evaluation = await evaluate(
                 Conductor(open_policy(checkpoint), checkpoint.prompt),

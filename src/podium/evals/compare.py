@@ -85,10 +85,12 @@ async def compare(
     """
     trained = await contest.run("Conductor", conductor)
     rows = [row("conductor", "Conductor", trained)]
+    simulated = [trained.simulated]
 
     async def add(kind: Kind, label: str, planner: Planner) -> Evaluation:
         evaluation = await contest.run(label, planner)
         rows.append(row(kind, label, evaluation, against=trained))
+        simulated.append(evaluation.simulated)
         return evaluation
 
     before = await add("untrained", "Conductor, untrained", untrained) if untrained else None
@@ -111,7 +113,7 @@ async def compare(
         questions=len(contest.tasks),
         seed=contest.seed,
         pool=contest.pool.names,
-        simulated=trained.simulated,
+        simulated=any(simulated),
         rows=tuple(rows),
         routing=tuple(routing(trained, alignment=alignment, seed=contest.seed) for alignment in ALIGNMENTS),
         steps_by_hops=steps_by_hops(trained, seed=contest.seed),

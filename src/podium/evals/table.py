@@ -70,7 +70,12 @@ def terminal(comparison: Comparison) -> RenderableType:
 
     table = Table(title="Simulated workers" if comparison.simulated else None, title_justify="left")
     for position, heading in enumerate(HEADINGS):
-        table.add_column(heading, justify="right" if position else "left", no_wrap=position > 0)
+        table.add_column(
+            heading,
+            justify="right" if position else "left",
+            no_wrap=position > 0,
+            min_width=None if position else 20,
+        )
     for shown in comparison.rows:
         style = {"conductor": "bold", "oracle": "dim"}.get(shown.kind)
         table.add_row(*(Text(cell) for cell in cells(shown)), style=style)

@@ -18,7 +18,7 @@ from podium.tasks.embedded import HOP_SHARES, EmbeddedTasks
 from podium.train.display import Display
 from podium.train.loop import Draw, Evaluate, train
 from podium.train.settings import GRPOSettings
-from podium.workers.pool import Pool, load_pool
+from podium.workers.pool import Pool, open_pool
 
 _ENDLESS = 10**9
 
@@ -56,12 +56,6 @@ FREE = ("grpo.minutes", "grpo.eval_every", "grpo.save_every")
 """Settings that a resumed run may change: they do not change what is learned."""
 
 
-def pool_file(name: str) -> Path:
-    """The file of a shipped pool, or the path that `name` is."""
-    shipped = Path(__file__).parent.parent / "assets" / "pools" / f"{name}.toml"
-    return shipped if shipped.is_file() else Path(name)
-
-
 async def run_experiment(
     experiment: Experiment,
     folder: Path,
@@ -77,7 +71,7 @@ async def run_experiment(
         RunMismatchError: the folder belongs to another configuration.
     """
     start = Checkpoint.read(experiment.start)
-    pool = load_pool(pool_file(experiment.pool))
+    pool = open_pool(experiment.pool)
     try:
         return await train(
             experiment.grpo,

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from podium.train.batch import Group, MicroBatch, micro_batches
 from podium.train.loss import LossType, grpo_loss
@@ -26,14 +25,11 @@ class Update:
     """False: every group was dead, and nothing changed."""
 
 
-def token_logprobs(model: PolicyModel, batch: MicroBatch, temperature: float = 1.0) -> Tensor:
+def completion_logprobs(model: PolicyModel, batch: MicroBatch, temperature: float = 1.0) -> Tensor:
     """Log-probabilities [N] of the targets under the model."""
     prompt = model.prompt(batch.prompt_QP, batch.prompt_lengths_Q)
-    hidden_N = model.completions(batch.inputs_N, batch.places_N, batch.size_QGT, prompt)
-    logits_NV = model.logits(hidden_N).float()
-    if temperature != 1.0:
-        logits_NV = logits_NV / temperature
-    return -F.cross_entropy(logits_NV, batch.targets_N, reduction="none")
+    hidden_ND = model.completions(batch.inputs_N, batch.places_N, batch.size_QGT, prompt)
+    return model.logprobs(hidden_ND, batch.targets_N, temperature)
 
 
 def accumulate(
@@ -56,7 +52,7 @@ def accumulate(
         return None
     total = 0.0
     for batch in batches:
-        logprobs_N = token_logprobs(model, batch, temperature)
+        logprobs_N = completion_logprobs(model, batch, temperature)
         loss = grpo_loss(logprobs_N, batch.advantages_N, batch.weights_N, clip=clip)
         torch.autograd.backward(loss)
         total += float(loss.detach())

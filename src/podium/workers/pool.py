@@ -122,3 +122,13 @@ def load_pool(path: Path, overrides: Sequence[str] = ()) -> Pool:
         return Pool([build_worker(worker, connections) for worker in spec.worker])
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
+
+
+def open_pool(name: str = "embedded") -> Pool:
+    """The pool that comes with the package under this name, or that of a file.
+
+    Raises:
+        ConfigError: as `load_pool`.
+    """
+    shipped = Path(__file__).parent.parent / "assets" / "pools" / f"{name}.toml"
+    return load_pool(shipped if shipped.is_file() else Path(name))

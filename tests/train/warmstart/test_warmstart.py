@@ -31,8 +31,17 @@ from podium.train.warmstart.vocabulary import BEGIN_ID, END_ID
 from podium.workflow import Workflow, parse
 
 TINY = WarmStartSettings(
-    steps=30, batch=16, lr=3e-3, vocabulary=700, vocabulary_lessons=300, hidden=32, layers=1, heads=2, kv_heads=1, inner=64
-)  # fmt: skip
+    steps=30,
+    batch=16,
+    lr=3e-3,
+    vocabulary=700,
+    vocabulary_lessons=300,
+    hidden=32,
+    layers=1,
+    heads=2,
+    kv_heads=1,
+    inner=64,
+)
 
 
 def plan_lessons(count: int) -> list[Lesson]:

@@ -1,0 +1,68 @@
+"""A training run from its configuration: real tasks, real specialists, a policy made on the spot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from podium.config import build
+from podium.errors import CheckpointError, RunMismatchError
+from podium.train.experiment import Experiment, Stage, run_experiment
+from podium.train.warmstart.pretraining import WarmStartSettings
+from podium.train.warmstart.run import run_warmstart
+
+TINY = {"iterations": 2, "questions": 2, "group": 4, "max_tokens": 24, "save_every": 1}
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("warmstart") / "run"
+    settings = WarmStartSettings(
+        steps=4,
+        batch=8,
+        vocabulary=700,
+        vocabulary_lessons=200,
+        hidden=32,
+        layers=1,
+        heads=2,
+        kv_heads=1,
+        inner=64,
+    )
+    run_warmstart(settings, folder, gate_cases=2)
+    return folder / "policy"
+
+
+def experiment(policy: Path, *overrides: str) -> Experiment:
+    return build({"start": str(policy), "grpo": TINY}, Experiment, overrides)
+
+
+async def test_a_run_leaves_metrics_and_a_policy_that_can_be_trained_on(policy: Path, tmp_path: Path) -> None:
+    trained = await run_experiment(experiment(policy), tmp_path / "run")
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [row["iteration"] for row in rows] == [0, 1]
+    again = await run_experiment(
+        experiment(trained, "pool=embedded-many", "pool_draw.random=true"), tmp_path / "again"
+    )
+    assert (again / "model.safetensors").is_file()
+
+
+async def test_a_run_of_another_configuration_is_refused_by_the_key(policy: Path, tmp_path: Path) -> None:
+    await run_experiment(experiment(policy), tmp_path / "run")
+    with pytest.raises(RunMismatchError, match=r"reward\.cost was 0\.0 and is now 5"):
+        await run_experiment(experiment(policy, "reward.cost=5"), tmp_path / "run")
+    await run_experiment(experiment(policy, "grpo.minutes=9"), tmp_path / "run")
+
+
+async def test_a_start_that_is_no_checkpoint_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError):
+        await run_experiment(experiment(tmp_path / "none"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("starts", [[], [5], [0, 10, 10], [0, 20, 10]])
+def test_a_curriculum_that_does_not_go_forward_is_refused(starts: list[int]) -> None:
+    with pytest.raises(ValidationError, match="later and later"):
+        Experiment(curriculum=tuple(Stage(start=start, hop_shares=(1.0,)) for start in starts))
