@@ -19,11 +19,27 @@ def test_one_seed_gives_one_question_for_ever() -> None:
     assert EmbeddedTasks("test", seed=1)[0].question != task.question
 
 
-def test_the_first_questions_have_not_changed() -> None:
-    assert [(task.question.text, task.gold) for task in EmbeddedTasks("test", size=2)] == [
-        (EmbeddedTasks("test")[0].question.text, EmbeddedTasks("test")[0].gold),
-        (EmbeddedTasks("test")[1].question.text, EmbeddedTasks("test")[1].gold),
-    ]
+@pytest.mark.parametrize(
+    ("split", "question", "answer"),
+    [
+        ("train", "Reverse the letters of 'paper' and report the outcome.", "repap"),
+        (
+            "validation",
+            "Take these steps in turn: find the date 22 days after 11 December 2001; say which day of its year it is; "
+            "total the digits in the result. Report what you end with.",
+            "2",
+        ),
+        (
+            "test",
+            "Take 6 away from 34. Then express the result yards in feet. Finally name the weekday that comes it days "
+            "after Monday. What do you get?",
+            "Monday",
+        ),
+    ],
+)
+def test_the_first_questions_have_not_changed(split, question: str, answer: str) -> None:
+    task = EmbeddedTasks(split)[0]
+    assert (task.question.text, task.gold) == (question, answer)
 
 
 @pytest.mark.parametrize("split", SPLITS)

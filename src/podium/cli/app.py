@@ -30,7 +30,7 @@ VERBS = (
         "ask",
         "podium.cli.ask:ask",
         "Answer a question with a team of workers, and show how.",
-        'podium ask "How many days lie between 3 March and 1 May?"\n'
+        'podium ask "Find the date 60 days after 3 March 2024. Then name the weekday of it."\n'
         "cat question.txt | podium ask - --json > trace.json\n"
         'podium ask "..." --pool my-workers.toml --conductor-url https://api.openai.com/v1 \\\n'
         "    --conductor-model gpt-5 --conductor-key-env OPENAI_API_KEY",
@@ -39,7 +39,7 @@ VERBS = (
         "plan",
         "podium.cli.plan:plan",
         "Show the plan for a question and what it would cost; run nothing.",
-        'podium plan "How many days lie between 3 March and 1 May?" --pool my-workers.toml',
+        'podium plan "Find the date 60 days after 3 March 2024. Then name the weekday of it." --pool my-workers.toml',
     ),
     Verb(
         "traces list",

@@ -31,6 +31,8 @@ NAME_TO_NUMBER, SKILL_TO_NUMBER, COPYING, VALID_PLANS = 0.95, 0.90, 0.99, 0.99
 _GREEDY = 1e-4
 """A temperature at which the most likely token is drawn."""
 _LONGEST = 160
+_TOGETHER = 250
+"""Prompts that are sampled from at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +137,10 @@ class _Exam:
 
     def _complete(self, prompts: list[str], *, max_tokens: int, temperature: float) -> list[str]:
         said = []
-        for start in range(0, len(prompts), 64):
+        for start in range(0, len(prompts), _TOGETHER):
             encoded = [
                 [BEGIN_ID, *self.tokenizer.encode(prompt, add_special_tokens=False).ids]
-                for prompt in prompts[start : start + 64]
+                for prompt in prompts[start : start + _TOGETHER]
             ]
             with torch.no_grad():
                 samples = sample(

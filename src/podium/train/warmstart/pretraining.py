@@ -25,7 +25,7 @@ class WarmStartSettings(Settings):
     """How the tiny policy is made. The defaults made the one that ships."""
 
     seed: int = 0
-    steps: int = Field(default=2400, ge=1)
+    steps: int = Field(default=1500, ge=1)
     batch: int = Field(default=64, ge=1)
     """Lessons a step."""
     lr: float = Field(default=2e-3, gt=0)
