@@ -40,3 +40,9 @@ def test_advantages_have_mean_zero_and_keep_the_order(group: list[float | None])
     assert fmean([advantage for _, advantage in pairs] or [0.0]) == pytest.approx(0, abs=1e-9)
     in_order = [advantage for _, advantage in sorted(pairs)]
     assert in_order == sorted(in_order)
+
+
+def test_a_larger_floor_keeps_small_differences_small() -> None:
+    by_cost, by_answer = [0.99, 0.98, 0.97, 0.96], [0.5, 1.0, 0.5, 1.0]
+    assert max(advantages(by_cost)) > 0.9 * max(advantages(by_answer))  # type: ignore[type-var]
+    assert max(advantages(by_cost, 0.1)) < 0.25 * max(advantages(by_answer, 0.1))  # type: ignore[type-var]

@@ -1,6 +1,8 @@
 """Advantages: each reward against the others of its group (the paper, equation 2; its code adds 1e-4).
 
-advantage = (reward - mean) / (deviation + 1e-4), the deviation with n - 1 as in the paper's trainer. Pure.
+advantage = (reward - mean) / (deviation + floor), the deviation with n - 1 as in the paper's trainer. Pure.
+A floor far above the paper's keeps small differences small: without one, a group whose answers are all right and
+whose costs differ by a cent pulls as hard as a group in which some are wrong.
 """
 
 from __future__ import annotations
@@ -8,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
-_FLOOR = 1e-4
+PAPER_FLOOR = 1e-4
+"""What the paper's code adds to the deviation."""
 
 
-def advantages(rewards: Sequence[float | None]) -> tuple[float | None, ...]:
+def advantages(rewards: Sequence[float | None], floor: float = PAPER_FLOOR) -> tuple[float | None, ...]:
     """The advantage of each rollout of one group.
 
     A reward of None, a rollout whose workers failed, has no advantage and does not count in the others'. A
@@ -20,5 +23,5 @@ def advantages(rewards: Sequence[float | None]) -> tuple[float | None, ...]:
     known = [reward for reward in rewards if reward is not None]
     if len(known) < 2 or min(known) == max(known):
         return tuple(None if reward is None else 0.0 for reward in rewards)
-    mean, scale = fmean(known), stdev(known) + _FLOOR
+    mean, scale = fmean(known), stdev(known) + floor
     return tuple(None if reward is None else (reward - mean) / scale for reward in rewards)

@@ -98,8 +98,10 @@ async def train(
         checkpoints.save(model, optimizer, place)
     policy = run.path / "policy"
     if not policy.exists() or latest is None or place.iteration > int(latest.name):
+        part = run.path / ".policy"
+        checkpoints.write_policy(model, part)
         shutil.rmtree(policy, ignore_errors=True)
-        checkpoints.write_policy(model, policy)
+        part.rename(policy)
     return policy
 
 
@@ -149,7 +151,9 @@ class _Course:
             Group(
                 prompt=tuple(prompt),
                 completions=sampled.tokens,
-                advantages=advantages([None if one is None else one.reward.total for one in group]),
+                advantages=advantages(
+                    [None if one is None else one.reward.total for one in group], settings.floor
+                ),
             )
             for prompt, sampled, group in zip(prompts, samples, rollouts, strict=True)
         ]

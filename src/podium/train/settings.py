@@ -28,6 +28,9 @@ class GRPOSettings(Settings):
     max_steps: int = Field(default=5, ge=1)
     """Longest plan."""
     loss_type: Literal["bnpo", "grpo", "dr_grpo"] = "bnpo"
+    floor: float = Field(default=1e-4, gt=0)
+    """Added to a group's deviation when advantages are scaled. The paper's code has 1e-4; where rewards have small
+    parts, such as costs, a larger one keeps groups that differ in those alone from counting like the others."""
     clip: float = Field(default=0.2, gt=0, lt=1)
     max_norm: float = Field(default=1.0, gt=0)
     """Gradients are scaled down to this norm."""

@@ -119,32 +119,31 @@ class _Attempt:
         """Do the wanted hops, and first whatever they need that is not in view."""
         needed: set[int] = set()
         for position in wanted:
-            self._need(position, claims, needed, redo=intent.deed == "parts")
-        todo = [i for i in needed if i not in claims or (intent.deed == "parts" and i in wanted)]
-        focus = 1 - BREADTH_TAX * (len(todo) - 1)
+            self._need(position, claims, needed)
+        focus = 1 - BREADTH_TAX * max(len(needed) - 1, 0)
         if intent.deed != "parts" or not intent.clear:
             focus -= VAGUE_TAX
         changed: set[int] = set()
         for position in range(len(self._problem.hops)):
-            if position in claims and position not in todo:
-                self._take(position, claims[position], changed)
-            elif position in todo:
+            if position in claims:
+                # Who is asked for the very part that is in view looks at it as a checker does.
+                asked = intent.deed == "parts" and position in wanted
+                self._take(position, claims[position], changed, CHECK_NOTICE if asked else NOTICE)
+            elif position in needed:
                 self._work(position, focus)
-                if claims.get(position, self._believed[position]) != self._believed[position]:
-                    changed.add(position)
 
-    def _need(self, position: int, claims: Mapping[int, str], needed: set[int], *, redo: bool) -> None:
-        if position in needed or (position in claims and not redo):
+    def _need(self, position: int, claims: Mapping[int, str], needed: set[int]) -> None:
+        if position in needed or position in claims:
             return
         needed.add(position)
         for source in self._problem.hops[position].sources:
-            self._need(source, claims, needed, redo=False)
+            self._need(source, claims, needed)
 
-    def _take(self, position: int, claim: str, changed: set[int]) -> None:
+    def _take(self, position: int, claim: str, changed: set[int], notice: float) -> None:
         """Take a result in view; a wrong one too, unless it is noticed."""
         expected = self._expected(position)
         stale = any(source in changed for source in self._problem.hops[position].sources)
-        noticed = expected != claim and self._luck("notice", position) < NOTICE * self._ability(position)
+        noticed = expected != claim and self._luck("notice", position) < notice * self._ability(position)
         if expected is not None and (stale or noticed):
             self._work(position, 1.0)
         else:

@@ -1,8 +1,9 @@
 """Lessons: texts for pre-training, with the parts that are to be learned marked.
 
-Three kinds. A *plan* is the policy's own prompt, a thought that says of each part of the question which skill it
+Four kinds. A *plan* is the policy's own prompt, a thought that says of each part of the question which skill it
 needs and who claims that skill, and then a plan at random, without regard to the thought. A *roll* asks again and
-again for the number of a name or of a skill. A *reading* copies out the parts of a question with their skills.
+again for the number of a name or of a skill. A *team* writes the same thought and then, as a list, the numbers that
+it named: who goes with which part, and no plan. A *reading* copies out the parts of a question with their skills.
 Questions come from the train split alone.
 """
 
@@ -40,7 +41,7 @@ class Lesson:
 def draw_lesson(seed: int, index: int) -> Lesson:
     """One lesson of the endless course; the same (seed, index) gives the same one for ever."""
     rng = Random(f"lesson/{seed}/{index}")
-    draw = rng.choices((_plan, _roll, _reading), (0.5, 0.25, 0.25))[0]
+    draw = rng.choices((_plan, _roll, _team, _reading), (0.5, 0.2, 0.15, 0.15))[0]
     return draw(rng)
 
 
@@ -98,6 +99,18 @@ def _plan(rng: Random) -> Lesson:
     (message,) = build_prompt(Situation(question, team.profiles, max_steps=max_steps), PROMPT)
     workflow = random_workflow(rng, problem, len(team.profiles), max_steps)
     return Lesson(message.content, ((f"{thought(problem, team, rng)}\n{render(workflow)}", True),))
+
+
+def _team(rng: Random) -> Lesson:
+    question, problem = draw_question(rng)
+    team = draw_team(rng)
+    (message,) = build_prompt(Situation(question, team.profiles), PROMPT)
+    named = thought(problem, team, rng)
+    numbers = [part.rpartition(" ")[2] for part in named.split(", ")]
+    # Who cannot be named is left to chance: a list of numbers has no word for nobody.
+    listed = [number if number.isdecimal() else str(rng.randrange(len(team.profiles))) for number in numbers]
+    prompt = message.content.removesuffix("Plan:\n") + "Team:\n"
+    return Lesson(prompt, ((f"{named}\nmodel_id = [{', '.join(listed)}]", True),))
 
 
 def roll_prompt(team: Team) -> str:
