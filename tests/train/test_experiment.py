@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from podium.config import build
 from podium.errors import CheckpointError, RunMismatchError
 from podium.train.experiment import Experiment, Stage, run_experiment
-from podium.train.warmstart.pretraining import WarmStartSettings
+from podium.train.warmstart.pretraining import WarmStartSettings, WarmStartStage
 from podium.train.warmstart.run import run_warmstart
 
 TINY = {"iterations": 2, "questions": 2, "group": 4, "max_tokens": 24, "save_every": 1}
@@ -21,7 +21,7 @@ TINY = {"iterations": 2, "questions": 2, "group": 4, "max_tokens": 24, "save_eve
 def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("warmstart") / "run"
     settings = WarmStartSettings(
-        steps=4,
+        stages=(WarmStartStage(steps=4, lr=1e-3),),
         batch=8,
         vocabulary=700,
         vocabulary_lessons=200,

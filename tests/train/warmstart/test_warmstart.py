@@ -24,16 +24,16 @@ from podium.train.warmstart.lessons import (
     reading_text,
     thought,
 )
-from podium.train.warmstart.pretraining import WarmStartSettings, make_tokenizer
+from podium.train.warmstart.pretraining import WarmStartSettings, WarmStartStage, make_tokenizer
 from podium.train.warmstart.run import run_warmstart
-from podium.train.warmstart.teams import draw_team
+from podium.train.warmstart.teams import draw_team, team_of
 from podium.train.warmstart.vocabulary import BEGIN_ID, END_ID
+from podium.workers.pool import open_pool
 from podium.workflow import Workflow, parse
 
 TINY = WarmStartSettings(
-    steps=30,
+    stages=(WarmStartStage(steps=20, lr=3e-3), WarmStartStage(steps=10, lr=1e-3)),
     batch=16,
-    lr=3e-3,
     vocabulary=700,
     vocabulary_lessons=300,
     hidden=32,
@@ -45,7 +45,7 @@ TINY = WarmStartSettings(
 
 
 def plan_lessons(count: int) -> list[Lesson]:
-    lessons = (draw_lesson(0, index) for index in range(10**6))
+    lessons = (draw_lesson("0", index) for index in range(10**6))
     found: list[Lesson] = []
     while len(found) < count:
         lesson = next(lessons)
@@ -55,8 +55,8 @@ def plan_lessons(count: int) -> list[Lesson]:
 
 
 def test_a_lesson_is_the_same_for_ever() -> None:
-    assert [draw_lesson(3, i) for i in range(20)] == [draw_lesson(3, i) for i in range(20)]
-    assert draw_lesson(3, 0) != draw_lesson(4, 0)
+    assert [draw_lesson("3", i) for i in range(20)] == [draw_lesson("3", i) for i in range(20)]
+    assert draw_lesson("3", 0) != draw_lesson("4", 0)
 
 
 def test_every_plan_in_a_lesson_is_valid() -> None:
@@ -87,6 +87,26 @@ def test_workers_of_a_lesson_are_chosen_without_regard_to_who_fits() -> None:
             hits += step.worker in fit
             expected += len(fit) / len(team.profiles)
     assert abs(hits - expected) < 0.05 * expected
+
+
+def test_a_pool_is_a_team_by_what_its_profiles_say() -> None:
+    team = team_of(open_pool("embedded").profiles)
+    names = [profile.name for profile in team.profiles]
+    assert [names[i] for i in team.fit("words")] == ["bram"]
+    assert [names[i] for i in team.fit("lists")] == ["bram", "egon"]
+    assert all(draw_lesson("0", i, team) == draw_lesson("0", i, team) for i in range(20))
+    assert team_of([team.profiles[names.index("gus")]]).fit("sums") == (0,)
+
+
+def test_a_team_lesson_lists_the_numbers_that_its_thought_names() -> None:
+    lessons = [lesson for i in range(400) if "\nTeam:\n" in (lesson := draw_lesson("0", i)).prompt]
+    assert len(lessons) > 20
+    for lesson in lessons:
+        named, _, listed = lesson.pieces[0][0].partition("\nmodel_id = ")
+        numbers = [part.split(" ")[1] for part in named.split(", ")]
+        written = listed.strip("[]").split(", ")
+        assert len(written) == len(numbers)
+        assert all(a == b for a, b in zip(numbers, written, strict=True) if a != "none")
 
 
 def test_the_thought_names_a_skill_and_who_claims_it_for_every_part() -> None:
@@ -124,7 +144,7 @@ def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_pa
 
 def test_batches_mark_learned_tokens_and_never_padding() -> None:
     tokenizer = make_tokenizer(TINY)
-    for batch in batches(tokenizer, seed=0, size=4, count=9):
+    for batch in batches(tokenizer, name="0", size=4, count=9):
         assert batch.tokens_BT.shape == batch.learned_BT.shape
         ends = (batch.tokens_BT == END_ID).int().argmax(1)
         for row, end in enumerate(ends.tolist()):

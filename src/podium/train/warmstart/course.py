@@ -1,4 +1,4 @@
-"""The course: lessons as batches of tokens, endless and the same for one seed.
+"""The course: lessons as batches of tokens, endless and the same for one name.
 
 Lessons are drawn several batches at a time and sorted by length, so that little of a batch is padding.
 """
@@ -13,7 +13,8 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from podium.train.warmstart.lessons import Lesson, draw_lesson
+from podium.train.warmstart.lessons import Lesson, Shares, draw_lesson
+from podium.train.warmstart.teams import Team
 from podium.train.warmstart.vocabulary import BEGIN_ID, END_ID, PAD_ID
 
 _SORTED_TOGETHER = 8
@@ -29,15 +30,30 @@ class LessonBatch:
     """True where the token is to be predicted from what stands before it."""
 
 
-def batches(tokenizer: Tokenizer, *, seed: int, size: int, count: int) -> Iterator[LessonBatch]:
-    """`count` batches of `size` lessons."""
+def batches(
+    tokenizer: Tokenizer,
+    *,
+    name: str,
+    size: int,
+    count: int,
+    team: Team | None = None,
+    shares: Shares = Shares(),
+) -> Iterator[LessonBatch]:
+    """`count` batches of `size` lessons of the course called `name`.
+
+    Args:
+        team: what all lessons are about; None: ever new teams.
+    """
     index = 0
     while count > 0:
-        drawn = [encode(draw_lesson(seed, index + i), tokenizer) for i in range(size * _SORTED_TOGETHER)]
+        drawn = [
+            encode(draw_lesson(name, index + i, team, shares), tokenizer)
+            for i in range(size * _SORTED_TOGETHER)
+        ]
         index += len(drawn)
         drawn.sort(key=lambda lesson: len(lesson[0]))
         order = list(range(_SORTED_TOGETHER))
-        Random(f"course/{seed}/{index}").shuffle(order)
+        Random(f"course/{name}/{index}").shuffle(order)
         for place in order[:count]:
             yield _padded(drawn[place * size : (place + 1) * size])
         count -= len(order)

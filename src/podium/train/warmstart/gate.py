@@ -60,16 +60,18 @@ class GateReport:
         )
 
 
-def measure(model: PolicyModel, tokenizer: Tokenizer, *, cases: int = 1000, seed: int = 0) -> GateReport:
-    """Measure a policy on `cases` cases of each kind."""
-    exam = _Exam(model, tokenizer, seed)
+def measure(
+    model: PolicyModel, tokenizer: Tokenizer, *, cases: int = 1000, seed: int = 0, team: Team | None = None
+) -> GateReport:
+    """Measure a policy on `cases` cases of each kind, over one team or (None) over a new one in each case."""
+    exam = _Exam(model, tokenizer, seed, team)
     names, skills = exam.numbers(cases)
     return GateReport(names, skills, exam.copying(cases), *exam.plans(cases))
 
 
 class _Exam:
-    def __init__(self, model: PolicyModel, tokenizer: Tokenizer, seed: int) -> None:
-        self.model, self.tokenizer, self.seed = model, tokenizer, seed
+    def __init__(self, model: PolicyModel, tokenizer: Tokenizer, seed: int, team: Team | None) -> None:
+        self.model, self.tokenizer, self.seed, self.team = model, tokenizer, seed, team
         self.tasks = EmbeddedTasks("validation", size=10**6, seed=seed, hop_shares=(0.25, 0.25, 0.25, 0.25))
 
     def numbers(self, cases: int) -> tuple[float, float]:
@@ -77,7 +79,7 @@ class _Exam:
         rng = Random(f"gate/numbers/{self.seed}")
         names, skills = [], []
         for _ in range(cases):
-            team = draw_team(rng)
+            team = self.team or draw_team(rng)
             member = rng.randrange(len(team.profiles))
             names.append((roll_prompt(team) + team.profiles[member].name, (member,)))
             skill = rng.choice([skill for skill in SKILLS if team.fit(skill)] or [""])
@@ -111,7 +113,7 @@ class _Exam:
         asked: list[tuple[str, Problem, Team]] = []
         for index in range(cases):
             question, problem = self._question(index)
-            team = draw_team(rng)
+            team = self.team or draw_team(rng)
             (message,) = build_prompt(Situation(question, team.profiles), PROMPT)
             asked.append((message.content, problem, team))
         said = self._complete([prompt for prompt, _, _ in asked], max_tokens=_LONGEST, temperature=1.0)

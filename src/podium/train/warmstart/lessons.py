@@ -12,8 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from pydantic import Field
+
 from podium.baselines.phrases import CHECK, COMPARE, FINISH, NEXT, PARTS, WHOLE
 from podium.conductor.prompt import PromptSettings, build_prompt
+from podium.config import Settings
 from podium.operations import SKILLS, Problem, read_problem
 from podium.planner import Situation
 from podium.tasks.embedded import EmbeddedTasks
@@ -38,11 +41,27 @@ class Lesson:
     """What follows the prompt, and whether it is learned or only read."""
 
 
-def draw_lesson(seed: int, index: int) -> Lesson:
-    """One lesson of the endless course; the same (seed, index) gives the same one for ever."""
-    rng = Random(f"lesson/{seed}/{index}")
-    draw = rng.choices((_plan, _roll, _team, _reading), (0.5, 0.2, 0.15, 0.15))[0]
-    return draw(rng)
+class Shares(Settings):
+    """How often each kind of lesson comes."""
+
+    plan: float = Field(default=0.45, ge=0)
+    team: float = Field(default=0.2, ge=0)
+    reading: float = Field(default=0.3, ge=0)
+    roll: float = Field(default=0.05, ge=0)
+
+
+def draw_lesson(name: str, index: int, team: Team | None = None, shares: Shares = Shares()) -> Lesson:
+    """One lesson of an endless course; the same arguments give the same one for ever.
+
+    Args:
+        name: of the course: two courses have different lessons.
+        team: the pool of every lesson; None: a new team in each.
+    """
+    rng = Random(f"lesson/{name}/{index}")
+    draw = rng.choices(
+        (_plan, _roll, _team, _reading), (shares.plan, shares.roll, shares.team, shares.reading)
+    )[0]
+    return draw(rng, team or draw_team(rng))
 
 
 def draw_question(rng: Random) -> tuple[Question, Problem]:
@@ -92,18 +111,16 @@ def _access(rng: Random, position: int) -> Access:
     return Access(all=kind == "all")
 
 
-def _plan(rng: Random) -> Lesson:
+def _plan(rng: Random, team: Team) -> Lesson:
     question, problem = draw_question(rng)
-    team = draw_team(rng)
     max_steps = rng.choice((5, 5, 5, rng.randint(1, 4)))
     (message,) = build_prompt(Situation(question, team.profiles, max_steps=max_steps), PROMPT)
     workflow = random_workflow(rng, problem, len(team.profiles), max_steps)
     return Lesson(message.content, ((f"{thought(problem, team, rng)}\n{render(workflow)}", True),))
 
 
-def _team(rng: Random) -> Lesson:
+def _team(rng: Random, team: Team) -> Lesson:
     question, problem = draw_question(rng)
-    team = draw_team(rng)
     (message,) = build_prompt(Situation(question, team.profiles), PROMPT)
     named = thought(problem, team, rng)
     numbers = [part.rpartition(" ")[2] for part in named.split(", ")]
@@ -119,8 +136,7 @@ def roll_prompt(team: Team) -> str:
     return f"Models:\n{listed}\nNumbers:\n"
 
 
-def _roll(rng: Random) -> Lesson:
-    team = draw_team(rng)
+def _roll(rng: Random, team: Team) -> Lesson:
     pieces: list[tuple[str, bool]] = []
     for _ in range(_QUERIES):
         if rng.random() < 0.4:
@@ -144,6 +160,6 @@ def reading_text(problem: Problem) -> str:
     return "\n".join(f"{hop.clause} = {hop.operation.skill}" for hop in problem.hops)
 
 
-def _reading(rng: Random) -> Lesson:
+def _reading(rng: Random, team: Team) -> Lesson:
     question, problem = draw_question(rng)
     return Lesson(reading_prompt(question), ((reading_text(problem), True),))

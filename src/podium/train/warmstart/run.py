@@ -22,6 +22,7 @@ from podium.train.warmstart.pretraining import (
     make_model,
     make_tokenizer,
     pretrain,
+    the_team,
 )
 from podium.train.warmstart.vocabulary import BEGIN_ID, END_ID, PAD_ID, save_tokenizer
 from podium.train.weights import StoredDtype, write_model
@@ -57,9 +58,9 @@ def run_warmstart(
 
     def watch(step: WarmStartStep) -> None:
         losses.append(step.loss)
-        if len(losses) == _ROW_EVERY or step.step + 1 == settings.steps:
+        if len(losses) == _ROW_EVERY or step.step == settings.steps:
             row = {
-                "step": step.step + 1,
+                "step": step.step,
                 "loss": sum(losses) / len(losses),
                 "seconds": time.perf_counter() - began,
             }
@@ -72,7 +73,7 @@ def run_warmstart(
     pretrain(model, tokenizer, settings, watch=watch)
     part = folder / ".policy.part"
     write_policy(model, tokenizer, part)
-    report = measure(model, tokenizer, cases=gate_cases, seed=settings.seed)
+    report = measure(model, tokenizer, cases=gate_cases, seed=settings.seed, team=the_team(settings))
     replace_file(folder / "gate.json", json.dumps(asdict(report), indent=2).encode() + b"\n")
     part.rename(policy)
     return report

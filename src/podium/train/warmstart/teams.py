@@ -1,10 +1,12 @@
-"""Made-up teams for lessons: names, numbers and profiles that change from lesson to lesson.
+"""Teams for lessons: one pool that stays the same, or made-up ones that change from lesson to lesson.
 
 A policy that always sees one team learns its numbers by heart; one that sees many must read the profiles.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -34,6 +36,12 @@ class Team:
         """Members whose profile claims `skill`; else those who are fair at everything; else nobody."""
         strong = tuple(i for i, skills in enumerate(self.strengths) if skill in skills)
         return strong or tuple(i for i, p in enumerate(self.profiles) if p.description == GENERALIST)
+
+
+def team_of(profiles: Sequence[Profile]) -> Team:
+    """A pool as a team: a profile claims the skills that its description names."""
+    claimed = (frozenset(re.findall(r"\w+", profile.description)) & set(SKILLS) for profile in profiles)
+    return Team(tuple(profiles), tuple(claimed))
 
 
 def draw_team(rng: Random) -> Team:

@@ -1,0 +1,68 @@
+"""What comes with the package: a Conductor that answers at once, and the policy that it was trained from."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from podium.conductor.checkpoint import SHIPPED, Checkpoint, shipped
+from podium.tasks.embedded import EmbeddedTasks
+
+QUESTION = "First add 17 to 25; next turn the result into a Roman numeral; last, count the letters in it."
+
+
+def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "podium", "ask", *arguments, "--no-store"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_shipped_conductor_answers_within_five_seconds_and_shows_plan_money_and_time() -> None:
+    began = time.perf_counter()
+    done = ask(QUESTION, "--seed", "0")
+    assert time.perf_counter() - began < 5
+    assert done.returncode == 0, done.stderr
+    for shown in ("model_id" if "model_id" in done.stdout else "Only this", "$", "simulated"):
+        assert shown in done.stdout
+
+
+def test_json_is_the_trace_with_who_said_what() -> None:
+    trace = json.loads(ask(QUESTION, "--seed", "0", "--json").stdout)
+    assert trace["status"] == "ok"
+    (round_,) = trace["rounds"]
+    spans = round_["spans"]
+    assert trace["answer"] == spans[-1]["response"]
+    assert all(span["messages"] and span["cost_usd"] > 0 for span in spans if span["status"] == "done")
+
+
+def test_the_untrained_policy_conducts_too() -> None:
+    done = ask(EmbeddedTasks("test")[1].question.text, "--conductor", "warmstart", "--seed", "1")
+    assert done.returncode in (0, 1)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_checkpoint_is_small_and_says_how_it_was_made(name: str) -> None:
+    folder = shipped(name)
+    checkpoint = Checkpoint.read(name)
+    assert checkpoint.prompt.style == "brief"
+    assert 1_000_000 <= (checkpoint.parameters() or 0) <= 5_000_000
+    assert sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) <= 8 * 2**20
+    run = folder / "run"
+    assert json.loads((run / "config.json").read_text())
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert len(rows) > 10
+
+
+def test_both_shipped_policies_read_the_same_tokens() -> None:
+    first, second = (shipped(name) / "tokenizer.json" for name in SHIPPED)
+    assert Path(first).read_bytes() == Path(second).read_bytes()
