@@ -37,9 +37,9 @@ class WarmStartSettings(Settings):
     """How the tiny policy is made. The defaults made the one that ships."""
 
     seed: int = 0
-    pool: str | None = "embedded"
-    """The pool that every lesson is about, learned by heart: a shipped pool's name or a pool file. None: a new
-    team in each lesson, so that profiles must be read."""
+    pool: str = "embedded"
+    """The pool that every lesson is about, learned by heart: a shipped pool's name or a pool file. "made-up": a
+    new team in each lesson, so that profiles must be read."""
     stages: tuple[WarmStartStage, ...] = (
         WarmStartStage(steps=700, lr=1.5e-3),
         WarmStartStage(steps=600, lr=1e-3, shares=Shares(plan=0.7, team=0.1, reading=0.17, roll=0.03)),
@@ -78,7 +78,7 @@ class WarmStartStep:
 
 def the_team(settings: WarmStartSettings) -> Team | None:
     """The team that every lesson is about, if there is one."""
-    return None if settings.pool is None else team_of(open_pool(settings.pool).profiles)
+    return None if settings.pool == "made-up" else team_of(open_pool(settings.pool).profiles)
 
 
 def make_tokenizer(settings: WarmStartSettings) -> Tokenizer:
