@@ -86,7 +86,7 @@ def test_the_same_command_goes_on_and_another_configuration_is_refused(podium, s
         (["train", "--run", "r", "grpo.itterations=3"], "did you mean 'iterations'?"),
         (["train", "--run", "r", "--config", "none.toml"], "none.toml: there is no such file"),
         (["train", "--run", "r", "start=kept"], "kept is not a folder"),
-        (["train", "--run", "r", "--stage", "warmstart", "stepz=1"], "did you mean 'steps'?"),
+        (["train", "--run", "r", "--stage", "warmstart", "stagez=1"], "did you mean 'stages'?"),
         (["train", "--run", "r", "--stage", "warm"], '"warm"'),
         (["train", "--run", "r", "--eval-questions", "0"], "--eval-questions 0: give at least 1."),
         (
