@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"
 RUNS=${RUNS:-runs/embedded-long}
 SEEDS=${SEEDS:-0 1 2}
-QUESTIONS=${QUESTIONS:-1000}
+QUESTIONS=${QUESTIONS:-600}
 
 export OMP_NUM_THREADS=1
 echo $SEEDS | tr ' ' '\n' | xargs -P 2 -I SEED \
