@@ -128,13 +128,13 @@ class PolicyModel(nn.Module):
     def sequences(self, tokens_BT: Tensor) -> Tensor:
         """Hidden states [B, T, hidden] of whole sequences, for who needs the logits of some tokens alone."""
         B, T = tokens_BT.shape
-        attend = _Causal(self.shape, B, T)
+        attend = _Causal(self.shape, B, T, self.dtype)
         return self.run(tokens_BT.flatten(), torch.arange(T).repeat(B), attend).view(B, T, -1)
 
     def prompt(self, tokens_QP: Tensor, lengths_Q: Tensor) -> PromptKeys:
         """Keys and values of prompts, padded on the right to P positions. Gradients flow through them."""
         Q, P = tokens_QP.shape
-        attend = _Causal(self.shape, Q, P)
+        attend = _Causal(self.shape, Q, P, self.dtype)
         self.run(tokens_QP.flatten(), torch.arange(P).repeat(Q), attend)
         return PromptKeys(tuple(attend.keys), tuple(attend.values), lengths_Q)
 
@@ -196,15 +196,11 @@ def rotate(x_NHD: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:
 class _Causal:
     """Attention within whole sequences; keeps the keys and values of each layer."""
 
-    def __init__(self, shape: ModelShape, batch: int, length: int) -> None:
+    def __init__(self, shape: ModelShape, batch: int, length: int, dtype: torch.dtype) -> None:
         self.shape, self.batch, self.length = shape, batch, length
+        self.causal_MT = _causal(length, shape.queries_per_kv, dtype)
         self.keys: list[Tensor] = []
         self.values: list[Tensor] = []
-
-    def causal(self, dtype: torch.dtype) -> Tensor:
-        """[queries_per_kv * T, T]: 0 where a query may see a position and -inf elsewhere."""
-        T = self.length
-        return torch.full((T, T), -torch.inf, dtype=dtype).triu_(1).repeat(self.shape.queries_per_kv, 1)
 
     def __call__(self, layer: int, query_NHD: Tensor, key_NKD: Tensor, value_NKD: Tensor) -> Tensor:
         query, key, value = (
@@ -217,7 +213,7 @@ class _Causal:
         B, T, D = self.batch, self.length, self.shape.head_size
         K = self.shape.kv_heads
         scores = torch.baddbmm(
-            self.causal(query.dtype),
+            self.causal_MT,
             query.reshape(B * K, -1, D) * D**-0.5,
             key.reshape(B * K, T, D).transpose(1, 2),
         )
@@ -234,7 +230,7 @@ class _Shared:
         self.key_places = _head_places(places_N, size_QGT, shape.kv_heads, 1)
         T = size_QGT[2]
         dtype = prompt.keys[0].dtype
-        self.causal_MT = torch.full((T, T), -torch.inf, dtype=dtype).triu_(1).repeat(shape.queries_per_kv, 1)
+        self.causal_MT = _causal(T, shape.queries_per_kv, dtype)
         bias_Q1P = prompt.bias(dtype)
         self.bias_B1P = None if bias_Q1P is None else bias_Q1P.repeat_interleave(shape.kv_heads, dim=0)
 
@@ -252,6 +248,12 @@ class _Shared:
             causal_MT=self.causal_MT,
         )
         return pick(mixed.view(-1, D), self.query_places).view(len(query_NHD), -1)
+
+
+def _causal(length: int, queries_per_kv: int, dtype: torch.dtype) -> Tensor:
+    """[queries_per_kv * T, T]: 0 where a query may see a position of its own row and -inf elsewhere."""
+    mask_TT = torch.full((length, length), -torch.inf, dtype=dtype).triu_(1)
+    return mask_TT.repeat(queries_per_kv, 1)
 
 
 def _head_places(places_N: Tensor, size_QGT: torch.Size, kv_heads: int, queries: int) -> Tensor:
