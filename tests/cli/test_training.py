@@ -10,6 +10,7 @@ from podium.evals import Comparison
 from podium.trace import Trace
 from podium.train.warmstart.pretraining import WarmStartSettings, make_model, make_tokenizer
 from podium.train.warmstart.run import write_policy
+from podium.train.warmstart.teams import MADE_UP
 
 TINY = WarmStartSettings(
     vocabulary=600, vocabulary_lessons=200, hidden=32, layers=1, heads=2, kv_heads=1, inner=32
@@ -21,7 +22,7 @@ SHORT = ("grpo.iterations=2", "grpo.questions=2", "grpo.group=2", "grpo.max_toke
 def start(tmp_path_factory):
     """A policy that has learned nothing."""
     folder = tmp_path_factory.mktemp("start") / "policy"
-    tokenizer = make_tokenizer(TINY)
+    tokenizer = make_tokenizer(TINY, MADE_UP)
     write_policy(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, folder)
     return folder
 

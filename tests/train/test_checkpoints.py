@@ -16,7 +16,7 @@ from podium.train.weights import read_model
 def stepped(model: torch.nn.Module, optimizer: torch.optim.Optimizer, name: str) -> None:
     for parameter in model.parameters():
         parameter.grad = torch.randn(parameter.shape, generator=generator(name))
-    step(optimizer, model, rate=1e-2)
+    step([optimizer], model, rates=[1e-2])
 
 
 def test_training_goes_on_exactly_from_a_checkpoint(tmp_path: Path) -> None:

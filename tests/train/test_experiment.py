@@ -21,7 +21,7 @@ TINY = {"iterations": 2, "questions": 2, "group": 4, "max_tokens": 24, "save_eve
 def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("warmstart") / "run"
     settings = WarmStartSettings(
-        stages=(WarmStartStage(steps=4, lr=1e-3),),
+        stages=(WarmStartStage(steps=4),),
         batch=8,
         vocabulary=700,
         vocabulary_lessons=200,

@@ -7,7 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.train.optimizer import adamw, learning_rate, step
+from podium.train.model import PolicyModel
+from podium.train.optimizer import adamw, learning_rate, muon, step
+from podium.train.shape import ModelShape
 
 
 @given(st.integers(1, 500), st.floats(0, 0.5))
@@ -32,9 +34,23 @@ def test_a_step_clips_all_gradients_together_and_clears_them() -> None:
     for parameter in model.parameters():
         parameter.grad = torch.full_like(parameter, 10.0)
     before = [parameter.detach().clone() for parameter in model.parameters()]
-    norm = step(adamw(model), model, rate=0.5, max_norm=1.0)
+    norm = step([adamw(model)], model, rates=[0.5], max_norm=1.0)
     assert norm == pytest.approx(10 * 8**0.5, rel=1e-5)
     assert all(parameter.grad is None for parameter in model.parameters())
     for parameter, old in zip(model.parameters(), before, strict=True):
         # Adam's first step is as long as the rate, whatever the gradient's size.
         torch.testing.assert_close(parameter, old - 0.5, atol=1e-4, rtol=1e-4)
+
+
+def test_muon_takes_the_matrices_of_the_layers_and_adamw_the_rest_each_at_its_rate() -> None:
+    model = PolicyModel(ModelShape(vocab=50, hidden=16, layers=2, heads=2, kv_heads=1, head_size=8, inner=24))
+    model.initialise(torch.Generator().manual_seed(0))
+    optimizers = muon(model)
+    held = [parameter for o in optimizers for group in o.param_groups for parameter in group["params"]]
+    assert len(held) == len(list(model.parameters()))
+    assert {id(parameter) for parameter in held} == {id(parameter) for parameter in model.parameters()}
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    model(torch.arange(50).view(1, -1)).square().mean().backward()
+    step(optimizers, model, rates=[1e-2, 0.0])
+    moved = {name for name, weight in model.named_parameters() if not torch.equal(weight, before[name])}
+    assert moved == {name for name, weight in before.items() if weight.ndim == 2 and "layers" in name}

@@ -12,7 +12,7 @@ from podium.tasks.embedded import EmbeddedTasks
 from podium.types import Message, Profile
 from podium.workers.base import Reply, Request
 from podium.workers.intent import Intent, read_intent
-from podium.workers.specialist import Specialist
+from podium.workers.specialist import THINKING_TOKENS, Specialist
 
 QUESTION = "First write 'planet' backwards; next count the vowels in it; last, add 40 to the result."
 TRUTHS = ("tenalp", "2", "42")
@@ -111,6 +111,31 @@ def test_a_wrong_result_in_view_is_taken_too_unless_it_is_noticed() -> None:
     assert all(ask(able(words=0.0), "Finish the rest.", shown, seed=str(s)).endswith("45") for s in range(20))
 
 
+def test_who_is_weak_in_a_skill_is_not_sure_and_says_so() -> None:
+    assert ask(able(words=0.59), "Do part 1 only.").startswith("Part 1: ")
+    assert ask(able(words=0.59), "Do part 1 only.").split("\n")[0].endswith(" (not sure)")
+    assert "not sure" not in ask(able(words=0.6), WHOLE)
+    assert "not sure" not in ask(
+        able(words=0.0), "Finish the rest.", ["Part 1: tenalp\nPart 2: 2\nAnswer: 2"]
+    )
+
+
+def test_a_doubted_result_is_done_again_by_who_is_sure_and_passed_on_by_others() -> None:
+    shown = ["Part 1: tenalp\nPart 2: 5 (not sure)\nPart 3: 45\nAnswer: 45"]
+    for subtask in (WHOLE, CHECK, "Finish the rest.", "Do part 3 only."):
+        for seed in map(str, range(20)):
+            assert ask(able(), subtask, shown, seed=seed).endswith("Part 2: 2\nPart 3: 42\nAnswer: 42")
+    assert "Part 2: 5 (not sure)" in ask(able(words=0.0), WHOLE, shown)
+    assert "Part 2: 5 (not sure)" in ask(able(words=0.0), CHECK, shown)
+
+
+def test_a_later_sure_result_ends_a_doubt() -> None:
+    shown = ["Part 1: tenalp (not sure)", "Part 1: tenalp\nPart 2: 2"]
+    assert (
+        ask(able(words=0.0), "Finish the rest.", shown) == "Part 1: tenalp\nPart 2: 2\nPart 3: 42\nAnswer: 42"
+    )
+
+
 def test_a_narrow_subtask_is_done_better_than_a_whole_question() -> None:
     def by_parts(worker: Specialist) -> float:
         right = []
@@ -179,6 +204,12 @@ def test_work_costs_tokens_and_claimed_seconds() -> None:
     assert three.latency_s is not None
     assert one.latency_s is not None
     assert three.latency_s > one.latency_s
+
+
+def test_looking_at_finished_work_costs_thought_too() -> None:
+    shown = ["Part 1: tenalp\nPart 2: 2\nPart 3: 42\nAnswer: 42"]
+    looked, worked = reply(able(), "Finish the rest.", shown), reply(able(), "Do part 1 only.")
+    assert THINKING_TOKENS <= looked.usage.output_tokens < 1.2 * worked.usage.output_tokens
 
 
 @pytest.mark.parametrize(

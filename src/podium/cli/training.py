@@ -75,10 +75,12 @@ def make_warmstart(config: Path | None, overrides: Sequence[str], run: Path) -> 
                     f"step {row['step']}/{settings.steps}  loss {row['loss']:.3f}  {row['seconds']:.0f} s"
                 )
 
-        report = run_warmstart(settings, run, show=show)
-    _print_gate(report, console)
+        reports = run_warmstart(settings, run, show=show)
+    for what, report in reports.items():
+        console.print(f"The gate, {what}:")
+        _print_gate(report, console)
     console.print(f"The policy is in {run / 'policy'}", soft_wrap=True)
-    return report.passed
+    return all(report.passed for report in reports.values())
 
 
 def _settings(config: Path | None, model: type[S], overrides: Sequence[str]) -> S:

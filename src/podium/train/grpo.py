@@ -80,4 +80,6 @@ def update(
     )
     if loss is None:
         return Update(loss=0.0, grad_norm=0.0, stepped=False)
-    return Update(loss=loss, grad_norm=step(optimizer, model, rate=rate, max_norm=max_norm), stepped=True)
+    return Update(
+        loss=loss, grad_norm=step([optimizer], model, rates=[rate], max_norm=max_norm), stepped=True
+    )

@@ -1,4 +1,5 @@
-"""The optimiser as the paper sets it: AdamW without weight decay, a cosine with warm-up, clipped gradients.
+"""Optimisers. As the paper sets it: AdamW without weight decay, a cosine with warm-up, clipped gradients. For the
+warm start: Muon on the matrices of the layers, which needs about two thirds of the steps, and AdamW on the rest.
 
 The learning rate is a function of the iteration alone, so that a resumed run goes on exactly.
 """
@@ -6,9 +7,12 @@ The learning rate is a function of the iteration alone, so that a resumed run go
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import nn
+
+from podium.train.model import PolicyModel
 
 
 def learning_rate(iteration: int, *, peak: float, iterations: int, warmup: float) -> float:
@@ -24,18 +28,40 @@ def learning_rate(iteration: int, *, peak: float, iterations: int, warmup: float
     return peak * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
 
 
-def adamw(model: nn.Module, *, weight_decay: float = 0.0) -> torch.optim.AdamW:
+def adamw(model: nn.Module) -> torch.optim.AdamW:
     """AdamW over all parameters, betas 0.9 and 0.999, epsilon 1e-8. The rate is set at each step."""
     return torch.optim.AdamW(
-        model.parameters(), lr=0.0, betas=(0.9, 0.999), eps=1e-8, weight_decay=weight_decay, fused=True
+        model.parameters(), lr=0.0, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, fused=True
     )
 
 
-def step(optimizer: torch.optim.Optimizer, model: nn.Module, *, rate: float, max_norm: float = 1.0) -> float:
-    """Clip the gradients to `max_norm` together, step, clear them. Returns the norm before clipping."""
+def muon(model: PolicyModel) -> tuple[torch.optim.Muon, torch.optim.AdamW]:
+    """Muon over the matrices of the layers, and AdamW over embedding, norms and biases.
+
+    Muon (Jordan 2024) makes each matrix's update orthogonal; scaled as AdamW's updates are (Liu et al. 2025, arXiv
+    2502.16982). The rates are set at each step.
+    """
+    matrices = [weight for weight in model.layers.parameters() if weight.ndim == 2]
+    taken = {id(weight) for weight in matrices}
+    others = [weight for weight in model.parameters() if id(weight) not in taken]
+    return (
+        torch.optim.Muon(matrices, lr=0.0, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(others, lr=0.0, betas=(0.9, 0.95), weight_decay=0.0, fused=True),
+    )
+
+
+def step(
+    optimizers: Sequence[torch.optim.Optimizer],
+    model: nn.Module,
+    *,
+    rates: Sequence[float],
+    max_norm: float = 1.0,
+) -> float:
+    """Clip the gradients to `max_norm` together, step at these rates, clear them. Returns the norm before clipping."""
     norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    for group in optimizer.param_groups:
-        group["lr"] = rate
-    optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
+    for optimizer, rate in zip(optimizers, rates, strict=True):
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
     return float(norm)

@@ -19,7 +19,7 @@ from podium.workers.base import Reply, Request
 from podium.workers.intent import Intent, read_intent
 from podium.workers.view import View, read_view
 
-_PART = re.compile(r"^Part (\d+): (.+)$", re.MULTILINE)
+_PART = re.compile(r"^Part (\d+): (.+?)( \(not sure\))?$", re.MULTILINE)
 _ANSWER = re.compile(r"^Answer: (.+)$", re.MULTILINE)
 
 FIXED_SHARE = 0.6
@@ -32,10 +32,12 @@ NOTICE = 0.25
 """Chance, times ability, to notice a wrong result in view without being asked to check."""
 CHECK_NOTICE = 0.8
 """The same when asked to check."""
+CONFIDENT = 0.6
+"""Least ability of whoever is sure of a result. Who is sure does again what others were not sure of."""
 CHECK_BREAK = 0.25
 """Chance, times lack of ability, that a check turns a right result into a wrong one."""
 THINKING_TOKENS = 120
-"""Output tokens spent on each hop that is worked on, besides the response."""
+"""Output tokens spent on each hop that is worked on, and on a call that only looks, besides the response."""
 
 
 class Specialist:
@@ -70,7 +72,7 @@ class Specialist:
             worked = attempt.worked
         usage = Usage(
             input_tokens=sum(estimate_tokens(message.content) for message in request.messages),
-            output_tokens=estimate_tokens(text) + THINKING_TOKENS * worked,
+            output_tokens=estimate_tokens(text) + THINKING_TOKENS * max(worked, 1),
         )
         return Reply(text, usage, latency_s=self.seconds * (0.25 + 0.75 * worked))
 
@@ -86,6 +88,10 @@ class _Attempt:
         self._problem = problem
         self._seed = seed
         self._believed: dict[int, str] = {}
+        self._doubted: set[int] = set()
+        """Hops of whose result the worker is not sure."""
+        self._doubts: frozenset[int] = frozenset()
+        """The same of those whose results are in view."""
         self.worked = 0
         """Hops that cost thought."""
 
@@ -96,7 +102,7 @@ class _Attempt:
             responses.insert(0, view.previous)
         if intent.deed == "compare":
             return self._compare(responses)
-        claims = _claims(responses, len(self._problem.hops))
+        claims, self._doubts = _claims(responses, len(self._problem.hops))
         if intent.deed == "check":
             if not claims:
                 return "There is no work to check."
@@ -144,10 +150,10 @@ class _Attempt:
         expected = self._expected(position)
         stale = any(source in changed for source in self._problem.hops[position].sources)
         noticed = expected != claim and self._luck("notice", position) < notice * self._ability(position)
-        if expected is not None and (stale or noticed):
+        if expected is not None and (stale or noticed or self._knows_better(position)):
             self._work(position, 1.0)
         else:
-            self._believed[position] = claim
+            self._keep(position, claim)
         if self._believed[position] != claim:
             changed.add(position)
 
@@ -158,18 +164,20 @@ class _Attempt:
             claim, ability = claims[position], self._ability(position)
             expected = self._expected(position)
             if expected is None:
-                self._believed[position] = claim
+                self._keep(position, claim)
                 continue
             stale = any(source in changed for source in self._problem.hops[position].sources)
             if expected != claim:
-                redo = stale or self._luck("check", position) < CHECK_NOTICE * ability
+                noticed = self._luck("check", position) < CHECK_NOTICE * ability
+                redo = stale or noticed or self._knows_better(position)
             else:
                 redo = False
                 if self._luck("check", position) < CHECK_BREAK * (1 - ability):
                     self._believed[position] = self._slip(position, expected)
             if redo:
                 self._work(position, 1.0, again=True)
-            self._believed.setdefault(position, claim)
+            elif position not in self._believed:
+                self._keep(position, claim)
             if self._believed[position] != claim:
                 changed.add(position)
 
@@ -193,6 +201,18 @@ class _Attempt:
         if expected is None:  # the inputs make no sense: make something up
             expected, success = self._problem.truths[position], False
         self._believed[position] = expected if success else self._slip(position, expected)
+        if self._ability(position) < CONFIDENT:
+            self._doubted.add(position)
+
+    def _keep(self, position: int, claim: str) -> None:
+        """Take over a result with the doubts that came with it."""
+        self._believed[position] = claim
+        if position in self._doubts:
+            self._doubted.add(position)
+
+    def _knows_better(self, position: int) -> bool:
+        """Whether a result in view was given with doubt, and this worker would have none."""
+        return position in self._doubts and self._ability(position) >= CONFIDENT
 
     def _expected(self, position: int) -> str | None:
         """The right result, given what is believed of its inputs; None when they make no sense."""
@@ -221,21 +241,31 @@ class _Attempt:
         return chance(*name, self._seed)
 
     def _report(self, positions: Sequence[int]) -> str:
-        lines = [f"Part {i + 1}: {self._believed[i]}" for i in positions]
+        lines = [
+            f"Part {i + 1}: {self._believed[i]}{' (not sure)' if i in self._doubted else ''}"
+            for i in positions
+        ]
         if positions:
             lines.append(f"Answer: {self._believed[positions[-1]]}")
         return "\n".join(lines)
 
 
-def _claims(responses: Sequence[str], hops: int) -> dict[int, str]:
-    """Results in view, by hop: of several for one hop the last; a bare answer stands for the last hop."""
+def _claims(responses: Sequence[str], hops: int) -> tuple[dict[int, str], frozenset[int]]:
+    """Results in view, by hop, and which of them were given with doubt.
+
+    Of several for one hop the last; a bare answer stands for the last hop.
+    """
     claims: dict[int, str] = {}
+    doubts: set[int] = set()
     for response in responses:
         parts = _PART.findall(response)
-        for number, value in parts:
-            if 1 <= int(number) <= hops:
-                claims[int(number) - 1] = value.strip()
+        for number, value, doubt in parts:
+            position = int(number) - 1
+            if 0 <= position < hops:
+                claims[position] = value.strip()
+                (doubts.add if doubt else doubts.discard)(position)
         if not parts:
             for value in _ANSWER.findall(response):
                 claims[hops - 1] = value.strip()
-    return claims
+                doubts.discard(hops - 1)
+    return claims, frozenset(doubts)

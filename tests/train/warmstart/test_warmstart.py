@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from podium.baselines.phrases import PARTS
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
 from podium.conductor.prompt import build_prompt
@@ -18,6 +20,7 @@ from podium.train.warmstart.course import batches, encode
 from podium.train.warmstart.lessons import (
     PROMPT,
     Lesson,
+    Shares,
     draw_lesson,
     draw_question,
     random_workflow,
@@ -26,13 +29,13 @@ from podium.train.warmstart.lessons import (
 )
 from podium.train.warmstart.pretraining import WarmStartSettings, WarmStartStage, make_tokenizer
 from podium.train.warmstart.run import run_warmstart
-from podium.train.warmstart.teams import draw_team, team_of
+from podium.train.warmstart.teams import MADE_UP, TeamSource, draw_team, team_of
 from podium.train.warmstart.vocabulary import BEGIN_ID, END_ID
 from podium.workers.pool import open_pool
 from podium.workflow import Workflow, parse
 
 TINY = WarmStartSettings(
-    stages=(WarmStartStage(steps=20, lr=3e-3), WarmStartStage(steps=10, lr=1e-3)),
+    stages=(WarmStartStage(steps=20), WarmStartStage(steps=10, shares=Shares(relevant=0.5))),
     batch=16,
     vocabulary=700,
     vocabulary_lessons=300,
@@ -75,18 +78,28 @@ def test_questions_of_lessons_come_from_the_train_split() -> None:
         assert read_problem(question.text) == problem
 
 
-def test_workers_of_a_lesson_are_chosen_without_regard_to_who_fits() -> None:
-    rng = Random("regardless")
-    hits = expected = 0.0
+@pytest.mark.parametrize("relevant", [0.0, 0.5])
+def test_workers_of_a_lesson_claim_a_need_of_the_question_as_often_as_asked(relevant: float) -> None:
+    rng = Random("relevant")
+    hits = expected = in_order = by_chance = 0.0
     for _ in range(3000):
         _, problem = draw_question(rng)
         team = draw_team(rng)
-        workflow = random_workflow(rng, problem, len(team.profiles))
+        workflow = random_workflow(rng, problem, team, relevant=relevant)
+        useful = {number for skill in problem.skills for number in team.fit(skill)}
         for step, skill in zip(workflow.steps, problem.skills, strict=False):
-            fit = team.fit(skill)
-            hits += step.worker in fit
-            expected += len(fit) / len(team.profiles)
+            anybody = len(useful) / len(team.profiles)
+            share = sum(bool(team.fit(skill)) for skill in problem.skills) / len(problem.skills)
+            hits += step.worker in useful
+            expected += relevant * (share + (1 - share) * anybody) + (1 - relevant) * anybody
+            # Whichever part needs it: the worker of a step knows no more of its own part than of the others.
+            if len(set(problem.skills)) > 1:
+                in_order += step.worker in team.fit(skill)
+                by_chance += sum(step.worker in team.fit(other) for other in problem.skills) / len(
+                    problem.skills
+                )
     assert abs(hits - expected) < 0.05 * expected
+    assert abs(in_order - by_chance) < 0.06 * by_chance
 
 
 def test_a_pool_is_a_team_by_what_its_profiles_say() -> None:
@@ -94,15 +107,37 @@ def test_a_pool_is_a_team_by_what_its_profiles_say() -> None:
     names = [profile.name for profile in team.profiles]
     assert [names[i] for i in team.fit("words")] == ["bram"]
     assert [names[i] for i in team.fit("lists")] == ["bram", "egon"]
-    assert all(draw_lesson("0", i, team) == draw_lesson("0", i, team) for i in range(20))
     assert team_of([team.profiles[names.index("gus")]]).fit("sums") == (0,)
+
+
+def test_lessons_about_a_known_pool_come_as_often_as_the_source_says() -> None:
+    known = team_of(open_pool("embedded").profiles)
+    rng = Random("source")
+    drawn = [TeamSource(known, 0.25).draw(rng) for _ in range(2000)]
+    assert 0.7 < drawn.count(known) / 2000 < 0.8
+    assert len({team.profiles for team in drawn}) > 400
+    assert all(TeamSource(known, 0.0).draw(rng) is known for _ in range(20))
+
+
+def test_plans_of_lessons_come_in_every_manner() -> None:
+    rng = Random("manners")
+    drawn = []
+    for _ in range(600):
+        _, problem = draw_question(rng)
+        drawn.append([step.subtask for step in random_workflow(rng, problem, draw_team(rng)).steps])
+    long = [subtasks for subtasks in drawn if len(subtasks) > 2]
+    same = [subtasks for subtasks in long if len({s[3:] for s in subtasks}) == 1]
+    numbered = [subtasks for subtasks in long if [s[3:] for s in subtasks[:3]] == list(PARTS[:3])]
+    words = [subtasks for subtasks in long if all(s[3:].startswith("Only this: ") for s in subtasks)]
+    assert min(len(same), len(numbered), len(words)) > 0.08 * len(long)
+    assert len(same) + len(numbered) + len(words) < 0.8 * len(long)
 
 
 def test_a_team_lesson_lists_the_numbers_that_its_thought_names() -> None:
     lessons = [lesson for i in range(400) if "\nTeam:\n" in (lesson := draw_lesson("0", i)).prompt]
     assert len(lessons) > 20
     for lesson in lessons:
-        named, _, listed = lesson.pieces[0][0].partition("\nmodel_id = ")
+        named, _, listed = lesson.pieces[0][0].removeprefix("needs ").partition("\nmodel_id = ")
         numbers = [part.split(" ")[1] for part in named.split(", ")]
         written = listed.strip("[]").split(", ")
         assert len(written) == len(numbers)
@@ -114,7 +149,7 @@ def test_the_thought_names_a_skill_and_who_claims_it_for_every_part() -> None:
     for _ in range(200):
         _, problem = draw_question(rng)
         team = draw_team(rng)
-        parts = [part.split(" ") for part in thought(problem, team, rng).split(", ")]
+        parts = [part.split(" ") for part in thought(problem, team, rng).removeprefix("needs ").split(", ")]
         assert [skill for skill, _ in parts] == list(problem.skills)
         for skill, number in parts:
             fit = team.fit(skill)
@@ -129,7 +164,7 @@ def test_a_reading_lists_every_part_with_its_skill() -> None:
 
 
 def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_path: Path) -> None:
-    tokenizer = make_tokenizer(TINY)
+    tokenizer = make_tokenizer(TINY, MADE_UP)
     question, _ = draw_question(Random("tokens"))
     team = draw_team(Random("tokens"))
     messages = build_prompt(Situation(question, team.profiles), PROMPT)
@@ -143,7 +178,7 @@ def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_pa
 
 
 def test_batches_mark_learned_tokens_and_never_padding() -> None:
-    tokenizer = make_tokenizer(TINY)
+    tokenizer = make_tokenizer(TINY, MADE_UP)
     for batch in batches(tokenizer, name="0", size=4, count=9):
         assert batch.tokens_BT.shape == batch.learned_BT.shape
         ends = (batch.tokens_BT == END_ID).int().argmax(1)
@@ -154,10 +189,12 @@ def test_batches_mark_learned_tokens_and_never_padding() -> None:
 
 def test_a_small_warm_start_learns_and_leaves_a_checkpoint(tmp_path: Path) -> None:
     rows = []
-    report = run_warmstart(TINY, tmp_path / "run", show=rows.append, gate_cases=20)
+    reports = run_warmstart(TINY, tmp_path / "run", show=rows.append, gate_cases=20)
     assert rows[-1]["step"] == TINY.steps
     assert rows[-1]["loss"] < rows[0]["loss"]
-    assert not report.passed
+    assert set(reports) == {"embedded", "made-up teams"}
+    assert not any(report.passed for report in reports.values())
+    assert json.loads((tmp_path / "run" / "gate.json").read_text()).keys() == reports.keys()
     checkpoint = Checkpoint.read(tmp_path / "run" / "policy")
     assert checkpoint.prompt == PROMPT
     with pytest.raises(RunMismatchError, match="there already"):

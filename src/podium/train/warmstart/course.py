@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from podium.train.warmstart.lessons import Lesson, Shares, draw_lesson
-from podium.train.warmstart.teams import Team
+from podium.train.warmstart.teams import MADE_UP, TeamSource
 from podium.train.warmstart.vocabulary import BEGIN_ID, END_ID, PAD_ID
 
 _SORTED_TOGETHER = 8
@@ -36,18 +36,14 @@ def batches(
     name: str,
     size: int,
     count: int,
-    team: Team | None = None,
+    teams: TeamSource = MADE_UP,
     shares: Shares = Shares(),
 ) -> Iterator[LessonBatch]:
-    """`count` batches of `size` lessons of the course called `name`.
-
-    Args:
-        team: what all lessons are about; None: ever new teams.
-    """
+    """`count` batches of `size` lessons of the course called `name`."""
     index = 0
     while count > 0:
         drawn = [
-            encode(draw_lesson(name, index + i, team, shares), tokenizer)
+            encode(draw_lesson(name, index + i, teams, shares), tokenizer)
             for i in range(size * _SORTED_TOGETHER)
         ]
         index += len(drawn)

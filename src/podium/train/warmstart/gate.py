@@ -81,10 +81,10 @@ class _Exam:
         for _ in range(cases):
             team = self.team or draw_team(rng)
             member = rng.randrange(len(team.profiles))
-            names.append((roll_prompt(team) + team.profiles[member].name, (member,)))
+            names.append((roll_prompt(team) + f"- {team.profiles[member].name} ", (member,)))
             skill = rng.choice([skill for skill in SKILLS if team.fit(skill)] or [""])
             if skill:
-                skills.append((roll_prompt(team) + skill, team.fit(skill)))
+                skills.append((roll_prompt(team) + f"- {skill} ", team.fit(skill)))
         return self._answered(names), self._answered(skills)
 
     def _answered(self, queries: Sequence[tuple[str, tuple[int, ...]]]) -> float:
@@ -120,7 +120,8 @@ class _Exam:
         parts = right = 0
         valid: dict[int, list[bool]] = defaultdict(list)
         for text, (_, problem, team) in zip(said, asked, strict=True):
-            read = [part.rpartition(" ")[::2] for part in text.partition("\n")[0].split(", ")]
+            named = re.split("[;\n]", text)[0].removeprefix("needs ")
+            read = [part.rpartition(" ")[::2] for part in named.split(", ")]
             for place, skill in enumerate(problem.skills):
                 parts += 1
                 fit = [*map(str, team.fit(skill))] or ["none"]

@@ -20,7 +20,7 @@ from podium.config import Settings
 from podium.operations import SKILLS, Problem, read_problem
 from podium.planner import Situation
 from podium.tasks.embedded import EmbeddedTasks
-from podium.train.warmstart.teams import Team, draw_team
+from podium.train.warmstart.teams import MADE_UP, Team, TeamSource
 from podium.types import Question
 from podium.workflow import Access, Step, Workflow, render
 
@@ -30,6 +30,9 @@ ONLY = "Only this: {}"
 _HOP_SHARES = (0.25, 0.25, 0.25, 0.25)
 _STEP_SHARES = (0.22, 0.28, 0.22, 0.16, 0.12)
 _QUERIES = 14
+"""Of a roll."""
+_SAID = (WHOLE, WHOLE, NEXT, NEXT, FINISH, CHECK, COMPARE)
+"""Subtasks that name no part; twice what a plan can begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +47,29 @@ class Lesson:
 class Shares(Settings):
     """How often each kind of lesson comes."""
 
-    plan: float = Field(default=0.45, ge=0)
-    team: float = Field(default=0.2, ge=0)
-    reading: float = Field(default=0.3, ge=0)
-    roll: float = Field(default=0.05, ge=0)
+    plan: float = Field(default=0.5, ge=0)
+    team: float = Field(default=0.15, ge=0)
+    reading: float = Field(default=0.2, ge=0)
+    roll: float = Field(default=0.15, ge=0)
+    relevant: float = Field(default=0.0, ge=0, le=1)
+    """Of the steps of plans, the share that goes to somebody who claims what some part of the question needs,
+    whichever; the others go to anybody."""
 
 
-def draw_lesson(name: str, index: int, team: Team | None = None, shares: Shares = Shares()) -> Lesson:
+def draw_lesson(name: str, index: int, teams: TeamSource = MADE_UP, shares: Shares = Shares()) -> Lesson:
     """One lesson of an endless course; the same arguments give the same one for ever.
 
     Args:
         name: of the course: two courses have different lessons.
-        team: the pool of every lesson; None: a new team in each.
     """
     rng = Random(f"lesson/{name}/{index}")
-    draw = rng.choices(
-        (_plan, _roll, _team, _reading), (shares.plan, shares.roll, shares.team, shares.reading)
-    )[0]
-    return draw(rng, team or draw_team(rng))
+    (kind,) = rng.choices(
+        ("plan", "roll", "team", "reading"), (shares.plan, shares.roll, shares.team, shares.reading)
+    )
+    team = teams.draw(rng)
+    if kind == "plan":
+        return _plan(rng, team, shares.relevant)
+    return {"roll": _roll, "team": _team, "reading": _reading}[kind](rng, team)
 
 
 def draw_question(rng: Random) -> tuple[Question, Problem]:
@@ -74,49 +82,86 @@ def draw_question(rng: Random) -> tuple[Question, Problem]:
 
 
 def thought(problem: Problem, team: Team, rng: Random) -> str:
-    """For each part the skill that it needs and one who claims it: "dates 3, sums 0"."""
+    """For each part the skill that it needs and one who claims it: "needs dates 3, sums 0"."""
     words = []
     for skill in problem.skills:
         fit = team.fit(skill)
         words.append(f"{skill} {rng.choice(fit)}" if fit else f"{skill} none")
-    return ", ".join(words)
+    return f"needs {', '.join(words)}"
 
 
-def random_workflow(rng: Random, problem: Problem, workers: int, max_steps: int = 5) -> Workflow:
-    """A valid workflow whose workers, subtasks and access lists are drawn without regard to what is good."""
+def random_workflow(
+    rng: Random, problem: Problem, team: Team, *, max_steps: int = 5, relevant: float = 0.0
+) -> Workflow:
+    """A valid workflow that is coherent, as a writer's plans are, but blind to the question's needs.
+
+    The number of steps, the workers, the manner of the subtasks and that of the access lists are drawn apart from one
+    another. Subtasks are numbered: a small model cannot count what bears no number.
+    """
     (steps,) = rng.choices(range(1, max_steps + 1), _STEP_SHARES[:max_steps])
+    subtasks = [f"{place}. {subtask}" for place, subtask in enumerate(_subtasks(rng, problem, steps), 1)]
+    accesses = _accesses(rng, steps)
     return Workflow(
         tuple(
-            Step(rng.randrange(workers), _subtask(rng, problem), _access(rng, position))
-            for position in range(steps)
+            Step(_worker(rng, problem, team, relevant), *step)
+            for step in zip(subtasks, accesses, strict=True)
         )
     )
 
 
+def _worker(rng: Random, problem: Problem, team: Team, relevant: float) -> int:
+    if relevant and rng.random() < relevant and (fit := team.fit(rng.choice(problem.skills))):
+        return rng.choice(fit)
+    return rng.randrange(len(team.profiles))
+
+
+def _subtasks(rng: Random, problem: Problem, steps: int) -> list[str]:
+    """Subtasks in one of four manners: mixed, one said again and again, parts by number, parts by their words."""
+    (manner,) = rng.choices(("mixed", "same", "numbers", "words"), (0.4, 0.15, 0.2, 0.25))
+    if manner == "same":
+        return [rng.choice(_SAID)] * steps
+    if manner == "numbers":
+        return [*PARTS, rng.choice(_SAID)][:steps]
+    if manner == "words":
+        places = sorted(rng.choices(range(len(problem.hops)), k=steps))
+        return [ONLY.format(problem.hops[place].clause) for place in places]
+    return [_subtask(rng, problem) for _ in range(steps)]
+
+
 def _subtask(rng: Random, problem: Problem) -> str:
-    kind = rng.choices(("clause", "part", "fixed"), (0.35, 0.25, 0.4))[0]
+    (kind,) = rng.choices(("clause", "part", "said"), (0.35, 0.25, 0.4))
     if kind == "clause":
         return ONLY.format(rng.choice(problem.hops).clause)
-    if kind == "part":
-        return rng.choice(PARTS)
-    return rng.choice((WHOLE, WHOLE, NEXT, NEXT, FINISH, CHECK, COMPARE))
+    return rng.choice(PARTS if kind == "part" else _SAID)
+
+
+def _accesses(rng: Random, steps: int) -> list[Access]:
+    """Access lists in one of four manners: all see all, nobody sees anything, each sees the one before, mixed."""
+    (manner,) = rng.choices(("all", "none", "last", "mixed"), (0.5, 0.15, 0.1, 0.25))
+    later = range(1, steps)
+    if manner == "all":
+        return [Access(), *(Access(all=True) for _ in later)]
+    if manner == "none":
+        return [Access()] * steps
+    if manner == "last":
+        return [Access(), *(Access(steps=(place - 1,)) for place in later)]
+    return [Access(), *(_access(rng, place) for place in later)]
 
 
 def _access(rng: Random, position: int) -> Access:
-    if position == 0:
-        return Access()
-    kind = rng.choices(("none", "all", "some"), (0.25, 0.6, 0.15))[0]
+    (kind,) = rng.choices(("none", "all", "some"), (0.3, 0.4, 0.3))
     if kind == "some":
         return Access(steps=tuple(sorted(rng.sample(range(position), rng.randint(1, position)))))
     return Access(all=kind == "all")
 
 
-def _plan(rng: Random, team: Team) -> Lesson:
+def _plan(rng: Random, team: Team, relevant: float) -> Lesson:
     question, problem = draw_question(rng)
     max_steps = rng.choice((5, 5, 5, rng.randint(1, 4)))
     (message,) = build_prompt(Situation(question, team.profiles, max_steps=max_steps), PROMPT)
-    workflow = random_workflow(rng, problem, len(team.profiles), max_steps)
-    return Lesson(message.content, ((f"{thought(problem, team, rng)}\n{render(workflow)}", True),))
+    workflow = random_workflow(rng, problem, team, max_steps=max_steps, relevant=relevant)
+    text = f"{thought(problem, team, rng)}; steps {len(workflow.steps)}\n{render(workflow)}"
+    return Lesson(message.content, ((text, True),))
 
 
 def _team(rng: Random, team: Team) -> Lesson:
@@ -141,11 +186,11 @@ def _roll(rng: Random, team: Team) -> Lesson:
     for _ in range(_QUERIES):
         if rng.random() < 0.4:
             member = rng.randrange(len(team.profiles))
-            pieces += [(team.profiles[member].name, False), (f" {member}", True)]
+            pieces += [(f"- {team.profiles[member].name} ", False), (f"{member}", True)]
         else:
             skill = rng.choice(SKILLS)
             fit = team.fit(skill)
-            pieces += [(skill, False), (f" {rng.choice(fit)}" if fit else " none", True)]
+            pieces += [(f"- {skill} ", False), (f"{rng.choice(fit)}" if fit else "none", True)]
         pieces.append(("\n", False))
     return Lesson(roll_prompt(team), tuple(pieces))
 
@@ -156,8 +201,8 @@ def reading_prompt(question: Question) -> str:
 
 
 def reading_text(problem: Problem) -> str:
-    """The parts of a question, a line each, with the skill of each."""
-    return "\n".join(f"{hop.clause} = {hop.operation.skill}" for hop in problem.hops)
+    """The parts of a question, a numbered line each, with the skill of each."""
+    return "\n".join(f"{i}: {hop.clause} = {hop.operation.skill}" for i, hop in enumerate(problem.hops, 1))
 
 
 def _reading(rng: Random, team: Team) -> Lesson:

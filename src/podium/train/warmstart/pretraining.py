@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pydantic import Field
@@ -12,14 +12,14 @@ from torch.nn import functional as F
 
 from podium.config import Settings
 from podium.train.model import PolicyModel
-from podium.train.optimizer import adamw, learning_rate, step
+from podium.train.optimizer import learning_rate, muon, step
 from podium.train.precision import Precision, resolve
 from podium.train.randomness import generator
 from podium.train.shape import ModelShape
 from podium.train.warmstart.course import LessonBatch, batches
 from podium.train.warmstart.initial import initialise
 from podium.train.warmstart.lessons import Shares, draw_lesson
-from podium.train.warmstart.teams import Team, team_of
+from podium.train.warmstart.teams import TeamSource, team_of
 from podium.train.warmstart.vocabulary import train_tokenizer
 from podium.workers.pool import open_pool
 
@@ -28,8 +28,6 @@ class WarmStartStage(Settings):
     """One stretch of the course."""
 
     steps: int = Field(ge=1)
-    lr: float = Field(gt=0)
-    """Peak learning rate, with a cosine down to 0 at the stage's end."""
     shares: Shares = Shares()
 
 
@@ -38,25 +36,31 @@ class WarmStartSettings(Settings):
 
     seed: int = 0
     pool: str = "embedded"
-    """The pool that every lesson is about, learned by heart: a shipped pool's name or a pool file. "made-up": a
-    new team in each lesson, so that profiles must be read."""
+    """A pool to know well: a shipped pool's name or a pool file."""
+    made_up: float = Field(default=0.6, ge=0, le=1)
+    """Share of lessons that are about a team of their own instead, so that profiles must be read."""
     stages: tuple[WarmStartStage, ...] = (
-        WarmStartStage(steps=700, lr=1.5e-3),
-        WarmStartStage(steps=600, lr=1e-3, shares=Shares(plan=0.7, team=0.1, reading=0.17, roll=0.03)),
+        WarmStartStage(steps=1500),
+        WarmStartStage(steps=2100, shares=Shares(plan=0.55, roll=0.1, relevant=0.5)),
     )
-    """One after the other, each with an optimiser of its own."""
-    batch: int = Field(default=64, ge=1)
+    """One after the other, each with optimisers of its own; the learning rate's course goes over all."""
+    lr: float = Field(default=2e-3, gt=0)
+    """Peak learning rate of embedding, norms and biases (AdamW), with a cosine down to 0 at the end."""
+    matrix_lr: float = Field(default=4e-3, gt=0)
+    """The same of the layers' matrices (Muon)."""
+    batch: int = Field(default=32, ge=1)
     """Lessons a step."""
     warmup: float = Field(default=0.03, ge=0, le=1)
-    weight_decay: float = Field(default=0.01, ge=0)
     vocabulary: int = Field(default=2048, ge=400)
     vocabulary_lessons: int = Field(default=20_000, ge=1)
     """Lessons that the tokenizer is trained on."""
     hidden: int = 192
     layers: int = 4
-    heads: int = 6
+    heads: int = 4
     kv_heads: int = 2
     inner: int = 512
+    rope_theta: float = 100_000.0
+    """Slow rotary positions: what a token is must be found again a hundred tokens on."""
     dtype: Precision = "auto"
 
     @property
@@ -76,15 +80,14 @@ class WarmStartStep:
     tokens: int
 
 
-def the_team(settings: WarmStartSettings) -> Team | None:
-    """The team that every lesson is about, if there is one."""
-    return None if settings.pool == "made-up" else team_of(open_pool(settings.pool).profiles)
+def teams_of(settings: WarmStartSettings) -> TeamSource:
+    """Where the lessons' teams come from."""
+    return TeamSource(team_of(open_pool(settings.pool).profiles), settings.made_up)
 
 
-def make_tokenizer(settings: WarmStartSettings) -> Tokenizer:
+def make_tokenizer(settings: WarmStartSettings, teams: TeamSource) -> Tokenizer:
     """The tokenizer of these settings."""
-    team = the_team(settings)
-    lessons = (draw_lesson(f"{settings.seed}", index, team) for index in range(settings.vocabulary_lessons))
+    lessons = (draw_lesson(f"{settings.seed}", index, teams) for index in range(settings.vocabulary_lessons))
     texts = (lesson.prompt + "".join(text for text, _ in lesson.pieces) for lesson in lessons)
     return train_tokenizer(texts, settings.vocabulary)
 
@@ -99,6 +102,7 @@ def make_model(settings: WarmStartSettings, vocabulary: int) -> PolicyModel:
         kv_heads=settings.kv_heads,
         head_size=settings.hidden // settings.heads,
         inner=settings.inner,
+        rope_theta=settings.rope_theta,
         qkv_bias=True,
     )
     model = PolicyModel(shape)
@@ -118,6 +122,7 @@ def pretrain(
     model: PolicyModel,
     tokenizer: Tokenizer,
     settings: WarmStartSettings,
+    teams: TeamSource,
     *,
     watch: Callable[[WarmStartStep], None],
 ) -> None:
@@ -125,19 +130,19 @@ def pretrain(
     model.train()
     done = 0
     for place, stage in enumerate(settings.stages):
-        optimizer = adamw(model, weight_decay=settings.weight_decay)
-        course: Iterator[LessonBatch] = batches(
+        optimizers = muon(model)
+        course = batches(
             tokenizer,
             name=f"{settings.seed}/{place}" if place else f"{settings.seed}",
             size=settings.batch,
             count=stage.steps,
-            team=the_team(settings),
+            teams=teams,
             shares=stage.shares,
         )
-        for number, batch in enumerate(course):
+        for batch in course:
             loss = lesson_loss(model, batch)
             loss.backward()  # type: ignore[no-untyped-call]
-            rate = learning_rate(number, peak=stage.lr, iterations=stage.steps, warmup=settings.warmup)
-            step(optimizer, model, rate=rate)
+            share = learning_rate(done, peak=1.0, iterations=settings.steps, warmup=settings.warmup)
+            step(optimizers, model, rates=[share * settings.matrix_lr, share * settings.lr])
             done += 1
             watch(WarmStartStep(done, float(loss.detach()), int(batch.learned_BT.sum())))

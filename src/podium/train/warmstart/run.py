@@ -22,7 +22,7 @@ from podium.train.warmstart.pretraining import (
     make_model,
     make_tokenizer,
     pretrain,
-    the_team,
+    teams_of,
 )
 from podium.train.warmstart.vocabulary import BEGIN_ID, END_ID, PAD_ID, save_tokenizer
 from podium.train.weights import StoredDtype, write_model
@@ -37,12 +37,15 @@ def run_warmstart(
     *,
     show: Callable[[dict[str, Any]], None] = lambda row: None,
     gate_cases: int = 1000,
-) -> GateReport:
+) -> dict[str, GateReport]:
     """Make a policy in the run folder: `policy/`, `metrics.jsonl` and `gate.json`.
 
     Args:
         show: told of each row of metrics.
-        gate_cases: cases of each kind in the gate; questions and teams are new.
+        gate_cases: cases of each kind in the gate; questions and made-up teams are new.
+
+    Returns:
+        The gate's reports: over the pool that is known, and over made-up teams.
 
     Raises:
         RunMismatchError: the folder belongs to another configuration, or already holds a policy.
@@ -68,15 +71,23 @@ def run_warmstart(
             show(row)
             losses.clear()
 
-    tokenizer = make_tokenizer(settings)
+    teams = teams_of(settings)
+    tokenizer = make_tokenizer(settings, teams)
     model = make_model(settings, tokenizer.get_vocab_size())
-    pretrain(model, tokenizer, settings, watch=watch)
+    pretrain(model, tokenizer, settings, teams, watch=watch)
     part = folder / ".policy.part"
     write_policy(model, tokenizer, part)
-    report = measure(model, tokenizer, cases=gate_cases, seed=settings.seed, team=the_team(settings))
-    replace_file(folder / "gate.json", json.dumps(asdict(report), indent=2).encode() + b"\n")
+    reports = {}
+    if settings.made_up < 1:
+        reports[settings.pool] = measure(
+            model, tokenizer, cases=gate_cases, seed=settings.seed, team=teams.known
+        )
+    if settings.made_up > 0:
+        reports["made-up teams"] = measure(model, tokenizer, cases=gate_cases, seed=settings.seed)
+    measured = {what: asdict(report) for what, report in reports.items()}
+    replace_file(folder / "gate.json", json.dumps(measured, indent=2).encode() + b"\n")
     part.rename(policy)
-    return report
+    return reports
 
 
 def write_policy(

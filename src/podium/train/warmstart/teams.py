@@ -1,4 +1,4 @@
-"""Teams for lessons: one pool that stays the same, or made-up ones that change from lesson to lesson.
+"""Teams for lessons: a pool that is known, and made-up ones that change from lesson to lesson.
 
 A policy that always sees one team learns its numbers by heart; one that sees many must read the profiles.
 """
@@ -60,3 +60,22 @@ def draw_team(rng: Random) -> Team:
         place = rng.randrange(size)
         profiles[place], strengths[place] = TOOL, frozenset()
     return Team(tuple(profiles), tuple(strengths))
+
+
+@dataclass(frozen=True, slots=True)
+class TeamSource:
+    """Where the teams of a course's lessons come from."""
+
+    known: Team | None = None
+    made_up: float = 1.0
+    """Share of lessons with a team of their own."""
+
+    def draw(self, rng: Random) -> Team:
+        """The team of one lesson."""
+        if self.known is None or rng.random() < self.made_up:
+            return draw_team(rng)
+        return self.known
+
+
+MADE_UP = TeamSource()
+"""Ever new teams."""

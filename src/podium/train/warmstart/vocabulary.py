@@ -1,7 +1,7 @@
 """The tiny policy's tokenizer: byte-level BPE, trained on its own lessons.
 
-Words carry the space before them, digits stand alone, and a run of marks such as `"], ["` is one piece, so that a
-plan is short; bytes are the fallback, so any text can be read.
+Words carry the space before them, a digit is the same token wherever it stands, and a run of marks such as `"], ["`
+is one piece, so that a plan is short; bytes are the fallback, so any text can be read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 
 BEGIN, END, PAD = "<s>", "</s>", "<pad>"
 BEGIN_ID, END_ID, PAD_ID = 0, 1, 2
-_PIECES = r" ?[A-Za-z_]+| ?\d|[^A-Za-z0-9]+?(?= ?[A-Za-z0-9]|$)"
+_PIECES = r" ?[A-Za-z_]+|\d|[^A-Za-z0-9]+?(?= ?[A-Za-z]|\d|$)"
 
 
 def train_tokenizer(texts: Iterable[str], size: int) -> Tokenizer:
