@@ -4,7 +4,7 @@ import math
 import re
 from xml.etree import ElementTree
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from podium.evals.charts import HEIGHT, WIDTH, curve, moving_mean, nice_ticks, shares, whisker
@@ -27,6 +27,7 @@ def places(svg: str) -> list[tuple[float, float]]:
 
 
 @given(POINTS)
+@example([(0.0, 7.9e-22), (1.0, 1.2e-38)])
 def test_a_curve_stays_in_its_frame(points):
     drawn = places(curve(points, show=str))
     assert len(drawn) == 2 * sum(math.isfinite(y) for _, y in points)
