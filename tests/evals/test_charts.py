@@ -41,6 +41,8 @@ def test_shares_fill_the_frame_and_no_more(rows):
 
 
 @given(FINITE, FINITE)
+@example(0.0, 5e-324)
+@example(0.0, 0.0)
 def test_ticks_are_few_round_and_enclose(first, second):
     low, high = sorted((first, second))
     ticks = nice_ticks(low, high)

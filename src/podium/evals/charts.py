@@ -103,7 +103,8 @@ def moving_mean(points: Sequence[Point]) -> list[Point]:
 def nice_ticks(low: float, high: float) -> list[float]:
     """Three to seven round numbers that enclose both."""
     if high - low <= 1e-9 * max(abs(low), abs(high), 1e-9):  # flat, but for rounding
-        high = low + (max(abs(low), abs(high)) or 1.0)
+        size = max(abs(low), abs(high))
+        high = low + (size if size > 1e-30 else 1.0)
     rough = (high - low) / 4
     unit: float = 10 ** math.floor(math.log10(rough))
     step = unit * min((1, 2, 2.5, 5, 10), key=lambda factor: abs(factor * unit - rough))
