@@ -90,8 +90,8 @@ class _Attempt:
         self._believed: dict[int, str] = {}
         self._doubted: set[int] = set()
         """Hops of whose result the worker is not sure."""
-        self._doubts: frozenset[int] = frozenset()
-        """The same of those whose results are in view."""
+        self._shown_with_doubt: frozenset[int] = frozenset()
+        """Hops whose result in view was given as not sure."""
         self.worked = 0
         """Hops that cost thought."""
 
@@ -102,7 +102,7 @@ class _Attempt:
             responses.insert(0, view.previous)
         if intent.deed == "compare":
             return self._compare(responses)
-        claims, self._doubts = _claims(responses, len(self._problem.hops))
+        claims, self._shown_with_doubt = _claims(responses, len(self._problem.hops))
         if intent.deed == "check":
             if not claims:
                 return "There is no work to check."
@@ -201,18 +201,21 @@ class _Attempt:
         if expected is None:  # the inputs make no sense: make something up
             expected, success = self._problem.truths[position], False
         self._believed[position] = expected if success else self._slip(position, expected)
-        if self._ability(position) < CONFIDENT:
+        if not self._sure(position):
             self._doubted.add(position)
 
     def _keep(self, position: int, claim: str) -> None:
         """Take over a result with the doubts that came with it."""
         self._believed[position] = claim
-        if position in self._doubts:
+        if position in self._shown_with_doubt:
             self._doubted.add(position)
 
     def _knows_better(self, position: int) -> bool:
         """Whether a result in view was given with doubt, and this worker would have none."""
-        return position in self._doubts and self._ability(position) >= CONFIDENT
+        return position in self._shown_with_doubt and self._sure(position)
+
+    def _sure(self, position: int) -> bool:
+        return self._ability(position) >= CONFIDENT
 
     def _expected(self, position: int) -> str | None:
         """The right result, given what is believed of its inputs; None when they make no sense."""
@@ -263,7 +266,10 @@ def _claims(responses: Sequence[str], hops: int) -> tuple[dict[int, str], frozen
             position = int(number) - 1
             if 0 <= position < hops:
                 claims[position] = value.strip()
-                (doubts.add if doubt else doubts.discard)(position)
+                if doubt:
+                    doubts.add(position)
+                else:
+                    doubts.discard(position)
         if not parts:
             for value in _ANSWER.findall(response):
                 claims[hops - 1] = value.strip()

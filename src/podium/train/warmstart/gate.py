@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -21,7 +21,14 @@ from podium.planner import Situation
 from podium.tasks.embedded import EmbeddedTasks
 from podium.train.model import PolicyModel
 from podium.train.sampler import sample
-from podium.train.warmstart.lessons import PROMPT, reading_prompt, reading_text, roll_prompt
+from podium.train.warmstart.lessons import (
+    PROMPT,
+    read_thought,
+    reading_prompt,
+    reading_text,
+    roll_prompt,
+    roll_query,
+)
 from podium.train.warmstart.teams import Team, draw_team
 from podium.train.warmstart.vocabulary import BEGIN_ID, END_ID
 from podium.types import Question
@@ -61,30 +68,39 @@ class GateReport:
 
 
 def measure(
-    model: PolicyModel, tokenizer: Tokenizer, *, cases: int = 1000, seed: int = 0, team: Team | None = None
-) -> GateReport:
-    """Measure a policy on `cases` cases of each kind, over one team or (None) over a new one in each case."""
-    exam = _Exam(model, tokenizer, seed, team)
-    names, skills = exam.numbers(cases)
-    return GateReport(names, skills, exam.copying(cases), *exam.plans(cases))
+    model: PolicyModel,
+    tokenizer: Tokenizer,
+    teams: Mapping[str, Team | None],
+    *,
+    cases: int = 1000,
+    seed: int = 0,
+) -> dict[str, GateReport]:
+    """Measure a policy on `cases` cases of each kind, over each of `teams` (None: over a new one in each case)."""
+    exam = _Exam(model, tokenizer, seed)
+    copying = exam.copying(cases)
+    reports = {}
+    for what, team in teams.items():
+        names, skills = exam.numbers(cases, team)
+        reports[what] = GateReport(names, skills, copying, *exam.plans(cases, team))
+    return reports
 
 
 class _Exam:
-    def __init__(self, model: PolicyModel, tokenizer: Tokenizer, seed: int, team: Team | None) -> None:
-        self.model, self.tokenizer, self.seed, self.team = model, tokenizer, seed, team
+    def __init__(self, model: PolicyModel, tokenizer: Tokenizer, seed: int) -> None:
+        self.model, self.tokenizer, self.seed = model, tokenizer, seed
         self.tasks = EmbeddedTasks("validation", size=10**6, seed=seed, hop_shares=(0.25, 0.25, 0.25, 0.25))
 
-    def numbers(self, cases: int) -> tuple[float, float]:
+    def numbers(self, cases: int, known: Team | None) -> tuple[float, float]:
         """Shares of names and of skills to which the most likely next token is the right number."""
         rng = Random(f"gate/numbers/{self.seed}")
         names, skills = [], []
         for _ in range(cases):
-            team = self.team or draw_team(rng)
+            team = known or draw_team(rng)
             member = rng.randrange(len(team.profiles))
-            names.append((roll_prompt(team) + f"- {team.profiles[member].name} ", (member,)))
+            names.append((roll_prompt(team) + roll_query(team.profiles[member].name), (member,)))
             skill = rng.choice([skill for skill in SKILLS if team.fit(skill)] or [""])
             if skill:
-                skills.append((roll_prompt(team) + f"- {skill} ", team.fit(skill)))
+                skills.append((roll_prompt(team) + roll_query(skill), team.fit(skill)))
         return self._answered(names), self._answered(skills)
 
     def _answered(self, queries: Sequence[tuple[str, tuple[int, ...]]]) -> float:
@@ -107,21 +123,20 @@ class _Exam:
                 right += place < len(lines) and lines[place].rpartition(" = ")[0] == span
         return right / spans
 
-    def plans(self, cases: int) -> tuple[float, dict[int, float]]:
+    def plans(self, cases: int, known: Team | None) -> tuple[float, dict[int, float]]:
         """Share of parts that the thought reads rightly; shares of valid plans by number of steps."""
         rng = Random(f"gate/plans/{self.seed}")
         asked: list[tuple[str, Problem, Team]] = []
         for index in range(cases):
             question, problem = self._question(index)
-            team = self.team or draw_team(rng)
+            team = known or draw_team(rng)
             (message,) = build_prompt(Situation(question, team.profiles), PROMPT)
             asked.append((message.content, problem, team))
         said = self._complete([prompt for prompt, _, _ in asked], max_tokens=_LONGEST, temperature=1.0)
         parts = right = 0
         valid: dict[int, list[bool]] = defaultdict(list)
         for text, (_, problem, team) in zip(said, asked, strict=True):
-            named = re.split("[;\n]", text)[0].removeprefix("needs ")
-            read = [part.rpartition(" ")[::2] for part in named.split(", ")]
+            read = read_thought(text)
             for place, skill in enumerate(problem.skills):
                 parts += 1
                 fit = [*map(str, team.fit(skill))] or ["none"]

@@ -82,9 +82,9 @@ class _Start:
         weight_HDN[: H + K] *= _FAINT
         weight_HDN[H + K :] = self.token_DN
         shares = torch.tensor(_AMPLITUDES[: D // 2])
+        length = (shares / shares.sum() * _POSITION_NATS * D**0.5).sqrt()
         for key in range(K):
             phase = torch.rand(len(shares), generator=self.generator) * 2 * torch.pi
-            length = (shares / shares.sum() * _POSITION_NATS * D**0.5).sqrt()
             bias_HD[H + key, : len(shares)] = length * phase.cos()
             bias_HD[H + key, D // 2 : D // 2 + len(shares)] = length * phase.sin()
             for query in range(key * R, (key + 1) * R):

@@ -1,7 +1,7 @@
 """Lessons: texts for pre-training, with the parts that are to be learned marked.
 
 Four kinds. A *plan* is the policy's own prompt, a thought that says of each part of the question which skill it
-needs and who claims that skill, and then a plan at random, without regard to the thought. A *roll* asks again and
+needs and who claims that skill, and then a plan at random (`random_workflow`). A *roll* asks again and
 again for the number of a name or of a skill. A *team* writes the same thought and then, as a list, the numbers that
 it named: who goes with which part, and no plan. A *reading* copies out the parts of a question with their skills.
 Questions come from the train split alone.
@@ -9,7 +9,10 @@ Questions come from the train split alone.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from pydantic import Field
@@ -31,6 +34,7 @@ _HOP_SHARES = (0.25, 0.25, 0.25, 0.25)
 _STEP_SHARES = (0.22, 0.28, 0.22, 0.16, 0.12)
 _QUERIES = 14
 """Of a roll."""
+_NEEDS = "needs "
 _SAID = (WHOLE, WHOLE, NEXT, NEXT, FINISH, CHECK, COMPARE)
 """Subtasks that name no part; twice what a plan can begin with."""
 
@@ -45,7 +49,7 @@ class Lesson:
 
 
 class Shares(Settings):
-    """How often each kind of lesson comes."""
+    """How often each kind of lesson comes, and who does the steps of plans."""
 
     plan: float = Field(default=0.5, ge=0)
     team: float = Field(default=0.15, ge=0)
@@ -63,13 +67,11 @@ def draw_lesson(name: str, index: int, teams: TeamSource = MADE_UP, shares: Shar
         name: of the course: two courses have different lessons.
     """
     rng = Random(f"lesson/{name}/{index}")
-    (kind,) = rng.choices(
-        ("plan", "roll", "team", "reading"), (shares.plan, shares.roll, shares.team, shares.reading)
+    plan = partial(_plan, relevant=shares.relevant)
+    (draw,) = rng.choices(
+        (plan, _roll, _team, _reading), (shares.plan, shares.roll, shares.team, shares.reading)
     )
-    team = teams.draw(rng)
-    if kind == "plan":
-        return _plan(rng, team, shares.relevant)
-    return {"roll": _roll, "team": _team, "reading": _reading}[kind](rng, team)
+    return draw(rng, teams.draw(rng))
 
 
 def draw_question(rng: Random) -> tuple[Question, Problem]:
@@ -83,20 +85,33 @@ def draw_question(rng: Random) -> tuple[Question, Problem]:
 
 def thought(problem: Problem, team: Team, rng: Random) -> str:
     """For each part the skill that it needs and one who claims it: "needs dates 3, sums 0"."""
-    words = []
-    for skill in problem.skills:
-        fit = team.fit(skill)
-        words.append(f"{skill} {rng.choice(fit)}" if fit else f"{skill} none")
-    return f"needs {', '.join(words)}"
+    return _needs(problem, _claimants(problem, team, rng))
+
+
+def read_thought(text: str) -> list[tuple[str, str]]:
+    """What a completion's thought says: skills, each with a number or "none". The inverse of `thought`."""
+    named = re.split("[;\n]", text)[0].removeprefix(_NEEDS)
+    return [(skill, number) for skill, _, number in (part.rpartition(" ") for part in named.split(", "))]
+
+
+def _claimants(problem: Problem, team: Team, rng: Random) -> list[str]:
+    """For each part the number of one who claims its skill, or "none"."""
+    return [f"{rng.choice(fit)}" if (fit := team.fit(skill)) else "none" for skill in problem.skills]
+
+
+def _needs(problem: Problem, claimants: Sequence[str]) -> str:
+    pairs = zip(problem.skills, claimants, strict=True)
+    return _NEEDS + ", ".join(f"{skill} {number}" for skill, number in pairs)
 
 
 def random_workflow(
     rng: Random, problem: Problem, team: Team, *, max_steps: int = 5, relevant: float = 0.0
 ) -> Workflow:
-    """A valid workflow that is coherent, as a writer's plans are, but blind to the question's needs.
+    """A valid workflow that is coherent, as a writer's plans are, but not made to be good.
 
     The number of steps, the workers, the manner of the subtasks and that of the access lists are drawn apart from one
-    another. Subtasks are numbered: a small model cannot count what bears no number.
+    another; of the workers, the share `relevant` among those who claim what some part needs, whichever. Subtasks are
+    numbered: a small model cannot count what bears no number.
     """
     (steps,) = rng.choices(range(1, max_steps + 1), _STEP_SHARES[:max_steps])
     subtasks = [f"{place}. {subtask}" for place, subtask in enumerate(_subtasks(rng, problem, steps), 1)]
@@ -167,12 +182,11 @@ def _plan(rng: Random, team: Team, relevant: float) -> Lesson:
 def _team(rng: Random, team: Team) -> Lesson:
     question, problem = draw_question(rng)
     (message,) = build_prompt(Situation(question, team.profiles), PROMPT)
-    named = thought(problem, team, rng)
-    numbers = [part.rpartition(" ")[2] for part in named.split(", ")]
+    numbers = _claimants(problem, team, rng)
     # Who cannot be named is left to chance: a list of numbers has no word for nobody.
     listed = [number if number.isdecimal() else str(rng.randrange(len(team.profiles))) for number in numbers]
     prompt = message.content.removesuffix("Plan:\n") + "Team:\n"
-    return Lesson(prompt, ((f"{named}\nmodel_id = [{', '.join(listed)}]", True),))
+    return Lesson(prompt, ((f"{_needs(problem, numbers)}\nmodel_id = [{', '.join(listed)}]", True),))
 
 
 def roll_prompt(team: Team) -> str:
@@ -181,16 +195,21 @@ def roll_prompt(team: Team) -> str:
     return f"Models:\n{listed}\nNumbers:\n"
 
 
+def roll_query(asked: str) -> str:
+    """What stands before the number of a name or of a skill."""
+    return f"- {asked} "
+
+
 def _roll(rng: Random, team: Team) -> Lesson:
     pieces: list[tuple[str, bool]] = []
     for _ in range(_QUERIES):
         if rng.random() < 0.4:
             member = rng.randrange(len(team.profiles))
-            pieces += [(f"- {team.profiles[member].name} ", False), (f"{member}", True)]
+            pieces += [(roll_query(team.profiles[member].name), False), (f"{member}", True)]
         else:
             skill = rng.choice(SKILLS)
             fit = team.fit(skill)
-            pieces += [(f"- {skill} ", False), (f"{rng.choice(fit)}" if fit else "none", True)]
+            pieces += [(roll_query(skill), False), (f"{rng.choice(fit)}" if fit else "none", True)]
         pieces.append(("\n", False))
     return Lesson(roll_prompt(team), tuple(pieces))
 

@@ -24,6 +24,7 @@ from podium.train.warmstart.pretraining import (
     pretrain,
     teams_of,
 )
+from podium.train.warmstart.teams import Team
 from podium.train.warmstart.vocabulary import BEGIN_ID, END_ID, PAD_ID, save_tokenizer
 from podium.train.weights import StoredDtype, write_model
 
@@ -77,13 +78,12 @@ def run_warmstart(
     pretrain(model, tokenizer, settings, teams, watch=watch)
     part = folder / ".policy.part"
     write_policy(model, tokenizer, part)
-    reports = {}
+    examined: dict[str, Team | None] = {}
     if settings.made_up < 1:
-        reports[settings.pool] = measure(
-            model, tokenizer, cases=gate_cases, seed=settings.seed, team=teams.known
-        )
+        examined[settings.pool] = teams.known
     if settings.made_up > 0:
-        reports["made-up teams"] = measure(model, tokenizer, cases=gate_cases, seed=settings.seed)
+        examined["made-up teams"] = None
+    reports = measure(model, tokenizer, examined, cases=gate_cases, seed=settings.seed)
     measured = {what: asdict(report) for what, report in reports.items()}
     replace_file(folder / "gate.json", json.dumps(measured, indent=2).encode() + b"\n")
     part.rename(policy)
