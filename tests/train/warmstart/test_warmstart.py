@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -15,8 +17,11 @@ from podium.conductor.prompt import build_prompt
 from podium.errors import RunMismatchError
 from podium.operations import SKILLS, read_problem
 from podium.planner import Situation
+from podium.rollout.run_folder import RunFolder
 from podium.tasks.embedded import split_of
+from podium.train.optimizer import learning_rate
 from podium.train.warmstart.course import batches, encode
+from podium.train.warmstart.gate import Exam
 from podium.train.warmstart.lessons import (
     PROMPT,
     Lesson,
@@ -25,9 +30,17 @@ from podium.train.warmstart.lessons import (
     draw_question,
     random_workflow,
     reading_text,
+    roll_prompt,
+    roll_query,
     thought,
 )
-from podium.train.warmstart.pretraining import WarmStartSettings, WarmStartStage, make_tokenizer
+from podium.train.warmstart.pretraining import (
+    WarmStartSettings,
+    WarmStartStage,
+    learning_rates,
+    make_model,
+    make_tokenizer,
+)
 from podium.train.warmstart.run import run_warmstart
 from podium.train.warmstart.teams import MADE_UP, TeamSource, draw_team, team_of
 from podium.train.warmstart.vocabulary import BEGIN_ID, END_ID
@@ -85,7 +98,7 @@ def test_workers_of_a_lesson_claim_a_need_of_the_question_as_often_as_asked(rele
     for _ in range(3000):
         _, problem = draw_question(rng)
         team = draw_team(rng)
-        workflow = random_workflow(rng, problem, team, relevant=relevant)
+        workflow = random_workflow(rng, problem, team, shares=Shares(relevant=relevant))
         useful = {number for skill in problem.skills for number in team.fit(skill)}
         for step, skill in zip(workflow.steps, problem.skills, strict=False):
             anybody = len(useful) / len(team.profiles)
@@ -100,6 +113,40 @@ def test_workers_of_a_lesson_claim_a_need_of_the_question_as_often_as_asked(rele
                 )
     assert abs(hits - expected) < 0.05 * expected
     assert abs(in_order - by_chance) < 0.06 * by_chance
+
+
+@pytest.mark.parametrize("fitting", [0.0, 0.4])
+def test_plans_have_as_many_steps_as_the_question_has_parts_as_often_as_asked(fitting: float) -> None:
+    rng = Random("fitting")
+    shares = Shares(steps=(1.0, 2.0, 3.0, 2.0), fitting=fitting)
+    fits = expected = 0.0
+    lengths: Counter[int] = Counter()
+    for _ in range(4000):
+        _, problem = draw_question(rng)
+        steps = len(random_workflow(rng, problem, draw_team(rng), shares=shares).steps)
+        lengths[steps] += 1
+        fits += steps == len(problem.hops)
+        expected += fitting + (1 - fitting) * shares.steps[len(problem.hops) - 1] / 8
+    assert abs(fits - expected) < 0.05 * expected
+    assert set(lengths) == {1, 2, 3, 4}
+    _, problem = draw_question(rng)
+    assert len(random_workflow(rng, problem, draw_team(rng), max_steps=1, shares=shares).steps) == 1
+
+
+def test_the_learning_rate_goes_over_stages_and_begins_anew_where_asked() -> None:
+    settings = WarmStartSettings(
+        stages=(
+            WarmStartStage(steps=40),
+            WarmStartStage(steps=60),
+            WarmStartStage(steps=50, restart=0.5),
+        ),
+        warmup=0.1,
+    )
+    rates = learning_rates(settings)
+    assert len(rates) == settings.steps == 150
+    assert rates[:100] == [learning_rate(i, peak=1.0, iterations=100, warmup=0.1) for i in range(100)]
+    assert rates[100:] == [learning_rate(i, peak=0.5, iterations=50, warmup=0.1) for i in range(50)]
+    assert max(rates) == 1.0
 
 
 def test_a_pool_is_a_team_by_what_its_profiles_say() -> None:
@@ -177,6 +224,17 @@ def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_pa
     assert tokenizer.decode(tokens[1:-1]) == messages[0].content + "model_id = []"
 
 
+def test_the_gate_asks_for_numbers_in_the_tokens_of_the_lessons() -> None:
+    tokenizer = make_tokenizer(TINY, MADE_UP)
+    team = draw_team(Random("tokens of rolls"))
+    query = roll_query(team.profiles[0].name)
+    lesson = Lesson(roll_prompt(team), ((query, False), ("0", True)))
+    tokens, learned = encode(lesson, tokenizer)
+    exam = Exam(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, seed=0)
+    asked = [BEGIN_ID, *exam.tokens(lesson.prompt), *exam.tokens(query)]
+    assert asked == tokens[: learned.index(True)]
+
+
 def test_batches_mark_learned_tokens_and_never_padding() -> None:
     tokenizer = make_tokenizer(TINY, MADE_UP)
     for batch in batches(tokenizer, name="0", size=4, count=9):
@@ -206,3 +264,27 @@ def test_the_same_seed_makes_the_same_policy(tmp_path: Path) -> None:
         run_warmstart(TINY, tmp_path / name, gate_cases=2)
     a, b = (tmp_path / name / "policy" / "model.safetensors" for name in "ab")
     assert a.read_bytes() == b.read_bytes()
+
+
+def test_a_killed_warm_start_goes_on_after_its_last_finished_stage(tmp_path: Path) -> None:
+    run_warmstart(TINY, tmp_path / "whole", gate_cases=2)
+
+    def interrupt(row: dict[str, Any]) -> None:
+        if row["step"] > 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_warmstart(TINY, tmp_path / "killed", show=interrupt, gate_cases=2)
+    again: list[int] = []
+    run_warmstart(TINY, tmp_path / "killed", show=lambda row: again.append(row["step"]), gate_cases=2)
+    assert again == [30]
+
+    def rows(name: str) -> list[tuple[int, float]]:
+        return [(row["step"], row["loss"]) for row in RunFolder(tmp_path / name).rows().read()]
+
+    def weights(name: str) -> bytes:
+        return (tmp_path / name / "policy" / "model.safetensors").read_bytes()
+
+    assert rows("killed") == rows("whole")
+    assert weights("killed") == weights("whole")
+    assert not (tmp_path / "killed" / "stages").exists()

@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from random import Random
 
 import torch
@@ -76,7 +77,7 @@ def measure(
     seed: int = 0,
 ) -> dict[str, GateReport]:
     """Measure a policy on `cases` cases of each kind, over each of `teams` (None: over a new one in each case)."""
-    exam = _Exam(model, tokenizer, seed)
+    exam = Exam(model, tokenizer, seed)
     copying = exam.copying(cases)
     reports = {}
     for what, team in teams.items():
@@ -85,7 +86,9 @@ def measure(
     return reports
 
 
-class _Exam:
+class Exam:
+    """The questions and answers of one measurement."""
+
     def __init__(self, model: PolicyModel, tokenizer: Tokenizer, seed: int) -> None:
         self.model, self.tokenizer, self.seed = model, tokenizer, seed
         self.tasks = EmbeddedTasks("validation", size=10**6, seed=seed, hop_shares=(0.25, 0.25, 0.25, 0.25))
@@ -97,14 +100,14 @@ class _Exam:
         for _ in range(cases):
             team = known or draw_team(rng)
             member = rng.randrange(len(team.profiles))
-            names.append((roll_prompt(team) + roll_query(team.profiles[member].name), (member,)))
+            names.append(((roll_prompt(team), roll_query(team.profiles[member].name)), (member,)))
             skill = rng.choice([skill for skill in SKILLS if team.fit(skill)] or [""])
             if skill:
-                skills.append((roll_prompt(team) + roll_query(skill), team.fit(skill)))
+                skills.append(((roll_prompt(team), roll_query(skill)), team.fit(skill)))
         return self._answered(names), self._answered(skills)
 
-    def _answered(self, queries: Sequence[tuple[str, tuple[int, ...]]]) -> float:
-        said = self._complete([prompt for prompt, _ in queries], max_tokens=1, temperature=_GREEDY)
+    def _answered(self, queries: Sequence[tuple[tuple[str, ...], tuple[int, ...]]]) -> float:
+        said = self._complete([pieces for pieces, _ in queries], max_tokens=1, temperature=_GREEDY)
         right = [text.strip() in map(str, fit) for text, (_, fit) in zip(said, queries, strict=True)]
         return sum(right) / len(right)
 
@@ -112,7 +115,7 @@ class _Exam:
         """Share of spans that are copied exactly when a question is taken apart."""
         read = [self._question(index) for index in range(cases)]
         said = self._complete(
-            [reading_prompt(question) for question, _ in read], max_tokens=_LONGEST, temperature=_GREEDY
+            [(reading_prompt(question),) for question, _ in read], max_tokens=_LONGEST, temperature=_GREEDY
         )
         spans = right = 0
         for text, (_, problem) in zip(said, read, strict=True):
@@ -132,7 +135,7 @@ class _Exam:
             team = known or draw_team(rng)
             (message,) = build_prompt(Situation(question, team.profiles), PROMPT)
             asked.append((message.content, problem, team))
-        said = self._complete([prompt for prompt, _, _ in asked], max_tokens=_LONGEST, temperature=1.0)
+        said = self._complete([(prompt,) for prompt, _, _ in asked], max_tokens=_LONGEST, temperature=1.0)
         parts = right = 0
         valid: dict[int, list[bool]] = defaultdict(list)
         for text, (_, problem, team) in zip(said, asked, strict=True):
@@ -147,18 +150,26 @@ class _Exam:
             valid[min(steps, 5)].append(not isinstance(plan, PlanError))
         return right / parts, {steps: sum(v) / len(v) for steps, v in sorted(valid.items())}
 
+    def tokens(self, text: str) -> list[int]:
+        """Of one piece."""
+        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
+
     def _question(self, index: int) -> tuple[Question, Problem]:
         question = self.tasks[index].question
         problem = read_problem(question.text)
         assert problem is not None, question.text
         return question, problem
 
-    def _complete(self, prompts: list[str], *, max_tokens: int, temperature: float) -> list[str]:
+    def _complete(
+        self, prompts: Sequence[tuple[str, ...]], *, max_tokens: int, temperature: float
+    ) -> list[str]:
+        """What the policy goes on with. Pieces of a prompt become tokens apart from each other, as in the lessons."""
         said = []
         for start in range(0, len(prompts), _TOGETHER):
             encoded = [
-                [BEGIN_ID, *self.tokenizer.encode(prompt, add_special_tokens=False).ids]
-                for prompt in prompts[start : start + _TOGETHER]
+                [BEGIN_ID, *chain.from_iterable(map(self.tokens, pieces))]
+                for pieces in prompts[start : start + _TOGETHER]
             ]
             with torch.no_grad():
                 samples = sample(

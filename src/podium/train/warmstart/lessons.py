@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from pydantic import Field
+from pydantic import Field, PositiveFloat
 
 from podium.baselines.phrases import CHECK, COMPARE, FINISH, NEXT, PARTS, WHOLE
 from podium.conductor.prompt import PromptSettings, build_prompt
@@ -31,7 +31,6 @@ PROMPT = PromptSettings(style="brief", pool="described", examples=0)
 ONLY = "Only this: {}"
 """A part named by its own words."""
 _HOP_SHARES = (0.25, 0.25, 0.25, 0.25)
-_STEP_SHARES = (0.22, 0.28, 0.22, 0.16, 0.12)
 _QUERIES = 14
 """Of a roll."""
 _NEEDS = "needs "
@@ -49,7 +48,7 @@ class Lesson:
 
 
 class Shares(Settings):
-    """How often each kind of lesson comes, and who does the steps of plans."""
+    """How often each kind of lesson comes, and of what the plans are made."""
 
     plan: float = Field(default=0.5, ge=0)
     team: float = Field(default=0.15, ge=0)
@@ -58,6 +57,11 @@ class Shares(Settings):
     relevant: float = Field(default=0.0, ge=0, le=1)
     """Of the steps of plans, the share that goes to somebody who claims what some part of the question needs,
     whichever; the others go to anybody."""
+    steps: tuple[PositiveFloat, ...] = Field(default=(0.22, 0.28, 0.22, 0.16, 0.12), min_length=1)
+    """Weights of plans of one step, of two and so on."""
+    fitting: float = Field(default=0.0, ge=0, le=1)
+    """Of plans, the share that have as many steps as the question has parts, whoever does which; the number of the
+    others has nothing to do with the question."""
 
 
 def draw_lesson(name: str, index: int, teams: TeamSource = MADE_UP, shares: Shares = Shares()) -> Lesson:
@@ -67,7 +71,7 @@ def draw_lesson(name: str, index: int, teams: TeamSource = MADE_UP, shares: Shar
         name: of the course: two courses have different lessons.
     """
     rng = Random(f"lesson/{name}/{index}")
-    plan = partial(_plan, relevant=shares.relevant)
+    plan = partial(_plan, shares=shares)
     (draw,) = rng.choices(
         (plan, _roll, _team, _reading), (shares.plan, shares.roll, shares.team, shares.reading)
     )
@@ -105,23 +109,29 @@ def _needs(problem: Problem, claimants: Sequence[str]) -> str:
 
 
 def random_workflow(
-    rng: Random, problem: Problem, team: Team, *, max_steps: int = 5, relevant: float = 0.0
+    rng: Random, problem: Problem, team: Team, *, max_steps: int = 5, shares: Shares = Shares()
 ) -> Workflow:
     """A valid workflow that is coherent, as a writer's plans are, but not made to be good.
 
     The number of steps, the workers, the manner of the subtasks and that of the access lists are drawn apart from one
-    another; of the workers, the share `relevant` among those who claim what some part needs, whichever. Subtasks are
-    numbered: a small model cannot count what bears no number.
+    another; `shares` says how. Subtasks are numbered: a small model cannot count what bears no number.
     """
-    (steps,) = rng.choices(range(1, max_steps + 1), _STEP_SHARES[:max_steps])
+    steps = _steps(rng, problem, max_steps, shares)
     subtasks = [f"{place}. {subtask}" for place, subtask in enumerate(_subtasks(rng, problem, steps), 1)]
     accesses = _accesses(rng, steps)
     return Workflow(
         tuple(
-            Step(_worker(rng, problem, team, relevant), *step)
+            Step(_worker(rng, problem, team, shares.relevant), *step)
             for step in zip(subtasks, accesses, strict=True)
         )
     )
+
+
+def _steps(rng: Random, problem: Problem, max_steps: int, shares: Shares) -> int:
+    if shares.fitting and rng.random() < shares.fitting:
+        return min(len(problem.hops), max_steps)
+    weights = shares.steps[:max_steps]
+    return rng.choices(range(1, len(weights) + 1), weights)[0]
 
 
 def _worker(rng: Random, problem: Problem, team: Team, relevant: float) -> int:
@@ -170,11 +180,11 @@ def _access(rng: Random, position: int) -> Access:
     return Access(all=kind == "all")
 
 
-def _plan(rng: Random, team: Team, relevant: float) -> Lesson:
+def _plan(rng: Random, team: Team, shares: Shares) -> Lesson:
     question, problem = draw_question(rng)
     max_steps = rng.choice((5, 5, 5, rng.randint(1, 4)))
     (message,) = build_prompt(Situation(question, team.profiles, max_steps=max_steps), PROMPT)
-    workflow = random_workflow(rng, problem, team, max_steps=max_steps, relevant=relevant)
+    workflow = random_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
     text = f"{thought(problem, team, rng)}; steps {len(workflow.steps)}\n{render(workflow)}"
     return Lesson(message.content, ((text, True),))
 

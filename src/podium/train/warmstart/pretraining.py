@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pydantic import Field
@@ -29,6 +29,10 @@ class WarmStartStage(Settings):
 
     steps: int = Field(ge=1)
     shares: Shares = Shares()
+    made_up: float | None = Field(default=None, ge=0, le=1)
+    """In place of the settings' own, for this stage."""
+    restart: float | None = Field(default=None, gt=0, le=1)
+    """The learning rate begins anew here, at this share of its peak; None: its course goes on."""
 
 
 class WarmStartSettings(Settings):
@@ -42,10 +46,25 @@ class WarmStartSettings(Settings):
     stages: tuple[WarmStartStage, ...] = (
         WarmStartStage(steps=1500),
         WarmStartStage(steps=2100, shares=Shares(plan=0.55, roll=0.1, relevant=0.5)),
+        WarmStartStage(
+            steps=4000,
+            restart=0.6,
+            made_up=0.5,
+            shares=Shares(
+                plan=0.6,
+                team=0.1,
+                reading=0.2,
+                roll=0.1,
+                relevant=0.5,
+                fitting=0.4,
+                steps=(0.15, 0.2, 0.2, 0.2, 0.25),
+            ),
+        ),
     )
-    """One after the other, each with optimisers of its own; the learning rate's course goes over all."""
+    """One after the other, each with optimisers of its own."""
     lr: float = Field(default=2e-3, gt=0)
-    """Peak learning rate of embedding, norms and biases (AdamW), with a cosine down to 0 at the end."""
+    """Peak learning rate of embedding, norms and biases (AdamW), with a cosine down to 0 at the end or at the next
+    restart."""
     matrix_lr: float = Field(default=4e-3, gt=0)
     """The same of the layers' matrices (Muon)."""
     batch: int = Field(default=32, ge=1)
@@ -80,9 +99,10 @@ class WarmStartStep:
     tokens: int
 
 
-def teams_of(settings: WarmStartSettings) -> TeamSource:
-    """Where the lessons' teams come from."""
-    return TeamSource(team_of(open_pool(settings.pool).profiles), settings.made_up)
+def teams_of(settings: WarmStartSettings, made_up: float | None = None) -> TeamSource:
+    """Where the lessons' teams come from; `made_up` in place of the settings' own."""
+    known = team_of(open_pool(settings.pool).profiles)
+    return TeamSource(known, settings.made_up if made_up is None else made_up)
 
 
 def make_tokenizer(settings: WarmStartSettings, teams: TeamSource) -> Tokenizer:
@@ -118,31 +138,42 @@ def lesson_loss(model: PolicyModel, batch: LessonBatch) -> Tensor:
     return F.cross_entropy(logits_NV.float(), batch.tokens_BT[:, 1:][learned_BT])
 
 
-def pretrain(
-    model: PolicyModel,
-    tokenizer: Tokenizer,
-    settings: WarmStartSettings,
-    teams: TeamSource,
-    *,
-    watch: Callable[[WarmStartStep], None],
-) -> None:
-    """Train `model` in place; `watch` is called after each step."""
+def learning_rates(settings: WarmStartSettings) -> list[float]:
+    """The learning rate of each step, over all stages, as a share of its peak."""
+    courses: list[tuple[float, int]] = []
+    for stage in settings.stages:
+        if stage.restart is None and courses:
+            peak, steps = courses.pop()
+            courses.append((peak, steps + stage.steps))
+        else:
+            courses.append((stage.restart or 1.0, stage.steps))
+    return [
+        learning_rate(step, peak=peak, iterations=steps, warmup=settings.warmup)
+        for peak, steps in courses
+        for step in range(steps)
+    ]
+
+
+def train_stage(
+    model: PolicyModel, tokenizer: Tokenizer, settings: WarmStartSettings, place: int
+) -> Iterator[WarmStartStep]:
+    """Train `model` in place through the stage at `place`, counted from 0, one step for each that is asked for."""
+    stage = settings.stages[place]
+    done = sum(before.steps for before in settings.stages[:place])
+    rates = learning_rates(settings)
+    optimizers = muon(model)
     model.train()
-    done = 0
-    for place, stage in enumerate(settings.stages):
-        optimizers = muon(model)
-        course = batches(
-            tokenizer,
-            name=f"{settings.seed}/{place}" if place else f"{settings.seed}",
-            size=settings.batch,
-            count=stage.steps,
-            teams=teams,
-            shares=stage.shares,
-        )
-        for batch in course:
-            loss = lesson_loss(model, batch)
-            loss.backward()  # type: ignore[no-untyped-call]
-            share = learning_rate(done, peak=1.0, iterations=settings.steps, warmup=settings.warmup)
-            step(optimizers, model, rates=[share * settings.matrix_lr, share * settings.lr])
-            done += 1
-            watch(WarmStartStep(done, float(loss.detach()), int(batch.learned_BT.sum())))
+    course = batches(
+        tokenizer,
+        name=f"{settings.seed}/{place}" if place else f"{settings.seed}",
+        size=settings.batch,
+        count=stage.steps,
+        teams=teams_of(settings, stage.made_up),
+        shares=stage.shares,
+    )
+    for batch in course:
+        loss = lesson_loss(model, batch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        step(optimizers, model, rates=[rates[done] * settings.matrix_lr, rates[done] * settings.lr])
+        done += 1
+        yield WarmStartStep(done, float(loss.detach()), int(batch.learned_BT.sum()))

@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import json
+import math
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from tokenizers import Tokenizer
 
+from podium.conductor.checkpoint import Checkpoint
 from podium.errors import RunMismatchError
 from podium.rollout.run_folder import RunFolder, replace_file
 from podium.train.model import PolicyModel
+from podium.train.precision import resolve
 from podium.train.warmstart.gate import GateReport, measure
 from podium.train.warmstart.lessons import PROMPT
 from podium.train.warmstart.pretraining import (
     WarmStartSettings,
-    WarmStartStep,
     make_model,
     make_tokenizer,
-    pretrain,
     teams_of,
+    train_stage,
 )
 from podium.train.warmstart.teams import Team
 from podium.train.warmstart.vocabulary import BEGIN_ID, END_ID, PAD_ID, save_tokenizer
-from podium.train.weights import StoredDtype, write_model
+from podium.train.weights import StoredDtype, read_model, write_model
 
 _ROW_EVERY = 20
 """Steps that a row of metrics is the mean of."""
+_STAGES = "stages"
+"""The folder of policies as finished stages left them."""
 
 
 def run_warmstart(
@@ -40,6 +46,8 @@ def run_warmstart(
     gate_cases: int = 1000,
 ) -> dict[str, GateReport]:
     """Make a policy in the run folder: `policy/`, `metrics.jsonl` and `gate.json`.
+
+    A run that was killed goes on after the last stage that it finished.
 
     Args:
         show: told of each row of metrics.
@@ -55,29 +63,28 @@ def run_warmstart(
     policy = folder / "policy"
     if policy.exists():
         raise RunMismatchError(f"{policy} is there already; choose a new folder, or use the policy in it.")
+    teams = teams_of(settings)
+    tokenizer = make_tokenizer(settings, teams)
+    finished = max((int(stage.name) for stage in folder.glob(f"{_STAGES}/[0-9]*")), default=0)
+    if finished:
+        model = read_model(Checkpoint.read(folder / _STAGES / f"{finished}"))
+    else:
+        model = make_model(settings, tokenizer.get_vocab_size())
+    model.dtype = resolve(settings.dtype)
     rows = run.rows()
-    rows.truncate(0)  # a warm start is not resumed: what a killed one wrote is made again
-    began = time.perf_counter()
-    losses: list[float] = []
-
-    def watch(step: WarmStartStep) -> None:
-        losses.append(step.loss)
-        if len(losses) == _ROW_EVERY or step.step == settings.steps:
+    rows.truncate(sum(math.ceil(stage.steps / _ROW_EVERY) for stage in settings.stages[:finished]))
+    began = time.perf_counter() - max((row["seconds"] for row in rows.read()), default=0.0)
+    for place in range(finished, len(settings.stages)):
+        course = train_stage(model, tokenizer, settings, place)
+        while steps := list(islice(course, _ROW_EVERY)):
             row = {
-                "step": step.step,
-                "loss": sum(losses) / len(losses),
+                "step": steps[-1].step,
+                "loss": sum(step.loss for step in steps) / len(steps),
                 "seconds": time.perf_counter() - began,
             }
             rows.append(row)
             show(row)
-            losses.clear()
-
-    teams = teams_of(settings)
-    tokenizer = make_tokenizer(settings, teams)
-    model = make_model(settings, tokenizer.get_vocab_size())
-    pretrain(model, tokenizer, settings, teams, watch=watch)
-    part = folder / ".policy.part"
-    write_policy(model, tokenizer, part)
+        _keep(model, tokenizer, folder / _STAGES / f"{place + 1}", dtype="float32")
     examined: dict[str, Team | None] = {}
     if settings.made_up < 1:
         examined[settings.pool] = teams.known
@@ -86,8 +93,17 @@ def run_warmstart(
     reports = measure(model, tokenizer, examined, cases=gate_cases, seed=settings.seed)
     measured = {what: asdict(report) for what, report in reports.items()}
     replace_file(folder / "gate.json", json.dumps(measured, indent=2).encode() + b"\n")
-    part.rename(policy)
+    _keep(model, tokenizer, policy)
+    shutil.rmtree(folder / _STAGES)
     return reports
+
+
+def _keep(model: PolicyModel, tokenizer: Tokenizer, folder: Path, *, dtype: StoredDtype = "bfloat16") -> None:
+    """Write a policy so that a kill leaves all of it or none."""
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    write_policy(model, tokenizer, part, dtype=dtype)
+    part.rename(folder)
 
 
 def write_policy(
