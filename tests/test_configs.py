@@ -8,17 +8,30 @@ import pytest
 
 import podium
 from podium.config import load
+from podium.recordings.importers import Mapping
 from podium.train.experiment import Experiment
 from podium.train.warmstart.pretraining import WarmStartSettings
 from podium.workers.pool import load_pool, open_pool
+from podium.workers.spec import PoolSpec, ReplaySpec
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
+REPLAY_POOLS = sorted((CONFIGS[0].parent / "pools").glob("*.toml"))
+MAPPINGS = sorted((CONFIGS[0].parent / "recordings").glob("*.toml"))
 POOLS = sorted((Path(podium.__file__).parent / "assets" / "pools").glob("*.toml"))
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_every_configuration_loads(path: Path) -> None:
-    load(path, WarmStartSettings if path.stem == "warmstart" else Experiment)
+    load(path, WarmStartSettings if path.stem.startswith("warmstart") else Experiment)
+
+
+@pytest.mark.parametrize("path", REPLAY_POOLS, ids=lambda path: path.stem)
+def test_every_recorded_pool_can_be_read_and_takes_a_recording_that_a_mapping_makes(path: Path) -> None:
+    spec = load(path, PoolSpec)
+    made = {load(mapping, Mapping).name for mapping in MAPPINGS}
+    replayed = [worker for worker in spec.worker if isinstance(worker, ReplaySpec)]
+    assert {worker.recording.stem for worker in replayed} <= made
+    assert len({worker.name for worker in spec.worker}) == len(spec.worker) == len(replayed) + 1
 
 
 @pytest.mark.parametrize("path", POOLS, ids=lambda path: path.stem)

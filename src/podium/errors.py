@@ -42,8 +42,8 @@ class WorkerError(PodiumError):
 
     Args:
         message: one sentence for the user, free of secrets.
-        kind: a stable word for metrics: "timeout", "connection", "status", "protocol", "exhausted" or
-            "refused".
+        kind: a stable word for metrics: "timeout", "connection", "status", "protocol", "exhausted",
+            "unrecorded" or "refused".
         passing: whether the same call may succeed later (429, 5xx, timeouts, broken connections).
         retry_after_s: seconds the worker asked us to wait, if it said so.
     """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -202,7 +203,14 @@ class _Answering:
 
     async def _run_round(self, number: int, plan: Plan, workflow: Workflow, seconds: float) -> None:
         previous = self._outcomes[-1].response if self._outcomes else None
-        execution = Execution(self._inquiry, workflow, round=number, previous=previous or None)
+        asked = Counter(
+            round_.workflow.steps[span.position].worker
+            for round_ in self._rounds
+            if round_.workflow is not None
+            for span in round_.spans
+            if span.status != "skipped"
+        )
+        execution = Execution(self._inquiry, workflow, round=number, previous=previous or None, asked=asked)
         try:
             await execution.run()
         finally:  # Also when cancelled: what was answered so far belongs in the trace.

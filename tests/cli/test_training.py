@@ -8,9 +8,10 @@ import pytest
 
 from podium.evals import Comparison
 from podium.trace import Trace
+from podium.train.warmstart.lessons import PROMPT
+from podium.train.warmstart.material import EmbeddedMaterial
 from podium.train.warmstart.pretraining import WarmStartSettings, make_model, make_tokenizer
 from podium.train.warmstart.run import write_policy
-from podium.train.warmstart.teams import MADE_UP
 
 TINY = WarmStartSettings(
     vocabulary=600, vocabulary_lessons=200, hidden=32, layers=1, heads=2, kv_heads=1, inner=32
@@ -22,8 +23,8 @@ SHORT = ("grpo.iterations=2", "grpo.questions=2", "grpo.group=2", "grpo.max_toke
 def start(tmp_path_factory):
     """A policy that has learned nothing."""
     folder = tmp_path_factory.mktemp("start") / "policy"
-    tokenizer = make_tokenizer(TINY, MADE_UP)
-    write_policy(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, folder)
+    tokenizer = make_tokenizer(TINY, EmbeddedMaterial("embedded"))
+    write_policy(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, PROMPT, folder)
     return folder
 
 

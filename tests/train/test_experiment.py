@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ from pydantic import ValidationError
 
 from podium.config import build
 from podium.errors import CheckpointError, RunMismatchError
-from podium.train.experiment import Experiment, Stage, run_experiment
+from podium.recordings import Recording, Response
+from podium.train.experiment import Experiment, Stage, draw_of, run_experiment
 from podium.train.warmstart.pretraining import WarmStartSettings, WarmStartStage
 from podium.train.warmstart.run import run_warmstart
+from podium.workers.pool import open_pool
 
 TINY = {"iterations": 2, "questions": 2, "group": 4, "max_tokens": 24, "save_every": 1}
 
@@ -60,6 +63,45 @@ async def test_a_start_that_is_no_checkpoint_leaves_nothing_behind(tmp_path: Pat
     with pytest.raises(CheckpointError):
         await run_experiment(experiment(tmp_path / "none"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def recorded(make_recording: Callable[..., Recording], folder: Path) -> tuple[str, str]:
+    """Overrides for tasks and pool: a recording of 6 training questions, and two workers of it."""
+    given = {
+        f"What is {number} + 1?": [
+            Response("ada", 0, f"Answer: {number + 1}", f"{number + 1}", 1.0),
+            Response("bob", 0, "Answer: 0", "0", 0.0),
+        ]
+        for number in range(8)
+    }
+    splits = {text: "validation" if text < "What is 2" else "train" for text in given}
+    recording = make_recording(given, splits=splits)
+    worker = '[[worker]]\nname = "{0}"\nkind = "replay"\nrecording = "{1}"\n'
+    (folder / "pool.toml").write_text(
+        "".join(worker.format(name, recording.path.name) for name in recording.workers)
+    )
+    return f"tasks={recording.path}", f"pool={folder / 'pool.toml'}"
+
+
+def test_questions_of_a_recording_come_in_turn(
+    make_recording: Callable[..., Recording], policy: Path, tmp_path: Path
+) -> None:
+    settings = experiment(policy, *recorded(make_recording, tmp_path))
+    draw = draw_of(settings, open_pool(settings.pool))
+    asked = [[task.question.text for task, _ in draw(iteration)] for iteration in range(6)]
+    turns = [[text for iteration in asked[at : at + 3] for text in iteration] for at in (0, 3)]
+    assert set(turns[0]) == set(turns[1]) == {f"What is {number} + 1?" for number in range(2, 8)}
+    assert turns[0] != turns[1]
+
+
+async def test_a_policy_trains_on_recorded_answers(
+    make_recording: Callable[..., Recording], policy: Path, tmp_path: Path
+) -> None:
+    settings = experiment(policy, *recorded(make_recording, tmp_path))
+    await run_experiment(settings, tmp_path / "run")
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [row["dropped"] for row in rows] == [0, 0]
+    assert set(rows[0]["workers"]) <= {"ada", "bob"}
 
 
 @pytest.mark.parametrize("starts", [[], [5], [0, 10, 10], [0, 20, 10]])

@@ -1,5 +1,7 @@
 """The final answer of a response, and the tool that counts them."""
 
+from __future__ import annotations
+
 import pytest
 
 from podium.executor.context import Context, EarlierStep, Style, build_messages
@@ -43,9 +45,11 @@ def test_answers_that_say_the_same_are_normalised_alike(one: str, other: str) ->
     assert normalise(one) == normalise(other)
 
 
-def _request(responses: list[str], style: Style, previous: str | None = None) -> Request:
+def _request(
+    responses: list[str], style: Style, previous: str | None = None, subtask: str = "Vote. Answer: 1"
+) -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", response) for i, response in enumerate(responses))
-    context = Context(Question(text="What? Answer: 0"), "Vote. Answer: 1", earlier, previous)
+    context = Context(Question(text="What? Answer: 0"), subtask, earlier, previous)
     return Request(build_messages(context, style, "0f"), seed="0")
 
 
@@ -85,3 +89,59 @@ async def test_a_vote_is_free() -> None:
     reply = await worker.answer(_request(["Answer: a"], "packed"))
     assert reply.usage == Usage()
     assert worker.profile.price.cost(Usage(input_tokens=10**6, output_tokens=10**6)) == 0
+
+
+@pytest.mark.parametrize("style", ["packed", "chat"])
+@pytest.mark.parametrize(
+    ("weights", "responses", "previous", "text"),
+    [
+        ("2, 0.5, 1", ["Answer: a", "Answer: b", "Answer: B."], None, "1 of 3 responses agree.\nAnswer: a"),
+        ("1.4, 0.75, 0.75", ["Answer: a", "Answer: b", "b"], None, "2 of 3 responses agree.\nAnswer: b"),
+        ("0, 0, 0.01", ["Answer: a", "Answer: a", "Answer: b"], None, "1 of 3 responses agree.\nAnswer: b"),
+        ("1, 1, 10", ["Answer: a", "Answer: a", "Answer: b"], None, "1 of 3 responses agree.\nAnswer: b"),
+        ("9, 1, 2", ["", "Answer: a", "Answer: b"], None, "1 of 2 responses agree.\nAnswer: b"),
+        ("3, 1, 1", ["Answer: b", "Answer: b"], "Answer: c", "1 of 3 responses agree.\nAnswer: c"),
+        ("5", ["Answer: a"], None, "1 of 1 responses agree.\nAnswer: a"),
+    ],
+)
+async def test_weights_that_the_subtask_names_are_votes_in_the_order_shown(
+    style: Style, weights: str, responses: list[str], previous: str | None, text: str
+) -> None:
+    request = _request(responses, style, previous, f"Vote with the weights {weights}.")
+    assert (await VoteWorker().answer(request)).text == text
+
+
+@pytest.mark.parametrize("style", ["packed", "chat"])
+@pytest.mark.parametrize(
+    "subtask",
+    [
+        "Vote with the weights 9, 1.",
+        "Vote with the weights 9, 1, 1, 1.",
+        "Vote with the weights 9,1,1.",
+        "Vote with the weights.",
+        "Vote with the weights of 9, 1, 1.",
+        "Vote with the counterweights 9, 1, 1.",
+    ],
+)
+async def test_weights_that_are_not_one_for_each_response_leave_a_plain_vote(
+    style: Style, subtask: str
+) -> None:
+    request = _request(["Answer: a", "Answer: b", "Answer: b"], style, subtask=subtask)
+    assert (await VoteWorker().answer(request)).text == "2 of 3 responses agree.\nAnswer: b"
+
+
+@pytest.mark.parametrize("style", ["packed", "chat"])
+@pytest.mark.parametrize(
+    ("weights", "responses", "winner"),
+    [
+        ("1, 0.5, 0.5", ["Answer: a", "Answer: b", "Answer: b"], "a"),
+        ("0.5, 1, 0.5", ["Answer: b", "Answer: a", "Answer: b"], "b"),
+        ("2, 1, 1, 2", ["Answer: c", "Answer: a", "Answer: a", "Answer: b"], "c"),
+        ("0, 0", ["Answer: b", "Answer: a"], "b"),
+    ],
+)
+async def test_of_answers_with_equal_weight_the_first_shown_wins(
+    style: Style, weights: str, responses: list[str], winner: str
+) -> None:
+    request = _request(responses, style, subtask=f"Vote with the weights {weights}.")
+    assert final_answer((await VoteWorker().answer(request)).text) == winner

@@ -1,15 +1,23 @@
 """Planners that are not the Conductor. Each is a small file that builds workflows."""
 
+from podium.baselines.cascade import Cascade
+from podium.baselines.chosen import Choose, Chosen
+from podium.baselines.committee import Committee
 from podium.baselines.constant import Constant, read_constant
 from podium.baselines.open import NAMES, open_baseline
 from podium.baselines.oracle import Oracle, PlanFor
+from podium.baselines.plans import VOTE
 from podium.baselines.random_plans import RandomPlans, random_workflow
-from podium.baselines.self_consistency import VOTE, SelfConsistency
+from podium.baselines.self_consistency import SelfConsistency
 from podium.baselines.single import Single
 
 __all__ = [
     "NAMES",
     "VOTE",
+    "Cascade",
+    "Choose",
+    "Chosen",
+    "Committee",
     "Constant",
     "Oracle",
     "PlanFor",

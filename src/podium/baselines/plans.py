@@ -11,13 +11,39 @@ from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.planner import Plan, Situation
 from podium.types import Profile
-from podium.workflow import Acceptance, Workflow, render
+from podium.workflow import Acceptance, Access, Step, Workflow, render
+
+VOTE = "vote"
+"""The name under which the pool offers the voting tool."""
 
 
 def written(situation: Situation, workflow: Workflow) -> Plan:
     """The plan that runs `workflow`, and accepts once it has been run. Not held to `max_steps`."""
     decision = Acceptance() if situation.outcomes else workflow
     return Plan(text=render(decision), decision=decision)
+
+
+def voting_step(pool: Sequence[Profile], weights: Sequence[float] = ()) -> Step:
+    """A vote on all earlier answers by the pool's tool; `ConfigError` when it has none.
+
+    Args:
+        weights: of the votes, in the order of the steps; none: all count alike.
+    """
+    names = [profile.name for profile in pool]
+    if VOTE not in names:
+        raise ConfigError(
+            f"This plan votes with the pool's worker {VOTE!r}, and this pool has none: "
+            f'add a [[worker]] with name = "{VOTE}" and kind = "vote" to the pool file.'
+        )
+    subtask = "Give the most frequent answer."
+    if weights:
+        subtask = f"Vote with the weights {', '.join(map(_decimal, weights))}."
+    return Step(worker=names.index(VOTE), subtask=subtask, access=Access(all=True))
+
+
+def _decimal(weight: float) -> str:
+    """As the voting tool reads it: no exponent."""
+    return f"{weight:.6f}".rstrip("0").rstrip(".")
 
 
 def position_of(name: str, pool: Sequence[Profile]) -> int:

@@ -8,13 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.baselines.phrases import WHOLE
-from podium.baselines.plans import position_of, written
+from podium.baselines.plans import position_of, voting_step, written
 from podium.errors import ConfigError
 from podium.planner import Plan, Situation
-from podium.workflow import Access, Step, Workflow
-
-VOTE = "vote"
-"""The name under which the pool offers the voting tool."""
+from podium.workflow import Step, Workflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +34,4 @@ class SelfConsistency:
         sample = Step(worker=position_of(self.worker, situation.pool), subtask=WHOLE)
         if self.samples == 1:
             return written(situation, Workflow((sample,)))
-        names = [profile.name for profile in situation.pool]
-        if VOTE not in names:
-            raise ConfigError(
-                f"Self-consistency votes with the pool's worker {VOTE!r}, and this pool has none: "
-                f'add a [[worker]] with name = "{VOTE}" and kind = "vote" to the pool file.'
-            )
-        vote = Step(
-            worker=names.index(VOTE), subtask="Give the most frequent answer.", access=Access(all=True)
-        )
-        return written(situation, Workflow((*[sample] * self.samples, vote)))
+        return written(situation, Workflow((*[sample] * self.samples, voting_step(situation.pool))))

@@ -104,6 +104,26 @@ VERBS = (
         "podium eval --run runs/mine\npodium eval --questions 100 --tuning 0 --markdown",
     ),
     Verb(
+        "record",
+        "podium.cli.record:record",
+        "Record what every worker of a pool answers to a task set.",
+        "podium record recordings/mine.parquet --pool my-workers.toml --questions 500 --samples 3 --budget-usd 5",
+    ),
+    Verb(
+        "replay import",
+        "podium.cli.replay:import_recording",
+        "Make a recording from answers that others have published, or from a store of traces.",
+        "podium replay import reasoning-gym reasoning-gym-eval/.../zero-shot/easy recordings/easy.parquet\n"
+        "podium replay import zeroeval ZeroEval/result_dirs/gsm recordings/gsm.parquet\n"
+        "podium replay import table columns.toml recordings/mine.parquet",
+    ),
+    Verb(
+        "replay show",
+        "podium.cli.replay:show",
+        "Show what a recording holds.",
+        "podium replay show recordings/easy.parquet",
+    ),
+    Verb(
         "report",
         "podium.cli.report:report",
         "Write the report of a run: curves, comparison, example plans.",
@@ -114,6 +134,7 @@ VERBS = (
 GROUPS = {
     "traces": "List, show, export and import what was asked and what happened.",
     "pool": "List the workers of a pool, and check that each answers.",
+    "replay": "Recordings of what models answered: make one, and show what it holds.",
     "tasks": "List the task sets, and show samples of one.",
 }
 """Help of the words that verbs begin with."""

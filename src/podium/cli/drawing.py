@@ -58,6 +58,12 @@ def draw_trace(trace: Trace, *, full: bool = False) -> RenderableType:
         parts.append(
             Text("Simulated workers: their answers, seconds and dollars are a simulation's.", "yellow")
         )
+    if recorded := _recorded(trace):
+        parts.append(
+            Text(
+                f"Recorded: {counted(recorded, 'response')}, given to the bare question beforehand.", "yellow"
+            )
+        )
     for number, round_ in enumerate(trace.rounds):
         parts += [Text(), _draw_round(number, round_, trace, full)]
     return Group(*parts)
@@ -83,7 +89,12 @@ def draw_workflow(workflow: Workflow, pool: Sequence[Profile], notes: Sequence[s
 
 def is_simulated(trace: Trace) -> bool:
     """Whether any worker of the trace was a simulation."""
-    return any(span.simulated_s for span in trace.spans)
+    return any(span.simulated_s and span.recorded is None for span in trace.spans)
+
+
+def _recorded(trace: Trace) -> int:
+    """Steps whose responses were recorded ones."""
+    return sum(span.recorded is not None for span in trace.spans)
 
 
 def _totals(trace: Trace) -> str:
@@ -143,12 +154,18 @@ def _spent(span: Span) -> str:
     spent = [
         counted(span.usage.tokens, "token"),
         dollars(span.cost_usd),
-        seconds(span.seconds) + (" simulated" if span.simulated_s else ""),
+        _time(span),
     ]
     if len(span.attempts) > 1:
         kinds = ", ".join(a.error_kind for a in span.attempts if a.error_kind)
         spent.append(f"{len(span.attempts)} attempts ({kinds})")
     return ", ".join(spent)
+
+
+def _time(span: Span) -> str:
+    if span.recorded is not None:
+        return f"recorded as {printable(span.recorded)}"
+    return seconds(span.seconds) + (" simulated" if span.simulated_s else "")
 
 
 def _sees(reads: Sequence[int], previous: bool) -> str:

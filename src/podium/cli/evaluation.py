@@ -16,7 +16,7 @@ from podium.cli.opening import open_console
 from podium.cli.options import AS_SHIPPED, Flag, PlannerOptions, PoolName
 from podium.cli.planning import open_planner
 from podium.errors import UsageError
-from podium.evals import Comparison, Contest, Frontier, compare
+from podium.evals import Comparison, Contest, Frontier, compare, compare_recorded
 from podium.evals.compare import CompareProgress
 from podium.evals.report import COMPARISON, write_report
 from podium.evals.table import markdown as to_markdown
@@ -24,6 +24,9 @@ from podium.evals.table import terminal
 from podium.tasks import open_tasks
 from podium.workers.pool import Pool, open_pool
 from podium.workers.specialist import Specialist
+
+_ALL = 10**9
+"""More questions than any recording has."""
 
 
 def evaluate(
@@ -35,7 +38,7 @@ def evaluate(
     tasks: str = "embedded",
     split: str = "test",
     questions: int = 400,
-    tuning: int = 400,
+    tuning: int | None = None,
     repeats: int = 1,
     constant_plans: Path | None = None,
     max_steps: int = 5,
@@ -50,10 +53,12 @@ def evaluate(
         run: A run's folder: its policy is evaluated, unless a Conductor is named, and the comparison and the
             report are written there. Default: the shipped Conductor, and nothing is written.
         untrained: The checkpoint before training, to compare with; "none" leaves it out.
-        tasks: The task set.
-        split: Its split; baselines make their choices on validation questions.
+        tasks: The task set, or a recording. On a recording the shipped Conductor, which does not know such questions,
+            is left out.
+        split: Its split; baselines make their choices on validation questions, on a recording on training questions.
         questions: How many.
-        tuning: Validation questions for the choices of baselines; 0: no constant plan is searched.
+        tuning: Questions for the choices of baselines; 0: no constant plan is searched. Default: 400, of a recording
+            all.
         repeats: Answers to each question.
         constant_plans: Constant plans found by an earlier search, instead of a new one.
         max_steps: Steps that a plan may have.
@@ -62,28 +67,42 @@ def evaluate(
         json: Print the comparison as one line of JSON.
         markdown: Print the table as Markdown.
     """
-    if min(questions, repeats, max_steps, concurrency) < 1 or tuning < 0:
+    if min(questions, repeats, max_steps, concurrency) < 1 or (tuning is not None and tuning < 0):
         raise UsageError(
             "--questions, --repeats, --max-steps and --concurrency are at least 1, --tuning at least 0."
         )
     if planner.planner != "conductor":
         raise UsageError("Baselines are compared with the Conductor anyway; leave --planner out.")
-    if tuning and split == "validation" and not constant_plans:
-        raise UsageError("Baselines make their choices on validation questions; evaluate on another --split.")
+    recorded = tasks.endswith(".parquet")
+    choosing = "train" if recorded else "validation"
+    if tuning is None:
+        tuning = _ALL if recorded else 400
+    if recorded and constant_plans:
+        raise UsageError(
+            "--constant-plans are for embedded tasks; on a recording fixed plans are chosen anew."
+        )
+    if tuning and split == choosing and not constant_plans:
+        raise UsageError(
+            f"Baselines make their choices on {choosing} questions; evaluate on another --split."
+        )
     workers = open_pool(pool or "embedded")
     with _progress() as report:
         contest = Contest(
             workers,
-            list(open_tasks(tasks, split, size=questions, seed=seed)),
-            tuning=list(open_tasks(tasks, "validation", size=tuning, seed=seed)) if tuning else (),
+            list(open_tasks(tasks, split, size=questions, seed=seed, pool=workers)),
+            tuning=list(open_tasks(tasks, choosing, size=tuning, seed=seed, pool=workers)) if tuning else (),
             repeats=repeats,
             concurrency=concurrency,
             seed=str(seed),
             max_steps=max_steps,
             on_progress=report,
         )
-        frontier = Frontier.load(constant_plans) if constant_plans else None
-        comparison = asyncio.run(_compare(contest, _of_run(planner, run), untrained, workers, frontier))
+        chosen = _of_run(planner, run)
+        if recorded:
+            comparison = asyncio.run(_compare_recorded(contest, None if chosen == AS_SHIPPED else chosen))
+        else:
+            frontier = Frontier.load(constant_plans) if constant_plans else None
+            comparison = asyncio.run(_compare(contest, chosen, untrained, workers, frontier))
     if run is not None:
         comparison.save(run / COMPARISON)
         print(f"Written to {write_report(run)}", file=sys.stderr)
@@ -124,6 +143,16 @@ async def _compare(
             )
     finally:
         await workers.close()
+
+
+async def _compare_recorded(contest: Contest, planner: PlannerOptions | None) -> Comparison:
+    try:
+        if planner is None:
+            return await compare_recorded(contest)
+        async with open_planner(planner, contest.pool, seed=contest.seed) as conductor:
+            return await compare_recorded(contest, conductor)
+    finally:
+        await contest.pool.close()
 
 
 @contextmanager

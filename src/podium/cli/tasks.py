@@ -52,7 +52,7 @@ def show(
     if samples < 1 or first < 0:
         raise UsageError(f"--samples {samples}, --first {first}: give at least 1 sample, from 0 on.")
     tasks = open_tasks(name, split, size=first + samples, seed=seed)
-    shown = [tasks[index] for index in range(first, first + samples)]
+    shown = [tasks[index] for index in range(first, min(first + samples, len(tasks)))]
     if json:
         print(json_.dumps([_document(task) for task in shown]))
         return 0

@@ -23,7 +23,14 @@ from podium.tasks import open_tasks
 from podium.train.display import training_display
 from podium.train.experiment import Experiment, run_experiment
 from podium.train.loop import Evaluate
-from podium.train.warmstart.gate import COPYING, NAME_TO_NUMBER, SKILL_TO_NUMBER, VALID_PLANS, GateReport
+from podium.train.warmstart.gate import (
+    COPYING,
+    NAME_TO_NUMBER,
+    SKILL_TO_NUMBER,
+    VALID_PLANS,
+    FormReport,
+    GateReport,
+)
 from podium.train.warmstart.pretraining import WarmStartSettings
 from podium.train.warmstart.run import run_warmstart
 from podium.workers.pool import open_pool
@@ -91,11 +98,11 @@ def _settings(config: Path | None, model: type[S], overrides: Sequence[str]) -> 
 
 def _evaluator(experiment: Experiment, questions: int) -> Evaluate:
     """What judges the policy in training: held-out validation questions over the run's pool."""
-    tasks = list(open_tasks("embedded", "validation", size=questions))
 
     async def judge(folder: Path) -> Mapping[str, Any]:
         checkpoint = Checkpoint.read(folder)
         workers = open_pool(experiment.pool)
+        tasks = list(open_tasks(experiment.tasks, "validation", size=questions, pool=workers))
         try:
             evaluation = await evaluate(
                 Conductor(open_policy(checkpoint), checkpoint.prompt),
@@ -107,7 +114,7 @@ def _evaluator(experiment: Experiment, questions: int) -> Evaluate:
             await workers.close()
         accuracy = evaluation.accuracy
         return {
-            "questions": questions,
+            "questions": len(tasks),
             "accuracy": accuracy.mean,
             "accuracy_low": accuracy.low,
             "accuracy_high": accuracy.high,
@@ -119,13 +126,15 @@ def _evaluator(experiment: Experiment, questions: int) -> Evaluate:
     return judge
 
 
-def _print_gate(report: GateReport, console: Console) -> None:
-    shares = [
-        ("name to number", report.name_to_number, NAME_TO_NUMBER),
-        ("skill to number", report.skill_to_number, SKILL_TO_NUMBER),
-        ("copying of spans", report.copying, COPYING),
-        *((f"valid plans of {n}", share, VALID_PLANS) for n, share in report.valid_plans.items()),
-    ]
+def _print_gate(report: GateReport | FormReport, console: Console) -> None:
+    shares = [(f"valid plans of {n}", share, VALID_PLANS) for n, share in report.valid_plans.items()]
+    if isinstance(report, GateReport):
+        shares = [
+            ("name to number", report.name_to_number, NAME_TO_NUMBER),
+            ("skill to number", report.skill_to_number, SKILL_TO_NUMBER),
+            ("copying of spans", report.copying, COPYING),
+            *shares,
+        ]
     for what, share, least in shares:
         verdict = "passed" if share >= least else "FAILED"
         console.print(f"{what:<18} {share:7.2%}  {verdict} (at least {least:.0%})")

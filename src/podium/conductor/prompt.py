@@ -73,6 +73,8 @@ class PromptSettings(Settings):
     """"described" lets a worker be added without training; "anonymous" shows numbers alone."""
     examples: int = Field(default=4, ge=0, le=len(EXAMPLES))
     """Examples shown in the full style, at most; the brief style has none."""
+    question_chars: int | None = Field(default=None, ge=20)
+    """In the brief style a longer question is shown without its middle; None: whole, however long."""
 
 
 def build_prompt(situation: Situation, settings: PromptSettings) -> tuple[Message, ...]:
@@ -108,7 +110,7 @@ def second_prompt(
 
 
 def _brief(situation: Situation, settings: PromptSettings) -> str:
-    lines = [f"Question: {situation.question.text}", "Models:"]
+    lines = [f"Question: {shortened(situation.question.text, settings.question_chars)}", "Models:"]
     if settings.pool == "anonymous":
         lines += [str(number) for number in range(len(situation.pool))]
     else:
@@ -118,6 +120,14 @@ def _brief(situation: Situation, settings: PromptSettings) -> str:
     for outcome in situation.outcomes:
         lines += ["Earlier plan:", render(outcome.workflow), f"Earlier answer: {outcome.response}"]
     return "\n".join([*lines, f"Steps: {situation.max_steps}", "Plan:", ""])
+
+
+def shortened(text: str, chars: int | None) -> str:
+    """The beginning and the end of a text, two thirds and one, where it is longer than `chars`."""
+    if chars is None or len(text) <= chars:
+        return text
+    end = chars // 3
+    return f"{text[: chars - end]} ... {text[-end:]}"
 
 
 def _instructions(situation: Situation, settings: PromptSettings) -> str:

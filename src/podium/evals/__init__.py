@@ -4,6 +4,7 @@ from podium.evals.compare import Contest, compare
 from podium.evals.comparison import SIMULATED, Comparison, Row
 from podium.evals.evaluation import Evaluation, evaluate, joined
 from podium.evals.frontier import ConstantPlan, Frontier
+from podium.evals.recorded import compare_recorded
 from podium.evals.routing import Routing, routing, steps_by_hops
 from podium.evals.search import search_constant
 from podium.evals.statistics import Interval, paired_difference
@@ -19,6 +20,7 @@ __all__ = [
     "Routing",
     "Row",
     "compare",
+    "compare_recorded",
     "evaluate",
     "joined",
     "paired_difference",

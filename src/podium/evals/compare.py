@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from podium.baselines import VOTE, Oracle, PlanFor, RandomPlans, SelfConsistency, Single
+from podium.baselines import VOTE, Cascade, Committee, Oracle, PlanFor, RandomPlans, SelfConsistency, Single
 from podium.evals.comparison import Comparison, Example, Kind, Row, example, row
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.frontier import Frontier
@@ -54,8 +54,8 @@ class Contest:
         return await evaluate(
             planner,
             self.tasks if tasks is None else tasks,
-            # A pool that cannot vote is lent the tool for the one baseline that needs it.
-            _voting(self.pool) if isinstance(planner, SelfConsistency) else self.pool,
+            # A pool that cannot vote is lent the tool for the baselines that need it.
+            _voting(self.pool) if isinstance(planner, SelfConsistency | Committee | Cascade) else self.pool,
             repeats=self.repeats,
             concurrency=self.concurrency,
             seed=self.seed,
@@ -85,12 +85,13 @@ async def compare(
     """
     trained = await contest.run("Conductor", conductor)
     rows = [row("conductor", "Conductor", trained)]
-    simulated = [trained.simulated]
+    simulated, recorded = [trained.simulated], [trained.recorded]
 
     async def add(kind: Kind, label: str, planner: Planner) -> Evaluation:
         evaluation = await contest.run(label, planner)
         rows.append(row(kind, label, evaluation, against=trained))
         simulated.append(evaluation.simulated)
+        recorded.append(evaluation.recorded)
         return evaluation
 
     before = await add("untrained", "Conductor, untrained", untrained) if untrained else None
@@ -114,6 +115,7 @@ async def compare(
         seed=contest.seed,
         pool=contest.pool.names,
         simulated=any(simulated),
+        recorded=any(recorded),
         rows=tuple(rows),
         routing=tuple(routing(trained, alignment=alignment, seed=contest.seed) for alignment in ALIGNMENTS),
         steps_by_hops=steps_by_hops(trained, seed=contest.seed),

@@ -13,20 +13,29 @@ from pydantic import ValidationError
 
 from podium.errors import ConfigError
 from podium.evals.evaluation import Evaluation
+from podium.evals.reliance import beyond_recording
 from podium.evals.routing import Routing
-from podium.evals.statistics import Interval, paired_difference
+from podium.evals.statistics import Interval, mcnemar, paired_difference
 from podium.rollout import Rollout
 from podium.rollout.run_folder import replace_file
 from podium.tasks.task import Task
 from podium.types import Value
 
-Kind = Literal["conductor", "untrained", "single", "self-consistency", "constant", "random", "oracle"]
+Kind = Literal[
+    "conductor", "untrained", "single", "self-consistency", "constant", "random", "committee", "cascade", "chosen",
+    "bandit", "oracle",
+]  # fmt: skip
 
 SIMULATED = (
     "Simulated workers: their skill, prices and times are made up, so these figures compare planners "
     "and say nothing of real models."
 )
 """The sentence under every figure that a simulated worker had a part in."""
+RECORDED = (
+    "Recorded responses, each given to the bare question: these figures are faithful for choosing, combining, voting "
+    "and stopping, and for nothing else. Times are not known."
+)
+"""The sentence under every figure that a recorded response had a part in."""
 
 
 class Row(Value):
@@ -37,6 +46,8 @@ class Row(Value):
     accuracy: Interval
     difference: Interval | None = None
     """The Conductor's accuracy minus this one's, paired by question; None for the Conductor itself."""
+    p_value: float | None = None
+    """Of McNemar's exact test that the two are equally often right; None: not tested, or questions were repeated."""
     steps: float
     calls: float
     cost_usd: float
@@ -48,6 +59,8 @@ class Row(Value):
     """Rollouts in which a worker failed a step that the answer needed."""
     by_hops: dict[int, float]
     """Accuracy on the questions of so many hops."""
+    beyond_recording: float = 0.0
+    """Share of its recorded responses that stand where a recording cannot show what would have been said."""
 
 
 class ExampleStep(Value):
@@ -88,8 +101,9 @@ class Comparison(Value):
     seed: str
     pool: tuple[str, ...]
     simulated: bool
+    recorded: bool = False
     rows: tuple[Row, ...]
-    """The Conductor first."""
+    """The Conductor first, where there is one."""
     routing: tuple[Routing, ...] = ()
     """Of the Conductor: does it choose workers by what the question needs?"""
     steps_by_hops: Interval | None = None
@@ -115,22 +129,37 @@ class Comparison(Value):
             raise ConfigError(f"{path}: does not hold a comparison ({error.errors()[0]['msg']}).") from None
 
 
-def row(kind: Kind, label: str, evaluation: Evaluation, *, against: Evaluation | None = None) -> Row:
-    """The row of one evaluation; `against` is the Conductor's, for the paired difference."""
+def row(
+    kind: Kind,
+    label: str,
+    evaluation: Evaluation,
+    *,
+    against: Evaluation | None = None,
+    tested: bool = False,
+) -> Row:
+    """The row of one evaluation.
+
+    Args:
+        against: the Conductor's, for the paired difference.
+        tested: whether the difference is also put to McNemar's test (scipy).
+    """
 
     def correct(rollout: Rollout) -> float:
         return rollout.correct
 
-    difference = None
+    difference = p_value = None
     if against is not None:
         if list(against.by_question) != list(evaluation.by_question):
             raise ValueError(f"{label} and the Conductor were evaluated on different questions")
-        difference = paired_difference(against.scores(correct), evaluation.scores(correct))
+        pair = against.scores(correct), evaluation.scores(correct)
+        difference = paired_difference(*pair)
+        p_value = mcnemar(*pair) if tested else None
     return Row(
         kind=kind,
         label=label,
         accuracy=evaluation.accuracy,
         difference=difference,
+        p_value=p_value,
         steps=evaluation.steps,
         calls=evaluation.calls,
         cost_usd=evaluation.cost_usd,
@@ -138,6 +167,7 @@ def row(kind: Kind, label: str, evaluation: Evaluation, *, against: Evaluation |
         validity=evaluation.validity,
         failures=evaluation.failures,
         by_hops=_by_hops(evaluation),
+        beyond_recording=beyond_recording(evaluation),
     )
 
 

@@ -6,7 +6,7 @@ Runs and counts. Intervals are `statistics`', comparisons `comparison`'s.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +17,7 @@ from podium.orchestrator import Orchestrator
 from podium.planner import Planner
 from podium.rollout import Rollout, roll
 from podium.tasks.task import Task
+from podium.trace import Span
 from podium.types import Budget
 from podium.workers.pool import Pool
 
@@ -94,10 +95,19 @@ class Evaluation:
         """Whether any worker's reply was simulated: then accuracy, seconds and dollars are too."""
         return any(
             # Tools claim no time and use no tokens; they are what they are.
-            span.simulated_s is not None and span.usage.tokens > 0
-            for rollout in self.rollouts
-            for span in rollout.trace.spans
+            span.simulated_s is not None and span.usage.tokens > 0 and span.recorded is None
+            for span in self.spans
         )
+
+    @property
+    def recorded(self) -> bool:
+        """Whether any response was a recorded one."""
+        return any(span.recorded is not None for span in self.spans)
+
+    @property
+    def spans(self) -> Iterator[Span]:
+        """The steps of all rollouts."""
+        return (span for rollout in self.rollouts for span in rollout.trace.spans)
 
 
 def joined(evaluations: Sequence[Evaluation]) -> Evaluation:

@@ -11,9 +11,9 @@ from typing import Any
 
 from podium import __version__
 from podium.evals.charts import colour, curve, shares, whisker
-from podium.evals.comparison import SIMULATED, Comparison, Example, ExamplePlan, Row
+from podium.evals.comparison import RECORDED, SIMULATED, Comparison, Example, ExamplePlan, Row
 from podium.evals.markup import Html, joined, tag
-from podium.evals.table import HEADINGS, cells, notes, percent
+from podium.evals.table import HEADINGS, grid, notes, percent
 
 Metrics = Sequence[Mapping[str, Any]]
 """One mapping for each iteration of training."""
@@ -61,6 +61,7 @@ def render_page(title: str, metrics: Metrics, comparison: Comparison | None) -> 
             tag("h1", f"Podium: {title}"),
             tag("p", _subtitle(metrics, comparison), class_="soft"),
             tag("p", SIMULATED, class_="simulated") if simulated else "",
+            tag("p", RECORDED, class_="simulated") if comparison and comparison.recorded else "",
             _tiles(comparison) if comparison else "",
             _training(metrics) if metrics else "",
             _table(comparison) if comparison else "",
@@ -151,14 +152,16 @@ def _legend(names: Sequence[str]) -> Html:
 def _table(comparison: Comparison) -> Html:
     kinds = list(dict.fromkeys(shown.kind for shown in comparison.rows))
 
-    def line(shown: Row) -> Html:
-        label, *rest = cells(shown)
+    headings, *rows = grid(comparison)
+
+    def line(shown: Row, written: Sequence[str]) -> Html:
+        label, *rest = written
         bar = whisker(shown.accuracy, kinds.index(shown.kind))
         return tag(
             "tr", tag("td", label), tag("td", bar), (tag("td", cell) for cell in rest), class_=shown.kind
         )
 
-    first, *others = HEADINGS
+    first, *others = headings
     return joined(
         tag("h2", "Held-out questions"),
         tag(
@@ -166,7 +169,7 @@ def _table(comparison: Comparison) -> Html:
             tag(
                 "table",
                 tag("thead", tag("tr", tag("th", first), tag("th"), (tag("th", name) for name in others))),
-                tag("tbody", map(line, comparison.rows)),
+                tag("tbody", map(line, comparison.rows, rows)),
             ),
             class_="scroll",
         ),

@@ -69,3 +69,21 @@ def accuracy_interval(scores: Sequence[float], *, rollouts: int) -> Interval:
 def paired_difference(first: Sequence[float], second: Sequence[float]) -> Interval | None:
     """The mean of first minus second over the same questions in the same order; None for one question."""
     return mean_interval(np.subtract(first, second).tolist())
+
+
+def mcnemar(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """The p-value of McNemar's exact test that two methods are right equally often on the same questions.
+
+    Args:
+        first: for each question 1 when it was answered rightly, else 0.
+        second: the same, in the same order.
+
+    None where a question was answered several times, now right and now wrong: the test is for single answers.
+    """
+    from scipy.stats import binomtest  # noqa: PLC0415 - an optional extra
+
+    if not {*first, *second} <= {0, 1}:
+        return None
+    gained = sum(a > b for a, b in zip(first, second, strict=True))
+    lost = sum(a < b for a, b in zip(first, second, strict=True))
+    return float(binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0

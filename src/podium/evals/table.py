@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from podium.evals.comparison import SIMULATED, Comparison, Row
+from podium.evals.comparison import RECORDED, SIMULATED, Comparison, Row
 from podium.evals.statistics import Interval
 
 if TYPE_CHECKING:
@@ -20,12 +20,23 @@ def cells(shown: Row) -> tuple[str, ...]:
     return (
         shown.label,
         f"{percent(shown.accuracy.mean)} {_within(shown.accuracy)}",
-        "" if shown.difference is None else f"{_points(shown.difference.mean)} {_within(shown.difference)}",
+        _ahead(shown),
         f"{shown.steps:.2f}",
         f"{shown.calls:.2f}",
         f"{shown.cost_usd * 1000:.3f}",
         f"{shown.latency_s:.1f}",
     )
+
+
+def grid(comparison: Comparison) -> list[tuple[str, ...]]:
+    """Headings and rows, without the columns that say nothing: no Conductor to be ahead, no time that is known."""
+    lines = [HEADINGS, *map(cells, comparison.rows)]
+    silent = {
+        "Conductor ahead by": all(shown.difference is None for shown in comparison.rows),
+        "seconds": all(not shown.latency_s for shown in comparison.rows),
+    }
+    kept = [place for place, heading in enumerate(HEADINGS) if not silent.get(heading)]
+    return [tuple(line[place] for place in kept) for line in lines]
 
 
 def notes(comparison: Comparison) -> Iterator[str]:
@@ -34,6 +45,8 @@ def notes(comparison: Comparison) -> Iterator[str]:
         f"{comparison.questions} held-out questions, seed {comparison.seed}. In brackets: 95 % intervals "
         "over questions; differences are paired, in points."
     )
+    if any(shown.p_value is not None for shown in comparison.rows):
+        yield "p: McNemar's exact test of the same difference, not corrected for the number of rows."
     failures = sum(shown.failures for shown in comparison.rows)
     if failures:
         yield f"{failures} answers lack a step because a worker failed; they count as they are."
@@ -46,18 +59,26 @@ def notes(comparison: Comparison) -> Iterator[str]:
                 f"{found.null_high:.3f}: {verdict}."
             )
     rho = comparison.steps_by_hops
-    yield (
-        "Steps and hops: no rank correlation, since one of them does not vary."
-        if rho is None
-        else f"Steps and hops: rank correlation {rho.mean:.2f} [{rho.low:.2f}, {rho.high:.2f}]."
-    )
+    if rho is not None:
+        yield f"Steps and hops: rank correlation {rho.mean:.2f} [{rho.low:.2f}, {rho.high:.2f}]."
+    elif any(shown.by_hops for shown in comparison.rows):
+        yield "Steps and hops: no rank correlation, since one of them does not vary."
     if comparison.simulated:
         yield SIMULATED
+    if comparison.recorded:
+        yield RECORDED
+    for shown in comparison.rows:
+        if shown.beyond_recording:
+            yield (
+                f"{shown.label}: {percent(shown.beyond_recording)} of its recorded responses stand for a rewritten "
+                "subtask, or for a step that saw others' work. A recording cannot show what these change."
+            )
 
 
 def markdown(comparison: Comparison) -> str:
     """The table and its notes."""
-    lines = [HEADINGS, ("---", *["---:"] * (len(HEADINGS) - 1)), *map(cells, comparison.rows)]
+    headings, *rows = grid(comparison)
+    lines = [headings, ("---", *["---:"] * (len(headings) - 1)), *rows]
     table = "\n".join("| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in lines)
     return table + "\n\n" + "\n\n".join(notes(comparison)) + "\n"
 
@@ -68,23 +89,36 @@ def terminal(comparison: Comparison) -> RenderableType:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(title="Simulated workers" if comparison.simulated else None, title_justify="left")
-    for position, heading in enumerate(HEADINGS):
+    titles = (
+        ("Simulated workers", comparison.simulated),
+        ("Recorded responses", comparison.recorded),
+    )
+    title = ", ".join(name for name, holds in titles if holds)
+    table = Table(title=title or None, title_justify="left")
+    headings, *rows = grid(comparison)
+    for position, heading in enumerate(headings):
         table.add_column(
             heading,
             justify="right" if position else "left",
             no_wrap=position > 0,
             min_width=None if position else 20,
         )
-    for shown in comparison.rows:
+    for shown, line in zip(comparison.rows, rows, strict=True):
         style = {"conductor": "bold", "oracle": "dim"}.get(shown.kind)
-        table.add_row(*(Text(cell) for cell in cells(shown)), style=style)
+        table.add_row(*(Text(cell) for cell in line), style=style)
     return Group(table, *(Text(note, style="dim") for note in notes(comparison)))
 
 
 def percent(share: float) -> str:
     """A share as a percentage with one decimal."""
     return f"{share * 100:.1f} %"
+
+
+def _ahead(shown: Row) -> str:
+    if shown.difference is None:
+        return ""
+    tested = "" if shown.p_value is None else f", p {shown.p_value:.2g}"
+    return f"{_points(shown.difference.mean)} {_within(shown.difference)}{tested}"
 
 
 def _points(difference: float) -> str:

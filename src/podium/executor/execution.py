@@ -6,6 +6,7 @@ Knows nothing of who planned it. Structured: no call outlives `run`, however it 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from podium.executor.call import Answered, call
@@ -27,15 +28,23 @@ class Execution:
         workflow: checked: it names workers of the pool and reads earlier steps only.
         round: from 0. A step's request has the seed "{seed of the question}/{round}/{position}".
         previous: the final response of the round before, if there is one.
+        asked: how many steps of earlier rounds each worker of the pool had.
     """
 
     def __init__(
-        self, inquiry: Inquiry, workflow: Workflow, *, round: int = 0, previous: str | None = None
+        self,
+        inquiry: Inquiry,
+        workflow: Workflow,
+        *,
+        round: int = 0,
+        previous: str | None = None,
+        asked: Mapping[int, int] | None = None,
     ) -> None:
         self._inquiry = inquiry
         self._workflow = workflow
         self._round = round
         self._previous = previous
+        self._asked = asked or {}
         count = len(workflow.steps)
         self._reads = tuple(workflow.reads(position) for position in range(count))
         self._run = range(count) if inquiry.settings.run_all else live_steps(workflow)
@@ -86,6 +95,8 @@ class Execution:
         request = Request(
             build_messages(self._context(position), inquiry.settings.context, inquiry.token),
             seed=f"{inquiry.seed}/{self._round}/{position}",
+            question_seed=inquiry.seed,
+            repeat=self._repeat(position),
         )
         if inquiry.observe is not None:
             inquiry.observe(StepStarted(self._round, position, worker.profile.name, step.subtask))
@@ -101,6 +112,7 @@ class Execution:
                     "usage": outcome.reply.usage,
                     "cost_usd": outcome.cost_usd,
                     "simulated_s": outcome.reply.latency_s,
+                    "recorded": outcome.reply.recorded,
                 }
             else:
                 result |= {"status": "refused" if outcome.refused else "failed", "error": outcome.error}
@@ -112,6 +124,13 @@ class Execution:
                 self._record(
                     self._span(position, attempts=tuple(attempts), ended_s=inquiry.elapsed(), **result)
                 )
+
+    def _repeat(self, position: int) -> int:
+        worker = self._workflow.steps[position].worker
+        before = sum(
+            self._workflow.steps[earlier].worker == worker for earlier in self._run if earlier < position
+        )
+        return self._asked.get(worker, 0) + before
 
     def _context(self, position: int) -> Context:
         step = self._workflow.steps[position]

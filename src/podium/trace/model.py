@@ -51,6 +51,8 @@ class Span(Value):
     ended_s: float = 0.0
     simulated_s: float | None = None
     """Seconds that a simulated worker claims instead of the clock's."""
+    recorded: str | None = None
+    """Which recorded response this is, as recording#question/worker/sample; None: it was made for this step."""
     attempts: tuple[Attempt, ...] = ()
     error: str | None = None
     """One sentence: why the step failed, or was refused."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from random import Random
@@ -13,7 +14,7 @@ from podium.config import Settings
 from podium.rollout import RewardSettings, Scorer
 from podium.rollout.pools import PoolDraw, PoolSource
 from podium.rollout.run_folder import RunFolder
-from podium.tasks import Task
+from podium.tasks import Task, open_tasks
 from podium.tasks.embedded import HOP_SHARES, EmbeddedTasks
 from podium.train.display import Display
 from podium.train.loop import Draw, Evaluate, train
@@ -40,7 +41,10 @@ class Experiment(Settings):
     pool: str = "embedded"
     """A shipped pool's name, or a pool file."""
     pool_draw: PoolDraw = PoolDraw()
+    tasks: str = "embedded"
+    """The task set, or a recording, NAME.parquet: its training questions, each once before any comes again."""
     curriculum: tuple[Stage, ...] = (Stage(start=0, hop_shares=HOP_SHARES),)
+    """Of the embedded questions."""
     grpo: GRPOSettings = GRPOSettings()
     reward: RewardSettings = RewardSettings()
 
@@ -77,7 +81,7 @@ async def run_experiment(
             experiment.grpo,
             start=start,
             run=RunFolder.open(folder, experiment.model_dump(mode="json"), free=FREE),
-            draw=_draw(experiment, pool),
+            draw=draw_of(experiment, pool),
             score=Scorer(reward=experiment.reward, max_steps=experiment.grpo.max_steps).score,
             evaluate=evaluate,
             display=display,
@@ -86,14 +90,41 @@ async def run_experiment(
         await pool.close()
 
 
-def _draw(experiment: Experiment, pool: Pool) -> Draw:
+def draw_of(experiment: Experiment, pool: Pool) -> Draw:
+    """The tasks of each iteration, each with the pool it is asked over."""
     pools = PoolSource(pool, experiment.pool_draw)
+    tasks_of = _embedded(experiment) if experiment.tasks == "embedded" else _in_turn(experiment, pool)
 
     def draw(iteration: int) -> list[tuple[Task, Pool]]:
+        return [
+            (task, pools.draw(f"{experiment.grpo.seed}/{iteration}/{task.id}"))
+            for task in tasks_of(iteration)
+        ]
+
+    return draw
+
+
+def _embedded(experiment: Experiment) -> Callable[[int], list[Task]]:
+    """Of endlessly many questions any, by the curriculum."""
+
+    def tasks_of(iteration: int) -> list[Task]:
         stage = [stage for stage in experiment.curriculum if stage.start <= iteration][-1]
         tasks = EmbeddedTasks("train", size=_ENDLESS, hop_shares=stage.hop_shares)
         rng = Random(f"tasks/{experiment.grpo.seed}/{iteration}")
-        drawn = [tasks[rng.randrange(_ENDLESS)] for _ in range(experiment.grpo.questions)]
-        return [(task, pools.draw(f"{experiment.grpo.seed}/{iteration}/{task.id}")) for task in drawn]
+        return [tasks[rng.randrange(_ENDLESS)] for _ in range(experiment.grpo.questions)]
 
-    return draw
+    return tasks_of
+
+
+def _in_turn(experiment: Experiment, pool: Pool) -> Callable[[int], list[Task]]:
+    """Of a set that has an end all, in a new order each time round."""
+    tasks = open_tasks(experiment.tasks, "train", size=_ENDLESS, pool=pool)
+    count, seed = experiment.grpo.questions, experiment.grpo.seed
+
+    def task(place: int) -> Task:
+        turn, index = divmod(place, len(tasks))
+        order = list(range(len(tasks)))
+        Random(f"tasks/{seed}/turn {turn}").shuffle(order)
+        return tasks[order[index]]
+
+    return lambda iteration: [task(iteration * count + q) for q in range(count)]

@@ -16,11 +16,14 @@ _BOXED = "\\boxed{"
 def final_answer(text: str) -> str | None:
     """The answer that `text` ends with, as written; None when there is no text.
 
-    The last `Answer: ...` line, else the last `<answer>...</answer>`, else the last `\\boxed{...}`, else the
-    last line that is not empty.
+    The last `Answer: ...` line or `<answer>...</answer>`, whichever begins later, else the last `\\boxed{...}`,
+    else the last line that is not empty.
     """
-    for find in (_after_word, _in_tag, _in_box, _last_line):
-        answer = _bare(find(text) or "")
+    start, stop, tagged = _in_tag(text)
+    place, said = _after_word(text, start, stop)
+    named = (said, tagged) if place > start else (tagged, said)
+    for found in (*named, _in_box(text), _last_line(text)):
+        answer = _bare(found or "")
         if answer:
             return answer
     return None
@@ -31,21 +34,26 @@ def normalise(answer: str) -> str:
     return " ".join(answer.casefold().split()).rstrip(". ")
 
 
-def _after_word(text: str) -> str | None:
+def _after_word(text: str, start: int, stop: int) -> tuple[int, str | None]:
+    """Where it begins, and what it says; a line from `start` to `stop` is part of a tagged answer."""
     last = None
-    for last in _ANSWER.finditer(text):  # noqa: B007 - the last match is what is wanted
-        pass
+    for match in _ANSWER.finditer(text):
+        if not start < match.end() <= stop:
+            last = match
     if last is None:
-        return None
+        return -1, None
     rest = text[last.end() :].lstrip()
-    return rest.partition("\n")[0]
+    return last.start(), rest.partition("\n")[0]
 
 
-def _in_tag(text: str) -> str | None:
+def _in_tag(text: str) -> tuple[int, int, str | None]:
+    """Where it begins and ends, and what it says."""
     folded = text.lower()
     stop = folded.rfind("</answer>")
     start = folded.rfind("<answer>", 0, max(stop, 0))
-    return text[start + len("<answer>") : stop] if start >= 0 else None
+    if start < 0:
+        return -1, -1, None
+    return start, stop + len("</answer>"), text[start + len("<answer>") : stop]
 
 
 def _in_box(text: str) -> str | None:

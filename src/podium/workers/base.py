@@ -15,6 +15,10 @@ class Request:
     messages: tuple[Message, ...]
     seed: str
     """Names the randomness of this call: the same seed and messages give the same simulated reply."""
+    question_seed: str = ""
+    """Names the randomness of the whole question."""
+    repeat: int = 0
+    """Steps of this question before this one that went to the same worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,8 @@ class Reply:
     usage: Usage
     latency_s: float | None = None
     """Seconds that a simulated worker claims; None where the clock's own measure is the truth."""
+    recorded: str | None = None
+    """Which recorded response this is; None: the worker answered just now."""
 
 
 @runtime_checkable

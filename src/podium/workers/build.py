@@ -10,24 +10,34 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from podium.errors import ConfigError, WorkerError
+from podium.recordings.shelf import Shelf
 from podium.workers.base import Worker
 from podium.workers.scripted import ScriptedWorker
-from podium.workers.spec import AnySpec, OpenAISpec, ScriptedFailure, ScriptedSpec, SpecialistSpec
+from podium.workers.spec import (
+    AnySpec,
+    OpenAISpec,
+    ReplaySpec,
+    ScriptedFailure,
+    ScriptedSpec,
+    SpecialistSpec,
+)
 from podium.workers.vote import DESCRIPTION, VoteWorker
 
 if TYPE_CHECKING:
     from podium.workers.connections import Connections
 
 
-def build_worker(spec: AnySpec, connections: Connections | None = None) -> Worker:
+def build_worker(spec: AnySpec, connections: Connections | None = None, shelf: Shelf | None = None) -> Worker:
     """The worker that `spec` describes.
 
     Args:
         spec: one `[[worker]]` of a pool file.
         connections: shared by the endpoints of a pool; None: each has its own.
+        shelf: shared by the recorded models of a pool; None: paths are seen from the working folder.
 
     Raises:
-        ConfigError: a key that is not in the environment, or a `base_url` that is not one.
+        ConfigError: a key that is not in the environment, a `base_url` that is not one, or a recording that
+            cannot be read or lacks the worker.
     """
     if isinstance(spec, OpenAISpec):
         return _openai(spec, connections)
@@ -35,6 +45,8 @@ def build_worker(spec: AnySpec, connections: Connections | None = None) -> Worke
         return _specialist(spec)
     if isinstance(spec, ScriptedSpec):
         return _scripted(spec)
+    if isinstance(spec, ReplaySpec):
+        return _replay(spec, shelf or Shelf())
     return VoteWorker(profile=spec.to_profile(DESCRIPTION), limits=spec.limits, fallback=spec.fallback)
 
 
@@ -86,6 +98,20 @@ def _specialist(spec: SpecialistSpec) -> Worker:
         spec.to_profile(),
         ability=spec.ability,
         seconds=spec.seconds,
+        limits=spec.limits,
+        fallback=spec.fallback,
+    )
+
+
+def _replay(spec: ReplaySpec, shelf: Shelf) -> Worker:
+    from podium.workers.replay import ReplayWorker  # noqa: PLC0415
+
+    return ReplayWorker(
+        spec.to_profile(),
+        shelf.open(spec.recording),
+        spec.worker or spec.name,
+        samples=spec.samples,
+        assumed_output_tokens=spec.assumed_output_tokens,
         limits=spec.limits,
         fallback=spec.fallback,
     )

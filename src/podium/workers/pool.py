@@ -11,6 +11,7 @@ from pathlib import Path
 
 from podium.config import load, suggestion
 from podium.errors import ConfigError
+from podium.recordings.shelf import Shelf
 from podium.types import Profile
 from podium.workers.base import Worker
 from podium.workers.build import build_worker
@@ -117,9 +118,9 @@ def load_pool(path: Path, overrides: Sequence[str] = ()) -> Pool:
         ConfigError: anything about it that cannot be used, in one sentence that names the file.
     """
     spec = load(path, PoolSpec, overrides)
-    connections = Connections()
+    connections, shelf = Connections(), Shelf(path.parent)
     try:
-        return Pool([build_worker(worker, connections) for worker in spec.worker])
+        return Pool([build_worker(worker, connections, shelf) for worker in spec.worker])
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
 

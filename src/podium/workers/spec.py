@@ -5,6 +5,7 @@ Only what TOML can say. `build` turns a spec into a worker.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -91,6 +92,21 @@ class ScriptedSpec(WorkerSpec):
     """Seconds that each call takes."""
 
 
+class ReplaySpec(WorkerSpec):
+    """A recorded model, which gives the responses that it once gave."""
+
+    kind: Literal["replay"]
+    limits: Limits = Limits(retries=0)
+    recording: Path
+    """NAME.parquet, seen from the pool file's folder."""
+    worker: str | None = None
+    """Its name in the recording; None: the same."""
+    samples: Literal["in turn", "random"] = "in turn"
+    """Which of several responses to a question comes first; the others follow as it is asked again."""
+    assumed_output_tokens: int | None = Field(default=None, ge=0)
+    """Tokens of every response, in place of what the recording knows: for models whose thinking is hidden."""
+
+
 class VoteSpec(WorkerSpec):
     """The built-in tool that counts answers."""
 
@@ -98,7 +114,9 @@ class VoteSpec(WorkerSpec):
     limits: Limits = Limits(retries=0)
 
 
-AnySpec = Annotated[OpenAISpec | SpecialistSpec | ScriptedSpec | VoteSpec, Field(discriminator="kind")]
+AnySpec = Annotated[
+    OpenAISpec | SpecialistSpec | ScriptedSpec | ReplaySpec | VoteSpec, Field(discriminator="kind")
+]
 
 
 class PoolSpec(Settings):

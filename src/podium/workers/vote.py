@@ -1,11 +1,14 @@
 """`vote`: a tool that returns the most common final answer among the responses it is shown.
 
 Deterministic and free. It compares normalised text; it does not know that 0.5 and 1/2 are one number.
+A subtask that names weights, as in "Vote with the weights 2, 1, 1.5.", gives each response shown, in order, so many
+votes.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from collections.abc import Sequence
 
 from podium.types import Limits, Profile, Usage
 from podium.workers.answer import final_answer, normalise
@@ -13,6 +16,7 @@ from podium.workers.base import Reply, Request
 from podium.workers.view import read_view
 
 DESCRIPTION = "A tool: returns the most common final answer among the responses it is shown. Free."
+_WEIGHTS = re.compile(r"\bweights:? (\d+(?:\.\d+)?(?:, \d+(?:\.\d+)?)*)")
 
 
 class VoteWorker:
@@ -35,15 +39,30 @@ class VoteWorker:
         view = read_view(request.messages)
         responses = [view.previous] if view.previous is not None else []
         responses += [shown.response for shown in view.shown]
-        answers = [answer for text in responses if (answer := final_answer(text)) is not None]
-        if not answers:
+        weights = _weights(view.subtask, len(responses))
+        cast = [
+            (answer, weight)
+            for text, weight in zip(responses, weights or [1.0] * len(responses), strict=True)
+            if (answer := final_answer(text)) is not None
+        ]
+        if not cast:
             return Reply("There is nothing to vote on: no earlier response is shown.", Usage(), latency_s=0.0)
-        votes = Counter(normalise(answer) for answer in answers)
-        # Counter keeps the order in which keys were first seen, and most_common is stable.
-        winner, count = votes.most_common(1)[0]
+        votes: dict[str, float] = {}
+        for answer, weight in cast:
+            votes[normalise(answer)] = votes.get(normalise(answer), 0.0) + weight
+        winner = max(votes, key=lambda answer: votes[answer])  # of equal ones the first, in the order shown
+        answers = [answer for answer, _ in cast]
         written = next(answer for answer in answers if normalise(answer) == winner)
-        text = f"{count} of {len(answers)} responses agree.\nAnswer: {written}"
-        return Reply(text, Usage(), latency_s=0.0)
+        count = sum(normalise(answer) == winner for answer in answers)
+        said = f"<answer>{written}</answer>" if "\n" in written else f"Answer: {written}"
+        return Reply(f"{count} of {len(answers)} responses agree.\n{said}", Usage(), latency_s=0.0)
 
     async def close(self) -> None:
         """Nothing to give back."""
+
+
+def _weights(subtask: str, count: int) -> Sequence[float] | None:
+    """The weights that the subtask names, if there are as many as responses."""
+    named = _WEIGHTS.search(subtask)
+    weights = [float(weight) for weight in named[1].split(", ")] if named else []
+    return weights if len(weights) == count else None

@@ -34,6 +34,7 @@ from podium.train.warmstart.lessons import (
     roll_query,
     thought,
 )
+from podium.train.warmstart.material import EmbeddedMaterial
 from podium.train.warmstart.pretraining import (
     WarmStartSettings,
     WarmStartStage,
@@ -42,7 +43,7 @@ from podium.train.warmstart.pretraining import (
     make_tokenizer,
 )
 from podium.train.warmstart.run import run_warmstart
-from podium.train.warmstart.teams import MADE_UP, TeamSource, draw_team, team_of
+from podium.train.warmstart.teams import TeamSource, draw_team, team_of
 from podium.train.warmstart.vocabulary import BEGIN_ID, END_ID
 from podium.workers.pool import open_pool
 from podium.workflow import Workflow, parse
@@ -211,7 +212,7 @@ def test_a_reading_lists_every_part_with_its_skill() -> None:
 
 
 def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_path: Path) -> None:
-    tokenizer = make_tokenizer(TINY, MADE_UP)
+    tokenizer = make_tokenizer(TINY, EmbeddedMaterial("embedded"))
     question, _ = draw_question(Random("tokens"))
     team = draw_team(Random("tokens"))
     messages = build_prompt(Situation(question, team.profiles), PROMPT)
@@ -225,7 +226,7 @@ def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_pa
 
 
 def test_the_gate_asks_for_numbers_in_the_tokens_of_the_lessons() -> None:
-    tokenizer = make_tokenizer(TINY, MADE_UP)
+    tokenizer = make_tokenizer(TINY, EmbeddedMaterial("embedded"))
     team = draw_team(Random("tokens of rolls"))
     query = roll_query(team.profiles[0].name)
     lesson = Lesson(roll_prompt(team), ((query, False), ("0", True)))
@@ -236,7 +237,7 @@ def test_the_gate_asks_for_numbers_in_the_tokens_of_the_lessons() -> None:
 
 
 def test_batches_mark_learned_tokens_and_never_padding() -> None:
-    tokenizer = make_tokenizer(TINY, MADE_UP)
+    tokenizer = make_tokenizer(TINY, EmbeddedMaterial("embedded"))
     for batch in batches(tokenizer, name="0", size=4, count=9):
         assert batch.tokens_BT.shape == batch.learned_BT.shape
         ends = (batch.tokens_BT == END_ID).int().argmax(1)

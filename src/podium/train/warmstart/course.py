@@ -5,7 +5,7 @@ Lessons are drawn several batches at a time and sorted by length, so that little
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -13,8 +13,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from podium.train.warmstart.lessons import Lesson, Shares, draw_lesson
-from podium.train.warmstart.teams import MADE_UP, TeamSource
+from podium.train.warmstart.lessons import Lesson, draw_lesson
 from podium.train.warmstart.vocabulary import BEGIN_ID, END_ID, PAD_ID
 
 _SORTED_TOGETHER = 8
@@ -32,20 +31,16 @@ class LessonBatch:
 
 def batches(
     tokenizer: Tokenizer,
+    draw: Callable[[str, int], Lesson] = draw_lesson,
     *,
     name: str,
     size: int,
     count: int,
-    teams: TeamSource = MADE_UP,
-    shares: Shares = Shares(),
 ) -> Iterator[LessonBatch]:
-    """`count` batches of `size` lessons of the course called `name`."""
+    """`count` batches of `size` lessons of the course called `name`; `draw` makes each by name and number."""
     index = 0
     while count > 0:
-        drawn = [
-            encode(draw_lesson(name, index + i, teams, shares), tokenizer)
-            for i in range(size * _SORTED_TOGETHER)
-        ]
+        drawn = [encode(draw(name, index + i), tokenizer) for i in range(size * _SORTED_TOGETHER)]
         index += len(drawn)
         drawn.sort(key=lambda lesson: len(lesson[0]))
         order = list(range(_SORTED_TOGETHER))

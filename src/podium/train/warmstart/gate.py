@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from random import Random
@@ -39,6 +39,7 @@ NAME_TO_NUMBER, SKILL_TO_NUMBER, COPYING, VALID_PLANS = 0.95, 0.90, 0.99, 0.99
 _GREEDY = 1e-4
 """A temperature at which the most likely token is drawn."""
 _LONGEST = 160
+_MOST_STEPS = 5
 _TOGETHER = 250
 """Prompts that are sampled from at once."""
 
@@ -66,6 +67,34 @@ class GateReport:
             and self.copying >= COPYING
             and min(self.valid_plans.values()) >= VALID_PLANS
         )
+
+
+@dataclass(frozen=True, slots=True)
+class FormReport:
+    """Whether plans can be read at all: what a policy for a recording must have learned before it is reinforced."""
+
+    valid_plans: dict[int, float]
+    """Shares in [0, 1] at temperature 1, by number of steps."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether reinforcement may begin."""
+        return min(self.valid_plans.values()) >= VALID_PLANS
+
+
+def measure_form(
+    model: PolicyModel,
+    tokenizer: Tokenizer,
+    prompts: Sequence[str],
+    *,
+    workers: int,
+    max_steps: int,
+    seed: int = 0,
+) -> FormReport:
+    """Draw one plan for each prompt and see whether it can be read."""
+    exam = Exam(model, tokenizer, seed)
+    said = exam.complete([(prompt,) for prompt in prompts], max_tokens=_LONGEST, temperature=1.0)
+    return FormReport(_valid_by_steps(((text, workers) for text in said), max_steps))
 
 
 def measure(
@@ -107,14 +136,14 @@ class Exam:
         return self._answered(names), self._answered(skills)
 
     def _answered(self, queries: Sequence[tuple[tuple[str, ...], tuple[int, ...]]]) -> float:
-        said = self._complete([pieces for pieces, _ in queries], max_tokens=1, temperature=_GREEDY)
+        said = self.complete([pieces for pieces, _ in queries], max_tokens=1, temperature=_GREEDY)
         right = [text.strip() in map(str, fit) for text, (_, fit) in zip(said, queries, strict=True)]
         return sum(right) / len(right)
 
     def copying(self, cases: int) -> float:
         """Share of spans that are copied exactly when a question is taken apart."""
         read = [self._question(index) for index in range(cases)]
-        said = self._complete(
+        said = self.complete(
             [(reading_prompt(question),) for question, _ in read], max_tokens=_LONGEST, temperature=_GREEDY
         )
         spans = right = 0
@@ -135,20 +164,16 @@ class Exam:
             team = known or draw_team(rng)
             (message,) = build_prompt(Situation(question, team.profiles), PROMPT)
             asked.append((message.content, problem, team))
-        said = self._complete([(prompt,) for prompt, _, _ in asked], max_tokens=_LONGEST, temperature=1.0)
+        said = self.complete([(prompt,) for prompt, _, _ in asked], max_tokens=_LONGEST, temperature=1.0)
         parts = right = 0
-        valid: dict[int, list[bool]] = defaultdict(list)
         for text, (_, problem, team) in zip(said, asked, strict=True):
             read = read_thought(text)
             for place, skill in enumerate(problem.skills):
                 parts += 1
                 fit = [*map(str, team.fit(skill))] or ["none"]
                 right += place < len(read) and read[place][0] == skill and read[place][1] in fit
-            plan = parse(text, workers=len(team.profiles))
-            numbers = re.search(r"model_id = \[([\d, ]+)\]", text)
-            steps = numbers.group(1).count(",") + 1 if numbers else 1
-            valid[min(steps, 5)].append(not isinstance(plan, PlanError))
-        return right / parts, {steps: sum(v) / len(v) for steps, v in sorted(valid.items())}
+        sizes = (len(team.profiles) for _, _, team in asked)
+        return right / parts, _valid_by_steps(zip(said, sizes, strict=True), _MOST_STEPS)
 
     def tokens(self, text: str) -> list[int]:
         """Of one piece."""
@@ -161,7 +186,7 @@ class Exam:
         assert problem is not None, question.text
         return question, problem
 
-    def _complete(
+    def complete(
         self, prompts: Sequence[tuple[str, ...]], *, max_tokens: int, temperature: float
     ) -> list[str]:
         """What the policy goes on with. Pieces of a prompt become tokens apart from each other, as in the lessons."""
@@ -185,3 +210,14 @@ class Exam:
                 self.tokenizer.decode(list(drawn.tokens[0]), skip_special_tokens=True) for drawn in samples
             ]
         return said
+
+
+def _valid_by_steps(plans: Iterable[tuple[str, int]], max_steps: int) -> dict[int, float]:
+    """Shares of plans that can be read, by number of steps; each comes with the size of its pool."""
+    valid: dict[int, list[bool]] = defaultdict(list)
+    for text, workers in plans:
+        numbers = re.search(r"model_id = \[([\d, ]+)\]", text)
+        steps = numbers.group(1).count(",") + 1 if numbers else 1
+        plan = parse(text, workers=workers, max_steps=max_steps)
+        valid[min(steps, max_steps)].append(not isinstance(plan, PlanError))
+    return {steps: sum(v) / len(v) for steps, v in sorted(valid.items())}

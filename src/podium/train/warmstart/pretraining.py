@@ -18,10 +18,9 @@ from podium.train.randomness import generator
 from podium.train.shape import ModelShape
 from podium.train.warmstart.course import LessonBatch, batches
 from podium.train.warmstart.initial import initialise
-from podium.train.warmstart.lessons import Shares, draw_lesson
-from podium.train.warmstart.teams import TeamSource, team_of
+from podium.train.warmstart.lessons import Shares
+from podium.train.warmstart.material import Material
 from podium.train.warmstart.vocabulary import train_tokenizer
-from podium.workers.pool import open_pool
 
 
 class WarmStartStage(Settings):
@@ -39,6 +38,10 @@ class WarmStartSettings(Settings):
     """How the tiny policy is made. The defaults made the one that ships."""
 
     seed: int = 0
+    tasks: str = "embedded"
+    """What lessons are about: the embedded tasks, or a recording, NAME.parquet."""
+    question_chars: int = Field(default=700, ge=20)
+    """Longer questions of a recording are shown without their middle."""
     pool: str = "embedded"
     """A pool to know well: a shipped pool's name or a pool file."""
     made_up: float = Field(default=0.6, ge=0, le=1)
@@ -99,15 +102,10 @@ class WarmStartStep:
     tokens: int
 
 
-def teams_of(settings: WarmStartSettings, made_up: float | None = None) -> TeamSource:
-    """Where the lessons' teams come from; `made_up` in place of the settings' own."""
-    known = team_of(open_pool(settings.pool).profiles)
-    return TeamSource(known, settings.made_up if made_up is None else made_up)
-
-
-def make_tokenizer(settings: WarmStartSettings, teams: TeamSource) -> Tokenizer:
+def make_tokenizer(settings: WarmStartSettings, material: Material) -> Tokenizer:
     """The tokenizer of these settings."""
-    lessons = (draw_lesson(f"{settings.seed}", index, teams) for index in range(settings.vocabulary_lessons))
+    draw = material.draw(Shares(), settings.made_up)
+    lessons = (draw(f"{settings.seed}", index) for index in range(settings.vocabulary_lessons))
     texts = (lesson.prompt + "".join(text for text, _ in lesson.pieces) for lesson in lessons)
     return train_tokenizer(texts, settings.vocabulary)
 
@@ -155,7 +153,7 @@ def learning_rates(settings: WarmStartSettings) -> list[float]:
 
 
 def train_stage(
-    model: PolicyModel, tokenizer: Tokenizer, settings: WarmStartSettings, place: int
+    model: PolicyModel, tokenizer: Tokenizer, settings: WarmStartSettings, material: Material, place: int
 ) -> Iterator[WarmStartStep]:
     """Train `model` in place through the stage at `place`, counted from 0, one step for each that is asked for."""
     stage = settings.stages[place]
@@ -165,11 +163,10 @@ def train_stage(
     model.train()
     course = batches(
         tokenizer,
+        material.draw(stage.shares, settings.made_up if stage.made_up is None else stage.made_up),
         name=f"{settings.seed}/{place}" if place else f"{settings.seed}",
         size=settings.batch,
         count=stage.steps,
-        teams=teams_of(settings, stage.made_up),
-        shares=stage.shares,
     )
     for batch in course:
         loss = lesson_loss(model, batch)

@@ -15,20 +15,18 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.prompt import PromptSettings
 from podium.errors import RunMismatchError
 from podium.rollout.run_folder import RunFolder, replace_file
 from podium.train.model import PolicyModel
 from podium.train.precision import resolve
-from podium.train.warmstart.gate import GateReport, measure
-from podium.train.warmstart.lessons import PROMPT
+from podium.train.warmstart.material import Reports, open_material
 from podium.train.warmstart.pretraining import (
     WarmStartSettings,
     make_model,
     make_tokenizer,
-    teams_of,
     train_stage,
 )
-from podium.train.warmstart.teams import Team
 from podium.train.warmstart.vocabulary import BEGIN_ID, END_ID, PAD_ID, save_tokenizer
 from podium.train.weights import StoredDtype, read_model, write_model
 
@@ -44,7 +42,7 @@ def run_warmstart(
     *,
     show: Callable[[dict[str, Any]], None] = lambda row: None,
     gate_cases: int = 1000,
-) -> dict[str, GateReport]:
+) -> Reports:
     """Make a policy in the run folder: `policy/`, `metrics.jsonl` and `gate.json`.
 
     A run that was killed goes on after the last stage that it finished.
@@ -54,7 +52,7 @@ def run_warmstart(
         gate_cases: cases of each kind in the gate; questions and made-up teams are new.
 
     Returns:
-        The gate's reports: over the pool that is known, and over made-up teams.
+        The gate's reports: of embedded lessons over the pool that is known, and over made-up teams.
 
     Raises:
         RunMismatchError: the folder belongs to another configuration, or already holds a policy.
@@ -63,8 +61,8 @@ def run_warmstart(
     policy = folder / "policy"
     if policy.exists():
         raise RunMismatchError(f"{policy} is there already; choose a new folder, or use the policy in it.")
-    teams = teams_of(settings)
-    tokenizer = make_tokenizer(settings, teams)
+    material = open_material(settings.tasks, settings.pool, settings.question_chars)
+    tokenizer = make_tokenizer(settings, material)
     finished = max((int(stage.name) for stage in folder.glob(f"{_STAGES}/[0-9]*")), default=0)
     if finished:
         model = read_model(Checkpoint.read(folder / _STAGES / f"{finished}"))
@@ -75,7 +73,7 @@ def run_warmstart(
     rows.truncate(sum(math.ceil(stage.steps / _ROW_EVERY) for stage in settings.stages[:finished]))
     began = time.perf_counter() - max((row["seconds"] for row in rows.read()), default=0.0)
     for place in range(finished, len(settings.stages)):
-        course = train_stage(model, tokenizer, settings, place)
+        course = train_stage(model, tokenizer, settings, material, place)
         while steps := list(islice(course, _ROW_EVERY)):
             row = {
                 "step": steps[-1].step,
@@ -84,34 +82,43 @@ def run_warmstart(
             }
             rows.append(row)
             show(row)
-        _keep(model, tokenizer, folder / _STAGES / f"{place + 1}", dtype="float32")
-    examined: dict[str, Team | None] = {}
-    if settings.made_up < 1:
-        examined[settings.pool] = teams.known
-    if settings.made_up > 0:
-        examined["made-up teams"] = None
-    reports = measure(model, tokenizer, examined, cases=gate_cases, seed=settings.seed)
+        _keep(model, tokenizer, material.prompt, folder / _STAGES / f"{place + 1}", dtype="float32")
+    reports = material.examine(
+        model, tokenizer, made_up=settings.made_up, cases=gate_cases, seed=settings.seed
+    )
     measured = {what: asdict(report) for what, report in reports.items()}
     replace_file(folder / "gate.json", json.dumps(measured, indent=2).encode() + b"\n")
-    _keep(model, tokenizer, policy)
+    _keep(model, tokenizer, material.prompt, policy)
     shutil.rmtree(folder / _STAGES)
     return reports
 
 
-def _keep(model: PolicyModel, tokenizer: Tokenizer, folder: Path, *, dtype: StoredDtype = "bfloat16") -> None:
+def _keep(
+    model: PolicyModel,
+    tokenizer: Tokenizer,
+    prompt: PromptSettings,
+    folder: Path,
+    *,
+    dtype: StoredDtype = "bfloat16",
+) -> None:
     """Write a policy so that a kill leaves all of it or none."""
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    write_policy(model, tokenizer, part, dtype=dtype)
+    write_policy(model, tokenizer, prompt, part, dtype=dtype)
     part.rename(folder)
 
 
 def write_policy(
-    model: PolicyModel, tokenizer: Tokenizer, folder: Path, *, dtype: StoredDtype = "bfloat16"
+    model: PolicyModel,
+    tokenizer: Tokenizer,
+    prompt: PromptSettings,
+    folder: Path,
+    *,
+    dtype: StoredDtype = "bfloat16",
 ) -> None:
     """Write a policy of this tokenizer as a checkpoint folder. Half precision halves what is shipped."""
     config = model.shape.config(bos=BEGIN_ID, eos=END_ID, pad=PAD_ID, dtype=dtype)
     write_model(model, folder, config=config, companions=(), dtype=dtype)
     save_tokenizer(tokenizer, folder)
-    prompt = json.dumps({"prompt": PROMPT.model_dump()}, indent=2)
-    (folder / "podium.json").write_text(prompt + "\n", encoding="utf-8")
+    asked = json.dumps({"prompt": prompt.model_dump(exclude_none=True)}, indent=2)
+    (folder / "podium.json").write_text(asked + "\n", encoding="utf-8")

@@ -1,0 +1,198 @@
+"""What recorded workers answered, as numbers: to choose among thousands of plans before any is run.
+
+Choices are made here, on training questions; what they are worth is measured by running them (`evaluation`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, product
+from statistics import fmean
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.baselines import Cascade, Committee
+from podium.tasks.task import Task
+from podium.types import Message
+from podium.workers.answer import final_answer, normalise
+from podium.workers.base import Request
+from podium.workers.replay import ReplayWorker
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Members = tuple[int, ...]
+"""Workers of a committee by number; one may stand there several times, and gives its next sample each time."""
+_NOBODY = -1
+MOST = 5
+"""Answers that a committee votes on, at most."""
+_HAIR = 1 + 1e-9
+"""Costs are sums of floats."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Q questions, W workers, R times that each is asked: as often as a committee may name it."""
+
+    workers: tuple[str, ...]
+    answer_QWR: Ints
+    """Equal answers to one question have equal numbers; -1: no answer was found."""
+    alone_QWR: Floats
+    """How right each response is."""
+    voted_QWR: Floats
+    """How right its answer is where a vote gives it: the verdict of most responses that have this answer."""
+    score_QW: Floats
+    """How right a worker is, the mean over its samples."""
+    cost_QW: Floats
+    """Dollars, the mean over samples."""
+    samples: int
+    """The most that any worker has."""
+    texts: tuple[str, ...]
+    families: tuple[str, ...]
+    """Empty where unknown."""
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {text: q for q, text in enumerate(self.texts)}
+
+    def number(self, text: str) -> int:
+        """The question of this text."""
+        return self._numbers[text]
+
+    @property
+    def accuracy(self) -> Floats:
+        """[W]: of each worker alone."""
+        shares: Floats = self.score_QW.mean(axis=0)
+        return shares
+
+    @property
+    def cost(self) -> Floats:
+        """[W]: dollars a question."""
+        means: Floats = self.cost_QW.mean(axis=0)
+        return means
+
+    def voted(self, members: Members, weights: Sequence[float] = ()) -> Floats:
+        """[Q]: how right a committee is on each question; as the pool's tool counts, ties included."""
+        if len(members) == 1:
+            return self.alone_QWR[:, members[0], 0]
+        columns = [(member, members[:place].count(member)) for place, member in enumerate(members)]
+        answer_QM = np.stack([self.answer_QWR[:, worker, repeat] for worker, repeat in columns], axis=1)
+        score_QM = np.stack([self.voted_QWR[:, worker, repeat] for worker, repeat in columns], axis=1)
+        weight_M = np.asarray(weights or [1.0] * len(members))
+        same_QMM = answer_QM[:, :, None] == answer_QM[:, None, :]
+        votes_QM = np.where(answer_QM == _NOBODY, -1.0, (same_QMM * weight_M).sum(axis=2))
+        winner_Q = votes_QM.argmax(axis=1)
+        scored: Floats = score_QM[np.arange(len(score_QM)), winner_Q]
+        return np.where(votes_QM.max(axis=1) < 0, 0.0, scored)
+
+    def unanimous(self, members: Members) -> npt.NDArray[np.bool_]:
+        """[Q]: whether all members give one answer."""
+        answer_QM = self.answer_QWR[:, members, 0]
+        alike = (answer_QM == answer_QM[:, :1]).all(axis=1) & (answer_QM[:, 0] != _NOBODY)
+        return np.asarray(alike, dtype=np.bool_)
+
+
+async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker]) -> Answers:
+    """Ask every worker every question, bare, as often as it has samples and a committee may name it."""
+    samples = max(worker.samples for worker in workers)
+    size = len(tasks), len(workers), max(samples, MOST)
+    answer, alone, voted = np.full(size, _NOBODY), np.zeros(size), np.zeros(size)
+    score, cost = np.zeros(size[:2]), np.zeros(size[:2])
+    for q, task in enumerate(tasks):
+        numbers: dict[str, int] = {}
+        for w, worker in enumerate(workers):
+            replies = [
+                await worker.answer(Request(bare(task.question.text), seed="", repeat=r))
+                for r in range(size[2])
+            ]
+            for r, reply in enumerate(replies):
+                alone[q, w, r] = task.grade(reply.text).correct
+                found = final_answer(reply.text)
+                if found is not None:
+                    answer[q, w, r] = numbers.setdefault(normalise(found), len(numbers))
+                    voted[q, w, r] = task.grade(f"<answer>{found}</answer>").correct
+            own = worker.count(task.question.text)
+            score[q, w] = alone[q, w, :own].mean()
+            cost[q, w] = fmean(worker.profile.price.cost(reply.usage) for reply in replies[:own])
+    return Answers(
+        workers=tuple(worker.profile.name for worker in workers),
+        answer_QWR=answer,
+        alone_QWR=alone,
+        voted_QWR=voted,
+        score_QW=score,
+        cost_QW=cost,
+        samples=samples,
+        texts=tuple(task.question.text for task in tasks),
+        families=tuple(str(task.facts.get("family", "")) for task in tasks),
+    )
+
+
+def bare(question: str) -> tuple[Message, ...]:
+    """The question and nothing else, as a replay worker reads it."""
+    return (Message(role="user", content=question),)
+
+
+def best_of_most(answers: Answers, *, weighted: bool, most: int = MOST) -> Committee:
+    """A vote of the best k workers, with the k that is best; each answers once."""
+    order = tuple(int(w) for w in np.argsort(-answers.accuracy, kind="stable"))
+    tried = [(order[:k], _weights(answers, order[:k]) if weighted else ()) for k in range(1, most + 1)]
+    members, weights = max(tried, key=lambda plan: answers.voted(*plan).mean())
+    return Committee(tuple(answers.workers[w] for w in members), weights)
+
+
+def best_fixed(answers: Answers, *, most: int = MOST, max_cost: float = math.inf) -> Committee | None:
+    """The best vote of at most `most` answers whose cost is within `max_cost`, grown one answer at a time.
+
+    Of each size the 20 best are grown; a worker may answer several times. None: nobody is within the cost.
+    """
+    cost = answers.cost
+    max_cost *= _HAIR
+    affordable = [w for w in range(len(answers.workers)) if cost[w] <= max_cost]
+    if not affordable:
+        return None
+    beam: list[Members] = [(w,) for w in affordable]
+    found = beam
+    for _ in range(most - 1):
+        grown = {
+            tuple(sorted((*members, w), key=lambda w: -answers.accuracy[w]))
+            for members in beam
+            for w in affordable
+            if cost[list(members)].sum() + cost[w] <= max_cost
+        }
+        beam = sorted(grown, key=lambda members: (-answers.voted(members).mean(), members))[:20]
+        found = [*found, *beam]
+    # Of equally good ones the cheapest.
+    members = max(found, key=lambda members: (answers.voted(members).mean(), -cost[list(members)].sum()))
+    return Committee(tuple(answers.workers[w] for w in members))
+
+
+def best_cascade(answers: Answers, *, max_cost: float = math.inf) -> Cascade | None:
+    """The best pair with the best worker to fall back on, within `max_cost`; None: none is within it."""
+    plans = list(_cascades(answers, max_cost * _HAIR))
+    if not plans:
+        return None
+    _, _, first, then = max(plans)
+    return Cascade(tuple(answers.workers[w] for w in first), answers.workers[then])
+
+
+def _cascades(answers: Answers, max_cost: float) -> Iterator[tuple[float, float, Members, int]]:
+    """How right each is, its cost with the sign turned, the pair, and who decides where they disagree."""
+    alone_QW, voted_QW = answers.alone_QWR[:, :, 0], answers.voted_QWR[:, :, 0]
+    workers = range(len(answers.workers))
+    for pair, then in product(combinations(workers, 2), workers):
+        if then in pair:
+            continue
+        agreed = answers.unanimous(pair)
+        cost = answers.cost_QW[:, pair].sum(axis=1) + np.where(agreed, 0.0, answers.cost_QW[:, then])
+        if cost.mean() <= max_cost:
+            right = np.where(agreed, voted_QW[:, pair[0]], alone_QW[:, then])
+            yield float(right.mean()), -float(cost.mean()), pair, then
+
+
+def _weights(answers: Answers, members: Members) -> tuple[float, ...]:
+    """Log odds of being right, as if answers were independent; at least a hundredth."""
+    share = answers.accuracy[list(members)].clip(0.01, 0.99)
+    return tuple(max(0.01, round(float(odds), 3)) for odds in np.log(share / (1 - share)))

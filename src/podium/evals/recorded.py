@@ -1,0 +1,174 @@
+"""Compares planners on a recording: what choosing, combining and stopping are worth with these very answers.
+
+Every choice is made on training questions (`answers`), and every row is then run like any other plan, on the one
+executor. Baselines that are told a question's family, or verdicts, know more than a Conductor; their labels say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from podium.baselines import Cascade, Chosen, Committee, SelfConsistency, Single
+from podium.baselines.learned import Method, learn_router
+from podium.baselines.linucb import LinUCB
+from podium.errors import UsageError
+from podium.evals.answers import Answers, bare, best_cascade, best_fixed, best_of_most, read_answers
+from podium.evals.compare import Contest, samples_within
+from podium.evals.comparison import Comparison, Kind, Row, row
+from podium.evals.evaluation import Evaluation
+from podium.planner import Plan, Planner, Situation
+from podium.tasks.task import Task
+from podium.workers.base import Request
+from podium.workers.replay import ReplayWorker
+
+Entry = tuple[Kind, str, Planner]
+
+_LEARNED: Mapping[Method, str] = {
+    "ridge": "Ridge over n-grams, best worker",
+    "neighbours": "20 nearest questions, best worker",
+}
+
+
+async def compare_recorded(contest: Contest, conductor: Planner | None = None) -> Comparison:
+    """Measure all methods on `contest.tasks`, their choices made on `contest.tuning`.
+
+    Args:
+        conductor: the planner that the others are compared with, at its cost; None: they are shown alone.
+
+    Raises:
+        UsageError: fewer than two recorded workers, or nothing to tune on.
+    """
+    workers = [worker for worker in contest.pool if isinstance(worker, ReplayWorker)]
+    if len(workers) < 2 or not contest.tuning:
+        raise UsageError(
+            'A comparison on a recording needs two workers of kind = "replay" or more, and training questions.'
+        )
+    rows: list[Row] = []
+    first: Evaluation | None = None
+    if conductor is not None:
+        first = await contest.run("Conductor", conductor)
+        rows.append(row("conductor", "Conductor", first))
+    simulated = [first is not None and first.simulated]
+    field = _Field(
+        known=await read_answers(contest.tuning, workers),
+        asked=await read_answers(contest.tasks, workers),
+        cost_usd=None if first is None else first.cost_usd,
+        oracle=_Oracle(workers, contest.tasks),
+    )
+    two_rounds = replace(contest, budget=contest.budget.model_copy(update={"rounds": 2}))
+    for kind, label, planner in field.entries():
+        evaluation = await (two_rounds if isinstance(planner, Cascade) else contest).run(label, planner)
+        rows.append(row(kind, label, evaluation, against=first, tested=True))
+        simulated.append(evaluation.simulated)
+    return Comparison(
+        questions=len(contest.tasks),
+        seed=contest.seed,
+        pool=contest.pool.names,
+        simulated=any(simulated),
+        recorded=True,
+        rows=tuple(rows),
+    )
+
+
+@dataclass(frozen=True)
+class _Field:
+    """The baselines, with their choices made."""
+
+    known: Answers
+    """Of training questions: choices are made on them."""
+    asked: Answers
+    """Of the questions compared on: for the bandit, which is told verdicts as it goes."""
+    cost_usd: float | None
+    """Dollars a question that a method may cost where it is held to the Conductor's; None: no limit."""
+    oracle: Planner
+
+    def entries(self) -> Iterator[Entry]:
+        """All of them, in the order of the table."""
+        yield self._self_consistency()
+        known = self.known
+        for name in known.workers:
+            yield "single", f"{name} alone", Single(name)
+        for weighted in (False, True):
+            voters = best_of_most(known, weighted=weighted)
+            kind = "weighted vote" if weighted else "vote"
+            yield "committee", f"Best {kind} of the best {len(voters.workers)}", voters
+        fixed = best_fixed(known)
+        if fixed is not None:
+            yield "committee", f"Best fixed plan: {_members(fixed)}", fixed
+        within = None if self.cost_usd is None else best_fixed(known, max_cost=self.cost_usd)
+        if within is not None:
+            yield "committee", f"Best fixed plan at equal cost: {_members(within)}", within
+        cascade = best_cascade(known)
+        if cascade is not None:
+            label = f"{' and '.join(cascade.first)}, else {cascade.then}"
+            yield "cascade", label, cascade
+        if any(known.families):
+            yield "chosen", "Best worker of the family (told the family)", self._by_family()
+        for method, label in _LEARNED.items():
+            choose = learn_router(method, known.texts, known.score_QW, known.workers)
+            yield "chosen", label, Chosen(method, choose)
+        yield "bandit", "LinUCB (told verdicts as it goes)", LinUCB(known.workers, self._verdict)
+        yield "oracle", "Oracle (a bound)", self.oracle
+
+    def _self_consistency(self) -> Entry:
+        """The best vote of one worker with itself that the cost buys and the recording has samples for."""
+        known = self.known
+        most = known.samples
+        tried = []
+        for w, name in enumerate(known.workers):
+            bought = most if self.cost_usd is None else samples_within(self.cost_usd, known.cost[w])
+            samples = min(most, bought)
+            if samples:
+                tried.append((known.voted((w,) * samples).mean(), -known.cost[w] * samples, name, samples))
+        if not tried:  # Nobody is as cheap: then the cheapest, once.
+            tried = [(0.0, 0.0, known.workers[int(np.argmin(known.cost))], 1)]
+        _, _, name, samples = max(tried)
+        return (
+            "self-consistency",
+            f"Self-consistency, {samples} × {name}",
+            SelfConsistency(name, samples),
+        )
+
+    def _by_family(self) -> Chosen:
+        known = self.known
+        families = np.asarray(known.families)
+        best = {
+            family: known.workers[int(known.score_QW[families == family].mean(axis=0).argmax())]
+            for family in set(known.families)
+        }
+        overall = known.workers[int(known.accuracy.argmax())]
+        family_of = dict(zip(self.asked.texts, self.asked.families, strict=True))
+        return Chosen("by-family", lambda text: best.get(family_of.get(text, ""), overall))
+
+    def _verdict(self, text: str, worker: str) -> float:
+        asked = self.asked
+        return float(asked.alone_QWR[asked.number(text), asked.workers.index(worker), 0])
+
+
+class _Oracle:
+    """Told which of the workers' responses, the very ones that they are about to give, are right. A bound."""
+
+    name = "oracle"
+
+    def __init__(self, workers: Sequence[ReplayWorker], tasks: Sequence[Task]) -> None:
+        self._workers = workers
+        self._tasks = {task.question.text: task for task in tasks}
+
+    async def plan(self, situation: Situation) -> Plan:
+        """The cheapest of those who are right; if nobody is, the cheapest."""
+        text = situation.question.text
+        seed = situation.seed.rsplit("/", 2)[0]  # as the orchestrator names its plans
+        known = []
+        for worker in self._workers:
+            reply = await worker.answer(Request(bare(text), seed="", question_seed=seed))
+            right = self._tasks[text].grade(reply.text).score
+            known.append((right, -worker.profile.price.cost(reply.usage), worker.profile.name))
+        return await Single(max(known)[2]).plan(situation)
+
+
+def _members(committee: Committee) -> str:
+    names: Sequence[str] = sorted(set(committee.workers), key=committee.workers.index)
+    return ", ".join(f"{committee.workers.count(name)} × {name}" for name in names)

@@ -1,0 +1,21 @@
+"""Recordings: answers of real models, kept with their verdicts, so that planners can be tried without a network.
+
+Each answer was given to the bare question. A recording is faithful for choosing, combining, voting and stopping;
+what a rewritten subtask or the sight of others' work would have changed, it cannot show.
+"""
+
+from podium.recordings.gathering import Gathering, header_path, split_by_hash
+from podium.recordings.model import SPLITS, Header, RecordedQuestion, RecordedWorker, Response
+from podium.recordings.recording import Recording
+
+__all__ = [
+    "SPLITS",
+    "Gathering",
+    "Header",
+    "RecordedQuestion",
+    "RecordedWorker",
+    "Recording",
+    "Response",
+    "header_path",
+    "split_by_hash",
+]

@@ -1,0 +1,111 @@
+"""Imports MMLU-Pro's `eval_results`: for each model a zip with one JSON list of records.
+
+A record holds the letter that the source found in the response; none is a wrong answer here, where the source's own
+figure guesses at random. The question is shown with its options, as `(A) ...`. Questions whose wording or options
+differ between models were changed by the source in between; the newest wording, that of most models, stays, and
+answers to another are left out. Source: TIGER-AI-Lab/MMLU-Pro, Apache-2.0. It publishes no figures beside the files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from podium.recordings.gathering import Gathering, split_by_hash
+from podium.recordings.importers.documents import Document, files, zipped_json
+from podium.recordings.importers.findings import Findings
+from podium.recordings.model import RecordedQuestion, Response
+from podium.types import estimate_tokens
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_NAMED = re.compile(r"^(?:model_outputs_)?(?P<model>.+?)(?:_\d+-?shots)?(?:\.json)?$")
+
+
+class _Record(Document):
+    question_id: str
+    question: str
+    options: list[str]
+    answer: str
+    category: str = ""
+    pred: str | None = None
+    # Names under which files of different years keep the response:
+    model_outputs: str | None = None
+    generated_text: str | None = None
+    model_output: str | None = None
+
+
+_RECORDS = TypeAdapter(list[_Record])
+
+
+def gather_mmlu_pro(path: Path, gathering: Gathering, report: Callable[[str], None]) -> Findings:
+    """Read the zips of models in `path`, twice: the first time for the wordings alone.
+
+    Args:
+        report: told of each model as it begins.
+
+    Raises:
+        UsageError: there are none, or one is not what it should be.
+    """
+    findings = Findings(source="TIGER-AI-Lab/MMLU-Pro, eval_results", licence="Apache-2.0")
+    archives = files(path, "*.zip", "its folder eval_results")
+    wordings: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for archive in archives:
+        for record in _records(archive):
+            wordings[record.question_id][_wording(record)] += 1
+    newest = {question_id: seen.most_common(1)[0][0] for question_id, seen in wordings.items()}
+    for archive in archives:
+        matched = _NAMED.match(archive.stem)
+        model = archive.stem if matched is None else matched["model"]
+        report(model)
+        for record in _records(archive):
+            _gather(record, newest, model, gathering, findings)
+    return findings
+
+
+def _gather(
+    record: _Record, newest: dict[str, str], model: str, gathering: Gathering, findings: Findings
+) -> None:
+    question_id = record.question_id
+    text = _wording(record)
+    if text != newest[question_id]:
+        findings.left_out[f"answers of {model} to a wording that the source has changed"] += 1
+        return
+    texts = (record.model_outputs, record.generated_text, record.model_output)
+    said = next((text for text in texts if text is not None), None)
+    if said is None:
+        findings.left_out[f"records of {model} without a response"] += 1
+        return
+    gathering.add_question(
+        RecordedQuestion(question_id, text, record.answer, record.category, split_by_hash(question_id))
+    )
+    letter = record.pred
+    fresh = gathering.add(
+        question_id,
+        Response(
+            model,
+            0,
+            said,
+            letter,
+            float(letter == record.answer),
+            output_tokens=estimate_tokens(said),
+            estimated=True,
+        ),
+    )
+    if not fresh:
+        findings.left_out[f"records of {model} to a question that it answered before"] += 1
+
+
+def _records(archive: Path) -> Iterator[_Record]:
+    for records in zipped_json(archive, _RECORDS):
+        yield from records
+
+
+def _wording(record: _Record) -> str:
+    options = "\n".join(
+        f"({letter}) {option}" for letter, option in zip(_LETTERS, record.options, strict=False)
+    )
+    return f"{record.question.strip()}\n{options}"

@@ -1,0 +1,126 @@
+"""Imports folders of reasoning-gym-eval: one for each model, in it `<category>/<task>.json` and `summary.json`.
+
+Scores are those of the task's own verifier, in [0, 1]. Published: the mean over tasks of the mean score, in
+`summary.json`. Source: open-thought/reasoning-gym-eval, `zero-shot/easy` or `zero-shot/hard`, Apache-2.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from pydantic import Field, TypeAdapter
+
+from podium.recordings.gathering import Gathering, split_by_hash
+from podium.recordings.importers.documents import Document, folders, identity, read_json
+from podium.recordings.importers.findings import Findings
+from podium.recordings.model import RecordedQuestion, Response
+from podium.types import estimate_tokens
+
+_DATED = re.compile(r"^(?P<model>.+?)(_\d{8}_\d{6})?$")
+
+
+class _Completion(Document):
+    model_answer: Any = None
+    full_model_response: str | None = None
+    score: float | None = None
+
+
+class _Result(Document):
+    question: str
+    expected_answer: Any = None
+    completions: tuple[_Completion, ...] = ()
+
+
+class _TaskSet(Document):
+    name: str
+    results: list[_Result]
+
+
+class _Summary(Document):
+    model: str | None = None
+    dataset_mean_scores: dict[str, float] = Field(default_factory=dict)
+
+
+_TASK_SET, _SUMMARY = TypeAdapter(_TaskSet), TypeAdapter(_Summary)
+
+
+def gather_reasoning_gym(path: Path, gathering: Gathering, report: Callable[[str], None]) -> Findings:
+    """Read the folders of models in `path`.
+
+    Args:
+        report: told of each model as it begins.
+
+    Raises:
+        UsageError: there are none, or a file in them is not what it should be.
+    """
+    findings = Findings(source="open-thought/reasoning-gym-eval", licence="Apache-2.0")
+    for folder in folders(path, "one of its zero-shot folders, such as zero-shot/easy"):
+        summary = folder / "summary.json"
+        told = read_json(summary, _SUMMARY) if summary.is_file() else _Summary()
+        model = told.model or _model(folder.name)
+        report(model)
+        means = {}
+        for file in sorted(folder.glob("*/*.json")):
+            task_set = read_json(file, _TASK_SET)
+            scores = _gather_task(task_set, model, gathering, findings)
+            if scores:
+                means[task_set.name] = fmean(scores)
+        published = told.dataset_mean_scores
+        both = sorted(means.keys() & published.keys())
+        findings.left_out[f"task sets of {model} without a published figure"] += len(means) - len(both)
+        if both:
+            findings.published[model] = fmean(published[task] for task in both)
+            findings.measured[model] = fmean(means[task] for task in both)
+    findings.left_out = +findings.left_out
+    return findings
+
+
+def _gather_task(task_set: _TaskSet, model: str, gathering: Gathering, findings: Findings) -> list[float]:
+    """Keep one model's answers to one task set; the scores, one for each answer that the source counts."""
+    family = task_set.name
+    scores: list[float] = []
+    for result in task_set.results:
+        text = result.question
+        question_id = identity(family, text)
+        gold = result.expected_answer
+        gathering.add_question(
+            RecordedQuestion(
+                question_id, text, None if gold is None else str(gold), family, split_by_hash(question_id)
+            )
+        )
+        drawn: list[float] = []
+        for sample, completion in enumerate(result.completions):
+            score, said = completion.score, completion.full_model_response
+            if score is None or said is None:
+                findings.left_out["completions that the source has no text or score of"] += 1
+                continue
+            drawn.append(score)
+            answer = completion.model_answer
+            fresh = gathering.add(
+                question_id,
+                Response(
+                    model,
+                    sample,
+                    said,
+                    None if answer is None else str(answer),
+                    score,
+                    output_tokens=estimate_tokens(said),
+                    estimated=True,
+                ),
+            )
+            if not fresh:
+                findings.left_out["completions to a question that its task set asks twice"] += 1
+        if drawn:
+            scores.append(fmean(drawn))
+    return scores
+
+
+def _model(folder: str) -> str:
+    """ "anthropic_claude-3.5-sonnet_20250315_163713" is anthropic/claude-3.5-sonnet."""
+    matched = _DATED.match(folder)
+    name = folder if matched is None else matched["model"]
+    return name.replace("_", "/", 1)

@@ -1,0 +1,70 @@
+"""Imports a store of traces: what workers answered there to a bare question.
+
+A response counts when its step saw nobody's work and was asked the whole question; what a worker said to a part of
+it, or about others' work, is no answer to the question. Traces hold no verdicts, so responses have a score only
+where the gold answers are given besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from podium.recordings.gathering import Gathering, split_by_hash
+from podium.recordings.importers.documents import identity
+from podium.recordings.importers.findings import Findings
+from podium.recordings.model import RecordedQuestion, Response
+from podium.trace import Span, Trace
+
+Judge = Callable[[str, str], float]
+"""(response, gold) -> score in [0, 1]."""
+
+
+def gather_traces(
+    traces: Iterable[Trace],
+    gathering: Gathering,
+    *,
+    asked_whole: Callable[[Span, str], bool],
+    golds: Mapping[str, str],
+    judge: Judge,
+) -> Findings:
+    """Read traces; a worker's answers to one question become its samples, in the order of the traces.
+
+    Args:
+        asked_whole: whether a step's subtask is the whole question, whose text is the second argument.
+        golds: by question, the right answer.
+        judge: gives a response its score, where the gold answer is known.
+    """
+    findings = Findings(source="traces of this installation")
+    for trace in traces:
+        if trace.question.history:
+            findings.left_out["traces of questions with a past: a recording keeps bare ones"] += 1
+            continue
+        text = trace.question.text
+        question_id, gold = identity(text), golds.get(text)
+        gathering.add_question(RecordedQuestion(question_id, text, gold, None, split_by_hash(question_id)))
+        for span in trace.spans:
+            if span.response is None or span.answered_by is None:
+                continue
+            if span.recorded is not None:
+                findings.left_out["responses that were recorded ones already"] += 1
+            elif span.reads or not asked_whole(span, text):
+                findings.left_out["responses to a part of the question, or to others' work"] += 1
+            else:
+                sample = 0
+                while gathering.has(question_id, span.answered_by, sample):
+                    sample += 1
+                gathering.add(
+                    question_id,
+                    Response(
+                        span.answered_by,
+                        sample,
+                        span.response,
+                        None,
+                        None if gold is None else judge(span.response, gold),
+                        span.usage.input_tokens,
+                        span.usage.output_tokens,
+                        span.usage.estimated,
+                        span.seconds,
+                    ),
+                )
+    return findings

@@ -1,0 +1,165 @@
+"""Imports a `result_dirs/<task>` folder of ZeroEval: one JSON list of records for each model.
+
+Records hold no verdict. Two are made: a strict one, which the recording keeps (the same number, or the same text
+without its LaTeX dress), and the source's own (the first number in both answers), which must give the accuracy in
+`<task>.summary.json` beside the folder. Source: WildEval/ZeroEval, Apache-2.0; tasks of short answers (`gsm`,
+`math-l5`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, TypeAdapter, model_validator
+
+from podium.recordings.gathering import Gathering, split_by_hash
+from podium.recordings.importers.documents import Document, files, read_json
+from podium.recordings.importers.findings import Findings
+from podium.recordings.model import RecordedQuestion, Response
+from podium.types import estimate_tokens
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_QUOTED = re.compile(r'"answer"\s*:\s*"((?:[^"\\]|\\.)*)"')
+_BARE = re.compile(r'"?answer"?\s*:\s*([^,\s}]+)')
+_DRESS = re.compile(r"\\(?:text|mathrm|mbox)\{([^{}]*)\}|\\[$%,;!: ]|\\left|\\right|[$%\s]|^\\\(|\\\)$")
+_PLAIN = re.compile(r"[+-]?\d{0,40}\.?\d{1,40}(e[+-]?\d{1,3})?(/\d{1,40})?")
+_FRACTION = re.compile(r"(-?)(\d*)\\frac\{?(\d+)\}?\{?(\d+)\}?")
+_SPOILT = {8: "\\b", 9: "\\t", 12: "\\f", 13: "\\r"}
+"""Letters that a lone backslash of LaTeX turns into control characters where JSON is read."""
+
+
+class _Record(Document):
+    id: str
+    output: list[str] = Field(min_length=1)
+    answer: str
+    question: str | None = None
+    problem: str | None = None
+
+    @model_validator(mode="after")
+    def _asked(self) -> Self:
+        if self.question is None and self.problem is None:
+            raise ValueError("it holds no question")
+        return self
+
+
+class _Line(Document):
+    Model: str
+    Acc: float
+
+
+_RECORDS, _LINES = TypeAdapter(list[_Record]), TypeAdapter(list[_Line])
+
+
+def gather_zeroeval(path: Path, gathering: Gathering, report: Callable[[str], None]) -> Findings:
+    """Read the files of models in `path`.
+
+    Args:
+        report: told of each model as it begins.
+
+    Raises:
+        UsageError: there are none, or one is not what it should be.
+    """
+    findings = Findings(source="WildEval/ZeroEval", licence="Apache-2.0")
+    published = _published(path.parent / f"{path.name}.summary.json")
+    for file in files(path, "*.json", "one of its folders of short answers, such as result_dirs/gsm"):
+        model = file.stem
+        report(model)
+        records = read_json(file, _RECORDS)
+        first_numbers = [_gather(record, path.name, model, gathering, findings) for record in records]
+        if model in published and records:
+            findings.published[model] = published[model]
+            findings.measured[model] = sum(first_numbers) / len(records)
+    return findings
+
+
+def _gather(record: _Record, task: str, model: str, gathering: Gathering, findings: Findings) -> bool:
+    """Keep one answer; whether it is right by the source's own rule."""
+    gold = record.answer.replace("#", "").strip()
+    text = record.question or record.problem or ""
+    question_id = f"{task}/{record.id}"
+    said = record.output[0]
+    answer = extract(said)
+    gathering.add_question(RecordedQuestion(question_id, text, gold, task, split_by_hash(question_id)))
+    fresh = gathering.add(
+        question_id,
+        Response(
+            model,
+            0,
+            said,
+            answer,
+            float(answer is not None and same(answer, gold)),
+            output_tokens=estimate_tokens(said),
+            estimated=True,
+        ),
+    )
+    if not fresh:
+        findings.left_out[f"records of {model} to a question that it answered before"] += 1
+    if answer is None:
+        return False
+    ours, theirs = (_first_number(value) for value in (answer, gold))
+    return ours is not None and ours == theirs
+
+
+def extract(said: str) -> str | None:
+    """The value of "answer" in a response that should be a JSON object and often nearly is one."""
+    for start in (place.start() for place in re.finditer(r"\{", said)):
+        try:
+            value, _ = json.JSONDecoder(strict=False).raw_decode(said, start)
+        except ValueError:
+            continue
+        if isinstance(value, dict) and "answer" in value:
+            answer = value["answer"]
+            return None if answer is None else str(answer).translate(_SPOILT)
+    if quoted := _QUOTED.findall(said):
+        return str(quoted[-1]).replace('\\"', '"').replace("\\\\", "\\")
+    bare = _BARE.findall(said)
+    return str(bare[-1]) if bare else None
+
+
+def same(answer: str, gold: str) -> bool:
+    """Whether two short answers say the same: equal numbers, or equal text without its LaTeX dress."""
+    ours, theirs = _bare(answer), _bare(gold)
+    if ours == theirs:
+        return True
+    left, right = _value(ours), _value(theirs)
+    return left is not None and left == right
+
+
+def _bare(answer: str) -> str:
+    dressed = answer.strip().rstrip(".")
+    box = re.fullmatch(r"\$?\\boxed\{(.*)\}\$?", dressed)
+    bare = _DRESS.sub(lambda found: found[1] or "", box[1] if box else dressed)
+    return bare.replace("dfrac", "frac").replace("tfrac", "frac").casefold()
+
+
+def _value(bare: str) -> Fraction | None:
+    """The number that is written here, as a decimal, a fraction or a mixed number."""
+    plain = re.sub(r"(?<=\d),(?=\d{3})", "", bare)
+    mixed = _FRACTION.fullmatch(plain)
+    try:
+        if mixed is not None:
+            size = int(mixed[2] or 0) + Fraction(int(mixed[3]), int(mixed[4]))
+            return -size if mixed[1] else size
+        return Fraction(plain) if _PLAIN.fullmatch(plain) else None
+    except (ValueError, ZeroDivisionError):
+        return None
+
+
+def _first_number(answer: str) -> float | None:
+    plain = answer.replace("$", "").replace(",", "").strip()
+    fraction = re.fullmatch(r"(-?\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)", plain)
+    if fraction and float(fraction[2]):
+        return float(fraction[1]) / float(fraction[2])
+    found = _NUMBER.search(plain)
+    return None if found is None else float(found.group())
+
+
+def _published(summary: Path) -> dict[str, float]:
+    if not summary.is_file():
+        return {}
+    return {line.Model: line.Acc / 100 for line in read_json(summary, _LINES)}

@@ -1,0 +1,84 @@
+"""What a recording holds: questions, and what workers once answered to each, with verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from podium.types import Price, Value
+
+SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What one worker answered to a question, once."""
+
+    worker: str
+    sample: int
+    """From 0: a worker may have been asked several times."""
+    text: str
+    answer: str | None = None
+    """As the source found it in the text; None: it found none."""
+    score: float | None = None
+    """The source's verdict in [0, 1]; None: nobody judged it."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    """None: the source does not know."""
+    estimated: bool = False
+    """Whether tokens were counted by the text's length (four characters a token) and not by the provider."""
+    seconds: float | None = None
+
+    @property
+    def correct(self) -> bool:
+        """Whether the answer is right, as accuracy counts it."""
+        return self.score is not None and self.score >= 0.999
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedQuestion:
+    """A question without its responses."""
+
+    id: str
+    text: str
+    gold: str | None = None
+    family: str | None = None
+    """The kind of task it is, for reports and baselines that are told so; never shown to a Conductor."""
+    split: str | None = None
+
+
+class RecordedWorker(Value):
+    """Somebody whose responses are kept, and how many."""
+
+    name: str
+    description: str = ""
+    price: Price = Price()
+    responses: int = 0
+    judged: int = 0
+    accuracy: float | None = None
+    """Share of right answers among the judged."""
+    published: float | None = None
+    """The accuracy that the source itself reports, over all that it asked."""
+    measured: float | None = None
+    """The same figure from the rows that were read, before any was left out: to be compared with `published`."""
+
+
+class Header(Value):
+    """What stands in the JSON file beside the rows."""
+
+    format: Literal[1] = 1
+    name: str
+    source: str = ""
+    """Where the responses come from, with the version."""
+    licence: str = ""
+    workers: tuple[RecordedWorker, ...]
+    questions: int
+    responses: int
+    splits: dict[str, int] = Field(default_factory=dict)
+    """Questions of each split."""
+    left_out: tuple[str, ...] = ()
+    """What the source holds and this file does not, a sentence each."""
+    sha256: str
+    """Of the file of rows."""

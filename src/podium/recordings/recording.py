@@ -1,0 +1,128 @@
+"""A recording, open for reading: every question by its wording, with the responses that were given to it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from pydantic import ValidationError
+
+from podium.errors import ConfigError
+from podium.recordings.gathering import header_path
+from podium.recordings.model import Header, RecordedQuestion, Response
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Recording:
+    """Questions and responses of one file. Texts stay in the file's compact form until they are asked for."""
+
+    def __init__(self, path: Path, header: Header, table: pa.Table) -> None:
+        self.path = path
+        self.header = header
+        self._table = table
+        ids = table.column("question_id").to_pylist()
+        starts = [row for row, id_ in enumerate(ids) if not row or id_ != ids[row - 1]]
+        self._places = [*pairwise([*starts, len(ids)])]
+        texts = table.column("question").take(starts).to_pylist()
+        self._by_text = {text: number for number, text in enumerate(texts)}
+        self._responses: dict[int, dict[str, tuple[Response, ...]]] = {}
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Read the recording at `path`; its header lies beside it, as `.json`.
+
+        Raises:
+            ConfigError: one of the two is missing or something else, or pyarrow is not installed.
+        """
+        try:
+            import pyarrow as pa  # noqa: PLC0415 - an optional extra
+            import pyarrow.parquet as pq  # noqa: PLC0415
+        except ImportError:
+            raise ConfigError(
+                "Recordings need pyarrow, which is not installed: pip install 'podium-conductor[recordings]'."
+            ) from None
+        beside = header_path(path)
+        for file in (path, beside):
+            if not file.is_file():
+                raise ConfigError(
+                    f"{file}: there is no such file; a recording is NAME.parquet and NAME.json."
+                )
+        try:
+            header = Header.model_validate_json(beside.read_bytes())
+        except ValidationError:
+            raise ConfigError(
+                f"{beside} is not the header of a recording; import the source again."
+            ) from None
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != header.sha256:
+            raise ConfigError(f"{path} does not fit its header {beside}; import the source again.")
+        return cls(path, header, pq.read_table(pa.BufferReader(content)))
+
+    @property
+    def name(self) -> str:
+        """As traces and reports call it."""
+        return self.header.name
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """Names of those whose responses are kept, in order."""
+        return tuple(worker.name for worker in self.header.workers)
+
+    def samples(self, worker: str) -> int:
+        """The most responses that there are of a worker to one question; 0 when it is not here."""
+        return self._most_samples.get(worker, 0)
+
+    @cached_property
+    def _most_samples(self) -> dict[str, int]:
+        grouped = self._table.select(["worker", "sample"]).group_by("worker").aggregate([("sample", "max")])
+        return {row["worker"]: row["sample_max"] + 1 for row in grouped.to_pylist()}
+
+    @cached_property
+    def questions(self) -> tuple[RecordedQuestion, ...]:
+        """All questions, in the file's order."""
+        columns = ("question_id", "question", "gold", "family", "split")
+        first = self._table.select(columns).take([start for start, _ in self._places]).to_pylist()
+        return tuple(
+            RecordedQuestion(row["question_id"], row["question"], row["gold"], row["family"], row["split"])
+            for row in first
+        )
+
+    def of_split(self, split: str) -> Iterator[RecordedQuestion]:
+        """The questions of a split, in the file's order."""
+        return (question for question in self.questions if question.split == split)
+
+    def find(self, text: str) -> RecordedQuestion | None:
+        """The question of exactly this wording."""
+        number = self._by_text.get(text)
+        return None if number is None else self.questions[number]
+
+    def responses(self, text: str) -> dict[str, tuple[Response, ...]]:
+        """By worker, all samples in order, to the question of this wording; empty when it is not here."""
+        number = self._by_text.get(text)
+        if number is None:
+            return {}
+        if number not in self._responses:
+            start, stop = self._places[number]
+            given: dict[str, list[Response]] = {}
+            for row in self._table.slice(start, stop - start).to_pylist():
+                given.setdefault(row["worker"], []).append(
+                    Response(
+                        row["worker"],
+                        row["sample"],
+                        row["response"],
+                        row["answer"],
+                        row["score"],
+                        row["input_tokens"],
+                        row["output_tokens"],
+                        row["estimated"],
+                        row["seconds"],
+                    )
+                )
+            self._responses[number] = {worker: tuple(samples) for worker, samples in given.items()}
+        return self._responses[number]

@@ -1,0 +1,182 @@
+"""Makes a recording from live workers: each is asked every question of a task set, and its answer is graded.
+
+What is done is kept at once, so that a recording that was stopped, by a kill or by its budget, goes on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from podium.baselines import Single
+from podium.executor import Gates, Ledger
+from podium.executor.ledger import Hold
+from podium.orchestrator import Orchestrator
+from podium.recordings import Gathering, RecordedQuestion, Response, split_by_hash
+from podium.rollout.rollout import Rollout, roll
+from podium.tasks.task import Task, TaskSet
+from podium.types import Budget, Usage, estimate_tokens
+from podium.workers.pool import Pool
+from podium.workers.vote import VoteWorker
+
+_DRESS_TOKENS = 200
+"""What a worker is sent besides the question, at most."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a recording is."""
+
+    wanted: int
+    kept: int
+    """Responses that are in the gathering, those of earlier runs included."""
+    usd: float = 0.0
+    failed: int = 0
+    """Calls that failed for good in this run; the next one makes them again."""
+    refusal: str | None = None
+    """Why no more calls are made; None: all were."""
+
+
+async def record(
+    pool: Pool,
+    tasks: TaskSet,
+    gathering: Gathering,
+    *,
+    split: str | None = None,
+    samples: int = 1,
+    concurrency: int = 16,
+    budget: Budget = Budget(),
+    seed: str = "0",
+    watch: Callable[[Progress], None] = lambda progress: None,
+) -> Progress:
+    """Ask every worker every question `samples` times, leaving out what is gathered already. Tools are not asked.
+
+    Args:
+        split: of the questions; None: by a hash.
+        budget: of the whole run. A call that could break it waits for those in flight; if it still could, no more
+            are made.
+        seed: names the randomness of simulated workers.
+        watch: told of progress after each call.
+    """
+    # Each alone: a fallback's answer is not the worker's own, and nobody wants to pay for it here.
+    alone = [pool.subset([i]) for i, worker in enumerate(pool) if not isinstance(worker, VoteWorker)]
+    wanted = [_Job(task, one, sample) for task in tasks for one in alone for sample in range(samples)]
+    missing = [job for job in wanted if not gathering.has(job.task.id, job.worker, job.sample)]
+    progress = Progress(wanted=len(wanted), kept=len(wanted) - len(missing))
+    purse = _Purse(budget)
+    gates = Gates()
+    jobs = iter(missing)
+
+    async def work() -> None:
+        for job in jobs:
+            if progress.refusal is None:
+                progress.refusal = await purse.reserve(job.hold)
+            if progress.refusal is not None:
+                return
+            usage, cost_usd = Usage(), 0.0
+            try:
+                rollout = await job.run(gates, seed)
+                usage, cost_usd = rollout.trace.usage, rollout.trace.cost_usd
+            finally:
+                progress.usd = purse.settle(job.hold, usage, cost_usd)
+            if job.keep(rollout, gathering, split):
+                progress.kept += 1
+            else:
+                progress.failed += 1
+            watch(progress)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(concurrency, len(missing))):
+            group.create_task(work())
+    return progress
+
+
+class _Purse:
+    """The budget of a run, of which calls in flight give back what they did not need."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ledger = Ledger(budget, None if budget.seconds is None else self._loop.time() + budget.seconds)
+        self._in_flight = 0
+        self._settled = asyncio.Event()
+
+    async def reserve(self, hold: Hold) -> str | None:
+        """Keep `hold` aside, waiting while calls are in flight; or the sentence that says why it cannot be."""
+        while (refusal := self._ledger.reserve(hold, self._loop.time())) is not None:
+            if not self._in_flight:
+                return refusal
+            self._settled.clear()
+            await self._settled.wait()
+        self._in_flight += 1
+        return None
+
+    def settle(self, hold: Hold, usage: Usage, cost_usd: float) -> float:
+        """Give back `hold` and book what the call took; returns the dollars spent so far."""
+        self._in_flight -= 1
+        self._ledger.settle(hold, usage, cost_usd)
+        self._settled.set()
+        return self._ledger.usd
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One question to one worker."""
+
+    task: Task
+    pool: Pool
+    """The worker alone."""
+    sample: int
+
+    @property
+    def worker(self) -> str:
+        return self.pool.names[0]
+
+    @property
+    def hold(self) -> Hold:
+        """The most that it may cost."""
+        worker = self.pool[0]
+        return Hold.most(
+            input_tokens=estimate_tokens(self.task.question.text) + _DRESS_TOKENS,
+            output_tokens=worker.limits.max_tokens,
+            price=worker.profile.price,
+        )
+
+    async def run(self, gates: Gates, seed: str) -> Rollout:
+        """Ask and grade."""
+        orchestrator = Orchestrator(Single(self.worker), self.pool, gates=gates)
+        return await roll(
+            orchestrator, self.task, seed=f"record/{seed}/{self.task.id}/{self.worker}/{self.sample}"
+        )
+
+    def keep(self, rollout: Rollout, gathering: Gathering, split: str | None) -> bool:
+        """Put the answer into the gathering, on the disk; False when there is none."""
+        span = rollout.trace.spans[0] if rollout.trace.spans else None
+        if span is None or span.response is None:
+            return False
+        task = self.task
+        gathering.add_question(
+            RecordedQuestion(
+                task.id,
+                task.question.text,
+                task.gold,
+                None,
+                split_by_hash(task.id) if split is None else split,
+            )
+        )
+        gathering.add(
+            task.id,
+            Response(
+                worker=self.worker,
+                sample=self.sample,
+                text=span.response,
+                answer=rollout.grade.found,
+                score=rollout.grade.score,
+                input_tokens=span.usage.input_tokens,
+                output_tokens=span.usage.output_tokens,
+                estimated=span.usage.estimated,
+                seconds=span.seconds,
+            ),
+        )
+        gathering.commit()
+        return True

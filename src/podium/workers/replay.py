@@ -1,0 +1,120 @@
+"""A recorded model as a worker: it gives the response that it once gave to the question.
+
+It reads the question alone. What a subtask says or other workers wrote does not change a recording, so a plan that
+relies on either learns nothing of what it would do to the model (`podium.evals.reliance` counts such steps).
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Literal
+
+from podium.config import suggestion
+from podium.errors import ConfigError, WorkerError
+from podium.recordings import Recording, Response
+from podium.types import Limits, Profile, Usage, estimate_tokens
+from podium.workers.answer import final_answer, normalise
+from podium.workers.base import Reply, Request
+from podium.workers.view import read_view
+
+
+class ReplayWorker:
+    """One worker of a recording.
+
+    Args:
+        worker: its name in the recording.
+        samples: which of several responses comes first: the first, or one at random by the question's seed. The
+            others follow each time that the same question asks again, and after the last the first comes again.
+        assumed_output_tokens: of every response, in place of what the recording knows.
+
+    Raises:
+        ConfigError: the recording has no such worker.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        recording: Recording,
+        worker: str,
+        *,
+        samples: Literal["in turn", "random"] = "in turn",
+        assumed_output_tokens: int | None = None,
+        limits: Limits | None = None,
+        fallback: str | None = None,
+    ) -> None:
+        if worker not in recording.workers:
+            raise ConfigError(
+                f"{recording.path} has no responses of {worker!r}; {suggestion(worker, recording.workers)}"
+            )
+        self.profile = profile
+        self.limits = limits or Limits(retries=0)
+        self.fallback = fallback
+        self._recording = recording
+        self._worker = worker
+        self._random = samples == "random"
+        self._assumed = assumed_output_tokens
+
+    @property
+    def samples(self) -> int:
+        """The most responses that it has to one question."""
+        return self._recording.samples(self._worker)
+
+    def count(self, question: str) -> int:
+        """How many responses it has to the question of this wording."""
+        return len(self._recording.responses(question).get(self._worker, ()))
+
+    def knows(self, question: str) -> bool:
+        """Whether there is a response to the question of this wording."""
+        return self.count(question) > 0
+
+    async def answer(self, request: Request) -> Reply:
+        """The recorded response, with its tokens and seconds as far as they are known.
+
+        Raises:
+            WorkerError: the recording does not hold the question.
+        """
+        question = read_view(request.messages).question
+        given = self._recording.responses(question).get(self._worker)
+        asked = self._recording.find(question)
+        if not given or asked is None:
+            start = " ".join(question.split())[:60]
+            raise WorkerError(
+                f"{self._recording.name} holds no response of {self._worker} to the question {start!r}.",
+                kind="unrecorded",
+            )
+        order = list(range(len(given)))
+        if self._random:
+            Random(f"replay/{request.question_seed}/{asked.id}/{self._worker}").shuffle(order)
+        response = given[order[request.repeat % len(given)]]
+        return Reply(
+            with_answer(response),
+            self._usage(response, question),
+            latency_s=(self.profile.latency_s or 0.0) if response.seconds is None else response.seconds,
+            recorded=f"{self._recording.name}#{asked.id}/{self._worker}/{response.sample}",
+        )
+
+    async def close(self) -> None:
+        """Nothing to give back."""
+
+    def _usage(self, response: Response, question: str) -> Usage:
+        """Of the bare question and the response: what the recorded call cost, not what it was shown here."""
+        given, made = response.input_tokens, response.output_tokens
+        return Usage(
+            input_tokens=estimate_tokens(question) if given is None else given,
+            output_tokens=self._assumed
+            if self._assumed is not None
+            else estimate_tokens(response.text)
+            if made is None
+            else made,
+            estimated=given is None or made is None or response.estimated or self._assumed is not None,
+        )
+
+
+def with_answer(response: Response) -> str:
+    """The response's text, in which its recorded answer is found; where it would not be, it is added at the end."""
+    if response.answer is None or not response.answer.strip():
+        return response.text
+    found = final_answer(response.text)
+    if found is not None and normalise(found) == normalise(response.answer):
+        return response.text
+    return f"{response.text}\n<answer>{response.answer}</answer>".lstrip()

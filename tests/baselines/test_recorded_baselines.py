@@ -1,0 +1,359 @@
+"""Baselines for recordings: what they plan, whom they refuse, and that those which learn do learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from statistics import fmean
+
+import numpy as np
+import pytest
+
+from podium.baselines import Cascade, Chosen, Committee
+from podium.baselines.learned import Method, learn_router
+from podium.baselines.linucb import LinUCB, features
+from podium.baselines.phrases import WHOLE
+from podium.baselines.plans import voting_step
+from podium.errors import ConfigError
+from podium.orchestrator import Orchestrator
+from podium.planner import Outcome, Plan, Planner, Situation
+from podium.recordings import Recording, Response
+from podium.trace import Trace
+from podium.types import Budget, Profile, Question
+from podium.workers import Pool, VoteWorker
+from podium.workers.answer import final_answer
+from podium.workers.replay import ReplayWorker
+from podium.workflow import Acceptance, Access, Step, Workflow, parse
+
+MakeRecording = Callable[..., Recording]
+PLAIN = "Give the most frequent answer."
+
+
+def situation(*names: str, text: str = "What is 6 times 7?", outcomes: tuple[Outcome, ...] = ()) -> Situation:
+    return Situation(Question(text=text), tuple(Profile(name=name) for name in names), outcomes)
+
+
+async def steps_of(planner: Planner, *names: str) -> list[tuple[int, str, Access]]:
+    plan = await planner.plan(situation(*names))
+    assert isinstance(plan.decision, Workflow)
+    assert parse(plan.text, workers=len(names), max_steps=9) == plan.decision
+    return [(step.worker, step.subtask, step.access) for step in plan.decision.steps]
+
+
+# --- plans -------------------------------------------------------------------------------------------------
+
+
+async def test_a_committee_answers_side_by_side_and_the_tool_votes_on_all() -> None:
+    assert await steps_of(Committee(("b", "a", "b")), "a", "vote", "b") == [
+        (2, WHOLE, Access()),
+        (0, WHOLE, Access()),
+        (2, WHOLE, Access()),
+        (1, PLAIN, Access(all=True)),
+    ]
+
+
+async def test_a_committee_of_one_needs_no_vote_even_weighted() -> None:
+    for weights in ((), (2.0,)):
+        assert await steps_of(Committee(("b",), weights), "a", "b") == [(1, WHOLE, Access())]
+
+
+async def test_the_weights_of_a_committee_stand_in_the_votes_subtask_in_its_order() -> None:
+    *_, vote = await steps_of(Committee(("b", "a"), (1.5, 0.25)), "a", "b", "vote")
+    assert vote == (2, "Vote with the weights 1.5, 0.25.", Access(all=True))
+
+
+async def test_a_cascade_begins_with_the_vote_of_its_first_workers() -> None:
+    names = ("vote", "b", "c", "a")
+    assert await steps_of(Cascade(("a", "b"), "c"), *names) == await steps_of(Committee(("a", "b")), *names)
+
+
+@pytest.mark.parametrize(
+    ("response", "decision"),
+    [
+        ("2 of 2 responses agree.\nAnswer: 4", Acceptance()),
+        ("1 of 2 responses agree.\nAnswer: 4", Workflow((Step(2, WHOLE),))),
+        ("1 of 1 responses agree.\nAnswer: 4", Workflow((Step(2, WHOLE),))),
+        ("There is nothing to vote on: no earlier response is shown.", Workflow((Step(2, WHOLE),))),
+        ("", Workflow((Step(2, WHOLE),))),
+    ],
+)
+async def test_a_cascade_asks_the_dear_one_unless_all_agree(
+    response: str, decision: Workflow | Acceptance
+) -> None:
+    asked = situation("a", "b", "c", "vote", outcomes=(Outcome(Workflow((Step(0, WHOLE),)), response),))
+    plan = await Cascade(("a", "b"), "c").plan(asked)
+    assert plan.decision == decision
+    assert parse(plan.text, workers=4, later_round=True) == decision
+
+
+async def test_a_cascade_accepts_what_the_dear_one_said() -> None:
+    outcome = Outcome(Workflow((Step(0, WHOLE),)), "1 of 2 responses agree.\nAnswer: 4")
+    plan = await Cascade(("a", "b"), "c").plan(situation("a", "b", "c", "vote", outcomes=(outcome, outcome)))
+    assert plan.decision == Acceptance()
+
+
+async def test_a_chosen_worker_gets_the_whole_question() -> None:
+    planner = Chosen("by-length", lambda text: "a" if len(text) < 5 else "b")
+    assert await steps_of(planner, "b", "a") == [(0, WHOLE, Access())]
+    short = await planner.plan(situation("b", "a", text="6?"))
+    assert short.decision == Workflow((Step(1, WHOLE),))
+
+
+@pytest.mark.parametrize(
+    "planner",
+    [Committee(("a", "b")), Committee(("a", "b"), (1.0, 2.0)), Chosen("mine", lambda text: "a")],
+    ids=lambda planner: planner.name,
+)
+async def test_asked_again_it_accepts(planner: Planner) -> None:
+    outcome = Outcome(Workflow((Step(0, WHOLE),)), "42")
+    plan: Plan = await planner.plan(situation("a", "b", "vote", outcomes=(outcome,)))
+    assert plan.decision == Acceptance()
+
+
+@pytest.mark.parametrize(
+    ("planner", "name"),
+    [
+        (Committee(("a", "b")), "committee:a+b"),
+        (Committee(("a", "b", "a", "a")), "committee:3xa+b"),
+        (Committee(("b", "a", "b"), (1, 2, 3)), "weighted-committee:2xb+a"),
+        (Cascade(("a", "b"), "c"), "cascade:a+b>c"),
+        (Chosen("by-family", str), "by-family"),
+        (LinUCB(("a",), lambda text, worker: 1.0), "linucb"),
+    ],
+)
+def test_a_name_says_who_takes_part(planner: Planner, name: str) -> None:
+    assert planner.name == name
+
+
+# --- refusals ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "planner",
+    [
+        Committee(("adda", "bob")),
+        Committee(("adda",)),
+        Cascade(("bob", "adda"), "bob"),
+        Chosen("mine", lambda text: "adda"),
+        LinUCB(("adda",), lambda text, worker: 1.0),
+    ],
+    ids=lambda planner: planner.name,
+)
+async def test_a_worker_that_the_pool_lacks_is_refused_with_the_nearest(planner: Planner) -> None:
+    with pytest.raises(ConfigError, match="no worker named 'adda'; did you mean 'ada'"):
+        await planner.plan(situation("ada", "bob", "vote"))
+
+
+async def test_a_cascade_whose_dear_one_is_lacking_is_refused_when_it_is_asked() -> None:
+    outcome = Outcome(Workflow((Step(0, WHOLE),)), "1 of 2 responses agree.\nAnswer: 4")
+    with pytest.raises(ConfigError, match="no worker named 'cyy'; did you mean 'cy'"):
+        await Cascade(("ada", "bob"), "cyy").plan(situation("ada", "bob", "cy", "vote", outcomes=(outcome,)))
+
+
+@pytest.mark.parametrize(
+    "planner",
+    [Committee(("ada", "bob")), Committee(("ada", "ada"), (1, 2)), Cascade(("ada", "bob"), "ada")],
+    ids=lambda planner: planner.name,
+)
+async def test_a_vote_that_the_pool_lacks_is_named_with_what_to_add(planner: Planner) -> None:
+    with pytest.raises(ConfigError, match='add a \\[\\[worker\\]\\] with name = "vote" and kind = "vote"'):
+        await planner.plan(situation("ada", "bob"))
+
+
+@pytest.mark.parametrize("weights", [(1.0,), (1.0, 2.0, 3.0)])
+def test_weights_that_are_not_one_for_each_worker_are_refused(weights: tuple[float, ...]) -> None:
+    with pytest.raises(ConfigError, match=f"of 2 workers has {len(weights)} weights; give one for each"):
+        Committee(("ada", "bob"), weights)
+
+
+def test_a_committee_of_nobody_is_refused() -> None:
+    with pytest.raises(ConfigError, match="at least 1 worker"):
+        Committee(())
+
+
+@pytest.mark.parametrize("weights", [(2.344, 1.172, 1.172), (0.0105, 12.5, 4.595), (1234.5, 1.0, 1.0)])
+async def test_the_vote_gets_the_very_weights_that_were_chosen(weights: tuple[float, ...]) -> None:
+    step = voting_step(situation("vote").pool, weights)
+    told = step.subtask.removeprefix("Vote with the weights ").removesuffix(".")
+    assert [float(weight) for weight in told.split(", ")] == list(weights)
+
+
+# --- cascades at work --------------------------------------------------------------------------------------
+
+AGREED, SPLIT, SILENT = "Do ada and bob agree?", "Do they differ?", "Does bob say nothing?"
+GIVEN = {
+    AGREED: [
+        Response("ada", 0, "Answer: Yes."),
+        Response("bob", 0, "I think\nAnswer: yes"),
+        Response("cy", 0, "Answer: no"),
+    ],
+    SPLIT: [
+        Response("ada", 0, "Answer: 1"),
+        Response("bob", 0, "Answer: 2"),
+        Response("cy", 0, "Answer: 3"),
+        Response("cy", 1, "Answer: 4"),
+    ],
+    SILENT: [
+        Response("ada", 0, "Answer: 1"),
+        Response("bob", 0, ""),
+        Response("cy", 0, "Answer: 3"),
+    ],
+}
+
+
+async def cascaded(make_recording: MakeRecording, text: str, rounds: int) -> Trace:
+    recording = make_recording(GIVEN)
+    replayed = [ReplayWorker(Profile(name=name), recording, name) for name in ("cy", "ada", "bob")]
+    pool = Pool([*replayed, VoteWorker()])
+    orchestrator = Orchestrator(Cascade(("ada", "bob"), "cy"), pool, budget=Budget(rounds=rounds))
+    return await orchestrator.answer(Question(text=text), seed="0")
+
+
+@pytest.mark.parametrize("rounds", [2, 3])
+async def test_a_cascade_stands_by_its_first_workers_where_they_agree(
+    make_recording: MakeRecording, rounds: int
+) -> None:
+    trace = await cascaded(make_recording, AGREED, rounds)
+    assert (trace.status, final_answer(trace.answer or "")) == ("ok", "Yes.")
+    assert [span.worker for span in trace.spans] == ["ada", "bob", "vote"]
+    assert trace.rounds[-1].accepted
+
+
+@pytest.mark.parametrize("rounds", [2, 3])
+@pytest.mark.parametrize("text", [SPLIT, SILENT])
+async def test_a_cascade_gives_the_dear_ones_answer_where_they_do_not(
+    make_recording: MakeRecording, text: str, rounds: int
+) -> None:
+    trace = await cascaded(make_recording, text, rounds)
+    assert (trace.status, trace.answer) == ("ok", "Answer: 3")
+    assert [span.worker for span in trace.spans] == ["ada", "bob", "vote", "cy"]
+    assert [round_.accepted for round_ in trace.rounds] == [False, False, True][:rounds]
+
+
+async def test_a_cascade_within_one_round_is_the_vote(make_recording: MakeRecording) -> None:
+    for text, said in ((AGREED, "2 of 2 responses agree.\nAnswer: Yes."), (SPLIT, "1 of 2 responses agree.")):
+        trace = await cascaded(make_recording, text, 1)
+        assert trace.answer is not None
+        assert trace.answer.startswith(said)
+        assert [span.worker for span in trace.spans] == ["ada", "bob", "vote"]
+
+
+# --- learned routers ---------------------------------------------------------------------------------------
+
+THINGS = ("apples", "pears", "boats", "lamps", "stones", "birds", "coins", "books")
+NAMES = ("ada", "bob")
+
+
+def of_kind(kind: int, random: Random) -> str:
+    one, other = random.sample(THINGS, 2)
+    if kind == 0:
+        return f"How many {one} and {other} remain when {random.randint(2, 99)} are added to the sum?"
+    return f"Write the letters of {one} backwards and then spell {other} aloud, please."
+
+
+def made(count: int, name: str) -> tuple[list[str], list[int]]:
+    """Texts, and the number of the worker who alone answers each rightly."""
+    random = Random(name)
+    kinds = [random.randrange(2) for _ in range(count)]
+    return [of_kind(kind, random) for kind in kinds], kinds
+
+
+@pytest.mark.parametrize("method", ["ridge", "neighbours"])
+def test_a_router_learns_who_answers_which_kind(method: Method) -> None:
+    texts, kinds = made(60, "known")
+    choose = learn_router(method, texts, np.eye(2)[kinds], NAMES)
+    unseen, wanted = made(40, "unseen")
+    chosen = [choose(text) for text in unseen]
+    assert chosen == [NAMES[kind] for kind in wanted]
+    assert [choose(text) for text in unseen] == chosen
+
+
+@pytest.mark.parametrize("method", ["ridge", "neighbours"])
+def test_a_price_is_taken_off_the_score(method: Method) -> None:
+    texts, kinds = made(60, "known")
+    unseen, wanted = made(20, "unseen")
+    for price, expected in (
+        ((0.0, 2.0), ["ada"] * 20),
+        ((2.0, 0.0), ["bob"] * 20),
+        ((0.1, 0.1), [NAMES[kind] for kind in wanted]),
+    ):
+        choose = learn_router(method, texts, np.eye(2)[kinds], NAMES, price_W=np.asarray(price))
+        assert [choose(text) for text in unseen] == expected
+
+
+@pytest.mark.parametrize("method", ["ridge", "neighbours"])
+def test_a_few_questions_and_one_worker_are_enough(method: Method) -> None:
+    choose = learn_router(method, ["One?", "Two?"], np.asarray([[1.0], [0.0]]), ("ada",))
+    assert choose("Three?") == "ada"
+
+
+def test_fewer_neighbours_see_a_smaller_kind() -> None:
+    rare, often = "Spell it backwards aloud.", [f"Add {n} apples to the sum." for n in range(30)]
+    scores = np.asarray([[0.0, 1.0]] * 2 + [[1.0, 0.0]] * 30)
+    near = learn_router("neighbours", [f"{rare} Now.", f"{rare} Then.", *often], scores, NAMES, neighbours=2)
+    assert (near(f"{rare} Please."), near("Add 77 apples to the sum.")) == ("bob", "ada")
+
+
+# --- the bandit --------------------------------------------------------------------------------------------
+
+
+async def learning(bandit: LinUCB, texts: list[str]) -> list[int]:
+    """Whom it chose, question after question."""
+    chosen = []
+    for text in texts:
+        plan = await bandit.plan(situation(*NAMES, text=text))
+        assert isinstance(plan.decision, Workflow)
+        chosen.append(plan.decision.steps[0].worker)
+    return chosen
+
+
+async def test_linucb_learns_the_rule_as_it_goes_and_learns_it_again_alike() -> None:
+    texts, kinds = made(240, "stream")
+    right = {text: NAMES[kind] for text, kind in zip(texts, kinds, strict=True)}
+
+    def verdict(text: str, worker: str) -> float:
+        return float(worker == right[text])
+
+    chosen = await learning(LinUCB(NAMES, verdict), texts)
+    correct = [worker == kind for worker, kind in zip(chosen, kinds, strict=True)]
+    assert fmean(correct[-80:]) > fmean(correct[:20]), correct
+    assert fmean(correct[-80:]) > 0.9
+    assert await learning(LinUCB(NAMES, verdict), texts) == chosen
+
+
+async def test_linucb_is_told_the_verdict_on_its_own_choice_alone() -> None:
+    told: list[tuple[str, str]] = []
+
+    def verdict(text: str, worker: str) -> float:
+        told.append((text, worker))
+        return 1.0
+
+    texts = [f"Question {number}?" for number in range(12)]
+    chosen = await learning(LinUCB(NAMES, verdict), texts)
+    assert told == [(text, NAMES[worker]) for text, worker in zip(texts, chosen, strict=True)]
+
+
+async def test_linucb_that_accepts_is_told_nothing_more() -> None:
+    told: list[str] = []
+    bandit = LinUCB(NAMES, lambda text, worker: told.append(worker) or 1.0)
+    first = await bandit.plan(situation(*NAMES))
+    assert isinstance(first.decision, Workflow)
+    again = await bandit.plan(situation(*NAMES, outcomes=(Outcome(first.decision, "42"),)))
+    assert again.decision == Acceptance()
+    assert len(told) == 1
+
+
+async def test_linucb_is_told_the_verdict_on_a_question_once_however_often_it_is_asked() -> None:
+    told: list[str] = []
+    bandit = LinUCB(NAMES, lambda text, worker: told.append(text) or 1.0)
+    await learning(bandit, ["One?", "Two?", "One?", "Two?"])
+    assert told == ["One?", "Two?"]
+
+
+def test_features_have_length_one_and_a_constant_besides() -> None:
+    for text in ("", "One word", "ONE  word", "A longer text of many more words than that"):
+        x = features(text)
+        assert x.shape == (64,)
+        assert x[-1] == 1.0
+        assert np.linalg.norm(x[:-1]) == pytest.approx(float(bool(text)))
+    assert features("One word").tolist() == features("ONE  word").tolist()

@@ -1,0 +1,161 @@
+"""`podium eval` and `podium ask` over recorded responses, and that both say what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podium.evals import SIMULATED, Comparison
+from podium.evals.comparison import RECORDED
+from podium.recordings import Gathering, RecordedQuestion, Response
+from podium.trace import Trace
+
+Podium = Callable[..., Any]
+POOL = """
+[[worker]]
+name = "ada"
+kind = "replay"
+recording = "rec.parquet"
+price = { output = 1.0 }
+
+[[worker]]
+name = "bob"
+kind = "replay"
+recording = "rec.parquet"
+price = { output = 2.0 }
+
+[[worker]]
+name = "vote"
+kind = "vote"
+"""
+EVAL = ("eval", "--tasks", "rec.parquet", "--pool", "replay.toml")
+
+
+@pytest.fixture(autouse=True)
+def _recording() -> None:
+    """12 questions, of which ada knows the even ones and bob those that 3 divides."""
+    with Gathering() as gathering:
+        for number in range(12):
+            split = "train" if number < 6 else "test"
+            gathering.add_question(RecordedQuestion(f"q{number}", f"Is {number} right?", "yes", None, split))
+            for worker, right in (("ada", number % 2 == 0), ("bob", number % 3 == 0)):
+                text = f"Answer: {'yes' if right else f'no {worker}'}"
+                gathering.add(f"q{number}", Response(worker, 0, text, score=float(right), output_tokens=40))
+        gathering.write(Path("rec.parquet"), name="rec")
+    Path("replay.toml").write_text(POOL)
+
+
+def one_sentence(outcome: Any) -> str:
+    """What a refused command says: status 2, nothing on standard output, one line."""
+    assert outcome.status == 2, outcome
+    assert outcome.out == ""
+    assert outcome.err.startswith("podium: ")
+    assert outcome.err.count("\n") == 1
+    return str(outcome.err)
+
+
+# --- podium eval -------------------------------------------------------------------------------------------
+
+
+def test_a_recording_is_evaluated_and_the_table_says_so(
+    podium: Podium, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    shown = podium(*EVAL, "--split", "test")
+    assert (shown.status, shown.err) == (0, "")
+    for part in ("Recorded responses", "ada alone", "Oracle (a bound)", "6 held-out questions", "50.0 %"):
+        assert part in shown.out
+    assert "Simulated" not in shown.out
+    assert "Conductor, untrained" not in shown.out
+
+
+def test_as_json_it_is_the_comparison(podium: Podium) -> None:
+    shown = podium(*EVAL, "--json")
+    assert (shown.status, shown.out.count("\n")) == (0, 1)
+    comparison = Comparison.model_validate_json(shown.out)
+    assert (comparison.recorded, comparison.simulated, comparison.questions) == (True, False, 6)
+    accuracies = {row.label: row.accuracy.mean for row in comparison.rows}
+    assert accuracies["ada alone"] == pytest.approx(3 / 6)
+    assert accuracies["bob alone"] == pytest.approx(2 / 6)
+    assert accuracies["Oracle (a bound)"] == pytest.approx(4 / 6)
+    assert "conductor" not in {row.kind for row in comparison.rows}
+
+
+def test_as_markdown_it_says_what_it_shows(podium: Podium) -> None:
+    shown = podium(*EVAL, "--markdown", "--questions", "4", "--tuning", "5", "--repeats", "2")
+    assert shown.status == 0
+    assert RECORDED in shown.out
+    assert SIMULATED not in shown.out
+    assert "4 held-out questions" in shown.out
+
+
+def test_a_run_folder_gets_the_comparison_and_the_report(podium: Podium) -> None:
+    shown = podium(*EVAL, "--run", "kept/r", "--json")
+    assert shown.status == 0
+    assert Comparison.load(Path("kept/r/comparison.json")) == Comparison.model_validate_json(shown.out)
+    assert RECORDED in Path("kept/r/report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "sentence"),
+    [
+        (
+            ("--split", "train"),
+            "Baselines make their choices on train questions; evaluate on another --split.",
+        ),
+        (("--split", "tests"), "There is no split 'tests'; did you mean 'test'?"),
+        (("--tuning", "0"), 'needs two workers of kind = "replay" or more, and training questions.'),
+        (("--planner", "single:ada"), "leave --planner out"),
+        (("--questions", "0"), "--questions, --repeats, --max-steps and --concurrency are at least 1"),
+        (("--pool", "pool.toml"), 'needs two workers of kind = "replay" or more, and training questions.'),
+        (("--tasks", "none.parquet"), "none.parquet: there is no such file"),
+    ],
+)
+def test_asking_wrongly_is_one_sentence_and_writes_nothing(
+    podium: Podium, tokens: tuple[str, str], sentence: str
+) -> None:
+    given = dict(zip(EVAL[1::2], EVAL[2::2], strict=True)) | dict([tokens])
+    before = sorted(Path().rglob("*"))
+    assert sentence in one_sentence(podium("eval", *(part for option in given.items() for part in option)))
+    assert sorted(Path().rglob("*")) == before
+
+
+def test_constant_plans_do_not_open_the_questions_on_which_choices_are_made(podium: Podium) -> None:
+    Path("plans.json").write_text(
+        '{"workers": ["ada", "bob", "vote"], "plans": [], "max_steps": 5, "questions": 1, "seed": "0"}'
+    )
+    refused = podium(*EVAL, "--split", "train", "--constant-plans", "plans.json")
+    assert refused.status == 2
+    assert refused.out == ""
+
+
+# --- podium ask --------------------------------------------------------------------------------------------
+
+
+def test_asking_a_replay_pool_draws_that_the_responses_are_recorded(podium: Podium) -> None:
+    asked = podium(
+        "ask", "Is 6 right?", "--pool", "replay.toml", "--planner", "self-consistency:ada:2", "--no-store"
+    )
+    assert asked.status == 0
+    assert "Recorded: 2 responses, given to the bare question beforehand." in asked.out
+    assert asked.out.count("recorded as rec#q6/ada/0") == 2
+    assert "imulated" not in asked.out
+
+
+def test_one_recorded_response_is_one(podium: Podium) -> None:
+    asked = podium(
+        "ask", "Is 6 right?", "--pool", "replay.toml", "--planner", "single:bob", "--no-store", "--json"
+    )
+    (span,) = Trace.model_validate_json(asked.out).spans
+    assert span.recorded == "rec#q6/bob/0"
+    drawn = podium("ask", "Is 6 right?", "--pool", "replay.toml", "--planner", "single:bob", "--no-store")
+    assert "Recorded: 1 response, given to the bare question beforehand." in drawn.out
+
+
+def test_a_live_answer_is_not_called_recorded(podium: Podium) -> None:
+    asked = podium("ask", "2 + 3?", "--pool", "pool.toml", "--planner", "constant:plan.txt", "--no-store")
+    assert asked.status == 0
+    assert "ecorded" not in asked.out

@@ -1,0 +1,354 @@
+"""A comparison on a recording: every row is what can be worked out by hand, and nothing is chosen on the test."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+from made import specialist
+from recorded_world import UNIT, Right, pool_of, replayed, tasks_of, world, write_recording
+from rich.console import Console
+
+from podium.baselines import Committee, Constant, SelfConsistency, Single
+from podium.baselines.phrases import CHECK, WHOLE
+from podium.errors import UsageError
+from podium.evals import SIMULATED, Comparison, Contest, Row, compare, compare_recorded, evaluate
+from podium.evals.comparison import RECORDED
+from podium.evals.page import render_page
+from podium.evals.table import markdown, notes, terminal
+from podium.operations import SKILLS
+from podium.planner import Planner
+from podium.recordings import Recording
+from podium.tasks.embedded import EmbeddedTasks
+from podium.workers import Pool, ScriptedWorker, VoteWorker, Worker
+from podium.workflow import Access, Step, Workflow
+
+NAMES = ("ada", "bob", "cy")
+ALIKE = 1 + 1e-9
+"""Costs are sums of floats."""
+
+
+def recorded(path: Path, is_right: Right | None = None, **options: object) -> Recording:
+    rows = world(**options) if is_right is None else world(is_right, **options)
+    return write_recording(path / "made.parquet", rows)
+
+
+def contest(recording: Recording, *others: Worker, questions: int = 16) -> Contest:
+    tasks, tuning = tasks_of(recording, "test")[:questions], tasks_of(recording, "train")
+    return Contest(pool_of(recording, *others), tasks, tuning=tuning)
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    return recorded(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(scope="module")
+def alone(recording: Recording) -> Comparison:
+    """Without a Conductor."""
+    return asyncio.run(compare_recorded(contest(recording)))
+
+
+@pytest.fixture(scope="module")
+def conducted(recording: Recording) -> Comparison:
+    """With a Conductor that costs as much as two answers of ada, or of bob."""
+    return asyncio.run(compare_recorded(contest(recording), Committee(("ada", "bob"))))
+
+
+def row(comparison: Comparison, label: str) -> Row:
+    (found,) = (shown for shown in comparison.rows if shown.label.startswith(label))
+    return found
+
+
+def share(recording: Recording, worker: str, family: str = "") -> float:
+    """How often the worker's first answer to a test question is right."""
+    questions = [q for q in recording.of_split("test") if family in ("", q.family)]
+    return fmean(recording.responses(question.text)[worker][0].correct for question in questions)
+
+
+# --- rows --------------------------------------------------------------------------------------------------
+
+KINDS = [
+    "self-consistency",
+    *["single"] * 3,
+    *["committee"] * 3,
+    "cascade",
+    *["chosen"] * 3,
+    "bandit",
+    "oracle",
+]
+
+
+def test_the_rows_stand_in_order(alone: Comparison) -> None:
+    assert [shown.kind for shown in alone.rows] == KINDS
+    starts = (
+        *("Self-consistency, 3 × ", "ada alone", "bob alone", "cy alone"),
+        *("Best vote of the best ", "Best weighted vote of the best ", "Best fixed plan: "),
+        *("", "Best worker of the family (told the family)", "Ridge over n-grams", "20 nearest questions"),
+        *("LinUCB (told verdicts as it goes)", "Oracle (a bound)"),
+    )
+    assert all(shown.label.startswith(start) for shown, start in zip(alone.rows, starts, strict=True))
+    assert " and " in alone.rows[7].label
+    assert ", else " in alone.rows[7].label
+
+
+def test_without_a_conductor_nothing_is_compared_with_it(alone: Comparison) -> None:
+    assert all(shown.difference is None for shown in alone.rows)
+    assert (alone.questions, alone.pool) == (16, (*NAMES, "vote"))
+
+
+def test_a_single_worker_is_as_often_right_as_in_the_recording(
+    recording: Recording, alone: Comparison
+) -> None:
+    by_hand = {"ada": 9 / 16, "bob": 8 / 16, "cy": 8 / 16}
+    for name in NAMES:
+        shown = row(alone, f"{name} alone")
+        assert shown.accuracy.mean == share(recording, name) == by_hand[name]
+        assert (shown.steps, shown.calls, shown.failures, shown.validity) == (1, 1, 0, 1)
+        assert shown.cost_usd == pytest.approx(UNIT * (4 if name == "cy" else 1))
+
+
+def test_the_best_worker_of_the_family_is_right_as_worked_out_by_hand(
+    recording: Recording, alone: Comparison
+) -> None:
+    shown = row(alone, "Best worker of the family")
+    assert shown.accuracy.mean == fmean([share(recording, "ada", "sums"), share(recording, "bob", "words")])
+    assert shown.accuracy.mean == 12 / 16
+
+
+def test_routers_that_read_the_question_tell_the_families_apart(alone: Comparison) -> None:
+    for label in ("Ridge", "20 nearest"):
+        assert row(alone, label).accuracy.mean == 12 / 16
+
+
+def test_nothing_is_beyond_the_recording_where_questions_are_asked_bare(conducted: Comparison) -> None:
+    assert {shown.beyond_recording for shown in conducted.rows} == {0.0}
+
+
+def test_the_cascade_takes_its_second_round(alone: Comparison) -> None:
+    (cascade,) = (shown for shown in alone.rows if shown.kind == "cascade")
+    assert 3 < cascade.calls < 4, "two answers and the vote, then a third answer where they differ"
+
+
+def test_where_no_family_is_known_none_is_told(tmp_path: Path) -> None:
+    rows = [
+        (type(question)(question.id, question.text, None, None, question.split), responses)
+        for question, responses in world()
+    ]
+    found = asyncio.run(compare_recorded(contest(write_recording(tmp_path / "r.parquet", rows), questions=2)))
+    assert [shown.kind for shown in found.rows] == [kind for n, kind in enumerate(KINDS) if n != 8]
+
+
+# --- the oracle --------------------------------------------------------------------------------------------
+
+
+def test_the_oracle_is_at_least_as_good_as_every_choice_of_a_worker(alone: Comparison) -> None:
+    oracle = row(alone, "Oracle").accuracy.mean
+    for shown in alone.rows:
+        if shown.kind in ("single", "chosen", "bandit"):
+            assert oracle >= shown.accuracy.mean
+
+
+async def test_the_oracle_bounds_every_worker_alone_whichever_sample_it_gives(tmp_path: Path) -> None:
+    def first_or_later(worker: str, family: str, number: int, sample: int) -> bool:
+        return worker != "cy" and (worker == "ada") == (sample == 0)
+
+    found = await compare_recorded(contest(recorded(tmp_path, first_or_later)))
+    assert row(found, "ada alone").accuracy.mean == 1.0
+    assert row(found, "Oracle").accuracy.mean == 1.0
+
+
+async def test_of_equally_good_workers_the_oracle_asks_the_cheapest(tmp_path: Path) -> None:
+    def always(worker: str, family: str, number: int, sample: int) -> bool:
+        return True
+
+    found = await compare_recorded(contest(recorded(tmp_path, always), questions=2))
+    assert row(found, "Oracle").cost_usd == pytest.approx(UNIT)
+
+
+# --- choices -----------------------------------------------------------------------------------------------
+
+
+async def test_choices_are_made_on_training_questions_alone(tmp_path: Path, alone: Comparison) -> None:
+    flipped = await compare_recorded(contest(recorded(tmp_path, flipped=["test"])))
+    assert [shown.label for shown in flipped.rows] == [shown.label for shown in alone.rows]
+    for before, after in zip(alone.rows, flipped.rows, strict=True):
+        assert after.steps == before.steps or after.kind == "bandit"
+        if after.kind not in ("bandit", "oracle"):
+            assert after.accuracy.mean == pytest.approx(1 - before.accuracy.mean), after.label
+
+
+async def test_other_verdicts_on_training_questions_make_other_choices(
+    tmp_path: Path, alone: Comparison
+) -> None:
+    flipped = await compare_recorded(contest(recorded(tmp_path, flipped=["train"])))
+    assert [shown.label for shown in flipped.rows] != [shown.label for shown in alone.rows]
+    assert row(flipped, "Best worker of the family").accuracy.mean < 0.5
+    for name in NAMES:
+        assert row(flipped, f"{name} alone") == row(alone, f"{name} alone")
+
+
+# --- beside a Conductor ------------------------------------------------------------------------------------
+
+
+def test_the_conductor_comes_first_and_a_plan_at_its_cost_beside_the_best_one(conducted: Comparison) -> None:
+    kinds = [shown.kind for shown in conducted.rows]
+    assert kinds == ["conductor", *KINDS[:6], "committee", *KINDS[6:]]
+    first = conducted.rows[0]
+    assert (first.label, first.difference) == ("Conductor", None)
+    assert first.cost_usd == pytest.approx(2 * UNIT)
+    assert row(conducted, "Best fixed plan at equal cost: ").cost_usd <= first.cost_usd * ALIKE
+
+
+def test_differences_are_the_conductor_minus_the_row(conducted: Comparison) -> None:
+    first, *others = conducted.rows
+    for shown in others:
+        assert shown.difference is not None
+        assert shown.difference.mean == pytest.approx(first.accuracy.mean - shown.accuracy.mean)
+
+
+async def test_a_row_equal_to_the_conductor_is_not_behind_it(recording: Recording) -> None:
+    found = await compare_recorded(contest(recording, questions=8), Single("cy"))
+    same = row(found, "cy alone")
+    assert same.difference is not None
+    assert (same.difference.low, same.difference.mean, same.difference.high) == (0, 0, 0)
+    assert same.accuracy == found.rows[0].accuracy
+
+
+@pytest.mark.parametrize(
+    ("conductor", "samples"),
+    [(Single("bob"), 1), (SelfConsistency("ada", 2), 2), (SelfConsistency("cy", 3), 3)],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+async def test_self_consistency_is_kept_within_the_conductors_cost_and_the_samples_there_are(
+    recording: Recording, conductor: Planner, samples: int
+) -> None:
+    found = await compare_recorded(contest(recording, questions=4), conductor)
+    chosen = row(found, "Self-consistency")
+    assert chosen.label in {f"Self-consistency, {samples} × {name}" for name in NAMES}
+    assert chosen.cost_usd <= found.rows[0].cost_usd * ALIKE
+    assert row(found, "Best fixed plan at equal cost: ").cost_usd <= found.rows[0].cost_usd * ALIKE
+
+
+async def test_a_conductor_that_is_cheaper_than_every_worker_was_in_training_is_compared_too(
+    tmp_path: Path,
+) -> None:
+    found = await compare_recorded(contest(recorded(tmp_path, train_tokens=400), questions=2), Single("ada"))
+    assert found.rows[0].kind == "conductor"
+    assert row(found, "Self-consistency").label in {
+        f"Self-consistency, 1 × {name}" for name in ("ada", "bob")
+    }
+
+
+# --- refusals ----------------------------------------------------------------------------------------------
+
+
+async def test_without_recorded_workers_or_training_questions_there_is_nothing_to_compare(
+    recording: Recording,
+) -> None:
+    test, train = tasks_of(recording, "test"), tasks_of(recording, "train")
+    only = replayed(recording)[0]
+    live = specialist("live", SKILLS, 1.0)
+    for bad in (
+        Contest(Pool([live, VoteWorker()]), test, train),
+        Contest(Pool([only, live, VoteWorker()]), test, train),
+        Contest(pool_of(recording), test),
+    ):
+        with pytest.raises(UsageError, match='two workers of kind = "replay" or more, and training'):
+            await compare_recorded(bad)
+
+
+async def test_a_pool_that_cannot_vote_is_lent_the_tool(recording: Recording, alone: Comparison) -> None:
+    test, train = tasks_of(recording, "test"), tasks_of(recording, "train")
+    found = await compare_recorded(Contest(Pool(replayed(recording)), test[:2], tuning=train))
+    assert [shown.label for shown in found.rows] == [shown.label for shown in alone.rows]
+    assert found.pool == NAMES
+
+
+# --- what is said of it ------------------------------------------------------------------------------------
+
+
+async def test_a_comparison_says_how_far_a_row_goes_beyond_the_recording(recording: Recording) -> None:
+    conductor = Constant(Workflow((Step(0, WHOLE), Step(1, CHECK, Access(all=True)))), NAMES)
+    found = await compare_recorded(contest(recording, questions=4), conductor)
+    assert found.rows[0].beyond_recording == pytest.approx(1 / 2)
+    sentence = (
+        "Conductor: 50.0 % of its recorded responses stand for a rewritten subtask, or for a step that saw"
+    )
+    assert [note.startswith(sentence) for note in notes(found)].count(True) == 1
+    assert sum("recorded responses stand for" in note for note in notes(found)) == 1
+
+
+def drawn(comparison: Comparison) -> str:
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(terminal(comparison))
+    return console.export_text()
+
+
+def test_a_recorded_comparison_says_so_everywhere_and_is_not_called_simulated(
+    alone: Comparison, tmp_path: Path
+) -> None:
+    assert (alone.recorded, alone.simulated) == (True, False)
+    page = render_page("made", [], alone)
+    for text in (markdown(alone), page):
+        assert RECORDED in text
+        assert SIMULATED not in text
+    assert "Recorded responses" in drawn(alone)
+    assert "Simulated workers" not in drawn(alone)
+    assert "stand for a rewritten" not in page
+    alone.save(tmp_path / "comparison.json")
+    assert Comparison.load(tmp_path / "comparison.json") == alone
+
+
+def test_the_page_shows_every_row(conducted: Comparison) -> None:
+    page = render_page("made", [], conducted)
+    assert all(shown.label in page for shown in conducted.rows)
+
+
+async def test_a_simulated_comparison_is_not_called_recorded() -> None:
+    pool = Pool([specialist("left", SKILLS, 1.0)])
+    found = await compare(Contest(pool, list(EmbeddedTasks("test", 3))), Single("left"))
+    assert (found.recorded, found.simulated) == (False, True)
+    assert RECORDED not in markdown(found) + render_page("made", [], found)
+    assert "Recorded responses" not in drawn(found)
+    assert "Simulated workers" in drawn(found)
+
+
+async def test_a_comparison_over_both_says_both(recording: Recording) -> None:
+    simulated = specialist("live", SKILLS, 1.0)
+    contested = contest(recording, simulated)
+    found = await compare(Contest(contested.pool, contested.tasks[:2]), Single("ada"))
+    assert (found.recorded, found.simulated) == (True, True)
+    assert "Simulated workers, Recorded responses" in drawn(found)
+
+
+async def test_a_simulated_conductors_row_beside_recorded_ones_is_called_simulated(
+    recording: Recording,
+) -> None:
+    found = await compare_recorded(
+        contest(recording, specialist("live", SKILLS, 1.0), questions=2), Single("live")
+    )
+    assert (found.recorded, found.simulated) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("planner", "recorded", "simulated"),
+    [
+        (Single("ada"), True, False),
+        (SelfConsistency("ada", 2), True, False),
+        (Single("live"), False, True),
+        (Committee(("ada", "live")), True, True),
+        (Single("vote"), False, False),
+        (Single("script"), False, False),
+    ],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+async def test_an_evaluation_knows_whether_a_recording_or_a_simulation_had_a_part_in_it(
+    recording: Recording, planner: Planner, recorded: bool, simulated: bool
+) -> None:
+    others = (specialist("live", SKILLS, 1.0), ScriptedWorker("script", {"": "Answer: yes"}))
+    found = await evaluate(planner, tasks_of(recording, "test")[:2], pool_of(recording, *others))
+    assert (found.recorded, found.simulated) == (recorded, simulated)

@@ -1,0 +1,252 @@
+"""Recorded answers as numbers: what they say of a plan is what the executor and the vote tool really give."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations, combinations_with_replacement, product
+from pathlib import Path
+from random import Random
+from statistics import fmean
+
+import numpy as np
+import pytest
+from recorded_world import pool_of, random_rows, replayed, tasks_of, world, write_recording
+
+from podium.baselines import Cascade, Committee
+from podium.evals.answers import Answers, best_cascade, best_fixed, best_of_most, read_answers
+from podium.orchestrator import Orchestrator
+from podium.planner import Planner
+from podium.recordings import RecordedQuestion, Recording, Response
+from podium.rollout import Rollout, roll
+from podium.tasks.task import Task
+from podium.types import Budget
+from podium.workers import Pool
+
+WORKERS = ("ada", "bob", "cy", "dan")
+WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
+
+
+async def rolled(planner: Planner, pool: Pool, task: Task) -> Rollout:
+    return await roll(Orchestrator(planner, pool, budget=Budget(rounds=2)), task, seed="0")
+
+
+async def run(planner: Planner, pool: Pool, tasks: list[Task]) -> list[float]:
+    """Whether each question was answered rightly when the plan was really run."""
+    return [float((await rolled(planner, pool, task)).correct) for task in tasks]
+
+
+async def answers_of(recording: Recording) -> Answers:
+    return await read_answers(tasks_of(recording, "train"), replayed(recording))
+
+
+def random_recording(
+    path: Path, seed: str, samples: tuple[int, ...] = (2,) * 4, questions: int = 10
+) -> Recording:
+    counts = dict(zip(WORKERS, samples, strict=False))
+    return write_recording(path / "r.parquet", random_rows(Random(seed), counts, questions=questions))
+
+
+def committee(answers: Answers, members: tuple[int, ...], weights: tuple[float, ...] = ()) -> Committee:
+    return Committee(tuple(answers.workers[member] for member in members), weights)
+
+
+def numbered(answers: Answers, names: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(answers.workers.index(name) for name in names)
+
+
+# --- votes in numbers --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_vote_in_numbers_is_the_vote_that_is_really_taken(
+    tmp_path: Path, seed: int, weighted: bool
+) -> None:
+    recording = random_recording(tmp_path, f"votes/{seed}")
+    pool, tasks, answers = pool_of(recording), tasks_of(recording, "train"), await answers_of(recording)
+    random = Random(f"committees/{seed}/{weighted}")
+    for _ in range(10):
+        members = tuple(random.choices(range(4), k=random.randint(1, 6)))
+        weights = tuple(random.choices(WEIGHTS, k=len(members))) if weighted else ()
+        really = await run(committee(answers, members, weights), pool, tasks)
+        assert answers.voted(members, weights).tolist() == really, (members, weights)
+
+
+async def test_a_worker_with_fewer_samples_gives_them_again_as_it_does_in_a_plan(tmp_path: Path) -> None:
+    recording = random_recording(tmp_path, "uneven", (3, 1, 2, 2), questions=30)
+    pool, tasks, answers = pool_of(recording), tasks_of(recording, "train"), await answers_of(recording)
+    for members in ((2, 2), (1, 1, 0), (3, 3, 3, 1), (2, 2, 2, 2, 0), (0, 3, 3, 3, 3)):
+        really = await run(committee(answers, members), pool, tasks)
+        assert answers.voted(members).tolist() == really, members
+
+
+async def test_weights_of_many_digits_weigh_in_numbers_as_they_do_in_the_vote(tmp_path: Path) -> None:
+    question = RecordedQuestion("q", "Who is right?", None, None, "train")
+    responses = [
+        Response("ada", 0, "Answer: a", score=0.0),
+        Response("bob", 0, "Answer: a", score=0.0),
+        Response("cy", 0, "Answer: b", score=1.0),
+    ]
+    recording = write_recording(tmp_path / "r.parquet", [(question, responses)])
+    answers, weights = await answers_of(recording), (1.172, 1.171, 2.344)
+    really = await run(
+        committee(answers, (0, 1, 2), weights), pool_of(recording), tasks_of(recording, "train")
+    )
+    assert answers.voted((0, 1, 2), weights).tolist() == really
+
+
+async def test_a_vote_is_judged_by_the_verdict_of_most_where_verdicts_on_one_answer_differ(
+    tmp_path: Path,
+) -> None:
+    question = RecordedQuestion("q", "Who is right?", None, None, "train")
+    scores = {"ada": 1.0, "bob": 0.0, "cy": 0.0}
+    responses = [Response(name, 0, f"{name} says\nAnswer: a", score=score) for name, score in scores.items()]
+    recording = write_recording(tmp_path / "r.parquet", [(question, responses)])
+    pool, tasks, answers = pool_of(recording), tasks_of(recording, "train"), await answers_of(recording)
+    for members in ((0,), (1,), (0, 1), (1, 2), (0, 1, 2)):
+        assert answers.voted(members).tolist() == await run(committee(answers, members), pool, tasks), members
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_all_members_agree_in_numbers_where_a_cascade_stops(tmp_path: Path, seed: int) -> None:
+    recording = random_recording(tmp_path, f"unanimous/{seed}", questions=16)
+    pool, tasks, answers = pool_of(recording), tasks_of(recording, "train"), await answers_of(recording)
+    seen = []
+    for members in ((0, 1), (1, 2), (0, 2), (0, 1, 2)):
+        cascade = Cascade(committee(answers, members).workers, "dan")
+        traces = [(await rolled(cascade, pool, task)).trace for task in tasks]
+        stopped = ["dan" not in [span.worker for span in trace.spans] for trace in traces]
+        assert answers.unanimous(members).tolist() == stopped, members
+        seen += stopped
+    assert set(seen) == {True, False}
+
+
+async def test_nobody_is_not_unanimous_and_is_wrong(tmp_path: Path) -> None:
+    question = RecordedQuestion("q", "Who speaks?", None, None, "train")
+    rows = [(question, [Response(name, 0, " \n", score=0.0) for name in WORKERS])]
+    answers = await answers_of(write_recording(tmp_path / "r.parquet", rows))
+    assert answers.unanimous((0, 1)).tolist() == [False]
+    assert answers.voted((0, 1, 2)).tolist() == [0.0]
+
+
+# --- what is read ------------------------------------------------------------------------------------------
+
+
+async def test_what_is_read_is_what_the_recording_holds(tmp_path: Path) -> None:
+    recording = write_recording(tmp_path / "r.parquet", world())
+    tasks = tasks_of(recording, "train")
+    answers = await answers_of(recording)
+    assert answers.workers == ("ada", "bob", "cy")
+    assert answers.answer_QWR.shape == answers.alone_QWR.shape == (24, 3, 5)
+    assert answers.samples == 3
+    assert answers.texts == tuple(task.question.text for task in tasks)
+    assert Counter(answers.families) == {"sums": 12, "words": 12}
+    assert [answers.number(text) for text in answers.texts] == list(range(24))
+    for q, w, r in product(range(24), range(3), range(5)):
+        response = recording.responses(answers.texts[q])[answers.workers[w]][r % 3]
+        assert answers.alone_QWR[q, w, r] == response.score
+    assert answers.cost == pytest.approx([1e-4, 1e-4, 4e-4])
+    for w, name in enumerate(answers.workers):
+        given = [r.correct for text in answers.texts for r in recording.responses(text)[name]]
+        assert answers.accuracy[w] == pytest.approx(fmean(given))
+
+
+# --- choices -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_the_vote_of_the_best_is_the_best_prefix_of_the_workers_in_order(
+    tmp_path: Path, seed: int
+) -> None:
+    answers = await answers_of(random_recording(tmp_path, f"most/{seed}", questions=20))
+    chosen = best_of_most(answers, weighted=False)
+    order = np.argsort(-answers.accuracy, kind="stable").tolist()
+    members = numbered(answers, chosen.workers)
+    assert list(members) == order[: len(members)]
+    assert chosen.weights == ()
+    prefixes = [answers.voted(tuple(order[:k])).mean() for k in range(1, 5)]
+    assert answers.voted(members).mean() == max(prefixes)
+    assert len(members) == 1 + prefixes.index(max(prefixes))
+    assert len(best_of_most(answers, weighted=False, most=2).workers) <= 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_weights_of_the_best_are_log_odds_in_order_and_never_nothing(tmp_path: Path, seed: int) -> None:
+    answers = await answers_of(random_recording(tmp_path, f"weights/{seed}", questions=20))
+    chosen = best_of_most(answers, weighted=True)
+    shares = answers.accuracy[list(numbered(answers, chosen.workers))]
+    assert list(shares) == sorted(shares, reverse=True)
+    assert chosen.weights == pytest.approx(np.log(shares / (1 - shares)).clip(0.01), abs=1e-3)
+
+
+async def test_a_worker_that_is_never_or_always_right_has_a_weight_all_the_same(tmp_path: Path) -> None:
+    scores = {"ada": 1.0, "bob": 0.0}
+    question = RecordedQuestion("q", "Who is right?", None, None, "train")
+    responses = [Response(name, 0, f"Answer: {name}", score=score) for name, score in scores.items()]
+    answers = await answers_of(write_recording(tmp_path / "r.parquet", [(question, responses)]))
+    assert best_of_most(answers, weighted=True) == Committee(("ada",), (4.595,))
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_the_best_fixed_plan_of_a_small_pool_is_that_of_brute_force_within_any_cost(
+    tmp_path: Path, seed: int
+) -> None:
+    answers = await answers_of(random_recording(tmp_path, f"fixed/{seed}", (3, 3, 3), questions=20))
+    order = np.argsort(-answers.accuracy, kind="stable").tolist()
+    plans = [plan for size in (1, 2, 3) for plan in combinations_with_replacement(order, size)]
+    costs = {plan: answers.cost[list(plan)].sum() for plan in plans}
+    for max_cost in (min(costs.values()), float(np.median(list(costs.values()))), np.inf):
+        chosen = numbered(answers, best_fixed(answers, most=3, max_cost=max_cost * (1 + 1e-9)).workers)
+        within = [plan for plan in plans if costs[plan] <= max_cost * (1 + 1e-9)]
+        assert chosen in within
+        assert answers.voted(chosen).mean() == max(answers.voted(plan).mean() for plan in within)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_the_best_fixed_plan_is_never_worse_than_the_best_worker_nor_dearer_than_allowed(
+    tmp_path: Path, seed: int
+) -> None:
+    answers = await answers_of(random_recording(tmp_path, f"never/{seed}", questions=20))
+    for factor in (1.0, 1.7, 2.5, 100.0):
+        max_cost = float(answers.cost.min()) * factor
+        chosen = numbered(answers, best_fixed(answers, max_cost=max_cost).workers)
+        assert len(chosen) <= 5
+        assert answers.cost[list(chosen)].sum() <= max_cost * (1 + 1e-9)
+        affordable = [w for w in range(4) if answers.cost[w] <= max_cost]
+        assert answers.voted(chosen).mean() >= max(answers.voted((w,)).mean() for w in affordable)
+
+
+async def test_of_equally_good_fixed_plans_the_cheapest_is_taken(tmp_path: Path) -> None:
+    question = RecordedQuestion("q", "Who is right?", None, None, "train")
+    tokens = {"ada": 30, "bob": 10, "cy": 20}
+    responses = [
+        Response(name, 0, "Answer: a", score=1.0, output_tokens=count) for name, count in tokens.items()
+    ]
+    answers = await answers_of(write_recording(tmp_path / "r.parquet", [(question, responses)]))
+    assert best_fixed(answers) == Committee(("bob",))
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_the_best_cascade_is_that_of_brute_force_within_any_cost(tmp_path: Path, seed: int) -> None:
+    recording = random_recording(tmp_path, f"cascade/{seed}", (2, 2, 2, 2), questions=8)
+    pool, tasks, answers = pool_of(recording), tasks_of(recording, "train"), await answers_of(recording)
+    really: dict[Cascade, tuple[float, float]] = {}
+    for first in combinations(WORKERS, 2):
+        for then in set(WORKERS) - set(first):
+            rollouts = [await rolled(Cascade(first, then), pool, task) for task in tasks]
+            really[Cascade(first, then)] = (
+                fmean(rollout.correct for rollout in rollouts),
+                fmean(rollout.trace.cost_usd for rollout in rollouts),
+            )
+    costs = sorted(cost for _, cost in really.values())
+    for max_cost in (costs[0], costs[len(costs) // 2], np.inf):
+        chosen = best_cascade(answers, max_cost=max_cost * (1 + 1e-9))
+        assert chosen is not None
+        within = [share for share, cost in really.values() if cost <= max_cost * (1 + 1e-9)]
+        assert really[chosen] == (max(within), pytest.approx(min(really[chosen][1], max_cost)))
+    assert best_cascade(answers, max_cost=costs[0] * 0.99) is None
+
+
+async def test_two_workers_make_no_cascade(tmp_path: Path) -> None:
+    answers = await answers_of(random_recording(tmp_path, "two", (1, 1)))
+    assert best_cascade(answers) is None

@@ -1,0 +1,93 @@
+"""How far figures go beyond a recording: rewritten subtasks and sight of others' work, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from recorded_world import pool_of, spelled, tasks_of, world, write_recording
+
+from podium.baselines import Constant
+from podium.baselines.phrases import CHECK, WHOLE
+from podium.evals import Evaluation, evaluate
+from podium.evals.reliance import beyond_recording
+from podium.planner import Plan, Situation
+from podium.recordings import Recording
+from podium.types import Budget
+from podium.workers import ScriptedWorker
+from podium.workflow import Access, Step, Workflow, parse, render
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    return write_recording(tmp_path_factory.mktemp("world") / "made.parquet", world())
+
+
+class Rounds:
+    """One workflow after another, a round each."""
+
+    name = "rounds"
+
+    def __init__(self, *workflows: Workflow) -> None:
+        self._workflows = workflows
+
+    async def plan(self, situation: Situation) -> Plan:
+        return Plan("", self._workflows[len(situation.outcomes)])
+
+
+async def measured(recording: Recording, *rounds: tuple[Step, ...]) -> Evaluation:
+    live = ScriptedWorker("live", {"": "Answer: yes"})
+    return await evaluate(
+        Rounds(*map(Workflow, rounds)),
+        tasks_of(recording, "test"),
+        pool_of(recording, live),
+        budget=Budget(rounds=len(rounds)),
+    )
+
+
+ADA, BOB, CY, VOTE, LIVE = range(5)
+SEES = Access(all=True)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "share"),
+    [
+        ([(Step(ADA, WHOLE),)], 0),
+        ([(Step(ADA, WHOLE, SEES),)], 0),
+        ([(Step(ADA, "Only this: add."),)], 1),
+        ([(Step(ADA, WHOLE), Step(BOB, WHOLE), Step(VOTE, "Vote.", SEES))], 0),
+        ([(Step(ADA, WHOLE), Step(BOB, CHECK), Step(VOTE, "Vote.", SEES))], 1 / 2),
+        ([(Step(ADA, WHOLE), Step(BOB, WHOLE, SEES))], 1 / 2),
+        ([(Step(ADA, WHOLE), Step(BOB, CHECK, SEES), Step(CY, WHOLE, Access(steps=(1,))))], 2 / 3),
+        ([(Step(ADA, WHOLE), Step(LIVE, CHECK, SEES))], 0),
+        ([(Step(LIVE, "Guess."), Step(ADA, WHOLE, SEES))], 1),
+        ([(Step(LIVE, "Guess."),)], 0),
+        ([(Step(ADA, CHECK), Step(BOB, WHOLE))], 0),
+        ([(Step(ADA, WHOLE),), (Step(BOB, WHOLE),)], 0),
+        ([(Step(ADA, WHOLE),), (Step(BOB, WHOLE), Step(CY, CHECK, SEES))], 1 / 3),
+        ([(Step(ADA, WHOLE),), (Step(BOB, WHOLE, Access(previous=True)),)], 1 / 2),
+        ([(Step(ADA, WHOLE),), (Step(BOB, WHOLE, SEES),)], 1 / 2),
+    ],
+)
+async def test_rewritten_subtasks_and_sight_of_others_work_go_beyond_the_recording_and_nothing_else(
+    recording: Recording, rounds: list[tuple[Step, ...]], share: float
+) -> None:
+    assert beyond_recording(await measured(recording, *rounds)) == pytest.approx(share)
+
+
+async def test_the_question_itself_as_the_subtask_rewrites_nothing(recording: Recording) -> None:
+    tasks = tasks_of(recording, "test")
+    evaluation = await evaluate(
+        Constant(Workflow((Step(0, spelled(13)),)), ("ada",)), tasks, pool_of(recording)
+    )
+    assert beyond_recording(evaluation) == pytest.approx(15 / 16)
+
+
+async def test_white_space_about_a_question_makes_its_repetition_no_other_one(tmp_path: Path) -> None:
+    question, responses = world()[0]
+    spaced = type(question)("q", f"{question.text}\n", None, None, "test")
+    recording = write_recording(tmp_path / "r.parquet", [(spaced, responses)])
+    workflow = parse(render(Workflow((Step(0, spaced.text),))), workers=1)
+    assert isinstance(workflow, Workflow)
+    evaluation = await evaluate(Constant(workflow, ("ada",)), tasks_of(recording, "test"), pool_of(recording))
+    assert beyond_recording(evaluation) == 0

@@ -1,0 +1,307 @@
+"""Gathering responses: what is written is read back, nothing is written by halves, and what is begun goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import sys
+from collections import Counter
+from pathlib import Path
+from statistics import fmean
+from subprocess import run
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from podium.errors import RunMismatchError, UsageError
+from podium.recordings import (
+    Gathering,
+    Header,
+    RecordedQuestion,
+    RecordedWorker,
+    Recording,
+    Response,
+    header_path,
+    split_by_hash,
+)
+from podium.types import Price
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+COUNTS = st.none() | st.integers(0, 2**31 - 1)
+QUESTIONS = st.lists(
+    st.builds(
+        RecordedQuestion,
+        TEXTS,
+        TEXTS,
+        st.none() | TEXTS,
+        st.none() | TEXTS,
+        st.sampled_from([None, "train", "ü"]),
+    ),
+    min_size=1,
+    max_size=4,
+    unique_by=(lambda question: question.id, lambda question: question.text),
+)
+RESPONSES = st.lists(
+    st.builds(
+        Response,
+        worker=st.sampled_from(["a", "b/c", "ß \U0001f600", ""]),
+        sample=st.integers(0, 3),
+        text=TEXTS,
+        answer=st.none() | TEXTS,
+        score=st.none() | st.sampled_from([0.0, 0.5, 1.0]) | st.floats(0, 1, width=32),
+        input_tokens=COUNTS,
+        output_tokens=COUNTS,
+        estimated=st.booleans(),
+        seconds=st.none() | st.floats(0, 1e6, width=32),
+    ),
+    min_size=1,
+    max_size=6,
+    unique_by=lambda response: (response.worker, response.sample),
+)
+
+
+def question(id_: str, text: str | None = None) -> RecordedQuestion:
+    return RecordedQuestion(id_, f"What is {id_}?" if text is None else text, "4", "sums", "test")
+
+
+def gather(gathering: Gathering, *ids: str, text: str = "Answer: 4") -> None:
+    for id_ in ids:
+        gathering.add_question(question(id_))
+        gathering.add(id_, Response("ada", 0, text, "4", 1.0))
+
+
+@settings(max_examples=60, deadline=None)
+@given(QUESTIONS, st.data())
+def test_what_was_written_is_read_back(asked: list[RecordedQuestion], data: st.DataObject) -> None:
+    kept = {each.id: data.draw(RESPONSES) for each in asked}
+    with TemporaryDirectory() as folder, Gathering() as gathering:
+        for each in asked:
+            gathering.add_question(each)
+            for response in data.draw(st.permutations(kept[each.id])):
+                assert gathering.add(each.id, response)
+        header = gathering.write(Path(folder) / "made.parquet", name="ö")
+        recording = Recording.open(Path(folder) / "made.parquet")
+    everything = [response for responses in kept.values() for response in responses]
+    assert recording.header == header
+    assert set(recording.questions) == set(asked)
+    assert len(recording.questions) == len(asked)
+    for each in asked:
+        assert recording.find(each.text) == each
+        read = recording.responses(each.text)
+        assert all(list(samples) == sorted(samples, key=lambda one: one.sample) for samples in read.values())
+        assert {one for samples in read.values() for one in samples} == set(kept[each.id])
+        assert all(one.worker == worker for worker, samples in read.items() for one in samples)
+    assert (header.name, header.questions, header.responses) == ("ö", len(asked), len(everything))
+    assert header.splits == Counter(each.split for each in asked if each.split is not None)
+    assert {worker.name: worker.responses for worker in header.workers} == Counter(
+        r.worker for r in everything
+    )
+    for worker in header.workers:
+        judged = [r for r in everything if r.worker == worker.name and r.score is not None]
+        right = fmean(r.correct for r in judged) if judged else None
+        assert worker.judged == len(judged)
+        assert worker.accuracy == (None if right is None else pytest.approx(right))
+
+
+def test_many_more_rows_than_one_batch_are_read_back(tmp_path: Path) -> None:
+    with Gathering() as gathering:
+        for number in range(900):
+            gathering.add_question(question(f"{number:04}"))
+            for sample in range(5):
+                gathering.add(f"{number:04}", Response("ada", sample, f"{number}/{sample}"))
+        gathering.write(tmp_path / "many.parquet", name="many")
+    recording = Recording.open(tmp_path / "many.parquet")
+    assert len(recording.questions) == 900
+    for number in (0, 818, 819, 820, 899):  # Rows of one question lie on both sides of the batch's end.
+        (samples,) = recording.responses(f"What is {number:04}?").values()
+        assert [response.text for response in samples] == [f"{number}/{sample}" for sample in range(5)]
+
+
+def test_the_first_question_of_an_id_and_the_first_response_of_a_sample_stay(tmp_path: Path) -> None:
+    with Gathering() as gathering:
+        gathering.add_question(question("a", "one?"))
+        gathering.add_question(question("a", "two?"))
+        assert gathering.add("a", Response("ada", 0, "first"))
+        assert not gathering.add("a", Response("ada", 0, "second"))
+        assert gathering.has("a", "ada", 0)
+        assert not gathering.has("a", "ada", 1)
+        gathering.write(tmp_path / "r.parquet", name="r")
+    (samples,) = Recording.open(tmp_path / "r.parquet").responses("one?").values()
+    assert [response.text for response in samples] == ["first"]
+
+
+def test_questions_of_a_repeated_wording_and_without_answers_are_left_out_and_counted(tmp_path: Path) -> None:
+    with Gathering() as gathering:
+        gather(gathering, "a", "b")
+        for id_ in ("x", "y"):
+            gathering.add_question(question(id_, "What is a?"))
+            gathering.add(id_, Response("ada", 0, "Answer: 9", "9", 0.0))
+        gathering.add_question(question("z"))
+        header = gathering.write(tmp_path / "r.parquet", name="r", left_out=["3 rows of old."])
+    assert (header.questions, header.responses, header.workers[0].accuracy) == (2, 2, 1.0)
+    assert header.left_out == (
+        "3 rows of old.",
+        "questions whose wording another one has too (2)",
+        "questions that nobody answered (1)",
+    )
+    assert [each.id for each in Recording.open(tmp_path / "r.parquet").questions] == ["a", "b"]
+
+
+def test_of_two_of_one_wording_the_one_that_was_answered_stays(tmp_path: Path) -> None:
+    with Gathering() as gathering:
+        gather(gathering, "b")
+        gathering.add_question(question("a", "What is b?"))
+        header = gathering.write(tmp_path / "r.parquet", name="r")
+    assert (header.questions, header.responses) == (1, 1)
+
+
+@pytest.mark.parametrize("asked", [[], ["a"]])
+def test_nothing_gathered_is_refused_and_nothing_is_written(tmp_path: Path, asked: list[str]) -> None:
+    with Gathering() as gathering:
+        for id_ in asked:
+            gathering.add_question(question(id_))
+        with pytest.raises(UsageError, match="There is no response to write"):
+            gathering.write(tmp_path / "r.parquet", name="r")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_header_knows_its_file_and_what_was_known_of_workers(tmp_path: Path) -> None:
+    known = {
+        "ada": RecordedWorker(
+            name="ada", description="Sums.", price=Price(input=1.0), published=0.5, responses=9
+        )
+    }
+    path = tmp_path / "r.parquet"
+    with Gathering() as gathering:
+        gather(gathering, "a")
+        gathering.add("a", Response("bob", 0, "", None, None))
+        header = gathering.write(path, name="r", source="here", licence="MIT", known=known)
+    ada, bob = header.workers
+    assert ada == known["ada"].model_copy(update={"responses": 1, "judged": 1, "accuracy": 1.0})
+    assert bob == RecordedWorker(name="bob", responses=1)
+    assert Header.model_validate_json(header_path(path).read_bytes()) == header
+    assert header.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["r.json", "r.parquet"]
+
+
+def test_a_write_that_breaks_off_leaves_the_recording_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    with Gathering() as gathering:
+        gather(gathering, "a")
+        header = gathering.write(path, name="r")
+        before = path.read_bytes()
+        gathering.add("a", Response("ada", 2**40, "a sample that the file's column cannot hold"))
+        with pytest.raises((ValueError, OverflowError)):
+            gathering.write(path, name="r")
+        assert path.read_bytes() == before
+        assert Recording.open(path).header == header
+
+
+def test_a_header_that_cannot_be_written_leaves_no_rows_without_one(tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    (tmp_path / ".r.json.part").mkdir()
+    with Gathering() as gathering:
+        gather(gathering, "a")
+        with pytest.raises(OSError, match="directory"):
+            gathering.write(path, name="r")
+    assert not path.exists()
+    assert not header_path(path).exists()
+
+
+def test_what_is_gathered_here_must_be_asked_with_the_same_settings(tmp_path: Path) -> None:
+    with Gathering(tmp_path / "g") as gathering:
+        gathering.identify({"pool": ["a"], "seed": 0, "split": "test"})
+        gathering.identify({"split": "test", "seed": 0, "pool": ["a"]})
+        gathering.commit()
+    with Gathering(tmp_path / "g") as gathering:
+        gathering.identify({"pool": ["a"], "seed": 0, "split": "test"})
+        with pytest.raises(RunMismatchError, match=r"\(pool, seed\)"):
+            gathering.identify({"pool": ["b"], "seed": 1, "split": "test"})
+
+
+def test_a_setting_that_is_gone_is_named_too() -> None:
+    with Gathering() as gathering:
+        gathering.identify({"pool": ["a"], "seed": 0})
+        with pytest.raises(RunMismatchError, match=r"\(seed\)"):
+            gathering.identify({"pool": ["a"]})
+
+
+def test_what_was_committed_is_there_when_the_file_is_opened_again(tmp_path: Path) -> None:
+    file = tmp_path / "r.gathering"
+    with Gathering(file) as gathering:
+        gather(gathering, "a", "b")
+        gathering.commit()
+        gather(gathering, "c")
+    with Gathering(file) as gathering:
+        assert [gathering.has(id_, "ada", 0) for id_ in "abc"] == [True, True, False]
+        gather(gathering, "c")
+        assert gathering.write(tmp_path / "r.parquet", name="r").responses == 3
+
+
+def test_writing_takes_nothing_from_a_gathering_that_goes_on(tmp_path: Path) -> None:
+    file = tmp_path / "r.gathering"
+    with Gathering(file) as gathering:
+        gather(gathering, "a")
+        gathering.add_question(question("b", "What is a?"))
+        gathering.add("b", Response("ada", 0, "again"))
+        gathering.commit()
+        gathering.write(tmp_path / "r.parquet", name="r")
+    with Gathering(file) as gathering:
+        assert gathering.has("b", "ada", 0)
+
+
+def test_what_was_committed_outlives_a_kill(tmp_path: Path) -> None:
+    program = (
+        "import os; from pathlib import Path\n"
+        "from podium.recordings import Gathering, RecordedQuestion, Response\n"
+        "gathering = Gathering(Path('r.gathering'))\n"
+        "for id_ in 'ab':\n"
+        "    gathering.add_question(RecordedQuestion(id_, id_))\n"
+        "    gathering.add(id_, Response('ada', 0, 'text'))\n"
+        "    if id_ == 'a': gathering.commit()\n"
+        "os._exit(9)\n"
+    )
+    killed = run([sys.executable, "-c", program], check=False, timeout=60, cwd=tmp_path, env=dict(os.environ))
+    assert killed.returncode == 9
+    with Gathering(tmp_path / "r.gathering") as gathering:
+        assert [gathering.has(id_, "ada", 0) for id_ in "ab"] == [True, False]
+
+
+def test_a_file_that_is_not_a_gathering_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("Not a database. " * 100)
+    for place in (tmp_path / "notes", tmp_path, tmp_path / "none" / "r.gathering"):
+        with pytest.raises(UsageError, match=r"is not a gathering of responses; choose another place\."):
+            Gathering(place)
+
+
+def test_a_database_of_something_else_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "traces.sqlite"
+    database = sqlite3.connect(file)
+    database.execute("create table traces (id text)")
+    database.commit()
+    with pytest.raises(UsageError, match="is not a gathering of responses"):
+        Gathering(file)
+    assert database.execute("select name from sqlite_master").fetchall() == [("traces",)]
+    database.close()
+
+
+def test_the_header_is_json_that_people_can_read(tmp_path: Path) -> None:
+    with Gathering() as gathering:
+        gather(gathering, "a")
+        gathering.write(tmp_path / "r.parquet", name="größer")
+    text = (tmp_path / "r.json").read_text(encoding="utf-8")
+    assert '"name": "größer"' in text
+    assert json.loads(text)["format"] == 1
+
+
+def test_splits_by_hash_are_for_ever_and_about_70_15_and_15_percent() -> None:
+    first = ["train", "test", "train", "train", "train", "train", "test", "train"]
+    assert [split_by_hash(f"q{number}") for number in range(8)] == first
+    counts = Counter(split_by_hash(f"question {number}") for number in range(10_000))
+    assert counts["train"] / 10_000 == pytest.approx(0.70, abs=0.02)
+    assert counts["validation"] / 10_000 == pytest.approx(0.15, abs=0.02)
+    assert counts["test"] / 10_000 == pytest.approx(0.15, abs=0.02)

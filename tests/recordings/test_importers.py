@@ -1,0 +1,198 @@
+"""Importers of reasoning-gym-eval and MMLU-Pro: rows, verdicts, published figures, what was left out, errors."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sources import imported, refused, write_json, write_zip
+
+from podium.recordings import Response
+from podium.recordings.importers import gather_mmlu_pro, gather_reasoning_gym
+from podium.types import estimate_tokens
+
+# --- reasoning-gym-eval ------------------------------------------------------------------------------------
+
+
+def completion(text: str | None, answer: str | None, score: float | None) -> dict[str, Any]:
+    return {"full_model_response": text, "model_answer": answer, "score": score}
+
+
+def task_set(name: str, *results: tuple[str, Any, Sequence[dict[str, Any]]]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "results": [
+            {"question": text, "expected_answer": gold, "completions": given} for text, gold, given in results
+        ],
+    }
+
+
+@pytest.fixture
+def gym(tmp_path: Path) -> Path:
+    source = tmp_path / "easy"
+    one = source / "acme_wise-1_20250315_163713"
+    write_json(
+        one / "algebra" / "sums.json",
+        task_set(
+            "sums",
+            ("2 + 2?", 4, [completion("It is 4.", "4", 1.0), completion("5", "5", 0.0)]),
+            ("3 + 3?", "6", [completion("six", None, 0.01), completion(None, None, 1.0)]),
+        ),
+    )
+    write_json(
+        one / "games" / "grids.json", task_set("grids", ("A grid?", None, [completion("1\n2", "1\n2", 0.5)]))
+    )
+    write_json(one / "games" / "extra.json", task_set("extra", ("Spare?", "x", [completion("x", "x", 1.0)])))
+    write_json(
+        one / "summary.json",
+        {"model": "acme/wise-1.0", "dataset_mean_scores": {"sums": 0.255, "grids": 0.7, "gone": 1}},
+    )
+    two = source / "acme_quick"
+    write_json(two / "algebra" / "sums.json", task_set("sums", ("2 + 2?", 4, [completion("3", "3", 0.0)])))
+    return source
+
+
+def test_reasoning_gym_gives_every_completion_with_its_verdict(gym: Path) -> None:
+    recording, findings, told = imported(gather_reasoning_gym, gym)
+    assert told == ["acme/quick", "acme/wise-1.0"]
+    assert recording.workers == ("acme/quick", "acme/wise-1.0")
+    assert (recording.header.questions, recording.header.responses) == (4, 6)
+    tokens = estimate_tokens("It is 4.")
+    first, second = recording.responses("2 + 2?")["acme/wise-1.0"]
+    assert first == Response("acme/wise-1.0", 0, "It is 4.", "4", 1.0, output_tokens=tokens, estimated=True)
+    assert (second.sample, second.answer, second.score) == (1, "5", 0.0)
+    (six,) = recording.responses("3 + 3?")["acme/wise-1.0"]
+    assert (six.answer, six.score) == (None, pytest.approx(0.01))
+    asked = {question.text: (question.gold, question.family) for question in recording.questions}
+    assert asked == {
+        "2 + 2?": ("4", "sums"),
+        "3 + 3?": ("6", "sums"),
+        "A grid?": (None, "grids"),
+        "Spare?": ("x", "extra"),
+    }
+    assert findings.licence == "Apache-2.0"
+
+
+def test_reasoning_gym_compares_the_published_means_with_those_of_the_rows(gym: Path) -> None:
+    recording, findings, _ = imported(gather_reasoning_gym, gym)
+    # sums: (0.5 + 0.01) / 2; grids: 0.5 where 0.7 is published.
+    assert findings.published == {"acme/wise-1.0": pytest.approx((0.255 + 0.7) / 2)}
+    assert findings.measured == {"acme/wise-1.0": pytest.approx((0.255 + 0.5) / 2)}
+    assert findings.differing == {"acme/wise-1.0": (pytest.approx(0.4775), pytest.approx(0.3775))}
+    quick, wise = recording.header.workers
+    assert (quick.published, quick.measured) == (None, None)
+    assert (wise.published, wise.measured) == (pytest.approx(0.4775), pytest.approx(0.3775))
+    assert wise.accuracy == pytest.approx(2 / 5)
+
+
+def test_reasoning_gym_says_what_it_left_out(gym: Path) -> None:
+    document = json.loads((gym / "acme_quick" / "algebra" / "sums.json").read_text())
+    document["results"] *= 2
+    write_json(gym / "acme_quick" / "algebra" / "sums.json", document)
+    _, findings, _ = imported(gather_reasoning_gym, gym)
+    assert set(findings.sentences) == {
+        "completions to a question that its task set asks twice (1)",
+        "task sets of acme/quick without a published figure (1)",
+        "task sets of acme/wise-1.0 without a published figure (1)",
+        "completions that the source has no text or score of (1)",
+    }
+
+
+def test_reasoning_gym_refuses_what_is_not_its_folder(gym: Path, tmp_path: Path) -> None:
+    file = gym / "acme_quick" / "algebra" / "sums.json"
+    assert refused(gather_reasoning_gym, file).endswith(
+        "holds no folders; give one of its zero-shot folders, such as zero-shot/easy."
+    )
+    assert "holds no folders" in refused(gather_reasoning_gym, gym / "acme_quick" / "algebra")
+    file.write_text("{")
+    assert (
+        refused(gather_reasoning_gym, gym) == f"{file} is not a JSON file that can be read; fetch it again."
+    )
+
+
+@pytest.mark.parametrize("document", [[], {}, {"name": "sums"}, {"name": "sums", "results": [{"gold": 1}]}])
+def test_reasoning_gym_refuses_json_of_another_form(gym: Path, document: Any) -> None:
+    file = write_json(gym / "acme_quick" / "algebra" / "sums.json", document)
+    assert str(file) in refused(gather_reasoning_gym, gym)
+
+
+# --- MMLU-Pro ------------------------------------------------------------------------------------------------
+
+
+def letters(
+    id_: int, pred: str | None, text: str = "Think. (B)", key: str = "model_outputs", **more: Any
+) -> dict[str, Any]:
+    record = {
+        "question_id": id_,
+        "question": f" Which of {id_}? ",
+        "options": ["no", "yes"],
+        "answer": "B",
+        "category": "law",
+        key: text,
+        **more,
+    }
+    return record if pred == "" else record | {"pred": pred}
+
+
+@pytest.fixture
+def mmlu(tmp_path: Path) -> Path:
+    source = tmp_path / "eval_results"
+    write_zip(
+        source / "model_outputs_GPT-4o_5shots.zip", [letters(1, "B"), letters(2, "A")], [letters(3, None)]
+    )
+    write_zip(
+        source / "model_outputs_old-one_0-shots.json.zip",
+        [letters(1, "B", options=["nay", "yes"]), letters(2, "B", key="generated_text")],
+    )
+    write_zip(
+        source / "plain.zip",
+        [letters(1, ""), letters(2, "B", text="x" * 9, model_outputs=None), letters(1, "A")],
+    )
+    return source
+
+
+def test_mmlu_pro_gives_the_letters_to_the_wording_of_most_models(mmlu: Path) -> None:
+    recording, findings, told = imported(gather_mmlu_pro, mmlu)
+    assert told == ["GPT-4o", "old-one", "plain"]
+    first = recording.find("Which of 1?\n(A) no\n(B) yes")
+    assert first is not None
+    assert (first.id, first.gold, first.family) == ("1", "B", "law")
+    given = recording.responses(first.text)
+    assert given["GPT-4o"] == (
+        Response(
+            "GPT-4o", 0, "Think. (B)", "B", 1.0, output_tokens=estimate_tokens("Think. (B)"), estimated=True
+        ),
+    )
+    assert [(r.answer, r.score) for r in given["plain"]] == [(None, 0.0)]
+    assert "old-one" not in given
+    assert [r.score for r in recording.responses("Which of 2?\n(A) no\n(B) yes")["old-one"]] == [1.0]
+    assert [r.score for r in recording.responses("Which of 3?\n(A) no\n(B) yes")["GPT-4o"]] == [0.0]
+    assert set(findings.sentences) == {
+        "answers of old-one to a wording that the source has changed (1)",
+        "records of plain without a response (1)",
+        "records of plain to a question that it answered before (1)",
+    }
+    assert (findings.published, findings.differing) == ({}, {})
+
+
+def test_mmlu_pro_refuses_what_is_not_its_folder(mmlu: Path, tmp_path: Path) -> None:
+    assert refused(gather_mmlu_pro, tmp_path) == f"{tmp_path} holds no *.zip; give its folder eval_results."
+    file = write_zip(mmlu / "odd.zip", {"question_id": 1})
+    assert f"{file} is of another form than expected" in refused(gather_mmlu_pro, mmlu)
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a.json", "[")
+    assert refused(gather_mmlu_pro, mmlu) == f"{file} is not a zip of JSON files; fetch it again."
+    file.write_text("no zip")
+    assert refused(gather_mmlu_pro, mmlu) == f"{file} is not a zip of JSON files; fetch it again."
+
+
+@pytest.mark.parametrize(
+    "record", [7, {"question_id": 1}, {"question_id": 1, "question": "Q?", "options": None}]
+)
+def test_mmlu_pro_refuses_records_of_another_form(mmlu: Path, record: Any) -> None:
+    file = write_zip(mmlu / "odd.zip", [record])
+    assert str(file) in refused(gather_mmlu_pro, mmlu)

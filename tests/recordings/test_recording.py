@@ -1,0 +1,133 @@
+"""Opening a recording: what is found in it, and what is refused in one clear sentence."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from podium.errors import ConfigError
+from podium.recordings import Recording, Response, header_path
+from podium.recordings.shelf import Shelf
+
+MakeRecording = Callable[..., Recording]
+GIVEN = {
+    "What is 2 + 2?": [Response("ada", 0, "Answer: 4", "4", 1.0), Response("bob", 0, "Answer: 5", "5", 0.0)],
+    "What is 3 + 3?": [Response("ada", 0, "Answer: 6"), Response("ada", 1, "Answer: 7")],
+}
+
+
+@pytest.fixture
+def small(make_recording: MakeRecording) -> Recording:
+    return make_recording(GIVEN, splits={"What is 3 + 3?": "train"})
+
+
+def test_questions_are_found_by_their_exact_wording(small: Recording) -> None:
+    found = small.find("What is 3 + 3?")
+    assert found is not None
+    assert (found.id, found.gold, found.family, found.split) == ("q1", None, "sums", "train")
+    for other in ("What is 3 + 3", "what is 3 + 3?", " What is 3 + 3?", ""):
+        assert small.find(other) is None
+        assert small.responses(other) == {}
+
+
+def test_responses_stand_by_worker_and_in_the_order_of_samples(small: Recording) -> None:
+    assert small.workers == ("ada", "bob")
+    assert small.responses("What is 2 + 2?") == {
+        "ada": (GIVEN["What is 2 + 2?"][0],),
+        "bob": (GIVEN["What is 2 + 2?"][1],),
+    }
+    assert small.responses("What is 3 + 3?") == {"ada": tuple(GIVEN["What is 3 + 3?"])}
+
+
+def test_a_split_holds_its_own_questions(small: Recording) -> None:
+    assert [question.id for question in small.of_split("test")] == ["q0"]
+    assert [question.id for question in small.of_split("train")] == ["q1"]
+    assert list(small.of_split("validation")) == []
+
+
+@pytest.mark.parametrize("missing", ["small.parquet", "small.json"])
+def test_a_missing_file_is_named_with_what_belongs_together(small: Recording, missing: str) -> None:
+    gone = small.path.with_name(missing)
+    gone.unlink()
+    with pytest.raises(ConfigError) as caught:
+        Recording.open(small.path)
+    assert str(caught.value) == f"{gone}: there is no such file; a recording is NAME.parquet and NAME.json."
+
+
+@pytest.mark.parametrize("text", ["", "not JSON", "[]", "{}", '{"format": 2}', '"\\ud800"'])
+def test_a_header_that_is_not_one_is_refused(small: Recording, text: str) -> None:
+    header_path(small.path).write_text(text)
+    with pytest.raises(
+        ConfigError, match=r"small\.json is not the header of a recording; import the source again"
+    ):
+        Recording.open(small.path)
+
+
+def test_a_header_of_a_later_format_is_refused(small: Recording) -> None:
+    document = json.loads(header_path(small.path).read_text())
+    header_path(small.path).write_text(json.dumps(document | {"format": 2}))
+    with pytest.raises(ConfigError, match="is not the header of a recording"):
+        Recording.open(small.path)
+
+
+def _cut(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+def _scrambled(content: bytes) -> bytes:
+    """The footer is whole, and what it points to is not."""
+    return content[:4] + bytes(255 - byte for byte in content[4:400]) + content[400:]
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda content: b"", lambda content: b"PAR1 and no more", _cut, _scrambled]
+)
+def test_a_file_that_is_not_parquet_or_broken_is_refused(
+    small: Recording, spoil: Callable[[bytes], bytes]
+) -> None:
+    small.path.write_bytes(spoil(small.path.read_bytes()))
+    with pytest.raises(ConfigError, match=r"small\.parquet .*; import the source again\."):
+        Recording.open(small.path)
+
+
+@pytest.mark.parametrize(
+    "columns", [{"x": ["a"] * 4}, {"question_id": ["a"] * 3}, {"question_id": ["a"] * 4}, {"question_id": []}]
+)
+def test_a_table_of_something_else_does_not_fit_its_header(
+    small: Recording, columns: dict[str, list[str]]
+) -> None:
+    pq.write_table(pa.table(columns), small.path)
+    with pytest.raises(ConfigError, match=r"does not fit its header .*; import the source again\."):
+        Recording.open(small.path)
+
+
+def test_rows_of_another_writing_than_the_headers_are_refused(
+    small: Recording, make_recording: MakeRecording
+) -> None:
+    # As a kill between the two replacements at the end of a writing leaves them.
+    other = make_recording(
+        {
+            text: [*reversed(responses)]
+            for text, responses in zip(reversed(GIVEN), GIVEN.values(), strict=True)
+        },
+        name="other",
+    )
+    shutil.copy(other.path, small.path)
+    with pytest.raises(ConfigError, match="does not fit its header"):
+        Recording.open(small.path)
+
+
+def test_a_shelf_opens_each_file_once_and_sees_paths_from_its_folder(
+    small: Recording, tmp_path: Path
+) -> None:
+    shelf = Shelf(tmp_path)
+    assert shelf.open(Path("small.parquet")) is shelf.open(Path("small.parquet"))
+    assert shelf.open(small.path).header == small.header
+    with pytest.raises(ConfigError, match="there is no such file"):
+        shelf.open(Path("none.parquet"))

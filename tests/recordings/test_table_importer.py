@@ -1,0 +1,271 @@
+"""The importer of tables: whatever their kind, a mapping names the columns."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sources import imported, refused
+
+from podium.errors import ConfigError
+from podium.recordings import Gathering, Response
+from podium.recordings.importers import Findings, gather_table, read_mapping
+
+QUESTIONS = [
+    {"qid": 1, "body": "Which?", "options": ["no", "yes"], "gold": "B", "level": "hard", "fold": "dev"},
+    {"qid": 2, "body": "Who?", "options": ["me", "you"], "gold": "A", "level": "hard", "fold": None},
+    {"qid": 3, "body": "Why?", "options": ["so", "or"], "gold": "A", "level": "easy", "fold": None},
+]
+ANSWERS = [
+    {
+        "q": 1,
+        "model": "wise",
+        "n": 0,
+        "said": "It is B.",
+        "letter": "B",
+        "ok": True,
+        "chars": 41,
+        "out": None,
+        "s": 1.5,
+    },
+    {
+        "q": 1,
+        "model": "wise",
+        "n": 1,
+        "said": "It is A.",
+        "letter": "A",
+        "ok": False,
+        "chars": 8,
+        "out": 70,
+        "s": None,
+    },
+    {
+        "q": 2,
+        "model": "quick",
+        "n": 0,
+        "said": "",
+        "letter": None,
+        "ok": None,
+        "chars": None,
+        "out": None,
+        "s": 0.25,
+    },
+    {
+        "q": 2,
+        "model": "quick",
+        "n": 0,
+        "said": "again",
+        "letter": "A",
+        "ok": True,
+        "chars": 5,
+        "out": 2,
+        "s": 0.25,
+    },
+    {
+        "q": 3,
+        "model": "wise",
+        "n": 0,
+        "said": "to easy",
+        "letter": "A",
+        "ok": True,
+        "chars": 7,
+        "out": 2,
+        "s": 0.25,
+    },
+]
+MAPPING = """
+name = "letters"
+source = "here"
+licence = "MIT"
+[questions]
+file = "questions.{kind}"
+id = "qid"
+text = "{text}"
+gold = "gold"
+family = "level"
+split = "fold"
+where = {{ level = "hard" }}
+[responses]
+file = "answers.{kind}"
+question = "q"
+worker = "model"
+sample = "n"
+text = "said"
+answer = "letter"
+score = "ok"
+output_tokens = "out"
+chars = "chars"
+seconds = "s"
+"""
+TEMPLATE = "{body}\\n{options}"
+
+
+def write_table(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(list(rows)), path)
+    elif path.suffix == ".jsonl":
+        path.write_text("\n".join(json.dumps(row) for row in rows) + "\n\n")
+    else:
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0].keys())
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+def write_tables(folder: Path, kind: str, text: str = TEMPLATE) -> Path:
+    write_table(folder / f"questions.{kind}", QUESTIONS)
+    write_table(folder / f"answers.{kind}", ANSWERS)
+    mapping = folder / "columns.toml"
+    mapping.write_text(MAPPING.format(kind=kind, text=text))
+    return mapping
+
+
+def gather_mapped(path: Path, gathering: Gathering, report: Callable[[str], None]) -> Findings:
+    return gather_table(read_mapping(path), gathering, report)
+
+
+@pytest.mark.parametrize(("kind", "text"), [("parquet", TEMPLATE), ("jsonl", TEMPLATE), ("csv", "body")])
+def test_a_table_becomes_the_recording_that_its_mapping_tells_of(
+    tmp_path: Path, kind: str, text: str
+) -> None:
+    recording, findings, told = imported(gather_mapped, write_tables(tmp_path, kind, text))
+    assert told == [f"questions.{kind}", f"answers.{kind}"]
+    assert (findings.source, findings.licence) == ("here", "MIT")
+    shown = "Which?" if text == "body" else "Which?\n(A) no\n(B) yes"
+    which = recording.find(shown)
+    assert which is not None
+    assert (which.id, which.gold, which.family, which.split) == ("1", "B", "hard", "dev")
+    assert recording.questions[1].split == "test"  # By the hash of its id.
+    right, wrong = recording.responses(shown)["wise"]
+    assert right == Response("wise", 0, "It is B.", "B", 1.0, None, 11, True, 1.5)
+    assert wrong == Response("wise", 1, "It is A.", "A", 0.0, None, 70, False, None)
+    (quick,) = recording.responses(recording.questions[1].text)["quick"]
+    assert (quick.text, quick.answer or None, quick.score, quick.seconds) == ("", None, None, 0.25)
+    assert set(findings.sentences) == {
+        "questions that `where` does not name (1)",
+        "responses to questions that are not there (1)",
+        "responses whose question, worker and sample came before (1)",
+    }
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "csv"])
+def test_where_keeps_responses_of_these_values_whatever_the_kind_of_file(tmp_path: Path, kind: str) -> None:
+    mapping = write_tables(tmp_path, kind, "body")
+    mapping.write_text(mapping.read_text() + "where = { n = 1 }\n")
+    recording, findings, _ = imported(gather_mapped, mapping)
+    assert recording.header.responses == 1
+    assert "responses that `where` does not name (4)" in findings.sentences
+
+
+def test_a_table_of_answers_alone_gives_responses_in_which_they_are_found(tmp_path: Path) -> None:
+    mapping = write_tables(tmp_path, "jsonl")
+    kept = [
+        line
+        for line in mapping.read_text().splitlines()
+        if not line.startswith(('text = "said"', "chars", "out"))
+    ]
+    mapping.write_text("\n".join(kept))
+    recording, _, _ = imported(gather_mapped, mapping)
+    right, _ = recording.responses("Which?\n(A) no\n(B) yes")["wise"]
+    assert (right.text, right.answer, right.output_tokens, right.estimated) == (
+        "<answer>B</answer>",
+        "B",
+        None,
+        False,
+    )
+
+
+def test_one_file_may_hold_questions_and_responses(tmp_path: Path) -> None:
+    rows = [
+        {"id": number, "text": f"Q{number}?", "who": who, "ok": 0.5} for number in range(2) for who in "ab"
+    ]
+    write_table(tmp_path / "all.jsonl", rows)
+    mapping = tmp_path / "columns.toml"
+    mapping.write_text(
+        'name = "all"\n[questions]\nfile = "all.jsonl"\nid = "id"\ntext = "text"\n'
+        '[responses]\nfile = "all.jsonl"\nquestion = "id"\nworker = "who"\nscore = "ok"\n'
+    )
+    recording, findings, _ = imported(gather_mapped, mapping)
+    assert (recording.header.questions, recording.header.responses) == (2, 4)
+    assert findings.sentences == ()
+
+
+def test_the_files_of_a_mapping_may_lie_in_another_folder(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    mapping = write_tables(tmp_path / "data", "jsonl")
+    moved = mapping.rename(tmp_path / "columns.toml")
+    assert "questions.jsonl: there is no such file; its path is read from the mapping's folder." in refused(
+        gather_mapped, moved
+    )
+    assert read_mapping(moved, tmp_path / "data").questions.file == tmp_path / "data" / "questions.jsonl"
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "csv"])
+def test_an_unknown_column_is_answered_with_the_nearest_known_one(tmp_path: Path, kind: str) -> None:
+    mapping = write_tables(tmp_path, kind)
+    mapping.write_text(mapping.read_text().replace('"letter"', '"leter"'))
+    sentence = f"{tmp_path / f'answers.{kind}'} has no column 'leter'; did you mean 'letter'?"
+    assert refused(gather_mapped, mapping) == sentence
+
+
+def test_a_column_that_only_the_template_or_where_names_must_be_there_too(tmp_path: Path) -> None:
+    mapping = write_tables(tmp_path, "parquet", "{boddy}")
+    assert "has no column 'boddy'; did you mean 'body'?" in refused(gather_mapped, mapping)
+    mapping = write_tables(tmp_path, "parquet")
+    mapping.write_text(mapping.read_text().replace("{ level", "{ levle"))
+    assert "has no column 'levle'; did you mean 'level'?" in refused(gather_mapped, mapping)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "part"),
+    [
+        ("answers.jsonl", b"not JSON\n", "answers.jsonl cannot be read as jsonl: "),
+        ("answers.jsonl", b'{"q": "\xff"}\n', "answers.jsonl cannot be read as jsonl: "),
+        ("answers.jsonl", b"[1, 2]\n", "answers.jsonl cannot be read as jsonl"),
+        ("answers.parquet", b"PAR1", "answers.parquet cannot be read as parquet: "),
+        ("answers.csv", b"\xff\xfe", "answers.csv cannot be read as csv: "),
+    ],
+)
+def test_a_table_that_is_not_of_its_kind_is_refused(
+    tmp_path: Path, name: str, content: bytes, part: str
+) -> None:
+    mapping = write_tables(tmp_path, name.partition(".")[2], "body")
+    (tmp_path / name).write_bytes(content)
+    assert part in refused(gather_mapped, mapping)
+
+
+def test_a_table_of_an_unknown_kind_and_a_missing_mapping_are_refused(tmp_path: Path) -> None:
+    mapping = write_tables(tmp_path, "jsonl")
+    (tmp_path / "answers.xlsx").write_bytes(b"")
+    mapping.write_text(mapping.read_text().replace("answers.jsonl", "answers.xlsx"))
+    assert "a table is .parquet, .jsonl or .csv; convert it" in refused(gather_mapped, mapping)
+    with pytest.raises(ConfigError, match="there is no such file"):
+        read_mapping(tmp_path / "none.toml")
+    mapping.write_text(mapping.read_text().replace("worker =", "wroker ="))
+    with pytest.raises(ConfigError, match=r"unknown key 'responses.wroker'; did you mean 'worker'\?"):
+        read_mapping(mapping)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("ok", "right"), ("ok", 85), ("ok", -1), ("s", "fast"), ("out", [3])]
+)
+def test_a_value_that_is_not_what_its_column_should_hold_is_refused(
+    tmp_path: Path, column: str, value: Any
+) -> None:
+    mapping = write_tables(tmp_path, "jsonl")
+    write_table(tmp_path / "answers.jsonl", [ANSWERS[0] | {column: value}])
+    assert "answers.jsonl" in refused(gather_mapped, mapping)
+
+
+def test_half_a_letter_that_was_cut_off_is_no_reason_to_stop(tmp_path: Path) -> None:
+    # json.dumps writes an emoji as two halves; a text cut between them leaves the first alone.
+    mapping = write_tables(tmp_path, "jsonl")
+    write_table(tmp_path / "answers.jsonl", [ANSWERS[0] | {"said": "It is B. \ud83d"}])
+    recording, _, _ = imported(gather_mapped, mapping)
+    assert recording.responses("Which?\n(A) no\n(B) yes")["wise"][0].text.startswith("It is B. ")

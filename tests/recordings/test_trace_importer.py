@@ -1,0 +1,123 @@
+"""The importer of traces: answers to bare questions, from runs that really happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from podium.baselines import SelfConsistency, Single
+from podium.baselines.phrases import WHOLE
+from podium.errors import WorkerError
+from podium.orchestrator import Orchestrator
+from podium.planner import Plan, Planner, Situation
+from podium.recordings import Gathering, Recording, Response
+from podium.recordings.importers import Findings, gather_traces
+from podium.tasks.grader import exact
+from podium.trace import Trace
+from podium.trace.store import TraceStore
+from podium.types import Message, Question
+from podium.workers import Pool, ScriptedWorker, VoteWorker
+from podium.workers.replay import ReplayWorker
+from podium.workflow import Access, Step, Workflow
+
+MakeRecording = Callable[..., Recording]
+
+
+class Fixed:
+    """One workflow for every question."""
+
+    name = "fixed"
+
+    def __init__(self, *steps: Step) -> None:
+        self._workflow = Workflow(steps)
+
+    async def plan(self, situation: Situation) -> Plan:
+        return Plan("", self._workflow)
+
+
+async def store_of(path: Path, *asked: tuple[Planner, Pool, Question]) -> list[Trace]:
+    """The traces of what was asked, after they went through a store."""
+    with TraceStore(path) as store:
+        for planner, pool, question in asked:
+            store.add(await Orchestrator(planner, pool).answer(question, seed="0"))
+        store.flush()
+        return list(store.iterate())
+
+
+def gathered(traces: Sequence[Trace], folder: Path, golds: dict[str, str]) -> tuple[Recording, Findings]:
+    with Gathering() as gathering:
+        findings = gather_traces(
+            traces,
+            gathering,
+            asked_whole=lambda span, text: span.subtask in (WHOLE, text),
+            golds=golds,
+            judge=lambda response, gold: exact(response, gold).score,
+        )
+        gathering.write(folder / "traced.parquet", name="traced")
+    return Recording.open(folder / "traced.parquet"), findings
+
+
+async def test_traces_give_the_answers_to_bare_questions_and_no_others(tmp_path: Path) -> None:
+    four, five = Question(text="What is 2 + 2?"), Question(text="What is 2 + 3?")
+    pool = Pool(
+        [
+            ScriptedWorker(
+                "ada", ["Answer: 4", "Answer: 5", "Answer: 4", "Answer: 5", "a part", "on others' work"]
+            ),
+            VoteWorker(),
+            ScriptedWorker("down", [WorkerError("It is down.", kind="status")], fallback="spare"),
+            ScriptedWorker("spare", ["Answer: 5"]),
+        ]
+    )
+    apart = Fixed(Step(0, "Add the first two."), Step(0, WHOLE, Access(all=True)))
+    traces = await store_of(
+        tmp_path / "traces.sqlite",
+        (SelfConsistency("ada", 3), pool, four),
+        (Fixed(Step(0, five.text)), pool, five),
+        (apart, pool, five),
+        (Single("down"), pool, five),
+    )
+    recording, findings = gathered(traces, tmp_path, {four.text: "4"})
+    assert recording.workers == ("ada", "spare")
+    samples = recording.responses(four.text)["ada"]
+    assert [response.sample for response in samples] == [0, 1, 2]
+    assert sorted((response.text, response.score) for response in samples) == [
+        ("Answer: 4", 1.0),
+        ("Answer: 4", 1.0),
+        ("Answer: 5", 0.0),
+    ]
+    spans = [span for span in traces[0].spans if span.answered_by == "ada"]
+    assert [(r.input_tokens, r.output_tokens, r.estimated) for r in samples] == [
+        (span.usage.input_tokens, span.usage.output_tokens, True) for span in spans
+    ]
+    assert {
+        worker: [(r.text, r.score) for r in given] for worker, given in recording.responses(five.text).items()
+    } == {
+        "ada": [("Answer: 5", None)],
+        "spare": [("Answer: 5", None)],
+    }
+    assert findings.sentences == ("responses to a part of the question, or to others' work (3)",)
+    assert {question.gold for question in recording.questions} == {"4", None}
+
+
+async def test_traces_of_replayed_answers_and_of_questions_with_a_past_are_left_out(
+    tmp_path: Path, make_recording: MakeRecording
+) -> None:
+    bare = Question(text="What is 2 + 2?")
+    late = Question(text="And 3?", history=(Message(role="user", content="Hello"),))
+    recording = make_recording({bare.text: [Response("old", 0, "Answer: 9")]})
+    live = ScriptedWorker("ada", ["Answer: 4", "Answer: 3"])
+    pool = Pool([ReplayWorker(live.profile.model_copy(update={"name": "old"}), recording, "old"), live])
+    traces = await store_of(
+        tmp_path / "traces.sqlite",
+        (Single("old"), pool, bare),
+        (Single("ada"), pool, bare),
+        (Single("ada"), pool, late),
+    )
+    made, findings = gathered(traces, tmp_path, {})
+    assert made.workers == ("ada",)
+    assert [question.text for question in made.questions] == [bare.text]
+    assert set(findings.sentences) == {
+        "responses that were recorded ones already (1)",
+        "traces of questions with a past: a recording keeps bare ones (1)",
+    }

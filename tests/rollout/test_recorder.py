@@ -1,0 +1,232 @@
+"""Recording live workers: every answer is kept with its grade, and what was stopped goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from podium.baselines import Single
+from podium.errors import WorkerError
+from podium.operations import SKILLS
+from podium.orchestrator import Orchestrator
+from podium.recordings import Gathering, Recording, Response
+from podium.rollout import roll
+from podium.rollout.recorder import Progress, record
+from podium.tasks.embedded import EmbeddedTasks
+from podium.tasks.recorded import RecordedTasks
+from podium.types import Budget, Limits, Price, Profile
+from podium.workers import Pool, ScriptedWorker
+from podium.workers.specialist import Specialist
+
+MakeRecording = Callable[..., Recording]
+PRICE = Price(input=1.0, output=6.0)
+TASKS = EmbeddedTasks("test", 8)
+
+
+def specialists() -> Pool:
+    return Pool(
+        [
+            Specialist(
+                Profile(name=name, price=PRICE), dict.fromkeys(SKILLS, ability), limits=Limits(retries=0)
+            )
+            for name, ability in (("able", 0.9), ("weak", 0.5))
+        ]
+    )
+
+
+def dear(reply: str | WorkerError, name: str = "dear", fallback: str | None = None) -> ScriptedWorker:
+    """100 output tokens at most, a dollar each; every call takes a moment, so that others come between."""
+    return ScriptedWorker(
+        name,
+        {"": reply},
+        delay=0.002,
+        profile=Profile(name=name, price=Price(output=1e6)),
+        limits=Limits(max_tokens=100, retries=0),
+        fallback=fallback,
+    )
+
+
+async def test_every_answer_of_every_worker_is_kept_with_its_grade(tmp_path: Path) -> None:
+    pool = specialists()
+    told: list[int] = []
+    with Gathering() as gathering:
+        progress = await record(
+            pool, TASKS, gathering, split="test", samples=2, watch=lambda progress: told.append(progress.kept)
+        )
+        header = gathering.write(tmp_path / "r.parquet", name="r")
+    assert progress == Progress(wanted=32, kept=32, usd=progress.usd)
+    assert sorted(told) == list(range(1, 33))
+    assert (header.questions, header.responses, header.splits) == (8, 32, {"test": 8})
+    recording = Recording.open(tmp_path / "r.parquet")
+    spent = 0.0
+    for task in TASKS:
+        question = recording.find(task.question.text)
+        assert question is not None
+        assert (question.id, question.gold) == (task.id, task.gold)
+        for worker in pool:
+            name = worker.profile.name
+            for sample, response in enumerate(recording.responses(task.question.text)[name]):
+                orchestrator = Orchestrator(Single(name), pool)
+                live = await roll(orchestrator, task, seed=f"record/0/{task.id}/{name}/{sample}")
+                (span,) = live.trace.spans
+                spent += live.trace.cost_usd
+                assert (response.text, response.answer, response.score) == (
+                    live.trace.answer,
+                    live.grade.found,
+                    live.grade.score,
+                )
+                assert (response.input_tokens, response.output_tokens, response.estimated) == (
+                    span.usage.input_tokens,
+                    span.usage.output_tokens,
+                    False,
+                )
+                assert response.seconds == pytest.approx(span.seconds)
+    assert progress.usd == pytest.approx(spent)
+
+
+async def test_without_a_split_questions_are_split_by_a_hash(tmp_path: Path) -> None:
+    with Gathering() as gathering:
+        await record(specialists(), EmbeddedTasks("test", 40), gathering)
+        header = gathering.write(tmp_path / "r.parquet", name="r")
+    assert header.splits.keys() == {"train", "validation", "test"}
+
+
+@pytest.mark.parametrize("concurrency", [1, 16])
+async def test_a_run_that_its_budget_stopped_goes_on_and_ends_with_the_same_rows(
+    tmp_path: Path, concurrency: int
+) -> None:
+    pool = specialists()
+    with Gathering() as gathering:
+        await record(pool, TASKS, gathering, split="test", samples=2)
+        whole = gathering.write(tmp_path / "whole.parquet", name="r")
+    file, runs = tmp_path / "parts.gathering", []
+    while not runs or runs[-1].refusal is not None:
+        with Gathering(file) as gathering:
+            progress = await record(
+                pool,
+                TASKS,
+                gathering,
+                split="test",
+                samples=2,
+                concurrency=concurrency,
+                budget=Budget(calls=13),
+            )
+            runs.append(progress)
+    assert [progress.kept for progress in runs] == [13, 26, 32]
+    assert [progress.refusal for progress in runs] == ["The budget of 13 calls is used up."] * 2 + [None]
+    with Gathering(file) as gathering:
+        assert gathering.write(tmp_path / "parts.parquet", name="r") == whole
+    assert pq.read_table(tmp_path / "parts.parquet").equals(pq.read_table(tmp_path / "whole.parquet"))
+
+
+async def test_a_recording_that_is_whole_asks_nobody(tmp_path: Path) -> None:
+    worker = dear("Answer: 4")
+    with Gathering() as gathering:
+        await record(Pool([worker]), TASKS, gathering)
+        again = await record(Pool([worker]), TASKS, gathering, budget=Budget(calls=0))
+        more = await record(Pool([worker]), TASKS, gathering, samples=2)
+    assert (again.kept, again.refusal) == (8, None)
+    assert (more.wanted, more.kept, len(worker.requests)) == (16, 16, 16)
+
+
+@pytest.mark.parametrize("dollars", [0.0, 2.0, 99.0, 120.0, 350.0, 1700.0])
+async def test_with_16_at_once_spending_never_passes_the_budget(dollars: float) -> None:
+    worker = dear("Answer: 4, at some length")
+    tasks = EmbeddedTasks("test", 60)
+    seen: list[float] = []
+    with Gathering() as gathering:
+        progress = await record(
+            Pool([worker]),
+            tasks,
+            gathering,
+            concurrency=16,
+            budget=Budget(usd=dollars),
+            watch=lambda progress: seen.append(progress.usd),
+        )
+    cost = progress.usd / max(len(worker.requests), 1)
+    assert max(seen, default=0.0) <= dollars
+    assert progress.usd == pytest.approx(len(worker.requests) * cost)
+    assert progress.kept == len(worker.requests) < 60 or dollars > 60 * cost
+    assert (progress.refusal is None) == (progress.kept == 60)
+
+
+async def test_a_fallback_is_neither_recorded_nor_paid_beyond_the_budget() -> None:
+    broken = WorkerError("It is down.", kind="status")
+    down = [
+        ScriptedWorker(
+            f"down{k}",
+            {"": broken},
+            profile=Profile(name=f"down{k}"),
+            limits=Limits(retries=0),
+            fallback="dear",
+        )
+        for k in range(16)
+    ]
+    with Gathering() as gathering:
+        progress = await record(
+            Pool([*down, dear("Answer: 4")]), TASKS, gathering, budget=Budget(usd=20.0), concurrency=16
+        )
+        assert not any(gathering.has(task.id, "down0", 0) for task in TASKS)
+    assert progress.usd <= 20.0
+
+
+async def test_calls_that_failed_are_counted_and_made_again() -> None:
+    replies: list[str | WorkerError] = [
+        "Answer: 4",
+        WorkerError("It is down.", kind="status"),
+        "Answer: 5",
+        "Answer: 6",
+    ]
+    worker = ScriptedWorker("moody", replies)
+    tasks = EmbeddedTasks("test", 3)
+    with Gathering() as gathering:
+        first = await record(Pool([worker]), tasks, gathering, concurrency=1)
+        second = await record(Pool([worker]), tasks, gathering, concurrency=1)
+    assert (first.wanted, first.kept, first.failed, first.refusal) == (3, 2, 1, None)
+    assert (second.kept, second.failed, len(worker.requests)) == (3, 0, 4)
+
+
+async def test_a_time_limit_stops_it_too() -> None:
+    with Gathering() as gathering:
+        progress = await record(
+            Pool([dear("Answer: 4")]),
+            EmbeddedTasks("test", 400),
+            gathering,
+            concurrency=1,
+            budget=Budget(seconds=0.1),
+        )
+    assert progress.refusal == "The time limit of 0.1 s was reached."
+    assert progress.kept < 400
+
+
+async def test_what_was_done_before_it_was_cancelled_is_kept(tmp_path: Path) -> None:
+    worker = dear("Answer: 4")
+    told: list[int] = []
+
+    def stop(progress: Progress) -> None:
+        told.append(progress.kept)
+        if progress.kept == 5:
+            job.cancel()
+
+    with Gathering(tmp_path / "g") as gathering:
+        job = asyncio.create_task(record(Pool([worker]), TASKS, gathering, concurrency=2, watch=stop))
+        with pytest.raises(asyncio.CancelledError):
+            await job
+    with Gathering(tmp_path / "g") as gathering:
+        assert sum(gathering.has(task.id, "dear", 0) for task in TASKS) == told[-1] < 8
+        assert (await record(Pool([worker]), TASKS, gathering)).kept == 8
+
+
+async def test_what_was_recorded_of_a_recording_replays_alike(make_recording: MakeRecording) -> None:
+    source = make_recording({"Q?": [Response("ada", 0, "Answer: 4", "4", 0.5)]})
+    worker = ScriptedWorker("live", ["Answer: 4"])
+    with Gathering() as gathering:
+        await record(Pool([worker]), RecordedTasks(source, "test"), gathering, split="test")
+        header = gathering.write(source.path.with_name("again.parquet"), name="again")
+    assert header.workers[0].accuracy == 0
+    (response,) = Recording.open(source.path.with_name("again.parquet")).responses("Q?")["live"]
+    assert (response.answer, response.score) == ("4", 0.5)

@@ -1,0 +1,178 @@
+"""Questions of a recording as tasks: graded by the verdicts that the recording holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import fmean
+
+import pytest
+
+from podium.baselines import SelfConsistency, Single
+from podium.errors import ConfigError
+from podium.orchestrator import Orchestrator
+from podium.recordings import Recording, Response
+from podium.rollout import roll
+from podium.tasks import open_tasks
+from podium.tasks.recorded import RecordedTasks, Verdicts
+from podium.types import Profile
+from podium.workers import Pool, ScriptedWorker, VoteWorker
+from podium.workers.replay import ReplayWorker
+
+MakeRecording = Callable[..., Recording]
+
+
+def replay(recording: Recording, name: str) -> ReplayWorker:
+    return ReplayWorker(Profile(name=name), recording, name)
+
+
+def many(make_recording: MakeRecording, **options: object) -> Recording:
+    """24 questions: ada is right at every second, bob answered two of three; verdicts are not those of the gold."""
+    given = {}
+    for number in range(24):
+        score = 1.0 if number % 2 else 0.25
+        responses = [
+            Response("ada", 0, f"I think {number}, or so.", None if number % 5 else f"n{number}", score)
+        ]
+        if number % 3:
+            responses.append(Response("bob", 0, "", "7", float(number % 4 == 0)))
+        given[f"Question {number}?"] = responses
+    return make_recording(given, **options)
+
+
+async def accuracy(recording: Recording, name: str) -> tuple[float, float]:
+    """The share of right answers and the mean score of one replayed worker."""
+    pool = Pool([replay(recording, name)])
+    tasks = RecordedTasks(recording, "test", pool=pool)
+    rollouts = [await roll(Orchestrator(Single(name), pool), task, seed="0") for task in tasks]
+    return fmean(rollout.correct for rollout in rollouts), fmean(rollout.grade.score for rollout in rollouts)
+
+
+@pytest.mark.parametrize("name", ["ada", "bob"])
+async def test_a_single_worker_is_as_often_right_as_in_the_recording(
+    make_recording: MakeRecording, name: str
+) -> None:
+    recording = many(make_recording)
+    given = [r for q in recording.questions for r in recording.responses(q.text).get(name, ())]
+    right, score = await accuracy(recording, name)
+    (worker,) = (worker for worker in recording.header.workers if worker.name == name)
+    assert right == pytest.approx(worker.accuracy)
+    assert score == pytest.approx(fmean(r.score or 0.0 for r in given))
+
+
+async def test_the_votes_answer_has_the_verdict_of_the_responses_with_that_answer(
+    make_recording: MakeRecording,
+) -> None:
+    samples = [
+        Response("ada", 0, "Answer: 1/2", "1/2", 1.0),
+        Response("ada", 1, "So it is 0.5, or", "1/2", 1.0),
+        Response("ada", 2, "Answer: 3", "3", 0.0),
+        Response("ada", 3, "Answer: 1/2.", "1/2.", 0.0),
+    ]
+    recording = make_recording({"A half?": samples}, golds={"A half?": "0.5"})
+    pool = Pool([replay(recording, "ada"), VoteWorker()])
+    (task,) = RecordedTasks(recording, "test")
+    rollout = await roll(Orchestrator(SelfConsistency("ada", 3), pool), task, seed="0")
+    assert rollout.trace.answer == "2 of 3 responses agree.\nAnswer: 1/2"
+    assert (rollout.grade.score, rollout.grade.found) == (1.0, "1/2")
+
+
+@pytest.mark.parametrize(
+    ("response", "score"),
+    [
+        ("Answer: 5", 0.5),
+        ("answer: 5 .", 0.5),
+        ("Answer: 6", 0.0),
+        ("I say 6\nAnswer: 6", 0.75),
+        ("Answer: seven", 1.0),
+        ("Answer: seven and more", 0.0),
+        ("Answer: 8", 0.0),
+        ("", 0.0),
+        (" \n", 0.0),
+    ],
+)
+def test_a_response_is_judged_by_itself_then_by_its_answer_then_by_the_gold_one(
+    make_recording: MakeRecording, response: str, score: float
+) -> None:
+    recording = make_recording(
+        {
+            "Q?": [
+                Response("ada", 0, "Answer: 5", "5", 0.5),
+                Response("ada", 1, "Answer: 6.", "6", 0.0),
+                Response("bob", 0, "I say 6\nAnswer: 6", "6", 0.75),
+                Response("bob", 1, "Answer: 8", "8", None),
+            ],
+        },
+        golds={"Q?": "Seven"},
+    )
+    assert Verdicts(recording, "Q?")(response, "Seven").score == score
+
+
+def test_without_a_gold_answer_an_unseen_one_is_wrong(make_recording: MakeRecording) -> None:
+    recording = make_recording({"Q?": [Response("ada", 0, "Answer: 5", "5", 1.0)]})
+    (task,) = RecordedTasks(recording, "test")
+    assert task.gold == ""
+    assert [task.grade(text).score for text in ("Answer: 5", "Answer: 6", ".", "")] == [1.0, 0.0, 0.0, 0.0]
+
+
+def test_a_task_is_the_question_as_recorded_and_stays_so(make_recording: MakeRecording) -> None:
+    recording = many(make_recording, golds={"Question 3?": "n3"})
+    tasks = RecordedTasks(recording, "test")
+    assert (tasks.name, len(tasks), len(list(tasks))) == ("small/test", 24, 24)
+    assert {task.id for task in tasks} == {f"small/q{number}" for number in range(24)}
+    (third,) = (task for task in tasks if task.id == "small/q3")
+    assert (third.question.text, third.gold, dict(third.facts)) == ("Question 3?", "n3", {"family": "sums"})
+
+
+def test_the_seed_shuffles_and_the_first_few_are_the_same_for_ever(make_recording: MakeRecording) -> None:
+    recording = many(make_recording)
+    order = [task.id for task in RecordedTasks(recording, "test", seed=1)]
+    assert [task.id for task in RecordedTasks(recording, "test", seed=1, size=5)] == order[:5]
+    assert [task.id for task in RecordedTasks(recording, "test", seed=2)] != order
+    assert order != sorted(order)
+    assert RecordedTasks(recording, "test", seed=1)[3].id == order[3]
+
+
+def test_questions_that_one_recorded_worker_never_answered_are_left_out(
+    make_recording: MakeRecording,
+) -> None:
+    recording = many(make_recording)
+    ada, bob = replay(recording, "ada"), replay(recording, "bob")
+    live = ScriptedWorker("live", [])
+    assert len(RecordedTasks(recording, "test", pool=Pool([ada, live, VoteWorker()]))) == 24
+    both = RecordedTasks(recording, "test", pool=Pool([bob, ada]))
+    assert {task.id for task in both} == {f"small/q{number}" for number in range(24) if number % 3}
+    assert len(RecordedTasks(recording, "test", pool=[bob], size=5)) == 5
+
+
+def test_workers_that_answered_no_question_in_common_are_refused(make_recording: MakeRecording) -> None:
+    recording = make_recording({"One?": [Response("ada", 0, "1")], "Two?": [Response("bob", 0, "2")]})
+    with pytest.raises(
+        ConfigError, match=r"no question of the split 'test' that every recorded worker of the pool"
+    ):
+        RecordedTasks(recording, "test", pool=[replay(recording, "ada"), replay(recording, "bob")])
+
+
+def test_a_recordings_file_is_a_task_set(make_recording: MakeRecording) -> None:
+    recording = many(make_recording, splits={"Question 0?": "train", "Question 1?": "train"})
+    path = str(recording.path)
+    assert len(open_tasks(path, "test")) == 22
+    assert len(open_tasks(path, "test", size=3)) == 3
+    assert {task.id for task in open_tasks(path, "train", size=5)} == {"small/q0", "small/q1"}
+    assert [task.id for task in open_tasks(path, "train", pool=[replay(recording, "bob")])] == ["small/q1"]
+
+
+@pytest.mark.parametrize(
+    ("split", "sentence"),
+    [
+        ("tests", r"There is no split 'tests'; did you mean 'test'\?"),
+        ("held out", r"There is no split 'held out'; known: test\."),
+    ],
+)
+def test_an_unknown_split_is_answered_with_what_there_is(
+    make_recording: MakeRecording, split: str, sentence: str
+) -> None:
+    path = str(many(make_recording).path)
+    with pytest.raises(ConfigError, match=sentence):
+        open_tasks(path, split)
+    with pytest.raises(ConfigError, match="ask for at least 1"):
+        open_tasks(path, "test", size=0)

@@ -1,0 +1,380 @@
+"""A recorded model as a worker: which response it gives, what it says it cost, and how it fares in workflows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import run
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from podium.baselines import SelfConsistency
+from podium.errors import ConfigError, WorkerError
+from podium.executor.context import Context, EarlierStep, Style, build_messages
+from podium.orchestrator import Orchestrator
+from podium.planner import Plan, Situation
+from podium.recordings import Recording, Response
+from podium.types import Budget, Limits, Message, Price, Profile, Question, Usage, estimate_tokens
+from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker, load_pool
+from podium.workers.answer import final_answer, normalise
+from podium.workers.replay import ReplayWorker, with_answer
+from podium.workflow import Access, Step, Workflow
+
+MakeRecording = Callable[..., Recording]
+FOUR, FIVE = "What is 2 + 2?", "What is\n2 + 3?\n"
+TOKENS = {"input_tokens": 7, "output_tokens": 30}
+GIVEN = {
+    FOUR: [
+        Response("ada", 0, "Answer: 4", "4", 1.0, **TOKENS, seconds=2.5),
+        Response("ada", 1, "Answer: 5", "5", 0.0, output_tokens=9, estimated=True),
+        Response("ada", 2, "It is 4.", "4", 1.0),
+        Response("bob", 0, "Answer: 4", "4", 1.0, **TOKENS),
+    ],
+    FIVE: [Response("ada", 0, "Answer: 5", "5", 1.0)],
+    "Nobody's?": [Response("carol", 0, "Answer: 0")],
+}
+
+
+@pytest.fixture
+def recording(make_recording: MakeRecording) -> Recording:
+    return make_recording(GIVEN)
+
+
+def replay(recording: Recording, name: str = "ada", **options: Any) -> ReplayWorker:
+    return ReplayWorker(
+        Profile(name=name, price=Price(output=1e6), latency_s=1.5), recording, name, **options
+    )
+
+
+def request(
+    text: str = FOUR, *, repeat: int = 0, question_seed: str = "7", style: Style = "packed"
+) -> Request:
+    context = Context(Question(text=text), "Answer the whole question.")
+    return Request(
+        build_messages(context, style, "feed"), seed="0", question_seed=question_seed, repeat=repeat
+    )
+
+
+async def samples_of(worker: ReplayWorker, count: int, question_seed: str = "7") -> list[str]:
+    replies = [await worker.answer(request(repeat=n, question_seed=question_seed)) for n in range(count)]
+    return [str(reply.recorded).rpartition("/")[2] for reply in replies]
+
+
+# --- which response ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("style", ["packed", "chat"])
+@pytest.mark.parametrize("text", [FOUR, FIVE])
+async def test_the_recorded_response_is_given_and_says_which_it_is(
+    recording: Recording, style: Style, text: str
+) -> None:
+    worker = replay(recording)
+    assert isinstance(worker, Worker)
+    reply = await worker.answer(request(text, style=style))
+    assert reply.text == GIVEN[text][0].text
+    assert reply.recorded == f"small#{'q0' if text == FOUR else 'q1'}/ada/0"
+    await worker.close()
+    await worker.close()
+
+
+async def test_neither_the_subtask_nor_others_work_changes_it(recording: Recording) -> None:
+    context = Context(Question(text=FOUR), "Say 9.", (EarlierStep(0, "Do.", "Answer: 9"),), "Answer: 8")
+    messages = (Message(role="user", content="Hello"), *build_messages(context, "packed", "feed"))
+    reply = await replay(recording).answer(Request(messages, seed="1"))
+    assert reply.text == "Answer: 4"
+
+
+async def test_a_bare_message_is_a_question_too(recording: Recording) -> None:
+    reply = await replay(recording).answer(Request((Message(role="user", content=FOUR),), seed="0"))
+    assert reply.text == "Answer: 4"
+
+
+async def test_samples_come_in_turn_and_after_the_last_the_first(recording: Recording) -> None:
+    assert await samples_of(replay(recording), 7) == ["0", "1", "2", "0", "1", "2", "0"]
+    assert await samples_of(replay(recording, "bob"), 2) == ["0", "0"]
+
+
+async def test_a_random_order_is_a_permutation_that_the_questions_seed_names(recording: Recording) -> None:
+    worker = replay(recording, samples="random")
+    orders = {}
+    for seed in map(str, range(24)):
+        order = await samples_of(worker, 6, seed)
+        assert sorted(order[:3]) == ["0", "1", "2"]
+        assert order[3:] == order[:3]
+        assert await samples_of(replay(recording, samples="random"), 6, seed) == order
+        orders[seed] = tuple(order)
+    assert len(set(orders.values())) > 2
+    assert {order[0] for order in orders.values()} == {"0", "1", "2"}
+
+
+@pytest.mark.parametrize("text", ["What is 9 + 9?", "what is 2 + 2?", "Nobody's?", "X" * 500])
+async def test_a_question_that_is_not_recorded_is_a_failure_that_names_worker_and_question(
+    recording: Recording, text: str
+) -> None:
+    with pytest.raises(WorkerError) as caught:
+        await replay(recording).answer(request(text))
+    assert (caught.value.kind, caught.value.passing) == ("unrecorded", False)
+    assert str(caught.value) == f"small holds no response of ada to the question {text[:60]!r}."
+    assert not replay(recording).knows(text)
+
+
+def test_an_unknown_worker_is_answered_with_the_nearest(recording: Recording) -> None:
+    with pytest.raises(
+        ConfigError, match=r"small\.parquet has no responses of 'caroll'; did you mean 'carol'\?"
+    ):
+        replay(recording, "caroll")
+
+
+# --- what it cost ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("repeat", "assumed", "usage"),
+    [
+        (0, None, Usage(input_tokens=7, output_tokens=30)),
+        (1, None, Usage(input_tokens=estimate_tokens(FOUR), output_tokens=9, estimated=True)),
+        (2, None, Usage(input_tokens=estimate_tokens(FOUR), output_tokens=2, estimated=True)),
+        (0, 500, Usage(input_tokens=7, output_tokens=500, estimated=True)),
+        (2, 0, Usage(input_tokens=estimate_tokens(FOUR), output_tokens=0, estimated=True)),
+    ],
+)
+async def test_usage_is_what_the_recorded_call_took_and_says_when_it_is_estimated(
+    recording: Recording, repeat: int, assumed: int | None, usage: Usage
+) -> None:
+    worker = replay(recording, assumed_output_tokens=assumed)
+    assert (await worker.answer(request(repeat=repeat))).usage == usage
+
+
+async def test_seconds_are_the_recorded_ones_or_those_of_the_profile(recording: Recording) -> None:
+    replies = [await replay(recording).answer(request(repeat=repeat)) for repeat in range(2)]
+    assert [reply.latency_s for reply in replies] == [2.5, 1.5]
+    unknown = ReplayWorker(Profile(name="ada"), recording, "ada")
+    assert (await unknown.answer(request(repeat=1))).latency_s == 0.0
+
+
+async def test_a_recorded_call_that_took_no_time_takes_none(make_recording: MakeRecording) -> None:
+    quick = make_recording({FOUR: [Response("ada", 0, "Answer: 4", seconds=0.0)]}, name="quick")
+    assert (await replay(quick).answer(request())).latency_s == 0.0
+
+
+# --- the answer in it --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "shown"),
+    [
+        ("Answer: 4", "4", "Answer: 4"),
+        ("It is\n**Answer:** Four.", "four", "It is\n**Answer:** Four."),
+        ("It is 4.", "4", "It is 4.\n<answer>4</answer>"),
+        ("Answer: 5, no", "4", "Answer: 5, no\n<answer>4</answer>"),
+        ("<answer>5</answer>", "4", "<answer>5</answer>\n<answer>4</answer>"),
+        ("<answer>1 2\n3 4</answer>", "1 2\n3 4", "<answer>1 2\n3 4</answer>"),
+        ("1 2\n3 4", "1 2\n3 4", "1 2\n3 4\n<answer>1 2\n3 4</answer>"),
+        ("cut off <answer>4", "5", "cut off <answer>4\n<answer>5</answer>"),
+        ("Answer:", "4", "Answer:\n<answer>4</answer>"),
+        ("", "4", "<answer>4</answer>"),
+        ("It is 4.", None, "It is 4."),
+        ("It is 4.", " \n", "It is 4."),
+        ("", None, ""),
+    ],
+)
+def test_the_recorded_answer_is_added_where_it_would_not_be_found(
+    text: str, answer: str | None, shown: str
+) -> None:
+    assert with_answer(Response("ada", 0, text, answer)) == shown
+
+
+PLAIN = st.text("abcXYZ 0123456789+-.,()[]\n", max_size=20)
+
+
+@settings(deadline=None)
+@given(st.text(max_size=60) | PLAIN.map("Answer: {}\n".format) | PLAIN.map("<answer>{}".format), PLAIN)
+def test_the_recorded_answer_is_the_one_that_is_found(text: str, answer: str) -> None:
+    shown = with_answer(Response("ada", 0, text, answer))
+    if answer.strip():
+        assert normalise(str(final_answer(shown))) == normalise(answer)
+    else:
+        assert shown == text
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ": 3",
+        "So it is.\nAnswer: 3",
+        '{\n  "answer": 3,\n  "unit": "m"\n}',
+        "My answer: yes\nYours: no",
+        "$5$",
+    ],
+)
+def test_a_recorded_answer_that_looks_like_an_answer_line_is_found_whole(answer: str) -> None:
+    found = final_answer(with_answer(Response("ada", 0, "Let me see.", answer)))
+    assert found is not None
+    assert normalise(found) in (normalise(answer), normalise(answer.strip("$")))
+
+
+@pytest.mark.parametrize("style", ["packed", "chat"])
+async def test_a_vote_on_answers_of_several_lines_keeps_them_whole(style: Style) -> None:
+    shown = ["<answer>1 2\n3 4</answer>", "Answer: 5", "so\n<answer>1 2\n3 4</answer>"]
+    earlier = tuple(EarlierStep(number, f"part {number}", text) for number, text in enumerate(shown))
+    context = Context(Question(text="Q?"), "Vote.", earlier)
+    reply = await VoteWorker().answer(Request(build_messages(context, style, "feed"), seed="0"))
+    assert reply.text == "2 of 3 responses agree.\n<answer>1 2\n3 4</answer>"
+    assert final_answer(reply.text) == "1 2\n3 4"
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<answer>1</answer>\nAnswer: 2", "2"),
+        ("Answer: 1\n<answer>2</answer>", "2"),
+        ("Answer: 1\n<answer></answer>", "1"),
+        ("<answer>1</answer> The answer is: it depends on <answer>2</answer>", "2"),
+        ("Answer: 1\n\\boxed{2}", "1"),
+    ],
+)
+def test_of_an_answer_line_and_a_tag_the_later_one_counts(text: str, answer: str) -> None:
+    assert final_answer(text) == answer
+
+
+# --- in workflows ------------------------------------------------------------------------------------------
+
+
+class Rounds:
+    """The same workflow in every round."""
+
+    name = "rounds"
+
+    def __init__(self, *steps: Step) -> None:
+        self._workflow = Workflow(steps)
+
+    async def plan(self, situation: Situation) -> Plan:
+        return Plan("", self._workflow)
+
+
+async def test_a_vote_over_three_steps_of_one_worker_counts_three_different_samples(
+    recording: Recording,
+) -> None:
+    pool = Pool([replay(recording), VoteWorker()])
+    trace = await Orchestrator(SelfConsistency("ada", 3), pool).answer(Question(text=FOUR), seed="1")
+    assert [span.recorded for span in trace.spans] == [
+        "small#q0/ada/0",
+        "small#q0/ada/1",
+        "small#q0/ada/2",
+        None,
+    ]
+    assert trace.answer is not None
+    assert final_answer(trace.answer) == "4"
+    assert trace.answer.startswith("2 of 3 responses agree.")
+    assert [span.seconds for span in trace.spans[:2]] == [2.5, 1.5]
+    assert trace.cost_usd == 30 + 9 + 2
+
+
+async def test_the_second_round_goes_on_with_the_next_sample(recording: Recording) -> None:
+    planner = Rounds(Step(1, "Do."), Step(0, "Do."), Step(0, "Again.", Access(all=True)))
+    pool = Pool([replay(recording), replay(recording, "bob")])
+    trace = await Orchestrator(planner, pool, budget=Budget(rounds=2)).answer(Question(text=FOUR), seed="1")
+    assert [[span.recorded for span in round_.spans] for round_ in trace.rounds] == [
+        ["small#q0/bob/0", "small#q0/ada/0", "small#q0/ada/1"],
+        ["small#q0/bob/0", "small#q0/ada/2", "small#q0/ada/0"],
+    ]
+
+
+async def test_every_request_knows_the_questions_seed_and_how_often_its_worker_was_asked() -> None:
+    ada, bob = ScriptedWorker("ada", {"": "4"}), ScriptedWorker("bob", {"": "5"})
+    planner = Rounds(*(Step(worker, "Do.", Access(all=True)) for worker in (0, 1, 0)))
+    await Orchestrator(planner, Pool([ada, bob]), budget=Budget(rounds=2)).answer(
+        Question(text=FOUR), seed="s"
+    )
+    assert [(asked.seed, asked.repeat) for asked in ada.requests] == [
+        ("s/0/0", 0),
+        ("s/0/2", 1),
+        ("s/1/0", 2),
+        ("s/1/2", 3),
+    ]
+    assert [(asked.seed, asked.repeat) for asked in bob.requests] == [("s/0/1", 0), ("s/1/1", 1)]
+    assert {asked.question_seed for asked in (*ada.requests, *bob.requests)} == {"s"}
+
+
+async def test_what_was_not_recorded_is_a_failed_step_that_a_fallback_may_take(recording: Recording) -> None:
+    pool = Pool([replay(recording, "bob", fallback="ada"), replay(recording)])
+    trace = await Orchestrator(Rounds(Step(0, "Do.")), pool).answer(Question(text=FIVE), seed="1")
+    (span,) = trace.spans
+    assert (span.answered_by, span.recorded) == ("ada", "small#q1/ada/0")
+    assert [attempt.error_kind for attempt in span.attempts] == ["unrecorded", None]
+    alone = await Orchestrator(Rounds(Step(0, "Do.")), pool.subset([0])).answer(Question(text=FIVE), seed="1")
+    assert (alone.status, alone.spans[0].status, alone.spans[0].recorded) == ("failed", "failed", None)
+
+
+# --- in pool files -----------------------------------------------------------------------------------------
+
+FILE = """
+[[worker]]
+name = "ada"
+kind = "replay"
+recording = "{recording}"
+price = {{ output = 2.0 }}
+
+[[worker]]
+name = "second"
+kind = "replay"
+recording = "{recording}"
+worker = "bob"
+samples = "random"
+assumed_output_tokens = 5
+latency = 4.0
+"""
+
+
+def write_pool(folder: Path, recording: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / "pool.toml"
+    path.write_text(FILE.format(recording=recording))
+    return path
+
+
+async def test_a_pool_file_names_recordings_from_its_own_folder(
+    recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_pool(tmp_path / "pools", "../small.parquet")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    pool = load_pool(path)
+    ada, second = pool
+    assert (ada.limits, ada.profile.price) == (Limits(retries=0), Price(output=2.0))
+    assert (await ada.answer(request(FIVE))).text == "Answer: 5"
+    reply = await second.answer(request())
+    assert (reply.recorded, reply.usage.output_tokens, reply.latency_s) == ("small#q0/bob/0", 5, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        ('worker = "bob"', 'worker = "bop"', r"has no responses of 'bop'; did you mean 'bob'\?"),
+        ("small.parquet", "smell.parquet", r"smell\.parquet: there is no such file"),
+        ('samples = "random"', 'samples = "turn"', r"samples is \"turn\"; did you mean 'in turn'\?"),
+        ("assumed_output_tokens = 5", "assumed_output_tokens = -5", "greater than or equal to 0"),
+    ],
+)
+def test_a_pool_file_that_cannot_be_used_is_one_sentence_that_names_it(
+    recording: Recording, tmp_path: Path, before: str, after: str, sentence: str
+) -> None:
+    path = write_pool(tmp_path, "small.parquet")
+    path.write_text(path.read_text().replace(before, after))
+    with pytest.raises(ConfigError, match=sentence) as caught:
+        load_pool(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_pools_without_recorded_models_do_not_load_what_reads_recordings() -> None:
+    program = (
+        "import sys; import podium.workers.pool; from podium.cli import run;"
+        "status = run(['pool', 'list', '--json']);"
+        "sys.exit(status or 'pyarrow' in sys.modules)"
+    )
+    assert run([sys.executable, "-c", program], check=False, timeout=60, capture_output=True).returncode == 0
