@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from podium.baselines.phrases import WHOLE
-from podium.baselines.plans import position_of, written
+from podium.baselines.single import Single
 from podium.planner import Plan, Situation
-from podium.workflow import Step, Workflow
 
 Choose = Callable[[str], str]
 """A question's text to the name of a worker."""
@@ -27,5 +25,4 @@ class Chosen:
 
     async def plan(self, situation: Situation) -> Plan:
         """The one-step plan; `ConfigError` when the pool has no such worker."""
-        step = Step(position_of(self.choose(situation.question.text), situation.pool), WHOLE)
-        return written(situation, Workflow((step,)))
+        return await Single(self.choose(situation.question.text)).plan(situation)

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.baselines.phrases import WHOLE
-from podium.baselines.plans import position_of, voting_step, written
+from podium.baselines.committee import Committee
 from podium.errors import ConfigError
 from podium.planner import Plan, Situation
-from podium.workflow import Step, Workflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,4 @@ class SelfConsistency:
 
     async def plan(self, situation: Situation) -> Plan:
         """The samples and the vote; `ConfigError` when the pool lacks the worker or the vote."""
-        sample = Step(worker=position_of(self.worker, situation.pool), subtask=WHOLE)
-        if self.samples == 1:
-            return written(situation, Workflow((sample,)))
-        return written(situation, Workflow((*[sample] * self.samples, voting_step(situation.pool))))
+        return await Committee((self.worker,) * self.samples).plan(situation)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from podium.types import Price, Value
+from podium.types import Price, Value, estimate_tokens
 
 SPLITS = ("train", "validation", "test")
 
@@ -30,6 +30,13 @@ class Response:
     estimated: bool = False
     """Whether tokens were counted by the text's length (four characters a token) and not by the provider."""
     seconds: float | None = None
+
+    @classmethod
+    def of_text(
+        cls, worker: str, text: str, *, sample: int = 0, answer: str | None, score: float
+    ) -> Response:
+        """One of which the text and a verdict are known, and its tokens by its length alone."""
+        return cls(worker, sample, text, answer, score, output_tokens=estimate_tokens(text), estimated=True)
 
     @property
     def correct(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -121,10 +122,14 @@ def _in_turn(experiment: Experiment, pool: Pool) -> Callable[[int], list[Task]]:
     tasks = open_tasks(experiment.tasks, "train", size=_ENDLESS, pool=pool)
     count, seed = experiment.grpo.questions, experiment.grpo.seed
 
+    @cache
+    def order(turn: int) -> list[int]:
+        places = list(range(len(tasks)))
+        Random(f"tasks/{seed}/turn {turn}").shuffle(places)
+        return places
+
     def task(place: int) -> Task:
         turn, index = divmod(place, len(tasks))
-        order = list(range(len(tasks)))
-        Random(f"tasks/{seed}/turn {turn}").shuffle(order)
-        return tasks[order[index]]
+        return tasks[order(turn)[index]]
 
     return lambda iteration: [task(iteration * count + q) for q in range(count)]

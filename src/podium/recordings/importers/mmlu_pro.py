@@ -19,7 +19,6 @@ from podium.recordings.gathering import Gathering, split_by_hash
 from podium.recordings.importers.documents import Document, files, zipped_json
 from podium.recordings.importers.findings import Findings
 from podium.recordings.model import RecordedQuestion, Response
-from podium.types import estimate_tokens
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NAMED = re.compile(r"^(?:model_outputs_)?(?P<model>.+?)(?:_\d+-?shots)?(?:\.json)?$")
@@ -85,15 +84,7 @@ def _gather(
     letter = record.pred
     fresh = gathering.add(
         question_id,
-        Response(
-            model,
-            0,
-            said,
-            letter,
-            float(letter == record.answer),
-            output_tokens=estimate_tokens(said),
-            estimated=True,
-        ),
+        Response.of_text(model, said, answer=letter, score=float(letter == record.answer)),
     )
     if not fresh:
         findings.left_out[f"records of {model} to a question that it answered before"] += 1

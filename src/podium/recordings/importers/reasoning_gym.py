@@ -18,7 +18,6 @@ from podium.recordings.gathering import Gathering, split_by_hash
 from podium.recordings.importers.documents import Document, folders, identity, read_json
 from podium.recordings.importers.findings import Findings
 from podium.recordings.model import RecordedQuestion, Response
-from podium.types import estimate_tokens
 
 _DATED = re.compile(r"^(?P<model>.+?)(_\d{8}_\d{6})?$")
 
@@ -102,14 +101,12 @@ def _gather_task(task_set: _TaskSet, model: str, gathering: Gathering, findings:
             answer = completion.model_answer
             fresh = gathering.add(
                 question_id,
-                Response(
+                Response.of_text(
                     model,
-                    sample,
                     said,
-                    None if answer is None else str(answer),
-                    score,
-                    output_tokens=estimate_tokens(said),
-                    estimated=True,
+                    sample=sample,
+                    answer=None if answer is None else str(answer),
+                    score=score,
                 ),
             )
             if not fresh:

@@ -21,7 +21,6 @@ from podium.recordings.gathering import Gathering, split_by_hash
 from podium.recordings.importers.documents import Document, files, read_json
 from podium.recordings.importers.findings import Findings
 from podium.recordings.model import RecordedQuestion, Response
-from podium.types import estimate_tokens
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _QUOTED = re.compile(r'"answer"\s*:\s*"((?:[^"\\]|\\.)*)"')
@@ -87,15 +86,7 @@ def _gather(record: _Record, task: str, model: str, gathering: Gathering, findin
     gathering.add_question(RecordedQuestion(question_id, text, gold, task, split_by_hash(question_id)))
     fresh = gathering.add(
         question_id,
-        Response(
-            model,
-            0,
-            said,
-            answer,
-            float(answer is not None and same(answer, gold)),
-            output_tokens=estimate_tokens(said),
-            estimated=True,
-        ),
+        Response.of_text(model, said, answer=answer, score=float(answer is not None and same(answer, gold))),
     )
     if not fresh:
         findings.left_out[f"records of {model} to a question that it answered before"] += 1
