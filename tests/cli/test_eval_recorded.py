@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusal import one_sentence
 
 from podium.evals import SIMULATED, Comparison
 from podium.evals.comparison import RECORDED
@@ -46,15 +47,6 @@ def _recording() -> None:
                 gathering.add(f"q{number}", Response(worker, 0, text, score=float(right), output_tokens=40))
         gathering.write(Path("rec.parquet"), name="rec")
     Path("replay.toml").write_text(POOL)
-
-
-def one_sentence(outcome: Any) -> str:
-    """What a refused command says: status 2, nothing on standard output, one line."""
-    assert outcome.status == 2, outcome
-    assert outcome.out == ""
-    assert outcome.err.startswith("podium: ")
-    assert outcome.err.count("\n") == 1
-    return str(outcome.err)
 
 
 # --- podium eval -------------------------------------------------------------------------------------------

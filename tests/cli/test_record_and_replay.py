@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from refusal import one_sentence
 
 from podium.recordings import Header, Recording, header_path
 
@@ -62,15 +63,6 @@ def _sources() -> None:
     Path("simulated.toml").write_text(SIMULATED)
     Path("columns.toml").write_text(TABLE)
     Path("rows.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
-
-
-def one_sentence(outcome: Any) -> str:
-    """What a refused command says: status 2, nothing on standard output, one line."""
-    assert outcome.status == 2, outcome
-    assert outcome.out == ""
-    assert outcome.err.startswith("podium: ")
-    assert outcome.err.count("\n") == 1
-    return str(outcome.err)
 
 
 # --- podium record -----------------------------------------------------------------------------------------
