@@ -55,7 +55,7 @@ def alone(recording: Recording) -> Comparison:
 @pytest.fixture(scope="module")
 def conducted(recording: Recording) -> Comparison:
     """With a Conductor that costs as much as two answers of ada, or of bob."""
-    return asyncio.run(compare_recorded(contest(recording), Committee(("ada", "bob"))))
+    return asyncio.run(compare_recorded(contest(recording), {"Conductor": Committee(("ada", "bob"))}))
 
 
 def row(comparison: Comparison, label: str) -> Row:
@@ -76,7 +76,7 @@ KINDS = [
     *["single"] * 3,
     *["committee"] * 3,
     "cascade",
-    *["chosen"] * 3,
+    *["chosen"] * 4,
     "bandit",
     "oracle",
 ]
@@ -87,7 +87,8 @@ def test_the_rows_stand_in_order(alone: Comparison) -> None:
     starts = (
         *("Self-consistency, 3 × ", "ada alone", "bob alone", "cy alone"),
         *("Best vote of the best ", "Best weighted vote of the best ", "Best fixed plan: "),
-        *("", "Best worker of the family (told the family)", "Ridge over n-grams", "20 nearest questions"),
+        *("", "Best worker of the family (told the family)", "Best plan of the family (told the family)"),
+        *("Ridge over n-grams", "20 nearest questions"),
         *("LinUCB (told verdicts as it goes)", "Oracle (a bound)"),
     )
     assert all(shown.label.startswith(start) for shown, start in zip(alone.rows, starts, strict=True))
@@ -119,6 +120,30 @@ def test_the_best_worker_of_the_family_is_right_as_worked_out_by_hand(
     assert shown.accuracy.mean == 12 / 16
 
 
+def test_the_best_plan_of_the_family_is_at_least_its_best_worker_here(alone: Comparison) -> None:
+    shown = row(alone, "Best plan of the family")
+    assert shown.accuracy.mean >= row(alone, "Best worker of the family").accuracy.mean
+    assert shown.calls > 1, "no family's best plan asks more than once"
+
+
+async def test_the_best_plan_of_the_family_is_chosen_on_training_questions(
+    tmp_path: Path, alone: Comparison
+) -> None:
+    flipped = await compare_recorded(contest(recorded(tmp_path, flipped=["train"])))
+    best, worst = row(alone, "Best plan of the family"), row(flipped, "Best plan of the family")
+    assert worst.accuracy.mean < best.accuracy.mean
+
+
+async def test_several_conductors_are_compared_with_the_first(recording: Recording) -> None:
+    found = await compare_recorded(contest(recording), {"thrift 0": Single("cy"), "thrift 1": Single("ada")})
+    first, second, third = found.rows[:3]
+    assert [first.label, second.label, third.kind] == ["thrift 0", "thrift 1", "self-consistency"]
+    assert first.difference is None
+    assert second.difference is not None
+    assert second.difference.mean == pytest.approx(first.accuracy.mean - second.accuracy.mean)
+    assert third.cost_usd <= first.cost_usd * ALIKE
+
+
 def test_routers_that_read_the_question_tell_the_families_apart(alone: Comparison) -> None:
     for label in ("Ridge", "20 nearest"):
         assert row(alone, label).accuracy.mean == 12 / 16
@@ -139,7 +164,7 @@ def test_where_no_family_is_known_none_is_told(tmp_path: Path) -> None:
         for question, responses in world()
     ]
     found = asyncio.run(compare_recorded(contest(write_recording(tmp_path / "r.parquet", rows), questions=2)))
-    assert [shown.kind for shown in found.rows] == [kind for n, kind in enumerate(KINDS) if n != 8]
+    assert [shown.kind for shown in found.rows] == [kind for n, kind in enumerate(KINDS) if n not in (8, 9)]
 
 
 # --- the oracle --------------------------------------------------------------------------------------------
@@ -211,7 +236,7 @@ def test_differences_are_the_conductor_minus_the_row(conducted: Comparison) -> N
 
 
 async def test_a_row_equal_to_the_conductor_is_not_behind_it(recording: Recording) -> None:
-    found = await compare_recorded(contest(recording, questions=8), Single("cy"))
+    found = await compare_recorded(contest(recording, questions=8), {"Conductor": Single("cy")})
     same = row(found, "cy alone")
     assert same.difference is not None
     assert (same.difference.low, same.difference.mean, same.difference.high) == (0, 0, 0)
@@ -226,7 +251,7 @@ async def test_a_row_equal_to_the_conductor_is_not_behind_it(recording: Recordin
 async def test_self_consistency_is_kept_within_the_conductors_cost_and_the_samples_there_are(
     recording: Recording, conductor: Planner, samples: int
 ) -> None:
-    found = await compare_recorded(contest(recording, questions=4), conductor)
+    found = await compare_recorded(contest(recording, questions=4), {"Conductor": conductor})
     chosen = row(found, "Self-consistency")
     assert chosen.label in {f"Self-consistency, {samples} × {name}" for name in NAMES}
     assert chosen.cost_usd <= found.rows[0].cost_usd * ALIKE
@@ -236,7 +261,8 @@ async def test_self_consistency_is_kept_within_the_conductors_cost_and_the_sampl
 async def test_a_conductor_that_is_cheaper_than_every_worker_was_in_training_is_compared_too(
     tmp_path: Path,
 ) -> None:
-    found = await compare_recorded(contest(recorded(tmp_path, train_tokens=400), questions=2), Single("ada"))
+    asked = contest(recorded(tmp_path, train_tokens=400), questions=2)
+    found = await compare_recorded(asked, {"Conductor": Single("ada")})
     assert found.rows[0].kind == "conductor"
     assert row(found, "Self-consistency").label in {
         f"Self-consistency, 1 × {name}" for name in ("ada", "bob")
@@ -273,7 +299,7 @@ async def test_a_pool_that_cannot_vote_is_lent_the_tool(recording: Recording, al
 
 async def test_a_comparison_says_how_far_a_row_goes_beyond_the_recording(recording: Recording) -> None:
     conductor = Constant(Workflow((Step(0, WHOLE), Step(1, CHECK, Access(all=True)))), NAMES)
-    found = await compare_recorded(contest(recording, questions=4), conductor)
+    found = await compare_recorded(contest(recording, questions=4), {"Conductor": conductor})
     assert found.rows[0].beyond_recording == pytest.approx(1 / 2)
     sentence = (
         "Conductor: 50.0 % of its recorded responses stand for a rewritten subtask, or for a step that saw"
@@ -329,7 +355,7 @@ async def test_a_simulated_conductors_row_beside_recorded_ones_is_called_simulat
     recording: Recording,
 ) -> None:
     found = await compare_recorded(
-        contest(recording, specialist("live", SKILLS, 1.0), questions=2), Single("live")
+        contest(recording, specialist("live", SKILLS, 1.0), questions=2), {"Conductor": Single("live")}
     )
     assert (found.recorded, found.simulated) == (True, True)
 

@@ -99,7 +99,7 @@ def test_the_page_is_whole_and_loads_nothing(tmp_path):
     assert page.loads == []
     assert "script" not in page.seen
     assert not re.search(r"url\(|@import|https?://", text)
-    assert page.seen.count("polyline") == 2 * 5
+    assert page.seen.count("polyline") == 2 * 5 + 1  # the curves of training, and the front
     assert page.seen.count("polygon") == 2
 
 

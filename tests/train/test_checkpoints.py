@@ -8,32 +8,32 @@ import torch
 from tiny_run import write_start
 
 from podium.train.checkpoints import Checkpoints, Place
-from podium.train.optimizer import adamw, step
+from podium.train.optimizer import Optimizers, adamw, step
 from podium.train.randomness import generator
 from podium.train.weights import read_model
 
 
-def stepped(model: torch.nn.Module, optimizer: torch.optim.Optimizer, name: str) -> None:
+def stepped(model: torch.nn.Module, optimizers: Optimizers, name: str) -> None:
     for parameter in model.parameters():
         parameter.grad = torch.randn(parameter.shape, generator=generator(name))
-    step([optimizer], model, rates=[1e-2])
+    step(optimizers, model, rates=[1e-2])
 
 
 def test_training_goes_on_exactly_from_a_checkpoint(tmp_path: Path) -> None:
     start = write_start(tmp_path / "start")
     kept = Checkpoints(tmp_path / "run", start)
     model = read_model(start)
-    optimizer = adamw(model)
-    stepped(model, optimizer, "one")
-    kept.save(model, optimizer, Place(1, 2.5))
-    stepped(model, optimizer, "two")
+    optimizers = adamw(model)
+    stepped(model, optimizers, "one")
+    kept.save(model, optimizers, Place(1, 2.5))
+    stepped(model, optimizers, "two")
 
     other = read_model(start)
-    other_optimizer = adamw(other)
+    other_optimizers = adamw(other)
     latest = kept.latest()
     assert latest is not None
-    assert kept.restore(latest, other, other_optimizer) == Place(1, 2.5)
-    stepped(other, other_optimizer, "two")
+    assert kept.restore(latest, other, other_optimizers) == Place(1, 2.5)
+    stepped(other, other_optimizers, "two")
     for name, weight in model.state_dict().items():
         assert torch.equal(weight, other.state_dict()[name]), name
 
@@ -43,13 +43,13 @@ def test_only_the_newest_is_kept_and_what_a_kill_left_is_no_checkpoint(tmp_path:
     kept = Checkpoints(tmp_path / "run", start)
     assert kept.latest() is None
     model = read_model(start)
-    optimizer = adamw(model)
+    optimizers = adamw(model)
     for iteration in (9, 10, 11):
-        kept.save(model, optimizer, Place(iteration, 0.0))
+        kept.save(model, optimizers, Place(iteration, 0.0))
     kept.write_policy(model, tmp_path / "run" / ".part")
     kept.write_policy(model, tmp_path / "run" / "000012")
     latest = kept.latest()
     assert latest is not None
     assert latest.name == "000011"
     assert not (tmp_path / "run" / "000010").exists()
-    assert kept.save(model, optimizer, Place(12, 0.0)).name == "000012"
+    assert kept.save(model, optimizers, Place(12, 0.0)).name == "000012"

@@ -126,7 +126,7 @@ def test_the_ratio_stops_to_earn_beyond_the_clip() -> None:
     old = torch.zeros(4)
     logprobs = torch.tensor([0.3, -0.3, 0.3, -0.3], requires_grad=True)
     advantages = torch.tensor([1.0, 1.0, -1.0, -1.0])
-    grpo_loss(logprobs, advantages, torch.ones(4), old_logprobs_N=old, clip=0.2).backward()
+    grpo_loss(logprobs, advantages, old_logprobs_N=old, clip=0.2).backward()
     assert [value != 0 for value in logprobs.grad.tolist()] == [False, True, True, False]
 
 

@@ -34,7 +34,7 @@ def test_a_step_clips_all_gradients_together_and_clears_them() -> None:
     for parameter in model.parameters():
         parameter.grad = torch.full_like(parameter, 10.0)
     before = [parameter.detach().clone() for parameter in model.parameters()]
-    norm = step([adamw(model)], model, rates=[0.5], max_norm=1.0)
+    norm = step(adamw(model), model, rates=[0.5], max_norm=1.0)
     assert norm == pytest.approx(10 * 8**0.5, rel=1e-5)
     assert all(parameter.grad is None for parameter in model.parameters())
     for parameter, old in zip(model.parameters(), before, strict=True):

@@ -1,7 +1,8 @@
 """A whole training run small enough for a test: sums as tasks, three workers, a policy of a few thousand weights.
 
 Each plan is one token of the policy's vocabulary, so a policy with random weights earns something from the start.
-Run as a program it trains in a folder, for the test that kills it.
+For runs of several rounds there is a policy with one word more, the acceptance. Run as a program it trains in a
+folder, for the test that kills it.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from podium.conductor.checkpoint import Checkpoint
+from podium.planner import Planner
 from podium.rollout import RewardSettings, Rollout, Scorer
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.task import Grade, Task
@@ -25,7 +29,7 @@ from podium.train.randomness import generator
 from podium.train.settings import GRPOSettings
 from podium.train.shape import ModelShape
 from podium.train.weights import write_model
-from podium.types import Limits, Price, Profile, Question, Usage
+from podium.types import Budget, Limits, Price, Profile, Question, Usage
 from podium.workers.base import Reply, Request
 from podium.workers.pool import Pool
 
@@ -35,6 +39,7 @@ PLANS = [f'model_id = [{worker}]\nsubtasks = ["Add."]\naccess_list = [[]]\n' for
     'model_id = [0, 1]\nsubtasks = ["Add.", "Check."]\naccess_list = [[], ["all"]]\n',
     "no plan",
 ]
+ACCEPTANCE = "model_id = []\nsubtasks = []\naccess_list = []\n"
 SHAPE = ModelShape(
     vocab=len(WORDS) + len(PLANS),
     hidden=32, layers=2, heads=4, kv_heads=2, head_size=8, inner=48, positions=128,
@@ -80,19 +85,23 @@ def draw(iteration: int) -> list[tuple[Task, Pool]]:
     ]
 
 
-def tokenizer() -> Tokenizer:
+def tokenizer(plans: Sequence[str] = PLANS) -> Tokenizer:
     made = Tokenizer(models.WordLevel({word: k for k, word in enumerate(WORDS)}, unk_token="<unk>"))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     made.add_special_tokens(["<pad>", "<s>", "</s>"])
-    made.add_tokens(PLANS)
+    made.add_tokens(list(plans))
     return made
 
 
-def write_start(folder: Path, shape: ModelShape = SHAPE, dtype: str = "float32") -> Checkpoint:
-    """A checkpoint with random weights."""
+def write_start(
+    folder: Path, shape: ModelShape = SHAPE, dtype: str = "float32", *, accepts: bool = False
+) -> Checkpoint:
+    """A checkpoint with random weights; one that `accepts` can write an acceptance as well."""
+    plans = [*PLANS, ACCEPTANCE] if accepts else PLANS
+    shape = replace(shape, vocab=shape.vocab + 1) if accepts else shape
     companions = folder.with_name(f"{folder.name}-companions")
     companions.mkdir()
-    tokenizer().save(str(companions / "tokenizer.json"))
+    tokenizer(plans).save(str(companions / "tokenizer.json"))
     (companions / "podium.json").write_text('{"prompt": {"style": "brief"}}')
     (companions / "tokenizer_config.json").write_text(
         json.dumps(
@@ -122,16 +131,20 @@ SETTINGS = GRPOSettings(
 )
 
 
-async def score(completion: str, task: Task, pool: Pool, *, seed: str) -> Rollout | None:
+async def score(
+    planner: Planner, task: Task, pool: Pool, *, seed: str, thrift: int = 0, rounds: int = 1
+) -> Rollout | None:
     """The shipped scorer, but some rollouts fail for reasons that are not the policy's."""
     if Random(f"outage/{seed}").random() < 0.05:
         return None
-    return await Scorer(reward=RewardSettings(cost=200.0)).score(completion, task, pool, seed=seed)
+    scorer = Scorer(reward=RewardSettings(cost=200.0), budget=Budget(rounds=rounds))
+    return await scorer.roll(planner, task, pool, seed=seed, thrift=thrift)
 
 
 async def run(folder: Path, start: Checkpoint, settings: GRPOSettings = SETTINGS, **options: object) -> Path:
     opened = RunFolder.open(folder, settings.model_dump(mode="json"), free=("minutes",))
-    return await train(settings, start=start, run=opened, draw=draw, score=score, **options)
+    options = {"score": partial(score, rounds=settings.rounds), **options}
+    return await train(settings, start=start, run=opened, draw=draw, **options)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One worker for each question, chosen by a rule that somebody hands in: by the task's family, by a learned score.
+"""A worker or a committee for each question, by a rule that somebody hands in: by its family, by a learned score.
 
 The rule is made on questions apart from those it is compared on (`podium.evals.recorded`). A rule that is told the
 family knows more than a Conductor is told.
@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from podium.baselines.committee import Committee
 from podium.baselines.single import Single
 from podium.planner import Plan, Situation
 
-Choose = Callable[[str], str]
-"""A question's text to the name of a worker."""
+Choose = Callable[[str], str | Committee]
+"""A question's text to the name of a worker, or to several and a vote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,5 +25,6 @@ class Chosen:
     choose: Choose
 
     async def plan(self, situation: Situation) -> Plan:
-        """The one-step plan; `ConfigError` when the pool has no such worker."""
-        return await Single(self.choose(situation.question.text)).plan(situation)
+        """The plan; `ConfigError` when the pool has no such worker."""
+        chosen = self.choose(situation.question.text)
+        return await (Single(chosen) if isinstance(chosen, str) else chosen).plan(situation)

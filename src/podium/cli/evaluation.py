@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AsyncExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -15,6 +15,7 @@ from podium.baselines.embedded_oracle import embedded_oracle
 from podium.cli.opening import open_console
 from podium.cli.options import AS_SHIPPED, Flag, PlannerOptions, PoolName
 from podium.cli.planning import open_planner
+from podium.conductor import Checkpoint
 from podium.errors import UsageError
 from podium.evals import Comparison, Contest, Frontier, compare, compare_recorded
 from podium.evals.compare import CompareProgress
@@ -22,6 +23,7 @@ from podium.evals.report import COMPARISON, write_report
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
 from podium.tasks import open_tasks
+from podium.types import Budget
 from podium.workers.pool import Pool, open_pool
 from podium.workers.specialist import Specialist
 
@@ -42,6 +44,7 @@ def evaluate(
     repeats: int = 1,
     constant_plans: Path | None = None,
     max_steps: int = 5,
+    rounds: int = 1,
     concurrency: int = 16,
     seed: int = 0,
     json: Flag = False,
@@ -62,14 +65,15 @@ def evaluate(
         repeats: Answers to each question.
         constant_plans: Constant plans found by an earlier search, instead of a new one.
         max_steps: Steps that a plan may have.
+        rounds: Plans for a question at most; more than 1 lets the Conductor look at its answer and plan again.
         concurrency: Questions at once.
         seed: Names the questions and all randomness.
         json: Print the comparison as one line of JSON.
         markdown: Print the table as Markdown.
     """
-    if min(questions, repeats, max_steps, concurrency) < 1 or (tuning is not None and tuning < 0):
+    if min(questions, repeats, max_steps, rounds, concurrency) < 1 or (tuning is not None and tuning < 0):
         raise UsageError(
-            "--questions, --repeats, --max-steps and --concurrency are at least 1, --tuning at least 0."
+            "--questions, --repeats, --max-steps, --rounds and --concurrency are at least 1, --tuning at least 0."
         )
     if planner.planner != "conductor":
         raise UsageError("Baselines are compared with the Conductor anyway; leave --planner out.")
@@ -95,6 +99,7 @@ def evaluate(
             concurrency=concurrency,
             seed=str(seed),
             max_steps=max_steps,
+            budget=Budget(rounds=rounds),
             on_progress=report,
         )
         chosen = _of_run(planner, run)
@@ -149,10 +154,24 @@ async def _compare_recorded(contest: Contest, planner: PlannerOptions | None) ->
     try:
         if planner is None:
             return await compare_recorded(contest)
-        async with open_planner(planner, contest.pool, seed=contest.seed) as conductor:
-            return await compare_recorded(contest, conductor)
+        async with AsyncExitStack() as stack:
+            opened = {
+                label: await stack.enter_async_context(open_planner(options, contest.pool, seed=contest.seed))
+                for label, options in _at_levels(planner)
+            }
+            return await compare_recorded(contest, opened)
     finally:
         await contest.pool.close()
+
+
+def _at_levels(planner: PlannerOptions) -> Iterator[tuple[str, PlannerOptions]]:
+    """A Conductor that knows levels of thrift at each of them, the least first, unless one is named."""
+    levels = 0 if planner.conductor is None else Checkpoint.read(planner.conductor).prompt.levels
+    if not levels or planner.thrift is not None:
+        yield "Conductor", planner
+        return
+    for level in range(levels):
+        yield f"Conductor, thrift {level}", dataclasses.replace(planner, thrift=level)
 
 
 @contextmanager

@@ -37,9 +37,11 @@ async def open_planner(options: PlannerOptions, pool: Pool, *, seed: str) -> Asy
             raise UsageError(
                 f"--planner {options.planner} plans without a Conductor; leave the --conductor options out."
             )
+        if options.thrift is not None:
+            raise UsageError("--thrift is for a Conductor; leave it out.")
         yield open_baseline(options.planner, pool.profiles, seed=seed)
     elif not any(served):
-        yield _local(options.conductor or "conductor")
+        yield _local(options.conductor or "conductor", options.thrift)
     elif options.conductor is not None:
         raise UsageError("--conductor names a folder, --conductor-url a server; give one of them.")
     else:
@@ -56,12 +58,18 @@ async def open_planner(options: PlannerOptions, pool: Pool, *, seed: str) -> Asy
             await policy.close()
 
 
-def _local(source: str) -> Conductor:
+def _local(source: str, thrift: int | None) -> Conductor:
     checkpoint = Checkpoint.read(source)
     full = checkpoint.prompt.style == "full"
+    prompt = checkpoint.prompt
+    if thrift is not None:
+        if not 0 <= thrift < prompt.levels:
+            known = f"levels 0 to {prompt.levels - 1}" if prompt.levels else "no levels of thrift"
+            raise UsageError(f"--thrift {thrift}: {checkpoint.path} knows {known}.")
+        prompt = prompt.model_copy(update={"thrift": thrift})
     return Conductor(
         open_policy(checkpoint),
-        checkpoint.prompt,
+        prompt,
         # A small policy that is asked in brief writes the same again.
         second_try=full,
         sampling=_THINKING_ALOUD if full else None,

@@ -75,6 +75,12 @@ class PromptSettings(Settings):
     """Examples shown in the full style, at most; the brief style has none."""
     question_chars: int | None = Field(default=None, ge=20)
     """In the brief style a longer question is shown without its middle; None: whole, however long."""
+    answer_chars: int | None = Field(default=None, ge=20)
+    """The same of an earlier round's answer."""
+    levels: int = Field(default=0, ge=0)
+    """In the brief style, levels of thrift that the policy knows: how much a plan is to save, from 0. 0: none."""
+    thrift: int = Field(default=0, ge=0)
+    """The level that is asked for."""
 
 
 def build_prompt(situation: Situation, settings: PromptSettings) -> tuple[Message, ...]:
@@ -118,8 +124,12 @@ def _brief(situation: Situation, settings: PromptSettings) -> str:
             f"{number}: {p.name}: {_one_line(p.description)}" for number, p in enumerate(situation.pool)
         ]
     for outcome in situation.outcomes:
-        lines += ["Earlier plan:", render(outcome.workflow), f"Earlier answer: {outcome.response}"]
-    return "\n".join([*lines, f"Steps: {situation.max_steps}", "Plan:", ""])
+        answer = shortened(outcome.response, settings.answer_chars)
+        lines += ["Earlier plan:", render(outcome.workflow), f"Earlier answer: {answer}"]
+    lines.append(f"Steps: {situation.max_steps}")
+    if settings.levels:
+        lines.append(f"Thrift: {settings.thrift}")
+    return "\n".join([*lines, "Plan:", ""])
 
 
 def shortened(text: str, chars: int | None) -> str:

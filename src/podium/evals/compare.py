@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from podium.baselines import VOTE, Cascade, Committee, Oracle, PlanFor, RandomPlans, SelfConsistency, Single
+from podium.baselines import (
+    VOTE,
+    Cascade,
+    Chosen,
+    Committee,
+    Oracle,
+    PlanFor,
+    RandomPlans,
+    SelfConsistency,
+    Single,
+)
 from podium.evals.comparison import Comparison, Example, Kind, Row, example, row
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.frontier import Frontier
@@ -55,7 +65,9 @@ class Contest:
             planner,
             self.tasks if tasks is None else tasks,
             # A pool that cannot vote is lent the tool for the baselines that need it.
-            _voting(self.pool) if isinstance(planner, SelfConsistency | Committee | Cascade) else self.pool,
+            _voting(self.pool)
+            if isinstance(planner, SelfConsistency | Committee | Cascade | Chosen)
+            else self.pool,
             repeats=self.repeats,
             concurrency=self.concurrency,
             seed=self.seed,

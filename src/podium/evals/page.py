@@ -12,6 +12,7 @@ from typing import Any
 from podium import __version__
 from podium.evals.charts import colour, curve, shares, whisker
 from podium.evals.comparison import RECORDED, SIMULATED, Comparison, Example, ExamplePlan, Row
+from podium.evals.front import front_chart
 from podium.evals.markup import Html, joined, tag
 from podium.evals.table import HEADINGS, grid, notes, percent
 
@@ -65,6 +66,7 @@ def render_page(title: str, metrics: Metrics, comparison: Comparison | None) -> 
             _tiles(comparison) if comparison else "",
             _training(metrics) if metrics else "",
             _table(comparison) if comparison else "",
+            _front(comparison) if comparison else "",
             _by_hops(comparison) if comparison else "",
             _examples(comparison.examples) if comparison and comparison.examples else "",
             tag("p", f"Written by podium {__version__}.", class_="note"),
@@ -174,6 +176,18 @@ def _table(comparison: Comparison) -> Html:
             class_="scroll",
         ),
         (tag("p", note, class_="note") for note in notes(comparison)),
+    )
+
+
+def _front(comparison: Comparison) -> Html:
+    return joined(
+        tag("h2", "Accuracy over cost"),
+        front_chart(comparison),
+        tag(
+            "p",
+            "Dollars for 1,000 questions; the line joins methods that nothing beats at their price.",
+            class_="note",
+        ),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from podium.evals.answers import Answers, bare, best_cascade, best_fixed, best_o
 from podium.evals.compare import Contest, samples_within
 from podium.evals.comparison import Comparison, Kind, Row, row
 from podium.evals.evaluation import Evaluation
+from podium.evals.families import best_plans
 from podium.planner import Plan, Planner, Situation
 from podium.tasks.task import Task
 from podium.workers.base import Request
@@ -32,11 +34,11 @@ _LEARNED: Mapping[Method, str] = {
 }
 
 
-async def compare_recorded(contest: Contest, conductor: Planner | None = None) -> Comparison:
+async def compare_recorded(contest: Contest, conductors: Mapping[str, Planner] | None = None) -> Comparison:
     """Measure all methods on `contest.tasks`, their choices made on `contest.tuning`.
 
     Args:
-        conductor: the planner that the others are compared with, at its cost; None: they are shown alone.
+        conductors: planners by label; the others are compared with the first, at its cost. None: they are shown alone.
 
     Raises:
         UsageError: fewer than two recorded workers, or nothing to tune on.
@@ -48,17 +50,21 @@ async def compare_recorded(contest: Contest, conductor: Planner | None = None) -
         )
     rows: list[Row] = []
     first: Evaluation | None = None
-    if conductor is not None:
-        first = await contest.run("Conductor", conductor)
-        rows.append(row("conductor", "Conductor", first))
-    simulated = [first is not None and first.simulated]
+    simulated: list[bool] = []
+    for label, conductor in (conductors or {}).items():
+        evaluation = await contest.run(label, conductor)
+        rows.append(row("conductor", label, evaluation, against=first, tested=True))
+        simulated.append(evaluation.simulated)
+        first = first or evaluation
     field = _Field(
         known=await read_answers(contest.tuning, workers),
         asked=await read_answers(contest.tasks, workers),
         cost_usd=None if first is None else first.cost_usd,
         oracle=_Oracle(workers, contest.tasks),
     )
-    two_rounds = replace(contest, budget=contest.budget.model_copy(update={"rounds": 2}))
+    two_rounds = replace(
+        contest, budget=contest.budget.model_copy(update={"rounds": max(2, contest.budget.rounds)})
+    )
     for kind, label, planner in field.entries():
         evaluation = await (two_rounds if isinstance(planner, Cascade) else contest).run(label, planner)
         rows.append(row(kind, label, evaluation, against=first, tested=True))
@@ -107,6 +113,7 @@ class _Field:
             yield "cascade", label, cascade
         if any(known.families):
             yield "chosen", "Best worker of the family (told the family)", self._by_family()
+            yield "chosen", "Best plan of the family (told the family)", self._plan_by_family()
         for method, label in _LEARNED.items():
             choose = learn_router(method, known.texts, known.score_QW, known.workers)
             yield "chosen", label, Chosen(method, choose)
@@ -139,9 +146,19 @@ class _Field:
             family: known.workers[int(known.score_QW[families == family].mean(axis=0).argmax())]
             for family in set(known.families)
         }
-        overall = known.workers[int(known.accuracy.argmax())]
-        family_of = dict(zip(self.asked.texts, self.asked.families, strict=True))
-        return Chosen("by-family", lambda text: best.get(family_of.get(text, ""), overall))
+        return Chosen("by-family", lambda text: best.get(self._family_of.get(text, ""), self._overall))
+
+    def _plan_by_family(self) -> Chosen:
+        best = best_plans(self.known)
+        return Chosen("plan-by-family", lambda text: best.get(self._family_of.get(text, ""), self._overall))
+
+    @cached_property
+    def _family_of(self) -> Mapping[str, str]:
+        return dict(zip(self.asked.texts, self.asked.families, strict=True))
+
+    @cached_property
+    def _overall(self) -> str:
+        return self.known.workers[int(self.known.accuracy.argmax())]
 
     def _verdict(self, text: str, worker: str) -> float:
         asked = self.asked

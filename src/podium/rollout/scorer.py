@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from podium.executor import ExecutionSettings, Gates
 from podium.orchestrator import Orchestrator
+from podium.planner import Planner
 from podium.rollout.reward import RewardSettings
 from podium.rollout.rollout import Rollout, roll
 from podium.rollout.written import Written
@@ -22,8 +23,10 @@ class Scorer:
     """How completions are run and rewarded."""
 
     reward: RewardSettings = field(default_factory=RewardSettings)
+    thrift: tuple[float, ...] = ()
+    """Reward lost for each dollar at each level of thrift, in place of the reward's own."""
     budget: Budget = field(default_factory=Budget)
-    """Of one question. Rounds beyond the first would read the same completion again: leave it at 1."""
+    """Of one question. A single completion is read again in each round: for `score` leave rounds at 1."""
     max_steps: int = 5
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     gates: Gates = field(default_factory=Gates, compare=False)
@@ -39,13 +42,22 @@ class Scorer:
         Returns:
             None when the workers failed the plan: never the policy's fault, so it is left out of its group.
         """
+        return await self.roll(Written(completion), task, pool, seed=seed)
+
+    async def roll(
+        self, planner: Planner, task: Task, pool: Pool, *, seed: str, thrift: int = 0
+    ) -> Rollout | None:
+        """The same for whoever plans, round after round, as far as the budget allows, at a level of thrift."""
         orchestrator = Orchestrator(
-            Written(completion),
+            planner,
             pool,
             budget=self.budget,
             max_steps=self.max_steps,
             settings=self.execution,
             gates=self.gates,
         )
-        rollout = await roll(orchestrator, task, seed=seed, settings=self.reward)
+        settings = (
+            self.reward.model_copy(update={"cost": self.thrift[thrift]}) if self.thrift else self.reward
+        )
+        rollout = await roll(orchestrator, task, seed=seed, settings=settings)
         return None if rollout.infrastructure_failed else rollout

@@ -6,7 +6,8 @@ advantage (its workers failed) is left out as if it had never been sampled. Pure
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +15,9 @@ from torch import Tensor
 
 from podium.train.loss import LossType, token_weights
 from podium.train.sampler import pad_prompts
+
+Row = tuple[tuple[int, ...], int]
+"""Tokens that follow a prompt, and how many of them, from the first, were given and are not learned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +29,48 @@ class Group:
     """Token ids; none is empty."""
     advantages: tuple[float | None, ...]
     """None: left out."""
+    given: tuple[tuple[int, ...], ...] | None = None
+    """What stands between the prompt and each completion; None: nothing."""
+    open: tuple[int, ...] | None = None
+    """How many tokens of each, from the first, have anything to learn (`open_tokens`); None: all."""
 
     @property
-    def counted(self) -> tuple[tuple[tuple[int, ...], float], ...]:
-        """The completions that count, each with its advantage."""
+    def lengths(self) -> tuple[int, ...]:
+        """Tokens of the completions that count."""
         pairs = zip(self.completions, self.advantages, strict=True)
-        return tuple((completion, advantage) for completion, advantage in pairs if advantage is not None)
+        return tuple(len(completion) for completion, advantage in pairs if advantage is not None)
 
     @property
     def dead(self) -> bool:
         """Whether no completion is better than another, so that the group has no gradient."""
         return not any(self.advantages)
+
+    def pulls(self, weights: Mapping[int, float]) -> dict[Row, float]:
+        """Each different row once, with the sum of its advantages times weights: the gradient is linear in them.
+
+        Args:
+            weights: of a token, by the length of its completion.
+        """
+        pulls: dict[Row, float] = {}
+        ends = self.open or tuple(map(len, self.completions))
+        given = self.given or ((),) * len(ends)
+        for before, completion, end, advantage in zip(
+            given, self.completions, ends, self.advantages, strict=True
+        ):
+            if advantage is not None:
+                row = (*before, *completion[:end]), len(before)
+                pulls[row] = pulls.get(row, 0.0) + advantage * weights[len(completion)]
+        return pulls
+
+
+def open_tokens(logprobs: Sequence[float], sure: float) -> int:
+    """Tokens up to the last that was drawn with less than the probability `sure`; at least one.
+
+    Those after it are a form that the policy is sure of. Their gradient is as small as their doubt, and most of a plan
+    is such form; should they become unsure, they count again.
+    """
+    doubted = [place for place, value in enumerate(logprobs, 1) if math.exp(value) < sure]
+    return max(doubted, default=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +81,13 @@ class MicroBatch:
     """All but the last token of each prompt."""
     prompt_lengths_Q: Tensor
     places_N: Tensor
-    """Where token n lies in the flattened [Q, G, T]."""
+    """Where token n lies in the flattened [Q, G, T]; G counts different rows."""
     size_QGT: torch.Size
     inputs_N: Tensor
     """The token before each target; that of the first is the last of the prompt."""
     targets_N: Tensor
-    advantages_N: Tensor
-    weights_N: Tensor
+    pulls_N: Tensor
+    """Advantage times weight, summed over the completions that the token stands for; 0 for what was given."""
 
 
 def micro_batches(
@@ -60,41 +95,38 @@ def micro_batches(
 ) -> list[MicroBatch]:
     """The batch in parts of `questions` groups each.
 
-    Groups without a gradient are not among them, but their tokens count in the weights: leaving them out
-    changes the work and not the result. One group at a time needs no padding of prompts and stays in the
-    processor's cache.
+    Groups without a gradient are not among them, and equal completions of a group are one row, but all of their
+    tokens count in the weights: that changes the work and not the result. One group at a time needs no padding of
+    prompts and stays in the processor's cache.
     """
-    lengths = [len(completion) for group in groups for completion, _ in group.counted]
-    weights = iter(token_weights(lengths, loss_type, max_tokens=max_tokens))
-    weighed = [(group, [next(weights) for _ in group.counted]) for group in groups]
-    alive = [(group, weight) for group, weight in weighed if not group.dead]
+    lengths = [length for group in groups for length in group.lengths]
+    weights = dict(zip(lengths, token_weights(lengths, loss_type, max_tokens=max_tokens), strict=True))
+    alive = [(group.prompt, group.pulls(weights)) for group in groups if not group.dead]
     return [_collate(alive[at : at + questions]) for at in range(0, len(alive), questions)]
 
 
-def _collate(groups: Sequence[tuple[Group, Sequence[float]]]) -> MicroBatch:
-    prompt_QP, lengths_Q = pad_prompts([group.prompt for group, _ in groups])
-    rows = max(len(group.counted) for group, _ in groups)
-    longest = max(len(completion) for group, _ in groups for completion, _ in group.counted)
+def _collate(groups: Sequence[tuple[tuple[int, ...], Mapping[Row, float]]]) -> MicroBatch:
+    """Of prompts, each with its rows and how hard each is pulled."""
+    prompt_QP, lengths_Q = pad_prompts([prompt for prompt, _ in groups])
+    height = max(len(rows) for _, rows in groups)
+    longest = max(len(tokens) for _, rows in groups for tokens, _ in rows)
     places: list[Tensor] = []
     inputs: list[int] = []
     targets: list[int] = []
-    advantages: list[float] = []
-    weights: list[float] = []
-    for q, (group, row_weights) in enumerate(groups):
-        for g, ((completion, advantage), weight) in enumerate(zip(group.counted, row_weights, strict=True)):
-            start = (q * rows + g) * longest
-            places.append(torch.arange(start, start + len(completion)))
-            inputs += (group.prompt[-1], *completion[:-1])
-            targets += completion
-            advantages += [advantage] * len(completion)
-            weights += [weight] * len(completion)
+    pulls: list[float] = []
+    for q, (prompt, rows) in enumerate(groups):
+        for g, ((tokens, given), pull) in enumerate(rows.items()):
+            start = (q * height + g) * longest
+            places.append(torch.arange(start, start + len(tokens)))
+            inputs += (prompt[-1], *tokens[:-1])
+            targets += tokens
+            pulls += [0.0] * given + [pull] * (len(tokens) - given)
     return MicroBatch(
         prompt_QP=prompt_QP,
         prompt_lengths_Q=lengths_Q,
         places_N=torch.cat(places),
-        size_QGT=torch.Size((len(groups), rows, longest)),
+        size_QGT=torch.Size((len(groups), height, longest)),
         inputs_N=torch.tensor(inputs),
         targets_N=torch.tensor(targets),
-        advantages_N=torch.tensor(advantages),
-        weights_N=torch.tensor(weights),
+        pulls_N=torch.tensor(pulls),
     )

@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.train.model import PolicyModel
+from podium.train.optimizer import Optimizers
 from podium.train.weights import companions_of, read_model, write_model
 
 _PLACE = "training.json"
@@ -44,12 +45,12 @@ class Checkpoints:
         """The newest whole checkpoint."""
         return max(self._whole(), default=None, key=lambda path: int(path.name))
 
-    def save(self, model: PolicyModel, optimizer: torch.optim.Optimizer, place: Place) -> Path:
+    def save(self, model: PolicyModel, optimizers: Optimizers, place: Place) -> Path:
         """Keep this state, and then remove what is older."""
         part = self.folder / ".part"
         shutil.rmtree(part, ignore_errors=True)
         self.write_policy(model, part)
-        save_file(_moments(model, optimizer), part / _OPTIMIZER)
+        save_file(_moments(model, optimizers), part / _OPTIMIZER)
         (part / _PLACE).write_text(json.dumps(asdict(place)) + "\n", encoding="utf-8")
         path = self.folder / f"{place.iteration:06d}"
         shutil.rmtree(path, ignore_errors=True)
@@ -59,15 +60,19 @@ class Checkpoints:
                 shutil.rmtree(older)
         return path
 
-    def restore(self, path: Path, optimizer_model: PolicyModel, optimizer: torch.optim.Optimizer) -> Place:
+    def restore(self, path: Path, model: PolicyModel, optimizers: Optimizers) -> Place:
         """Put a checkpoint's weights and optimiser state back, and say where in the run that was."""
-        optimizer_model.load_state_dict(read_model(Checkpoint.read(path)).state_dict())
+        model.load_state_dict(read_model(Checkpoint.read(path)).state_dict())
         stored = load_file(path / _OPTIMIZER)
-        for name, parameter in optimizer_model.named_parameters():
-            if f"{name}/step" in stored:
-                optimizer.state[parameter] = {
-                    key: stored[f"{name}/{key}"] for key in ("step", "exp_avg", "exp_avg_sq")
-                }
+        names = {parameter: name for name, parameter in model.named_parameters()}
+        states: dict[str, dict[str, torch.Tensor]] = {}
+        for key, value in stored.items():
+            name, _, moment = key.rpartition("/")
+            states.setdefault(name, {})[moment] = value
+        for optimizer in optimizers:
+            for parameter in (p for group in optimizer.param_groups for p in group["params"]):
+                if names[parameter] in states:
+                    optimizer.state[parameter] = states[names[parameter]]
         return Place(**json.loads((path / _PLACE).read_text(encoding="utf-8")))
 
     def write_policy(self, model: PolicyModel, folder: Path) -> None:
@@ -84,9 +89,10 @@ class Checkpoints:
         return [path for path in self.folder.glob("[0-9]*") if (path / _PLACE).is_file()]
 
 
-def _moments(model: PolicyModel, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+def _moments(model: PolicyModel, optimizers: Optimizers) -> dict[str, torch.Tensor]:
     return {
         f"{name}/{key}": value
         for name, parameter in model.named_parameters()
+        for optimizer in optimizers
         for key, value in optimizer.state.get(parameter, {}).items()
     }

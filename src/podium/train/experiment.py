@@ -20,6 +20,7 @@ from podium.tasks.embedded import HOP_SHARES, EmbeddedTasks
 from podium.train.display import Display
 from podium.train.loop import Draw, Evaluate, train
 from podium.train.settings import GRPOSettings
+from podium.types import Budget
 from podium.workers.pool import Pool, open_pool
 
 _ENDLESS = 10**9
@@ -83,7 +84,12 @@ async def run_experiment(
             start=start,
             run=RunFolder.open(folder, experiment.model_dump(mode="json"), free=FREE),
             draw=draw_of(experiment, pool),
-            score=Scorer(reward=experiment.reward, max_steps=experiment.grpo.max_steps).score,
+            score=Scorer(
+                reward=experiment.reward,
+                thrift=experiment.grpo.thrift,
+                budget=Budget(rounds=experiment.grpo.rounds),
+                max_steps=experiment.grpo.max_steps,
+            ).roll,
             evaluate=evaluate,
             display=display,
         )

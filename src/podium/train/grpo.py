@@ -11,7 +11,7 @@ from torch import Tensor
 from podium.train.batch import Group, MicroBatch, micro_batches
 from podium.train.loss import LossType, grpo_loss
 from podium.train.model import PolicyModel
-from podium.train.optimizer import step
+from podium.train.optimizer import Optimizers, step
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def accumulate(
     total = 0.0
     for batch in batches:
         logprobs_N = completion_logprobs(model, batch, temperature)
-        loss = grpo_loss(logprobs_N, batch.advantages_N, batch.weights_N, clip=clip)
+        loss = grpo_loss(logprobs_N, batch.pulls_N, clip=clip)
         torch.autograd.backward(loss)
         total += float(loss.detach())
     return total
@@ -61,7 +61,7 @@ def accumulate(
 
 def update(
     model: PolicyModel,
-    optimizer: torch.optim.Optimizer,
+    optimizers: Optimizers,
     groups: Sequence[Group],
     *,
     rate: float,
@@ -71,7 +71,7 @@ def update(
     temperature: float = 1.0,
     max_norm: float = 1.0,
 ) -> Update:
-    """One step of the optimiser on the whole batch.
+    """One step of the optimisers on the whole batch.
 
     When every group is dead no step is taken: Adam's momentum would move the policy without evidence.
     """
@@ -81,5 +81,7 @@ def update(
     if loss is None:
         return Update(loss=0.0, grad_norm=0.0, stepped=False)
     return Update(
-        loss=loss, grad_norm=step([optimizer], model, rates=[rate], max_norm=max_norm), stepped=True
+        loss=loss,
+        grad_norm=step(optimizers, model, rates=[rate] * len(optimizers), max_norm=max_norm),
+        stepped=True,
     )

@@ -1,40 +1,41 @@
-"""The training loop: draw tasks, sample plans, score them, update the policy; again.
+"""The training loop: draw tasks, roll them out, score the rollouts, update the policy; again.
 
-It wires the parts and owns none of their work. What draws tasks, scores a completion and evaluates a policy
+It wires the parts and owns none of their work. What draws tasks, runs and scores a rollout and evaluates a policy
 is handed in. Everything random is named by the seed and the iteration, so a run that was killed and resumed
 goes on as if it had not been.
 """
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any, Protocol
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
-from podium.conductor.prompt import build_prompt
 from podium.errors import CheckpointError, ConfigError
-from podium.planner import Situation
+from podium.planner import Planner
 from podium.rollout import Rollout
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.task import Task
 from podium.train.advantage import advantages
-from podium.train.batch import Group
 from podium.train.checkpoints import Checkpoints, Place
+from podium.train.desk import Desk
 from podium.train.display import Display
 from podium.train.grpo import update
 from podium.train.metrics import metrics_row
 from podium.train.model import PolicyModel
-from podium.train.optimizer import adamw, learning_rate
+from podium.train.optimizer import OPTIMIZERS, Optimizers, learning_rate
 from podium.train.precision import resolve
-from podium.train.sampler import Samples, sample
+from podium.train.reference import Reference, kl_weight
 from podium.train.settings import GRPOSettings
+from podium.train.turns import Asking
 from podium.train.weights import read_model
 from podium.workers.pool import Pool
 
@@ -46,9 +47,11 @@ Evaluate = Callable[[Path], Awaitable[Mapping[str, Any]]]
 
 
 class Score(Protocol):
-    """Runs and grades one completion, as `podium.rollout.Scorer.score` does."""
+    """Runs and grades what a planner plans, as `podium.rollout.Scorer.roll` does."""
 
-    async def __call__(self, completion: str, task: Task, pool: Pool, *, seed: str) -> Rollout | None: ...
+    async def __call__(
+        self, planner: Planner, task: Task, pool: Pool, *, seed: str, thrift: int = 0
+    ) -> Rollout | None: ...
 
 
 async def train(
@@ -68,34 +71,35 @@ async def train(
 
     Raises:
         CheckpointError: `start` cannot be trained by this loop.
-        ConfigError: a prompt is too long for the policy.
+        ConfigError: a prompt is too long for the policy, or it knows other levels of thrift.
     """
     course = _Course.of(settings, start, draw, score)
     rows = run.rows()
     checkpoints = Checkpoints(run.path / "checkpoints", start)
     model = read_model(start)
     model.dtype = resolve(settings.dtype)
-    optimizer = adamw(model)
+    reference = Reference(model, settings.temperature) if settings.kl or settings.kl_end else None
+    optimizers = OPTIMIZERS[settings.optimizer](model)
     latest = checkpoints.latest()
-    place = Place(0, 0.0) if latest is None else checkpoints.restore(latest, model, optimizer)
+    place = Place(0, 0.0) if latest is None else checkpoints.restore(latest, model, optimizers)
     rows.truncate(place.iteration)
 
     with display or _Silent() as shown:
         shown.begin(rows.read(), elapsed_s=place.elapsed_s)
         while place.iteration < settings.iterations and not _out_of_time(place, settings.minutes):
             began = time.perf_counter()
-            row = await course.iterate(place.iteration, model, optimizer)
+            row = await course.iterate(place.iteration, model, optimizers, reference)
             done = place.iteration + 1
             if evaluate is not None and settings.eval_every and done % settings.eval_every == 0:
                 row["evaluation"] = await _evaluated(evaluate, checkpoints, model, run.path / ".evaluated")
             rows.append(row)
             place = Place(done, place.elapsed_s + time.perf_counter() - began)
             if done % settings.save_every == 0:
-                checkpoints.save(model, optimizer, place)
+                checkpoints.save(model, optimizers, place)
             shown.show(row, elapsed_s=place.elapsed_s)
 
     if place.iteration % settings.save_every:
-        checkpoints.save(model, optimizer, place)
+        checkpoints.save(model, optimizers, place)
     policy = run.path / "policy"
     if not policy.exists() or latest is None or place.iteration > int(latest.name):
         part = run.path / ".policy"
@@ -122,47 +126,52 @@ class _Course:
             raise CheckpointError(
                 f"{start.path} is asked through a chat template; this loop trains plain-text policies."
             )
+        if len(settings.thrift) != start.prompt.levels:
+            raise ConfigError(
+                f"{start.path} knows {start.prompt.levels} levels of thrift, and grpo.thrift has "
+                f"{len(settings.thrift)}: give one weight for each level."
+            )
         if len(start.ends) != 1:
             raise CheckpointError(
                 f"{start.path} names {len(start.ends)} tokens that end a text; one is needed."
             )
         return cls(settings, start, Codec.of(start), next(iter(start.ends)), draw, score)
 
-    async def iterate(self, iteration: int, model: PolicyModel, optimizer: Any) -> dict[str, Any]:
+    async def iterate(
+        self, iteration: int, model: PolicyModel, optimizers: Optimizers, reference: Reference | None
+    ) -> dict[str, Any]:
         """One batch, one step. Sampling and the update hold the event loop: nothing else is running then."""
         settings = self.settings
         name = f"train/{settings.seed}/{iteration}"
-        asked = self.draw(iteration)
         clock = [time.perf_counter()]
-        prompts = [self._prompt(task, pool) for task, pool in asked]
-        samples = sample(
-            model,
-            prompts,
-            group=settings.group,
-            max_tokens=settings.max_tokens,
-            end=self.end,
-            seed=f"{name}/sample",
-            temperature=settings.temperature,
-        )
+        asked = self.draw(iteration)
+        levels = _levels(len(settings.thrift), len(asked), name)
+        asking = Asking(model, self.start, self.codec, self.end, settings, levels, f"{name}/sample")
+        rollouts = await self._rollouts(asked, levels, Desk(asking.answer), name)
         clock.append(time.perf_counter())
-        rollouts = await self._scored(asked, samples, name)
-        clock.append(time.perf_counter())
-        groups = [
-            Group(
-                prompt=tuple(prompt),
-                completions=sampled.tokens,
-                advantages=advantages(
-                    [None if one is None else one.reward.total for one in group], settings.floor
-                ),
+        distances = [[0.0] * settings.group for _ in rollouts]
+        if reference is not None:
+            for turn in asking.turns:
+                for rollout, nats in zip(turn.rollouts, turn.distances(reference), strict=True):
+                    distances[turn.question][rollout] += nats
+        kl = kl_weight(iteration, first=settings.kl, last=settings.kl_end, iterations=settings.iterations)
+        pulls = [
+            advantages(
+                [
+                    None if rollout is None else rollout.reward.total - kl * nats
+                    for rollout, nats in zip(group, distance, strict=True)
+                ],
+                settings.floor,
             )
-            for prompt, sampled, group in zip(prompts, samples, rollouts, strict=True)
+            for group, distance in zip(rollouts, distances, strict=True)
         ]
+        groups = [turn.group(pulls[turn.question], settings.sure) for turn in asking.turns]
         rate = learning_rate(
             iteration, peak=settings.lr, iterations=settings.iterations, warmup=settings.warmup
         )
         updated = update(
             model,
-            optimizer,
+            optimizers,
             groups,
             rate=rate,
             loss_type=settings.loss_type,
@@ -172,42 +181,41 @@ class _Course:
             max_norm=settings.max_norm,
         )
         clock.append(time.perf_counter())
-        phases = zip(("sample", "score", "update"), clock[:-1], clock[1:], strict=True)
+        began, rolled, ended = clock
         return metrics_row(
             iteration,
             rollouts=rollouts,
-            samples=samples,
+            samples=[turn.samples for turn in asking.turns],
             groups=groups,
+            distances=distances,
             update=updated,
             rate=rate,
-            seconds={phase: after - before for phase, before, after in phases},
+            seconds={
+                "sample": asking.seconds,
+                "score": rolled - began - asking.seconds,
+                "update": ended - rolled,
+            },
         )
 
-    def _prompt(self, task: Task, pool: Pool) -> list[int]:
-        situation = Situation(task.question, pool.profiles, max_steps=self.settings.max_steps)
-        tokens = self.codec.encode(build_prompt(situation, self.start.prompt))
-        if len(tokens) + self.settings.max_tokens > self.start.context:
-            raise ConfigError(
-                f"The prompt of task {task.id} has {len(tokens)} tokens; with max_tokens = "
-                f"{self.settings.max_tokens} that exceeds the {self.start.context} that the policy can read."
-            )
-        return tokens
-
-    async def _scored(
-        self, asked: Sequence[tuple[Task, Pool]], samples: Sequence[Samples], name: str
+    async def _rollouts(
+        self, asked: Sequence[tuple[Task, Pool]], levels: Sequence[int], desk: Desk, name: str
     ) -> list[list[Rollout | None]]:
-        """Score all completions of the batch at once, each under its own seed."""
-        async with asyncio.TaskGroup() as group:
-            pending = [
-                [
-                    group.create_task(
-                        self.score(self.codec.decode(tokens), task, pool, seed=f"{name}/{task.id}/{q}/{g}")
-                    )
-                    for g, tokens in enumerate(sampled.tokens)
-                ]
-                for q, ((task, pool), sampled) in enumerate(zip(asked, samples, strict=True))
+        """Groups of rollouts, each under its own seed, for each question."""
+        size = self.settings.group
+        rolled = await desk.serve(
+            [
+                partial(self.score, task=task, pool=pool, seed=f"{name}/{task.id}/{q}/{g}", thrift=level)
+                for q, ((task, pool), level) in enumerate(zip(asked, levels, strict=True))
+                for g in range(size)
             ]
-        return [[scored.result() for scored in row] for row in pending]
+        )
+        return [rolled[q * size : (q + 1) * size] for q in range(len(asked))]
+
+
+def _levels(count: int, questions: int, name: str) -> list[int]:
+    """The level of thrift of each question, 0 where there are none."""
+    rng = Random(f"{name}/thrift")
+    return [rng.randrange(count) if count else 0 for _ in range(questions)]
 
 
 async def _evaluated(

@@ -23,6 +23,7 @@ def metrics_row(
     rollouts: Sequence[Sequence[Rollout | None]],
     samples: Sequence[Samples],
     groups: Sequence[Group],
+    distances: Sequence[Sequence[float]],
     update: Update,
     rate: float,
     seconds: Mapping[str, float],
@@ -30,7 +31,8 @@ def metrics_row(
     """The row of an iteration counted from 0.
 
     Steps, calls and cost are means over rollouts; "entropy" is in nats a token, estimated without bias by the
-    mean of -log p of the sampled tokens; "workers" is each worker's share of the planned steps.
+    mean of -log p of the sampled tokens; "kl" in nats a rollout, from the policy at the start, 0 where it is not
+    asked for; "workers" is each worker's share of the planned steps.
     """
     scored = [rollout for group in rollouts for rollout in group if rollout is not None]
     valid = [rollout for rollout in scored if rollout.valid]
@@ -47,6 +49,7 @@ def metrics_row(
         "cost_usd": _mean([rollout.trace.cost_usd for rollout in scored]),
         "workers": worker_shares(valid),
         "entropy": -_mean(logprobs),
+        "kl": _mean([nats for group in distances for nats in group]),
         "completion_tokens": len(logprobs) / len(ended),
         "cut_off": 1 - _mean(ended),
         "dead_groups": _mean([group.dead for group in groups]),

@@ -1,5 +1,5 @@
 """Optimisers. As the paper sets it: AdamW without weight decay, a cosine with warm-up, clipped gradients. For the
-warm start: Muon on the matrices of the layers, which needs about two thirds of the steps, and AdamW on the rest.
+warm start, and for GRPO where it is asked for: Muon on the matrices of the layers, and AdamW on the rest.
 
 The learning rate is a function of the iteration alone, so that a resumed run goes on exactly.
 """
@@ -7,7 +7,7 @@ The learning rate is a function of the iteration alone, so that a resumed run go
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import nn
@@ -28,14 +28,20 @@ def learning_rate(iteration: int, *, peak: float, iterations: int, warmup: float
     return peak * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
 
 
-def adamw(model: nn.Module) -> torch.optim.AdamW:
+Optimizers = Sequence[torch.optim.Optimizer]
+"""Each over its part of the parameters."""
+
+
+def adamw(model: nn.Module) -> Optimizers:
     """AdamW over all parameters, betas 0.9 and 0.999, epsilon 1e-8. The rate is set at each step."""
-    return torch.optim.AdamW(
-        model.parameters(), lr=0.0, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, fused=True
+    return (
+        torch.optim.AdamW(
+            model.parameters(), lr=0.0, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, fused=True
+        ),
     )
 
 
-def muon(model: PolicyModel) -> tuple[torch.optim.Muon, torch.optim.AdamW]:
+def muon(model: PolicyModel) -> Optimizers:
     """Muon over the matrices of the layers, and AdamW over embedding, norms and biases.
 
     Muon (Jordan 2024) makes each matrix's update orthogonal; scaled as AdamW's updates are (Liu et al. 2025, arXiv
@@ -50,8 +56,12 @@ def muon(model: PolicyModel) -> tuple[torch.optim.Muon, torch.optim.AdamW]:
     )
 
 
+OPTIMIZERS: Mapping[str, Callable[[PolicyModel], Optimizers]] = {"adamw": adamw, "muon": muon}
+"""By the name that settings have for them."""
+
+
 def step(
-    optimizers: Sequence[torch.optim.Optimizer],
+    optimizers: Optimizers,
     model: nn.Module,
     *,
     rates: Sequence[float],

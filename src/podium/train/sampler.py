@@ -38,72 +38,87 @@ def sample(
     model: PolicyModel,
     prompts: Sequence[Sequence[int]],
     *,
-    group: int,
+    given: Sequence[Sequence[Sequence[int]]],
     max_tokens: int,
     end: int,
     seed: str,
     temperature: float = 1.0,
 ) -> list[Samples]:
-    """Draw `group` completions for each prompt.
+    """Draw completions for each prompt.
 
     Args:
         prompts: token ids, at least two each.
+        given: for each prompt its rows: tokens that follow the prompt before the first is drawn, often none. So rows
+            that begin alike share the reading of what they have in common.
         end: id of the token that ends a completion.
         seed: names the randomness.
 
     Returns:
-        For each prompt its completions, in order.
+        For each prompt its completions, in the order of its rows; without what was given.
 
     Raises:
         ValueError: a prompt has fewer than two tokens, or with `max_tokens` more than the model's positions.
     """
     model = model.frozen()
     tokens_QP, lengths_Q = pad_prompts(prompts)
-    if int(lengths_Q.max()) + max_tokens > model.shape.positions:
+    Q, G = len(prompts), max(map(len, given))
+    rows = [row for rows in given for row in (*rows, *((),) * (G - len(rows)))]
+    given_N = torch.tensor([len(row) for row in rows])
+    most = int(given_N.max()) + max_tokens
+    longest = max(
+        len(prompt) + max(map(len, own)) + max_tokens for prompt, own in zip(prompts, given, strict=True)
+    )
+    if longest > model.shape.positions + 1:
         raise ValueError(
-            f"a prompt of {int(lengths_Q.max()) + 1} tokens and {max_tokens} new ones exceed the model's "
+            f"a prompt of {longest - max_tokens} tokens and {max_tokens} new ones exceed the model's "
             f"{model.shape.positions} positions"
         )
-    Q = len(prompts)
-    uniform_NT = torch.rand(Q * group, max_tokens, generator=generator(seed))
-    drawn_NT = torch.full((Q * group, max_tokens), end)
-    logprobs_NT = torch.zeros(Q * group, max_tokens)
-    length_N = torch.full((Q * group,), max_tokens)
-    ended_N = torch.zeros(Q * group, dtype=torch.bool)
+    uniform_NT = torch.rand(Q * G, max_tokens, generator=generator(seed))
+    drawn_NT = torch.full((Q * G, most), end)
+    for row, tokens in enumerate(rows):
+        drawn_NT[row, : len(tokens)] = torch.tensor(tokens, dtype=torch.long)
+    logprobs_NT = torch.zeros(Q * G, max_tokens)
+    length_N = given_N + max_tokens
+    # Rows that only fill up a shorter list have ended before they begin.
+    ended_N = torch.tensor([place >= len(rows) for rows in given for place in range(G)])
 
-    cache = _Cache(model, model.prompt(tokens_QP, lengths_Q), group, max_tokens)
-    rows_QA = torch.arange(Q * group).view(Q, group)
-    token_QA = torch.tensor([prompt[-1] for prompt in prompts]).unsqueeze(1).expand(Q, group)
-    for step in range(max_tokens):
-        hidden_N = model.run(token_QA.flatten(), cache.positions(step), cache)
-        rows = rows_QA.flatten()
-        token, logprob = _draw(model.logits(hidden_N).float() / temperature, uniform_NT[rows, step])
-        # Rows that ended earlier ride along until they are dropped; what they draw is not kept.
-        running = ~ended_N[rows]
-        live = rows[running]
-        drawn_NT[live, step] = token[running]
-        logprobs_NT[live, step] = logprob[running]
-        stopped = live[token[running] == end]
-        ended_N[stopped] = True
-        length_N[stopped] = step + 1
+    cache = _Cache(model, model.prompt(tokens_QP, lengths_Q), G, most)
+    rows_QA = torch.arange(Q * G).view(Q, G)
+    token_N = torch.tensor([prompt[-1] for prompt in prompts]).repeat_interleave(G)
+    for step in range(most):
+        hidden_ND = model.run(token_N, cache.positions(step), cache)
+        rows_N = rows_QA.flatten()
+        # Rows that ended earlier ride along until they are dropped; what they would draw is not kept.
+        drawing = ((given_N[rows_N] <= step) & ~ended_N[rows_N]).nonzero().flatten()
+        if len(drawing):
+            live = rows_N[drawing]
+            at = step - given_N[live]
+            logits_NV = model.logits(hidden_ND[drawing]).float() / temperature
+            token, logprob = _draw(logits_NV, uniform_NT[live, at])
+            drawn_NT[live, step] = token
+            logprobs_NT[live, at] = logprob
+            stopped = live[(token == end) | (at + 1 == max_tokens)]
+            ended_N[stopped] = True
+            length_N[stopped] = step + 1
 
+        token_N = drawn_NT[rows_N, step]
         running_QA = ~ended_N[rows_QA]
         counts_Q = running_QA.sum(1)
-        most, questions = int(counts_Q.max()), int((counts_Q > 0).sum())
-        if most == 0:
+        height, questions = int(counts_Q.max()), int((counts_Q > 0).sum())
+        if height == 0:
             break
-        token_QA = token.view_as(rows_QA)
-        if most * questions <= _COMPACT_BELOW * rows_QA.numel():
+        if height * questions <= _COMPACT_BELOW * rows_QA.numel():
             keep_Q = counts_Q.nonzero().flatten()
-            order_QA = running_QA[keep_Q].int().argsort(dim=1, descending=True, stable=True)[:, :most]
+            order_QA = running_QA[keep_Q].int().argsort(dim=1, descending=True, stable=True)[:, :height]
+            token_N = token_N.view_as(rows_QA)[keep_Q].gather(1, order_QA).flatten()
             rows_QA = rows_QA[keep_Q].gather(1, order_QA)
-            token_QA = token_QA[keep_Q].gather(1, order_QA)
             cache.keep(keep_Q, order_QA, step + 1)
 
-    return [
-        _samples(drawn_NT[at], logprobs_NT[at], length_N[at], ended_N[at])
-        for at in (slice(q * group, (q + 1) * group) for q in range(Q))
+    found = [
+        _row(drawn_NT[row, int(given_N[row]) : int(length_N[row])], logprobs_NT[row], end)
+        for row in range(Q * G)
     ]
+    return [_samples(found[q * G : q * G + len(rows)]) for q, rows in enumerate(given)]
 
 
 def pad_prompts(prompts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
@@ -130,12 +145,21 @@ def _draw(logits_NV: Tensor, uniform_N: Tensor) -> tuple[Tensor, Tensor]:
     return token_N1.squeeze(1), logprobs_NV.gather(1, token_N1).squeeze(1)
 
 
-def _samples(tokens_GT: Tensor, logprobs_GT: Tensor, length_G: Tensor, ended_G: Tensor) -> Samples:
-    lengths: list[int] = length_G.tolist()
+_Row = tuple[tuple[int, ...], tuple[float, ...], bool]
+"""Tokens, their log-probabilities, and whether the last ends the text."""
+
+
+def _row(tokens_T: Tensor, logprobs_T: Tensor, end: int) -> _Row:
+    tokens: list[int] = tokens_T.tolist()
+    logprobs: list[float] = logprobs_T[: len(tokens)].tolist()
+    return tuple(tokens), tuple(logprobs), tokens[-1] == end
+
+
+def _samples(rows: Sequence[_Row]) -> Samples:
     return Samples(
-        tokens=tuple(tuple(row[:n]) for row, n in zip(tokens_GT.tolist(), lengths, strict=True)),
-        logprobs=tuple(tuple(row[:n]) for row, n in zip(logprobs_GT.tolist(), lengths, strict=True)),
-        ended=tuple(ended_G.tolist()),
+        tokens=tuple(tokens for tokens, _, _ in rows),
+        logprobs=tuple(logprobs for _, logprobs, _ in rows),
+        ended=tuple(ended for _, _, ended in rows),
     )
 
 

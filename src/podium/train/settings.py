@@ -20,6 +20,9 @@ class GRPOSettings(Settings):
     """Rollouts of each task."""
     lr: float = Field(default=3e-4, gt=0)
     """Peak learning rate."""
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    """The paper's, or Muon on the layers' matrices. What is better for few questions is a small part of a gradient:
+    Muon makes all its directions equally long, AdamW follows the largest."""
     warmup: float = Field(default=0.03, ge=0, lt=1)
     """Share of the iterations that the learning rate rises."""
     temperature: float = Field(default=1.0, gt=0)
@@ -27,10 +30,24 @@ class GRPOSettings(Settings):
     """Longest completion; one that is cut off there is most likely no plan and earns nothing."""
     max_steps: int = Field(default=5, ge=1)
     """Longest plan."""
+    rounds: int = Field(default=1, ge=1)
+    """Plans of a rollout at most; with more than 1 the policy sees what came of its plan, and accepts it or plans
+    again. All rounds of a rollout earn its one reward."""
     loss_type: Literal["bnpo", "grpo", "dr_grpo"] = "bnpo"
     floor: float = Field(default=1e-4, gt=0)
     """Added to a group's deviation when advantages are scaled. The paper's code has 1e-4; where rewards have small
     parts, such as costs, a larger one keeps groups that differ in those alone from counting like the others."""
+    thrift: tuple[float, ...] = ()
+    """Reward lost for each dollar at each level of thrift that the prompt may name, in place of `reward.cost`; every
+    question is asked at one of them, drawn by the seed. None: the prompt names no level."""
+    kl: float = Field(default=0.0, ge=0)
+    """Reward lost at first for each nat by which a completion is likelier than under the policy that training started
+    from. The paper has none; with one, plans that are seldom tried are not given up before they could pay."""
+    kl_end: float | None = Field(default=None, ge=0)
+    """The same at the end, reached in equal ratios; None: it stays as it is."""
+    sure: float = Field(default=1.0, gt=0, le=1)
+    """At the end of a completion, tokens that were all drawn with this probability or more are left out of the update:
+    0.999 halves the work and changes the gradient by a thousandth. 1: only what is certain."""
     clip: float = Field(default=0.2, gt=0, lt=1)
     max_norm: float = Field(default=1.0, gt=0)
     """Gradients are scaled down to this norm."""

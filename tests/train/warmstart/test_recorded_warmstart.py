@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
+from statistics import fmean
 
 import pytest
 
+from podium.baselines.plans import VOTE
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.prompt import PromptSettings, build_prompt, shortened
 from podium.errors import ConfigError
-from podium.planner import Situation
+from podium.planner import Outcome, Situation
 from podium.recordings import Recording, Response
-from podium.train.warmstart.material import RecordedMaterial, open_material
+from podium.train.warmstart.lessons import Lesson, Shares
+from podium.train.warmstart.material import Material, RecordedMaterial, open_material
 from podium.train.warmstart.pretraining import WarmStartSettings, WarmStartStage
-from podium.train.warmstart.recorded_lessons import MOST_STEPS, random_committee
+from podium.train.warmstart.recorded_lessons import (
+    MOST_STEPS,
+    Read,
+    draw_lesson,
+    random_committee,
+    random_team,
+)
 from podium.train.warmstart.run import run_warmstart
 from podium.types import Profile, Question
-from podium.workflow import Workflow, check, parse, render
+from podium.workflow import Acceptance, Workflow, check, parse, render
 
 MakeRecording = Callable[..., Recording]
 PROFILES = tuple(Profile(name=name) for name in ("ada", "bob", "vote"))
+POOL = tuple(Profile(name=name) for name in ("ada", "bob", "cy", VOTE, "dee", "eve"))
+"""The voting tool in the middle."""
+QUESTIONS = (
+    Read("How much is 3 plus 4?", "plus much", ("7", "a long answer, of which the middle is not shown " * 3)),
+    Read("Which town lies on the Rhine?", "town rhine", ("Bonn", "Bonn", "Ulm")),
+    Read("Name a prime.", "prime name", ()),
+)
+PROMPT = PromptSettings(style="brief", examples=0, question_chars=700, answer_chars=60)
+
+
+def open_small(
+    sources: tuple[str, str], *, also: tuple[str, ...] = (), kinds: int = 0, thrift: int = 0
+) -> Material:
+    return open_material(*sources, also=also, kinds=kinds, thrift=thrift, question_chars=100)
 
 
 def write_sources(make_recording: MakeRecording, folder: Path, score: float = 1.0) -> tuple[str, str]:
@@ -51,7 +75,7 @@ def test_committees_are_valid_of_every_size_and_end_with_a_vote() -> None:
         assert parse(render(workflow), workers=3, max_steps=MOST_STEPS) == workflow
         assert (workflow.steps[-1].worker == 2) == (len(workflow.steps) > 1)
         assert all(step.worker != 2 for step in workflow.steps[:-1])
-    assert {len(workflow.steps) for workflow in drawn} == {1, 3, 4, 5, 6}
+    assert {len(workflow.steps) for workflow in drawn} == {1, 3, 4, 6}
     alone = [random_committee(rng, PROFILES[:2]) for _ in range(40)]
     assert {len(workflow.steps) for workflow in alone} == {1}
 
@@ -59,9 +83,7 @@ def test_committees_are_valid_of_every_size_and_end_with_a_vote() -> None:
 def test_lessons_come_from_training_questions_and_know_no_verdict(
     make_recording: MakeRecording, tmp_path: Path
 ) -> None:
-    right, wrong = (
-        open_material(*write_sources(make_recording, tmp_path, score), 100) for score in (1.0, 0.0)
-    )
+    right, wrong = (open_small(write_sources(make_recording, tmp_path, score)) for score in (1.0, 0.0))
     stage = WarmStartStage(steps=1)
     draws = [material.draw(stage.shares, 0.0) for material in (right, wrong)]
     lessons = [draws[0]("0", index) for index in range(60)]
@@ -73,7 +95,163 @@ def test_lessons_come_from_training_questions_and_know_no_verdict(
     plans = [lesson for lesson in lessons if lesson.prompt]
     assert 0 < len(plans) < len(lessons)
     for lesson in plans:
-        assert isinstance(parse(lesson.pieces[0][0], workers=3, max_steps=MOST_STEPS), Workflow)
+        assert isinstance(decision(lesson), Workflow | Acceptance)
+
+
+def plans(
+    count: int, *, later: float, questions: Sequence[Read] = QUESTIONS, levels: int = 0
+) -> list[Lesson]:
+    """Lessons that are plans, of one course."""
+    return [
+        draw_lesson(
+            "plans",
+            index,
+            questions=questions,
+            profiles=POOL,
+            prompt=PROMPT.model_copy(update={"levels": levels}),
+            shares=Shares(plan=1, reading=0),
+            later=later,
+        )
+        for index in range(count)
+    ]
+
+
+def shown_team(lesson: Lesson) -> list[str]:
+    """Names of the workers in a lesson's prompt, in order."""
+    numbered = re.findall(r"^(\d+): (\w+): ", lesson.prompt, flags=re.MULTILINE)
+    assert [int(number) for number, _ in numbered] == list(range(len(numbered)))
+    return [name for _, name in numbered]
+
+
+def decision(lesson: Lesson) -> object:
+    """What a lesson's plan is to its own prompt."""
+    ((text, learned),) = lesson.pieces
+    assert learned
+    later = "\nEarlier plan:\n" in lesson.prompt
+    return parse(text, workers=len(shown_team(lesson)), max_steps=MOST_STEPS, later_round=later)
+
+
+def test_a_team_is_mostly_the_whole_pool_and_else_some_of_it_with_the_vote() -> None:
+    rng = Random("teams")
+    teams = [random_team(rng, POOL) for _ in range(400)]
+    others = [team for team in teams if team != POOL]
+    assert 40 < len(others) < 200
+    for team in others:
+        assert len(set(team)) == len(team)
+        assert set(team) <= set(POOL)
+        assert Profile(name=VOTE) in team
+        assert 3 <= len(team) - 1 <= 5
+    assert {profile.name for team in others for profile in team} == {profile.name for profile in POOL}
+    assert len({len(team) for team in others}) == 3
+
+
+def test_a_team_has_no_vote_where_the_pool_has_none_and_a_small_pool_stays_whole() -> None:
+    rng = Random("teams")
+    workers = tuple(profile for profile in POOL if profile.name != VOTE)
+    teams = {random_team(rng, workers) for _ in range(200)}
+    assert {len(team) for team in teams} == {3, 4, 5}
+    assert all(Profile(name=VOTE) not in team for team in teams)
+    assert {random_team(rng, PROFILES) for _ in range(50)} == {PROFILES}
+
+
+def test_every_plan_can_be_run_by_the_team_that_its_prompt_shows() -> None:
+    lessons = plans(300, later=0.5)
+    assert len({tuple(shown_team(lesson)) for lesson in lessons}) > 30
+    for lesson in lessons:
+        team, found = shown_team(lesson), decision(lesson)
+        if isinstance(found, Workflow):
+            *committee, last = [team[step.worker] for step in found.steps]
+            assert VOTE not in committee
+            assert (last == VOTE) == bool(committee)
+        else:
+            assert found == Acceptance()
+
+
+def test_after_an_earlier_round_every_second_plan_accepts_and_never_before() -> None:
+    first, mixed, later = (plans(300, later=share) for share in (0.0, 0.3, 1.0))
+    assert not any("Earlier" in lesson.prompt for lesson in first)
+    assert all(isinstance(decision(lesson), Workflow) for lesson in first)
+    assert 0.2 < fmean("\nEarlier plan:\n" in lesson.prompt for lesson in mixed) < 0.4
+    assert all("\nEarlier plan:\n" in lesson.prompt for lesson in later)
+    assert 0.4 < fmean(decision(lesson) == Acceptance() for lesson in later) < 0.6
+
+
+def test_an_earlier_round_was_a_plan_for_the_same_team_and_answered_as_its_workers_would() -> None:
+    for lesson in plans(300, later=1.0):
+        question, earlier = lesson.prompt.split("\nEarlier plan:\n")
+        written, rest = earlier.split("\nEarlier answer: ")
+        answer, _ = rest.split("\nSteps: 6\n")
+        workflow = parse(written, workers=len(shown_team(lesson)), max_steps=MOST_STEPS)
+        assert isinstance(workflow, Workflow)
+        (asked,) = [read for read in QUESTIONS if question.startswith(f"Question: {read.text}\n")]
+        steps = len(workflow.steps)
+        texts = asked.answers or ("",)
+        if steps > 1:
+            votes = [f"{agree} of {steps - 1} responses agree.\nAnswer: " for agree in range(1, steps)]
+            texts = [vote + text for vote in votes for text in texts]
+        assert answer in [shortened(text, 60) for text in texts]
+
+
+def test_a_plan_comes_after_the_kind_of_its_question_and_the_number_of_its_steps() -> None:
+    for lesson in plans(100, later=0.5):
+        (asked,) = [read for read in QUESTIONS if lesson.prompt.startswith(f"Question: {read.text}\n")]
+        found = decision(lesson)
+        steps = len(found.steps) if isinstance(found, Workflow) else 0
+        thought, plan = lesson.pieces[0][0].split("\n", 1)
+        assert thought == f"{asked.kind}; steps {steps}"
+        assert plan == render(found)
+    for lesson in plans(20, later=0.5, questions=[Read("What?", "", ())]):
+        assert re.match(r"steps \d\nmodel_id = ", lesson.pieces[0][0])
+
+
+def test_plans_for_a_kind_have_nothing_to_do_with_the_question_its_answers_or_the_level_of_thrift() -> None:
+    others = [
+        Read(f"Something else, {number}?", read.kind, ("x",) * len(read.answers))
+        for number, read in enumerate(QUESTIONS)
+    ]
+    first, second, third = (
+        [lesson.pieces for lesson in lessons]
+        for lessons in (
+            plans(100, later=0.5),
+            plans(100, later=0.5, questions=others),
+            plans(100, later=0.5, levels=4),
+        )
+    )
+    assert first == second == third
+
+
+def test_a_prompt_names_a_level_of_thrift_where_there_are_some() -> None:
+    named = [
+        re.findall(r"^Thrift: (\d+)$", lesson.prompt, flags=re.MULTILINE)
+        for lesson in plans(100, later=0.5, levels=3)
+    ]
+    assert {tuple(levels) for levels in named} == {("0",), ("1",), ("2",)}
+    assert not any("Thrift" in lesson.prompt for lesson in plans(100, later=0.5))
+
+
+def test_further_recordings_are_read_and_sorted_into_kinds_with_the_first(
+    make_recording: MakeRecording, tmp_path: Path
+) -> None:
+    sources = write_sources(make_recording, tmp_path)
+    rivers = {
+        f"Which river flows through town {number}?": [
+            Response("someone", 0, "The Rhine", f"Rhine {number}", 1.0)
+        ]
+        for number in range(20)
+    }
+    other = make_recording(rivers, splits=dict.fromkeys(rivers, "train"), name="rivers")
+    material = open_small(sources, also=(str(other.path),), kinds=2)
+    draw = material.draw(Shares(plan=1, reading=0), 0.0)
+    kinds_of: dict[bool, set[str]] = {True: set(), False: set()}
+    for index in range(200):
+        lesson = draw("0", index)
+        about_rivers = lesson.prompt.startswith("Question: Which river flows")
+        kinds_of[about_rivers].add(lesson.pieces[0][0].split("; steps ", 1)[0])
+        assert ("Rhine" in lesson.prompt) <= about_rivers
+        assert {"ada", "bob", VOTE} == set(shown_team(lesson))
+    (sums,), (towns,) = kinds_of[False], kinds_of[True]
+    assert set(towns.split(" ")) <= {"river", "flows", "town"}
+    assert set(sums.split(" ")) <= {"plus", "think"}
 
 
 @pytest.mark.parametrize(
@@ -84,11 +262,15 @@ def test_lessons_come_from_training_questions_and_know_no_verdict(
         ("a" * 99, None, "a" * 99),
     ],
 )
-def test_a_long_question_loses_its_middle(text: str, chars: int | None, shown: str) -> None:
+def test_a_long_question_and_a_long_earlier_answer_lose_their_middle(
+    text: str, chars: int | None, shown: str
+) -> None:
     assert shortened(text, chars) == shown
-    settings = PromptSettings(style="brief", question_chars=chars)
-    (message,) = build_prompt(Situation(Question(text=text), PROFILES), settings)
+    settings = PromptSettings(style="brief", question_chars=chars, answer_chars=chars)
+    outcome = Outcome(random_committee(Random("0"), PROFILES), text)
+    (message,) = build_prompt(Situation(Question(text=text), PROFILES, outcomes=(outcome,)), settings)
     assert message.content.startswith(f"Question: {shown}\nModels:\n0: ada")
+    assert f"\nEarlier answer: {shown}\nSteps: 5\n" in message.content
 
 
 def test_a_small_warm_start_on_a_recording_leaves_a_policy_that_is_asked_in_its_way(
@@ -104,9 +286,9 @@ def test_a_small_warm_start_on_a_recording_leaves_a_policy_that_is_asked_in_its_
     assert rows[-1]["loss"] < rows[0]["loss"]
     assert reports.keys() == {"form"}
     checkpoint = Checkpoint.read(tmp_path / "run" / "policy")
-    assert checkpoint.prompt == PromptSettings(style="brief", examples=0, question_chars=60)
+    assert checkpoint.prompt == PromptSettings(style="brief", examples=0, question_chars=60, answer_chars=60)
 
 
 def test_a_recording_that_is_not_there_is_said_before_anything_is_made(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no such file"):
-        RecordedMaterial(tmp_path / "none.parquet", "embedded", 100)
+        RecordedMaterial([tmp_path / "none.parquet"], "embedded", kinds=0, thrift=0, question_chars=100)

@@ -200,7 +200,7 @@ class Exam:
                 samples = sample(
                     self.model,
                     encoded,
-                    group=1,
+                    given=[[()]] * len(encoded),
                     max_tokens=max_tokens,
                     end=END_ID,
                     seed=f"gate/{self.seed}/{start}",

@@ -40,6 +40,13 @@ class WarmStartSettings(Settings):
     seed: int = 0
     tasks: str = "embedded"
     """What lessons are about: the embedded tasks, or a recording, NAME.parquet."""
+    also: tuple[str, ...] = ()
+    """Further recordings, whose training questions are read as well."""
+    kinds: int = Field(default=0, ge=0)
+    """Kinds that the questions of recordings are sorted into by their wording (`kinds`), each named before a plan; 0:
+    none."""
+    thrift: int = Field(default=0, ge=0)
+    """Levels of thrift that prompts about recordings may name; random plans have nothing to do with them. 0: none."""
     question_chars: int = Field(default=700, ge=20)
     """Longer questions of a recording are shown without their middle."""
     pool: str = "embedded"

@@ -61,7 +61,14 @@ def run_warmstart(
     policy = folder / "policy"
     if policy.exists():
         raise RunMismatchError(f"{policy} is there already; choose a new folder, or use the policy in it.")
-    material = open_material(settings.tasks, settings.pool, settings.question_chars)
+    material = open_material(
+        settings.tasks,
+        settings.pool,
+        also=settings.also,
+        kinds=settings.kinds,
+        thrift=settings.thrift,
+        question_chars=settings.question_chars,
+    )
     tokenizer = make_tokenizer(settings, material)
     finished = max((int(stage.name) for stage in folder.glob(f"{_STAGES}/[0-9]*")), default=0)
     if finished:

@@ -1,0 +1,63 @@
+"""The front: who is beaten at a lower price is not on it, and the drawing shows every point."""
+
+from __future__ import annotations
+
+from podium.evals.comparison import Comparison, Kind, Row
+from podium.evals.front import front_chart, pareto_front
+from podium.evals.statistics import Interval
+
+
+def shown(label: str, accuracy: float, cost: float, kind: Kind = "single") -> Row:
+    return Row(
+        kind=kind,
+        label=label,
+        accuracy=Interval(mean=accuracy, low=accuracy, high=accuracy),
+        steps=1,
+        calls=1,
+        cost_usd=cost,
+        latency_s=0,
+        validity=1,
+        failures=0,
+        by_hops={},
+    )
+
+
+ROWS = (
+    shown("dear", 0.8, 0.03),
+    shown("cheap", 0.5, 0.001),
+    shown("beaten", 0.45, 0.01),
+    shown("as good and dearer", 0.8, 0.05),
+    shown("conducted", 0.7, 0.004, "conductor"),
+    shown("oracle", 0.99, 0.001, "oracle"),
+)
+
+
+def comparison(rows: tuple[Row, ...]) -> Comparison:
+    return Comparison(questions=9, seed="0", pool=("a", "b"), simulated=False, rows=rows)
+
+
+def test_the_front_leaves_out_whatever_is_beaten_at_a_lower_price() -> None:
+    assert [row.label for row in pareto_front(ROWS)] == ["cheap", "conducted", "dear"]
+
+
+def test_of_two_at_one_price_the_better_is_on_the_front() -> None:
+    assert pareto_front([shown("worse", 0.5, 0.01), shown("better", 0.6, 0.01)])[0].label == "better"
+
+
+def test_the_drawing_has_a_point_for_each_method_that_can_be_run() -> None:
+    drawn = str(front_chart(comparison(ROWS)))
+    assert drawn.count("<circle") == len(ROWS) - 1
+    assert "oracle" not in drawn
+    assert drawn.count(",") >= 3
+
+
+def test_higher_is_better_and_further_right_is_dearer() -> None:
+    drawn = str(front_chart(comparison(ROWS)))
+    line = drawn.split('points="')[1].split('"', maxsplit=1)[0]
+    places = [tuple(map(float, point.split(","))) for point in line.split()]
+    assert places == sorted(places)
+    assert [y for _, y in places] == sorted((y for _, y in places), reverse=True)
+
+
+def test_where_nothing_costs_anything_a_sentence_stands() -> None:
+    assert "Too few" in str(front_chart(comparison((shown("free", 0.5, 0.0), shown("also", 0.4, 0.0)))))

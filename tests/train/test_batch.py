@@ -1,0 +1,169 @@
+"""Groups become tensors with less work than they have tokens, and with the same gradient."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import log
+
+import pytest
+import torch
+from tiny_run import SHAPE
+
+from podium.train.batch import Group, micro_batches, open_tokens
+from podium.train.grpo import accumulate
+from podium.train.loss import LossType, token_weights
+from podium.train.model import PolicyModel
+from podium.train.randomness import generator
+
+LOSSES: tuple[LossType, ...] = ("bnpo", "grpo", "dr_grpo")
+MAX_TOKENS = 9
+PROMPT = (1, 4, 9, 7)
+A, B, C = (5, 6, 2), (5, 6, 8, 2), (11, 2)
+
+
+@pytest.fixture
+def model() -> PolicyModel:
+    made = PolicyModel(SHAPE)
+    made.initialise(generator("tests/batch"), deviation=0.2)
+    return made
+
+
+def gradient(model: PolicyModel, groups: list[Group], loss_type: LossType) -> dict[str, torch.Tensor]:
+    model.zero_grad()
+    accumulate(model, groups, loss_type=loss_type, max_tokens=MAX_TOKENS, questions=2)
+    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def plain_gradient(model: PolicyModel, groups: list[Group], loss_type: LossType) -> dict[str, torch.Tensor]:
+    """The same, sequence by sequence through the whole model: no shared prompts, no rows merged, nothing packed."""
+    weights = token_weights(
+        [length for group in groups for length in group.lengths], loss_type, max_tokens=MAX_TOKENS
+    )
+    left = iter(weights)
+    loss = torch.zeros(())
+    for group in groups:
+        for place, (completion, advantage) in enumerate(
+            zip(group.completions, group.advantages, strict=True)
+        ):
+            if advantage is None:
+                continue
+            before = (*group.prompt, *(group.given[place] if group.given else ()))
+            logprobs = model(torch.tensor([[*before, *completion]]))[0].log_softmax(-1)
+            targets = range(len(before), len(before) + (group.open[place] if group.open else len(completion)))
+            weight = next(left)
+            for at in targets:
+                loss = loss - advantage * weight * logprobs[at - 1, (*before, *completion)[at]]
+    model.zero_grad()
+    loss.backward()
+    return {name: p.grad.clone() for name, p in model.named_parameters()}
+
+
+def assert_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
+    assert one.keys() == other.keys()
+    assert max(float(value.abs().max()) for value in one.values()) > 1e-3
+    for name, value in one.items():
+        torch.testing.assert_close(value, other[name], atol=1e-6, rtol=1e-3, msg=name)
+
+
+GIVEN = Group(PROMPT, (A, A, C, A), (1.0, -0.4, None, 0.7), given=((8,), (8,), (), (3, 12, 4)))
+OPEN = Group(PROMPT, (A, B, C, A), (1.0, -0.4, 0.3, 0.7), open=(2, 2, 1, 2))
+BOTH = Group(PROMPT[:2], (B, B, A), (0.5, 0.5, -1.0), given=((9, 7), (10,), ()), open=(1, 4, 3))
+
+
+@pytest.mark.parametrize("loss_type", LOSSES)
+@pytest.mark.parametrize("groups", [[GIVEN], [OPEN], [BOTH], [GIVEN, OPEN, BOTH]])
+def test_the_gradient_is_that_of_every_sequence_read_on_its_own(
+    model: PolicyModel, groups: list[Group], loss_type: LossType
+) -> None:
+    assert_same(gradient(model, groups, loss_type), plain_gradient(model, groups, loss_type))
+
+
+@pytest.mark.parametrize("loss_type", LOSSES)
+def test_equal_completions_pull_as_they_do_when_kept_apart(model: PolicyModel, loss_type: LossType) -> None:
+    together = [Group(PROMPT, (A, C, A, B, A), (1.0, -0.5, 0.25, 2.0, -3.0))]
+    apart = [
+        Group(PROMPT, (A, C), (1.0, -0.5)),
+        Group(PROMPT, (A, B), (0.25, 2.0)),
+        Group(PROMPT, (A,), (-3.0,)),
+    ]
+    rows = [
+        [batch.size_QGT[1] for batch in micro_batches(groups, loss_type, max_tokens=9)]
+        for groups in (together, apart)
+    ]
+    assert rows == [[3], [2, 2, 1]]
+    assert_same(gradient(model, together, loss_type), gradient(model, apart, loss_type))
+
+
+@pytest.mark.parametrize("loss_type", LOSSES)
+def test_given_tokens_count_as_the_end_of_a_longer_prompt(model: PolicyModel, loss_type: LossType) -> None:
+    longer = [
+        Group((*PROMPT, *before), (completion,), (advantage,))
+        for before, completion, advantage in zip(
+            GIVEN.given, GIVEN.completions, GIVEN.advantages, strict=True
+        )
+    ]
+    assert_same(gradient(model, [GIVEN], loss_type), gradient(model, longer, loss_type))
+
+
+def test_a_group_that_is_trimmed_weighs_its_tokens_by_their_whole_completions(model: PolicyModel) -> None:
+    (batch,) = micro_batches(
+        [replace(OPEN, completions=(A, B, C, A), open=(1, 1, 1, 1))], "grpo", max_tokens=9
+    )
+    # A, B and A begin alike and are one row; B is longer, so each token of it weighs less.
+    expected = (1.0 + 0.7) / (3 * 4) - 0.4 / (4 * 4)
+    assert batch.targets_N.tolist() == [5, 11]
+    assert batch.pulls_N.tolist() == pytest.approx([expected, 0.3 / (2 * 4)])
+
+
+@pytest.mark.parametrize(
+    ("group", "pulls"),
+    [
+        (Group(PROMPT, (A, C, A), (1.0, 2.0, -0.5)), {(A, 0): 0.5 * 3, (C, 0): 2.0 * 2}),
+        (Group(PROMPT, (A, C, A), (1.0, None, None)), {(A, 0): 1.0 * 3}),
+        (Group(PROMPT, (A, A), (1.0, -1.0)), {(A, 0): 0.0}),
+        (
+            Group(PROMPT, (A, A, A), (1.0, 2.0, 0.5), given=((8,), (), (8,))),
+            {((8, *A), 1): 1.5 * 3, (A, 0): 2.0 * 3},
+        ),
+        # The same tokens, but other ones of them were given.
+        (
+            Group(PROMPT, ((6, 2), (2,)), (1.0, 2.0), given=((5,), (5, 6))),
+            {((5, 6, 2), 1): 1.0 * 2, ((5, 6, 2), 2): 2.0 * 1},
+        ),
+        (Group(PROMPT, (A, B), (1.0, 2.0), open=(2, 2)), {((5, 6), 0): 1.0 * 3 + 2.0 * 4}),
+        (
+            Group(PROMPT, (A, B), (1.0, 2.0), given=((8, 8), ()), open=(1, 3)),
+            {((8, 8, 5), 2): 1.0 * 3, ((5, 6, 8), 0): 2.0 * 4},
+        ),
+    ],
+)
+def test_each_different_row_comes_once_with_the_sum_of_its_pulls(
+    group: Group, pulls: dict[tuple[tuple[int, ...], int], float]
+) -> None:
+    # A token's weight is the length of its completion here, to see that it is taken before the trimming.
+    assert group.pulls({length: float(length) for length in range(1, 9)}) == pulls
+
+
+def test_tokens_that_were_given_are_read_and_not_pulled() -> None:
+    (batch,) = micro_batches([BOTH], "dr_grpo", max_tokens=1)
+    assert batch.inputs_N.tolist() == [*(4, 9, 7), *(4, 10, 5, 6, 8), *(4, 5, 6)]
+    assert batch.targets_N.tolist() == [*(9, 7, 5), *(10, 5, 6, 8, 2), *(5, 6, 2)]
+    assert batch.pulls_N.tolist() == pytest.approx([*(0, 0, 1 / 6), 0, *[1 / 6] * 4, *[-1 / 3] * 3])
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "sure", "count"),
+    [
+        ((0.5, 0.9, 0.999), 0.99, 2),
+        ((0.5, 0.999, 0.7, 0.999, 1.0), 0.99, 3),
+        ((0.999, 0.999, 0.5), 0.99, 3),
+        ((0.999, 1.0), 0.99, 1),
+        ((0.4,), 0.99, 1),
+        ((0.4, 0.9999, 1.0, 1.0), 1.0, 2),
+        ((0.999, 1.0), 1.0, 1),
+    ],
+)
+def test_tokens_after_the_last_doubt_are_not_open(
+    probabilities: tuple[float, ...], sure: float, count: int
+) -> None:
+    assert open_tokens([log(value) for value in probabilities], sure) == count

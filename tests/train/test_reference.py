@@ -1,0 +1,105 @@
+"""The reference says how far a policy has gone, in nats."""
+
+from __future__ import annotations
+
+from statistics import fmean, stdev
+
+import pytest
+import torch
+from tiny_run import SHAPE
+
+from podium.train.batch import Group
+from podium.train.grpo import update
+from podium.train.model import PolicyModel
+from podium.train.optimizer import adamw
+from podium.train.randomness import generator
+from podium.train.reference import Reference, kl_weight
+from podium.train.sampler import Samples, sample
+
+PROMPT = [1, 5, 9, 7, 4]
+GIVEN = ((),) * 30 + ((8, 10),) * 30 + ((8,),) * 4
+"""Of so many rows that some completions come twice."""
+
+
+def make(name: str) -> PolicyModel:
+    made = PolicyModel(SHAPE)
+    made.initialise(generator(f"tests/reference/{name}"), deviation=0.3)
+    return made
+
+
+def draw(model: PolicyModel, given: tuple[tuple[int, ...], ...] = GIVEN, temperature: float = 1.0) -> Samples:
+    (drawn,) = sample(
+        model, [PROMPT], given=[given], max_tokens=3, end=2, seed="reference", temperature=temperature
+    )
+    return drawn
+
+
+@torch.no_grad()
+def logprob(model: PolicyModel, before: list[int], completion: tuple[int, ...], temperature: float) -> float:
+    """By the whole sequence through the whole model."""
+    logprobs = (model(torch.tensor([[*before, *completion]]))[0] / temperature).log_softmax(-1)
+    return float(sum(logprobs[len(before) - 1 + at, token] for at, token in enumerate(completion)))
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_a_policy_has_not_gone_from_itself(temperature: float) -> None:
+    model = make("policy")
+    distances = Reference(model, temperature).distances(PROMPT, GIVEN, draw(model, temperature=temperature))
+    assert distances == pytest.approx([0.0] * len(GIVEN), abs=1e-4)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_a_distance_is_how_much_likelier_a_completion_was_where_it_was_drawn(temperature: float) -> None:
+    policy, start = make("policy"), make("start")
+    samples = draw(policy, temperature=temperature)
+    assert len(set(zip(GIVEN, samples.tokens, strict=True))) < len(GIVEN), "no completion came twice"
+    distances = Reference(start, temperature).distances(PROMPT, GIVEN, samples)
+    expected = [
+        logprob(policy, [*PROMPT, *before], completion, temperature)
+        - logprob(start, [*PROMPT, *before], completion, temperature)
+        for before, completion in zip(GIVEN, samples.tokens, strict=True)
+    ]
+    assert distances == pytest.approx(expected, abs=1e-4)
+    assert max(map(abs, distances)) > 0.5
+
+
+def test_the_mean_distance_of_a_policys_own_completions_is_the_kl_divergence() -> None:
+    policy, start = make("policy"), make("start")
+    (samples,) = sample(policy, [PROMPT], given=[[()] * 4000], max_tokens=1, end=2, seed="many")
+    distances = Reference(start).distances(PROMPT, ((),) * 4000, samples)
+    ours, theirs = (
+        model(torch.tensor([PROMPT]))[0, -1].detach().log_softmax(-1) for model in (policy, start)
+    )
+    exact = float((ours.exp() * (ours - theirs)).sum())
+    assert exact > 0.5
+    assert fmean(distances) == pytest.approx(exact, abs=4 * stdev(distances) / 4000**0.5)
+
+
+def test_the_reference_stays_where_training_began() -> None:
+    model = make("policy")
+    reference, samples = Reference(model), draw(model)
+    before = reference.distances(PROMPT, GIVEN, samples)
+    group = Group(tuple(PROMPT), ((5, 6, 2), (9, 2)), (1.0, -1.0))
+    assert update(model, adamw(model), [group], rate=0.1, max_tokens=4).stepped
+    assert reference.distances(PROMPT, GIVEN, samples) == before
+    assert max(map(abs, reference.distances(PROMPT, GIVEN, draw(model)))) > 0.1
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "iterations", "weights"),
+    [
+        (0.4, None, 3, [0.4, 0.4, 0.4]),
+        (0.4, 0.1, 3, [0.4, 0.2, 0.1]),
+        (0.1, 0.4, 3, [0.1, 0.2, 0.4]),
+        (0.4, 0.0, 5, [0.4, 0.3, 0.2, 0.1, 0.0]),
+        (0.0, None, 2, [0.0, 0.0]),
+        (0.4, 0.1, 1, [0.4]),
+    ],
+)
+def test_the_weight_goes_from_the_first_to_the_last(
+    first: float, last: float | None, iterations: int, weights: list[float]
+) -> None:
+    found = [
+        kl_weight(iteration, first=first, last=last, iterations=iterations) for iteration in range(iterations)
+    ]
+    assert found == pytest.approx(weights)

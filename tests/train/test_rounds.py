@@ -1,0 +1,144 @@
+"""Runs in which a policy sees what came of its plan, and is kept near where it began."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+import torch
+from pydantic import ValidationError
+from tiny_run import PLANS, SETTINGS, run, score, write_start
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.planner import Plan, Planner, Situation
+from podium.rollout import Rollout, Scorer
+from podium.rollout.run_folder import RunFolder
+from podium.tasks.task import Task
+from podium.train.settings import GRPOSettings
+from podium.train.weights import read_model
+from podium.types import Budget
+from podium.workers.pool import Pool
+from podium.workflow import parse
+
+TWO = SETTINGS.model_copy(update={"rounds": 2})
+HELD = TWO.model_copy(update={"kl": 0.05, "kl_end": 0.01, "sure": 0.99})
+
+
+def rows(folder: Path) -> list[dict]:
+    """Metrics without what the clock says."""
+    return [{k: v for k, v in row.items() if k != "seconds"} for row in RunFolder(folder).rows().read()]
+
+
+async def test_training_in_two_rounds_raises_the_reward(tmp_path: Path) -> None:
+    start = write_start(tmp_path / "start", accepts=True)
+    await run(tmp_path / "run", start, TWO)
+    rewards = [row["reward"] for row in rows(tmp_path / "run")]
+    assert fmean(rewards[:2]) < 0.6
+    assert fmean(rewards[-6:]) > 0.8
+
+
+@dataclass(frozen=True)
+class Onwards:
+    """Asks the poor worker first, whatever the question; the policy is asked for what comes then."""
+
+    policy: Planner
+    name: str = "onwards"
+
+    async def plan(self, situation: Situation) -> Plan:
+        if situation.outcomes:
+            return await self.policy.plan(situation)
+        return Plan(PLANS[0], parse(PLANS[0], workers=3))
+
+
+async def test_a_policy_learns_what_to_write_in_a_second_round(tmp_path: Path) -> None:
+    scorer = Scorer(budget=Budget(rounds=2))
+
+    async def onwards(
+        planner: Planner, task: Task, pool: Pool, *, seed: str, thrift: int = 0
+    ) -> Rollout | None:
+        return await scorer.roll(Onwards(planner), task, pool, seed=seed)
+
+    await run(tmp_path / "run", write_start(tmp_path / "start", accepts=True), TWO, score=onwards)
+    trained = rows(tmp_path / "run")
+    assert {row["workers"]["poor"] for row in trained} == {1.0}, "a first plan was not the one that is given"
+    assert fmean(row["accuracy"] for row in trained[:2]) < 0.5
+    assert fmean(row["accuracy"] for row in trained[-6:]) > 0.75
+
+
+class OutageError(Exception):
+    """What a test breaks a run off with."""
+
+
+@dataclass(frozen=True)
+class Breaking:
+    """Ends the run in the second round."""
+
+    policy: Planner
+    name: str = "breaking"
+
+    async def plan(self, situation: Situation) -> Plan:
+        if situation.outcomes:
+            raise OutageError
+        return await self.policy.plan(situation)
+
+
+async def test_a_run_that_breaks_off_in_a_second_round_and_is_resumed_has_the_metrics_of_one_that_does_not(
+    tmp_path: Path,
+) -> None:
+    start = write_start(tmp_path / "start", accepts=True)
+    whole = await run(tmp_path / "whole", start, HELD)
+
+    async def breaks(
+        planner: Planner, task: Task, pool: Pool, *, seed: str, thrift: int = 0
+    ) -> Rollout | None:
+        planner = Breaking(planner) if task.id.startswith("sums/6/") else planner
+        return await score(planner, task, pool, seed=seed, rounds=2)
+
+    broken = tmp_path / "broken"
+    with pytest.raises(OutageError):
+        await run(broken, start, HELD, score=breaks)
+    assert rows(broken) == rows(tmp_path / "whole")[:6]
+    resumed = await run(broken, start, HELD)
+
+    assert rows(broken) == rows(tmp_path / "whole")
+    assert len(rows(broken)) == HELD.iterations
+    for name, weight in read_model(Checkpoint.read(whole)).state_dict().items():
+        assert torch.equal(weight, read_model(Checkpoint.read(resumed)).state_dict()[name]), name
+
+
+async def distances(folder: Path, start: Checkpoint, **settings: object) -> list[float]:
+    """The metric "kl" of a run's iterations."""
+    await run(folder, start, SETTINGS.model_copy(update=settings))
+    return [row["kl"] for row in rows(folder)]
+
+
+async def test_the_dearer_a_nat_the_nearer_the_policy_stays_to_its_start(tmp_path: Path) -> None:
+    start = write_start(tmp_path / "start", accepts=True)
+    free, held = [
+        await distances(tmp_path / f"{kl}", start, rounds=2, iterations=12, kl=kl) for kl in (1e-9, 0.5)
+    ]
+    assert free[0] == held[0] == pytest.approx(0.0, abs=1e-4), "no step was taken before the first batch"
+    assert fmean(free[-4:]) > 4 * fmean(held[-4:]) > 0
+
+
+async def test_a_weight_that_falls_lets_the_policy_go(tmp_path: Path) -> None:
+    start = write_start(tmp_path / "start")
+    kept, freed = [
+        await distances(tmp_path / f"{end}", start, iterations=16, kl=3.0, kl_end=end) for end in (None, 1e-6)
+    ]
+    assert fmean(freed[-4:]) > 2 * fmean(kept[-4:])
+
+
+async def test_where_a_nat_costs_nothing_no_distance_is_measured(tmp_path: Path) -> None:
+    assert await distances(tmp_path / "run", write_start(tmp_path / "start"), iterations=3) == [0.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("rounds", 0), ("kl", -0.1), ("kl_end", -0.1), ("sure", 0.0), ("sure", 1.01)],
+)
+def test_settings_without_a_meaning_are_refused(field: str, value: float) -> None:
+    with pytest.raises(ValidationError, match=f"^1 validation error for GRPOSettings\n{field}\n"):
+        GRPOSettings(**{field: value})
