@@ -22,7 +22,7 @@ POOLS = sorted((Path(podium.__file__).parent / "assets" / "pools").glob("*.toml"
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_every_configuration_loads(path: Path) -> None:
-    load(path, WarmStartSettings if path.stem.startswith("warmstart") else Experiment)
+    load(path, WarmStartSettings if path.stem.startswith(("warmstart", "taught")) else Experiment)
 
 
 @pytest.mark.parametrize("path", REPLAY_POOLS, ids=lambda path: path.stem)

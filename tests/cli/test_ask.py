@@ -1,9 +1,11 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from refusal import one_sentence
 
+from podium.conductor.checkpoint import shipped
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 
@@ -87,6 +89,12 @@ def test_budgets_bound_the_question(ask):
         (["Q?", "--pool", "none.toml"], "none.toml: there is no such file"),
         (["Q?", "--planner", "single:adda"], "adda"),
         (["Q?", "--planner", "randon"], "randon"),
+        (["Q?", "--thrift", "3"], "--thrift is for a Conductor; leave it out."),
+        (["Q?", "--thrift", "0"], "--thrift is for a Conductor; leave it out."),
+        (["Q?", "--planner=conductor", "--thrift=3"], "/conductor knows no levels of thrift."),
+        (["Q?", "--planner=conductor", "--thrift=0"], "--thrift 0: "),
+        (["Q?", "--planner=conductor", "--conductor=warmstart", "--thrift=-1"], "--thrift -1: "),
+        (["Q?", "--thrift", "much"], "--thrift"),
         (["Q?", "--conductor", "x"], "--planner constant:plan.txt plans without a Conductor"),
         (["Q?", "--planner", "conductor", "--conductor", "kept"], "kept is not a folder"),
         (["Q?", "--planner", "conductor", "--conductor-url", "http://x"], "needs both --conductor-url and"),
@@ -121,6 +129,14 @@ def test_asking_wrongly_is_one_sentence_and_status_2_and_writes_nothing(podium, 
     asked = podium("ask", *tokens, stdin="\n")
     assert message in one_sentence(asked)
     assert sorted(Path.cwd().rglob("*")) == before
+
+
+def test_a_level_of_thrift_that_a_conductor_does_not_know_is_refused_with_those_that_it_knows(podium):
+    shutil.copytree(shipped("warmstart"), "thrifty")
+    Path("thrifty/podium.json").write_text('{"prompt": {"style": "brief", "levels": 2}}')
+    for level in ("2", "-1"):
+        asked = podium("ask", "Q?", "--pool", "pool.toml", "--conductor", "thrifty", "--thrift", level)
+        assert one_sentence(asked) == f"podium: --thrift {level}: thrifty knows levels 0 to 1.\n"
 
 
 def test_standard_input_that_is_not_text_is_refused(ask):

@@ -101,7 +101,10 @@ def test_a_run_folder_gets_the_comparison_and_the_report(podium: Podium) -> None
         (("--split", "tests"), "There is no split 'tests'; did you mean 'test'?"),
         (("--tuning", "0"), 'needs two workers of kind = "replay" or more, and training questions.'),
         (("--planner", "single:ada"), "leave --planner out"),
-        (("--questions", "0"), "--questions, --repeats, --max-steps, --rounds and --concurrency are at least 1"),
+        (
+            ("--questions", "0"),
+            "--questions, --repeats, --max-steps, --rounds and --concurrency are at least 1",
+        ),
         (("--pool", "pool.toml"), 'needs two workers of kind = "replay" or more, and training questions.'),
         (("--tasks", "none.parquet"), "none.parquet: there is no such file"),
     ],

@@ -13,11 +13,11 @@ import pytest
 from recorded_world import pool_of, random_rows, replayed, tasks_of, world, write_recording
 
 from podium.baselines import Cascade, Committee
-from podium.evals.answers import Answers, best_cascade, best_fixed, best_of_most, read_answers
 from podium.orchestrator import Orchestrator
 from podium.planner import Planner
 from podium.recordings import RecordedQuestion, Recording, Response
 from podium.rollout import Rollout, roll
+from podium.rollout.answers import Answers, best_cascade, best_fixed, best_of_most, read_answers
 from podium.tasks.task import Task
 from podium.types import Budget
 from podium.workers import Pool

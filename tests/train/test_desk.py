@@ -113,6 +113,32 @@ async def test_ordinary_questions_plan_here_round_after_round_and_some_end_early
     assert [rollout.trace.calls for rollout in rollouts] == [0, 1, 3]
 
 
+async def gives_up(planner: Planner, *, then: int) -> list[str]:
+    """Waits for an answer for a moment, and then asks again so often, as patiently as others."""
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await planner.plan(SITUATION)
+    return await ask(planner, times=then)
+
+
+async def test_whoever_gives_up_waiting_and_ends_is_not_waited_for_and_not_answered() -> None:
+    policy = Policy()
+    async with asyncio.timeout(20):
+        done = await Desk(policy).serve(
+            [partial(gives_up, then=0), partial(ask, times=2, pause=0.05), partial(gives_up, then=0)]
+        )
+    assert policy.batches == [[1], [1]]
+    assert done == [[], ["to 1 in round 1", "to 1 in round 2"], []]
+
+
+async def test_whoever_gives_up_waiting_and_asks_again_is_answered_once_with_the_others() -> None:
+    policy = Policy()
+    async with asyncio.timeout(20):
+        done = await Desk(policy).serve([partial(gives_up, then=1), partial(ask, times=1, pause=0.05)])
+    assert policy.batches == [[0, 1]]
+    assert done == [["to 0 in round 1"], ["to 1 in round 1"]]
+
+
 async def fails(planner: Planner) -> list[str]:
     await planner.plan(SITUATION)
     raise LookupError("of a rollout")

@@ -11,19 +11,22 @@ from podium.train.randomness import generator
 
 @pytest.mark.parametrize("count", [1, 256, 700])
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
-def test_values_and_gradients_equal_those_of_a_plain_log_softmax(count: int, temperature: float) -> None:
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_values_and_gradients_equal_those_of_a_plain_log_softmax(
+    count: int, temperature: float, dtype: torch.dtype
+) -> None:
     draw = generator(f"{count}")
-    hidden = torch.randn(count, 12, generator=draw, dtype=torch.float64).requires_grad_()
-    weight = torch.randn(31, 12, generator=draw, dtype=torch.float64).requires_grad_()
+    hidden = torch.randn(count, 12, generator=draw, dtype=dtype).requires_grad_()
+    weight = torch.randn(31, 12, generator=draw, dtype=dtype).requires_grad_()
     targets = torch.randint(31, (count,), generator=draw)
-    aim = torch.randn(count, generator=draw, dtype=torch.float64)
+    aim = torch.randn(count, generator=draw, dtype=dtype)
 
     plain = (hidden @ weight.T / temperature).log_softmax(-1).gather(1, targets.unsqueeze(1)).squeeze(1)
     expected = torch.autograd.grad((plain * aim).sum(), (hidden, weight))
     fused = token_logprobs(hidden, weight, targets, temperature=temperature)
     found = torch.autograd.grad((fused * aim).sum(), (hidden, weight))
 
-    torch.testing.assert_close(fused.double(), plain, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(fused.to(dtype), plain, atol=1e-5, rtol=1e-5)
     for ours, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
 

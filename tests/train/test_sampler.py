@@ -147,6 +147,24 @@ def test_given_tokens_count_in_what_the_model_can_read(model: PolicyModel) -> No
         sample(model, [[1] * 100], given=[rows], max_tokens=20, end=2, seed="a")
 
 
+def test_what_each_question_can_read_is_counted_by_its_own_prompt_and_given_tokens(
+    model: PolicyModel,
+) -> None:
+    """A long prompt beside a short one with much that is given: neither is as long as the longest of both."""
+    prompts = [[1, *[4] * 109], [1, 5]]
+    given = [[(), (7,)] * 4, [(4, 6, 8) * 36, (9,)] * 4]
+    drawn = sample(model, prompts, given=given, max_tokens=18, end=2, seed="sums")
+    for prompt, own, samples in zip(prompts, given, drawn, strict=True):
+        group = Group(tuple(prompt), samples.tokens, (1.0,) * len(own), given=tuple(own))
+        (batch,) = micro_batches([group], "bnpo", max_tokens=18)
+        trained = completion_logprobs(model, batch)[batch.pulls_N != 0]
+        once = dict(zip(zip(own, samples.tokens, strict=True), samples.logprobs, strict=True))
+        sampled = torch.tensor([value for row in once.values() for value in row])
+        torch.testing.assert_close(sampled, trained, atol=1e-4, rtol=0)
+    with pytest.raises(ValueError, match="a prompt of 111 tokens and 19 new ones exceed the model's 128"):
+        sample(model, prompts, given=given, max_tokens=19, end=2, seed="sums")
+
+
 def test_rows_end_at_the_end_token_or_at_the_limit(model: PolicyModel) -> None:
     for samples in sample(model, PROMPTS, given=[[()] * 32] * len(PROMPTS), max_tokens=6, end=2, seed="ends"):
         for row, logprobs, ended in zip(samples.tokens, samples.logprobs, samples.ended, strict=True):

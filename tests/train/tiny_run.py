@@ -94,15 +94,29 @@ def tokenizer(plans: Sequence[str] = PLANS) -> Tokenizer:
 
 
 def write_start(
-    folder: Path, shape: ModelShape = SHAPE, dtype: str = "float32", *, accepts: bool = False
+    folder: Path,
+    shape: ModelShape = SHAPE,
+    dtype: str = "float32",
+    *,
+    accepts: bool = False,
+    also: Sequence[str] = (),
+    levels: int = 0,
+    deviation: float = 0.1,
 ) -> Checkpoint:
-    """A checkpoint with random weights; one that `accepts` can write an acceptance as well."""
-    plans = [*PLANS, ACCEPTANCE] if accepts else PLANS
-    shape = replace(shape, vocab=shape.vocab + 1) if accepts else shape
+    """A checkpoint with random weights.
+
+    Args:
+        accepts: it can write an acceptance as well.
+        also: further texts that it can write, each in one token.
+        levels: of thrift, that its prompt names.
+        deviation: of its weights; the larger, the more a single token of its prompt matters.
+    """
+    plans = [*PLANS, *([ACCEPTANCE] if accepts else []), *also]
+    shape = replace(shape, vocab=shape.vocab + len(plans) - len(PLANS))
     companions = folder.with_name(f"{folder.name}-companions")
     companions.mkdir()
     tokenizer(plans).save(str(companions / "tokenizer.json"))
-    (companions / "podium.json").write_text('{"prompt": {"style": "brief"}}')
+    (companions / "podium.json").write_text(json.dumps({"prompt": {"style": "brief", "levels": levels}}))
     (companions / "tokenizer_config.json").write_text(
         json.dumps(
             {
@@ -115,7 +129,7 @@ def write_start(
         )
     )
     model = PolicyModel(shape)
-    model.initialise(generator("tests/start"), deviation=0.1)
+    model.initialise(generator("tests/start"), deviation)
     write_model(
         model,
         folder,

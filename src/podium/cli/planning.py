@@ -42,6 +42,8 @@ async def open_planner(options: PlannerOptions, pool: Pool, *, seed: str) -> Asy
         yield open_baseline(options.planner, pool.profiles, seed=seed)
     elif not any(served):
         yield _local(options.conductor or "conductor", options.thrift)
+    elif options.thrift is not None:
+        raise UsageError("--thrift is for a Conductor of Podium's own; leave it out, or --conductor-url.")
     elif options.conductor is not None:
         raise UsageError("--conductor names a folder, --conductor-url a server; give one of them.")
     else:

@@ -37,6 +37,11 @@ class Codec:
         text = "\n".join(message.content for message in messages)
         return [*self._begin, *self._tokenizer.encode(text, add_special_tokens=False).ids]
 
+    def encode_completion(self, text: str) -> list[int]:
+        """Tokens of a text that follows a prompt, without one that ends it."""
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
+
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of a completion, without special tokens."""
         text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True)

@@ -16,12 +16,12 @@ from podium.baselines import Cascade, Chosen, Committee, SelfConsistency, Single
 from podium.baselines.learned import Method, learn_router
 from podium.baselines.linucb import LinUCB
 from podium.errors import UsageError
-from podium.evals.answers import Answers, bare, best_cascade, best_fixed, best_of_most, read_answers
 from podium.evals.compare import Contest, samples_within
 from podium.evals.comparison import Comparison, Kind, Row, row
 from podium.evals.evaluation import Evaluation
 from podium.evals.families import best_plans
 from podium.planner import Plan, Planner, Situation
+from podium.rollout.answers import Answers, bare, best_cascade, best_fixed, best_of_most, read_answers
 from podium.tasks.task import Task
 from podium.workers.base import Request
 from podium.workers.replay import ReplayWorker

@@ -54,7 +54,8 @@ class Desk:
         if waiting:
             texts = self._answer([(number, situation) for number, (situation, _) in waiting])
             for (_, (_, reply)), text in zip(waiting, texts, strict=True):
-                reply.set_result(text)
+                if not reply.done():  # It may have given up at this very moment.
+                    reply.set_result(text)
 
     async def ask(self, number: int, situation: Situation) -> str:
         """The completion for a rollout, once all others wait or have ended."""

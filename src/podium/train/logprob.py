@@ -24,7 +24,7 @@ class _TokenLogprobs(torch.autograd.Function):
         total_N1 = torch.empty(len(targets_N), 1)
         chosen_N1 = torch.empty(len(targets_N), 1)
         for at in _slices(len(targets_N)):
-            slice_NV = logits_NV[at].float().mul_(scale)
+            slice_NV = logits_NV[at].float() * scale
             total_N1[at] = slice_NV.logsumexp(-1, keepdim=True)
             chosen_N1[at] = slice_NV.gather(1, targets_N[at].unsqueeze(1))
         ctx.save_for_backward(hidden_ND, weight_VD, targets_N, total_N1)

@@ -35,6 +35,7 @@ from podium.train.optimizer import OPTIMIZERS, Optimizers, learning_rate
 from podium.train.precision import resolve
 from podium.train.reference import Reference, kl_weight
 from podium.train.settings import GRPOSettings
+from podium.train.trials import Run, Trials
 from podium.train.turns import Asking
 from podium.train.weights import read_model
 from podium.workers.pool import Pool
@@ -166,6 +167,27 @@ class _Course:
             for group, distance in zip(rollouts, distances, strict=True)
         ]
         groups = [turn.group(pulls[turn.question], settings.sure) for turn in asking.turns]
+        if settings.proposals:
+            trials = Trials(
+                self.codec,
+                self.end,
+                settings.proposals,
+                settings.max_steps,
+                Reference(model, settings.temperature),
+                reference,
+                kl,
+                settings.sure,
+                name,
+            )
+            groups = [
+                await trials.group(
+                    turn,
+                    [rollouts[turn.question][rollout] for rollout in turn.rollouts],
+                    asked[turn.question][1].profiles,
+                    self._run(asked[turn.question], levels[turn.question], f"{name}/{turn.question}"),
+                )
+                for turn in asking.turns
+            ]
         rate = learning_rate(
             iteration, peak=settings.lr, iterations=settings.iterations, warmup=settings.warmup
         )
@@ -196,6 +218,15 @@ class _Course:
                 "update": ended - rolled,
             },
         )
+
+    def _run(self, asked: tuple[Task, Pool], level: int, name: str) -> Run:
+        """Tries plans on one question."""
+        task, pool = asked
+
+        async def run(planner: Planner, number: str) -> Rollout | None:
+            return await self.score(planner, task, pool, seed=f"{name}/{number}", thrift=level)
+
+        return run
 
     async def _rollouts(
         self, asked: Sequence[tuple[Task, Pool]], levels: Sequence[int], desk: Desk, name: str

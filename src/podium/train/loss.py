@@ -29,7 +29,7 @@ def token_weights(lengths: Sequence[int], loss_type: LossType, *, max_tokens: in
         return (1.0 / max(sum(lengths), 1),) * len(lengths)
     if loss_type == "grpo":
         return tuple(1.0 / (max(length, 1) * len(lengths)) for length in lengths)
-    return (1.0 / (max_tokens * len(lengths)),) * len(lengths)
+    return (1.0 / (max_tokens * max(len(lengths), 1)),) * len(lengths)
 
 
 def grpo_loss(

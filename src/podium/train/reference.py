@@ -25,12 +25,14 @@ class Reference:
         self._model = model.frozen()
         self._temperature = temperature
 
-    @torch.no_grad()
-    def distances(
-        self, prompt: Sequence[int], given: Sequence[tuple[int, ...]], samples: Samples
-    ) -> list[float]:
-        """For each completion how many nats likelier it was where it was drawn than it is here."""
-        rows = list(zip(given, samples.tokens, strict=True))
+    def logprobs(
+        self,
+        prompt: Sequence[int],
+        given: Sequence[tuple[int, ...]],
+        completions: Sequence[tuple[int, ...]],
+    ) -> list[list[float]]:
+        """Of each token of completions that follow the prompt and what was given."""
+        rows = list(zip(given, completions, strict=True))
         distinct = list(dict.fromkeys(rows))
         group = Group(
             tuple(prompt),
@@ -39,10 +41,18 @@ class Reference:
             given=tuple(before for before, _ in distinct),
         )
         (batch,) = micro_batches([group], "bnpo", max_tokens=1)
-        logprobs_N = completion_logprobs(self._model, batch, self._temperature)
+        with torch.no_grad():
+            logprobs_N = completion_logprobs(self._model, batch, self._temperature)
         parts = torch.split(logprobs_N, [len(before) + len(completion) for before, completion in distinct])
-        here = {row: float(part[len(row[0]) :].sum()) for row, part in zip(distinct, parts, strict=True)}
-        return [fsum(drawn) - here[row] for row, drawn in zip(rows, samples.logprobs, strict=True)]
+        found = {row: part[len(row[0]) :].tolist() for row, part in zip(distinct, parts, strict=True)}
+        return [found[row] for row in rows]
+
+    def distances(
+        self, prompt: Sequence[int], given: Sequence[tuple[int, ...]], samples: Samples
+    ) -> list[float]:
+        """For each completion how many nats likelier it was where it was drawn than it is here."""
+        here = self.logprobs(prompt, given, samples.tokens)
+        return [fsum(drawn) - fsum(row) for drawn, row in zip(samples.logprobs, here, strict=True)]
 
 
 def kl_weight(iteration: int, *, first: float, last: float | None, iterations: int) -> float:

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from podium.errors import ConfigError
 from podium.train.warmstart.kinds import name_kinds
 
 TEMPLATES = (
@@ -95,3 +96,39 @@ def test_kinds_that_the_same_two_words_set_apart_are_told_apart_by_a_third() -> 
     assert first in {"alpha beta", "beta alpha"}
     assert set(second.split(" ")) > {"alpha", "beta"}
     assert len(second.split(" ")) == 3
+
+
+@pytest.mark.parametrize("kinds", [1, 2, 9])
+@pytest.mark.parametrize(
+    ("texts", "distinct"),
+    [
+        pytest.param(["red apple", "green pear"], 2, id="no word is shared"),
+        pytest.param(["12", "345", "77"], 3, id="digits alone"),
+        pytest.param(["?", "!!"], 2, id="marks alone"),
+        pytest.param(["is it", "was it"], 2, id="words that say nothing"),
+        pytest.param(["", "apple pear"], 2, id="one is empty"),
+        pytest.param(["12 3", "3 12"], 1, id="nothing tells them apart"),
+        pytest.param(["apple", "apple 1", "apple 22"], 1, id="one word"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
+@pytest.mark.filterwarnings("ignore:Your stop_words may be inconsistent")
+@pytest.mark.filterwarnings("ignore:invalid value encountered in divide")
+def test_texts_with_little_to_go_by_have_as_many_names_as_can_be_told_apart(
+    texts: list[str], distinct: int, kinds: int
+) -> None:
+    kind_of = name_kinds(texts, kinds)
+    assert list(kind_of) == texts
+    assert len(set(kind_of.values())) == min(kinds, distinct)
+    assert all(kind.strip() for kind in kind_of.values())
+
+
+@pytest.mark.parametrize("texts", [[], ["red apple"], ["red apple"] * 3, ["12"], [""]])
+def test_where_there_is_one_text_or_none_there_is_nothing_to_tell_apart(texts: list[str]) -> None:
+    assert name_kinds(texts, 4) == dict.fromkeys(texts, "all")
+
+
+@pytest.mark.filterwarnings("ignore:Your stop_words may be inconsistent")
+def test_texts_that_hold_nothing_are_refused_with_the_way_out() -> None:
+    with pytest.raises(ConfigError, match=r"^The questions hold no text to tell kinds by; set kinds = 0\.$"):
+        name_kinds(["", "  "], 2)

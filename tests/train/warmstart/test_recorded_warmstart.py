@@ -1,4 +1,4 @@
-"""The warm start on a recording teaches the questions' own text and the form of plans, and nothing of who is right."""
+"""The warm start on a recording teaches its questions' text and the form of plans, and not who is right."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ import pytest
 
 from podium.baselines.plans import VOTE
 from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.codec import Codec
 from podium.conductor.prompt import PromptSettings, build_prompt, shortened
 from podium.errors import ConfigError
 from podium.planner import Outcome, Situation
 from podium.recordings import Recording, Response
 from podium.train.warmstart.lessons import Lesson, Shares
-from podium.train.warmstart.material import Material, RecordedMaterial, open_material
+from podium.train.warmstart.material import Material, RecordedSettings, Source, open_material
 from podium.train.warmstart.pretraining import WarmStartSettings, WarmStartStage
 from podium.train.warmstart.recorded_lessons import (
     MOST_STEPS,
+    Course,
     Read,
     draw_lesson,
     random_committee,
-    random_team,
 )
 from podium.train.warmstart.run import run_warmstart
+from podium.train.weights import read_model
 from podium.types import Profile, Question
-from podium.workflow import Acceptance, Workflow, check, parse, render
+from podium.workflow import Acceptance, Workflow, parse, render
 
 MakeRecording = Callable[..., Recording]
 PROFILES = tuple(Profile(name=name) for name in ("ada", "bob", "vote"))
@@ -42,14 +44,23 @@ QUESTIONS = (
 PROMPT = PromptSettings(style="brief", examples=0, question_chars=700, answer_chars=60)
 
 
-def open_small(
-    sources: tuple[str, str], *, also: tuple[str, ...] = (), kinds: int = 0, thrift: int = 0
-) -> Material:
-    return open_material(*sources, also=also, kinds=kinds, thrift=thrift, question_chars=100)
+def open_small(*sources: Source, kinds: int = 0) -> Material:
+    return open_material(RecordedSettings(sources, kinds=kinds, thrift=(), question_chars=100, taught=False))
 
 
-def write_sources(make_recording: MakeRecording, folder: Path, score: float = 1.0) -> tuple[str, str]:
-    """A recording of 30 questions and a pool file of its two workers with a vote."""
+def source(recording: Recording) -> Source:
+    """A recording with a pool file of its workers and a vote."""
+    worker = '[[worker]]\nname = "{0}"\nkind = "replay"\nrecording = "{1}"\n'
+    pool = recording.path.with_suffix(".toml")
+    pool.write_text(
+        "".join(worker.format(name, recording.path.name) for name in recording.workers)
+        + '[[worker]]\nname = "vote"\nkind = "vote"\n'
+    )
+    return Source(tasks=str(recording.path), pool=str(pool))
+
+
+def sums(make_recording: MakeRecording, score: float = 1.0) -> Source:
+    """30 questions, of which 24 are for training, and two workers."""
     given = {
         f"How much is {number} plus {number + 3}? " + "Think of it. " * number: [
             Response(worker, 0, "Answer: 7", "7", score) for worker in ("ada", "bob")
@@ -57,33 +68,24 @@ def write_sources(make_recording: MakeRecording, folder: Path, score: float = 1.
         for number in range(30)
     }
     splits = {text: "train" if place < 24 else "validation" for place, text in enumerate(given)}
-    recording = make_recording(given, splits=splits, name=f"of-{score:g}")
-    worker = '[[worker]]\nname = "{0}"\nkind = "replay"\nrecording = "{1}"\n'
-    pool = folder / f"pool-{score:g}.toml"
-    pool.write_text(
-        "".join(worker.format(name, recording.path.name) for name in recording.workers)
-        + '[[worker]]\nname = "vote"\nkind = "vote"\n'
-    )
-    return str(recording.path), str(pool)
+    return source(make_recording(given, splits=splits, name=f"of-{score:g}"))
 
 
-def test_committees_are_valid_of_every_size_and_end_with_a_vote() -> None:
-    rng = Random("committees")
-    drawn = [random_committee(rng, PROFILES) for _ in range(400)]
-    for workflow in drawn:
-        assert check(workflow, workers=3, max_steps=MOST_STEPS) is None
-        assert parse(render(workflow), workers=3, max_steps=MOST_STEPS) == workflow
-        assert (workflow.steps[-1].worker == 2) == (len(workflow.steps) > 1)
-        assert all(step.worker != 2 for step in workflow.steps[:-1])
-    assert {len(workflow.steps) for workflow in drawn} == {1, 3, 4, 6}
-    alone = [random_committee(rng, PROFILES[:2]) for _ in range(40)]
-    assert {len(workflow.steps) for workflow in alone} == {1}
+def rivers(make_recording: MakeRecording) -> Source:
+    """20 questions of another wording, and a worker of another name."""
+    given = {
+        f"Which river flows through town {number}?": [
+            Response("someone", 0, "The Rhine", f"Rhine {number}", 1.0)
+        ]
+        for number in range(20)
+    }
+    return source(make_recording(given, splits=dict.fromkeys(given, "train"), name="rivers"))
 
 
 def test_lessons_come_from_training_questions_and_know_no_verdict(
-    make_recording: MakeRecording, tmp_path: Path
+    make_recording: MakeRecording,
 ) -> None:
-    right, wrong = (open_small(write_sources(make_recording, tmp_path, score)) for score in (1.0, 0.0))
+    right, wrong = (open_small(sums(make_recording, score)) for score in (1.0, 0.0))
     stage = WarmStartStage(steps=1)
     draws = [material.draw(stage.shares, 0.0) for material in (right, wrong)]
     lessons = [draws[0]("0", index) for index in range(60)]
@@ -106,8 +108,7 @@ def plans(
         draw_lesson(
             "plans",
             index,
-            questions=questions,
-            profiles=POOL,
+            courses=[Course(tuple(questions), POOL)],
             prompt=PROMPT.model_copy(update={"levels": levels}),
             shares=Shares(plan=1, reading=0),
             later=later,
@@ -123,35 +124,16 @@ def shown_team(lesson: Lesson) -> list[str]:
     return [name for _, name in numbered]
 
 
+def written(lesson: Lesson) -> str:
+    """What follows on a lesson's prompt."""
+    return "".join(text for text, _ in lesson.pieces)
+
+
 def decision(lesson: Lesson) -> object:
     """What a lesson's plan is to its own prompt."""
-    ((text, learned),) = lesson.pieces
-    assert learned
+    assert all(learned for text, learned in lesson.pieces if text)
     later = "\nEarlier plan:\n" in lesson.prompt
-    return parse(text, workers=len(shown_team(lesson)), max_steps=MOST_STEPS, later_round=later)
-
-
-def test_a_team_is_mostly_the_whole_pool_and_else_some_of_it_with_the_vote() -> None:
-    rng = Random("teams")
-    teams = [random_team(rng, POOL) for _ in range(400)]
-    others = [team for team in teams if team != POOL]
-    assert 40 < len(others) < 200
-    for team in others:
-        assert len(set(team)) == len(team)
-        assert set(team) <= set(POOL)
-        assert Profile(name=VOTE) in team
-        assert 3 <= len(team) - 1 <= 5
-    assert {profile.name for team in others for profile in team} == {profile.name for profile in POOL}
-    assert len({len(team) for team in others}) == 3
-
-
-def test_a_team_has_no_vote_where_the_pool_has_none_and_a_small_pool_stays_whole() -> None:
-    rng = Random("teams")
-    workers = tuple(profile for profile in POOL if profile.name != VOTE)
-    teams = {random_team(rng, workers) for _ in range(200)}
-    assert {len(team) for team in teams} == {3, 4, 5}
-    assert all(Profile(name=VOTE) not in team for team in teams)
-    assert {random_team(rng, PROFILES) for _ in range(50)} == {PROFILES}
+    return parse(written(lesson), workers=len(shown_team(lesson)), max_steps=MOST_STEPS, later_round=later)
 
 
 def test_every_plan_can_be_run_by_the_team_that_its_prompt_shows() -> None:
@@ -179,9 +161,9 @@ def test_after_an_earlier_round_every_second_plan_accepts_and_never_before() -> 
 def test_an_earlier_round_was_a_plan_for_the_same_team_and_answered_as_its_workers_would() -> None:
     for lesson in plans(300, later=1.0):
         question, earlier = lesson.prompt.split("\nEarlier plan:\n")
-        written, rest = earlier.split("\nEarlier answer: ")
+        plan, rest = earlier.split("\nEarlier answer: ")
         answer, _ = rest.split("\nSteps: 6\n")
-        workflow = parse(written, workers=len(shown_team(lesson)), max_steps=MOST_STEPS)
+        workflow = parse(plan, workers=len(shown_team(lesson)), max_steps=MOST_STEPS)
         assert isinstance(workflow, Workflow)
         (asked,) = [read for read in QUESTIONS if question.startswith(f"Question: {read.text}\n")]
         steps = len(workflow.steps)
@@ -197,11 +179,11 @@ def test_a_plan_comes_after_the_kind_of_its_question_and_the_number_of_its_steps
         (asked,) = [read for read in QUESTIONS if lesson.prompt.startswith(f"Question: {read.text}\n")]
         found = decision(lesson)
         steps = len(found.steps) if isinstance(found, Workflow) else 0
-        thought, plan = lesson.pieces[0][0].split("\n", 1)
+        thought, plan = written(lesson).split("\n", 1)
         assert thought == f"{asked.kind}; steps {steps}"
         assert plan == render(found)
     for lesson in plans(20, later=0.5, questions=[Read("What?", "", ())]):
-        assert re.match(r"steps \d\nmodel_id = ", lesson.pieces[0][0])
+        assert re.match(r"steps \d\nmodel_id = ", written(lesson))
 
 
 def test_plans_for_a_kind_have_nothing_to_do_with_the_question_its_answers_or_the_level_of_thrift() -> None:
@@ -209,15 +191,12 @@ def test_plans_for_a_kind_have_nothing_to_do_with_the_question_its_answers_or_th
         Read(f"Something else, {number}?", read.kind, ("x",) * len(read.answers))
         for number, read in enumerate(QUESTIONS)
     ]
-    first, second, third = (
-        [lesson.pieces for lesson in lessons]
-        for lessons in (
-            plans(100, later=0.5),
-            plans(100, later=0.5, questions=others),
-            plans(100, later=0.5, levels=4),
-        )
-    )
-    assert first == second == third
+    for one, other in (
+        (plans(100, later=0.5), plans(100, later=0.5, questions=others)),
+        (plans(100, later=0.0), plans(100, later=0.0, levels=4)),
+    ):
+        assert [lesson.prompt for lesson in one] != [lesson.prompt for lesson in other]
+        assert [lesson.pieces for lesson in one] == [lesson.pieces for lesson in other]
 
 
 def test_a_prompt_names_a_level_of_thrift_where_there_are_some() -> None:
@@ -229,29 +208,29 @@ def test_a_prompt_names_a_level_of_thrift_where_there_are_some() -> None:
     assert not any("Thrift" in lesson.prompt for lesson in plans(100, later=0.5))
 
 
-def test_further_recordings_are_read_and_sorted_into_kinds_with_the_first(
-    make_recording: MakeRecording, tmp_path: Path
+def test_further_recordings_are_read_with_their_own_pools_and_sorted_into_kinds_with_the_first(
+    make_recording: MakeRecording,
 ) -> None:
-    sources = write_sources(make_recording, tmp_path)
-    rivers = {
-        f"Which river flows through town {number}?": [
-            Response("someone", 0, "The Rhine", f"Rhine {number}", 1.0)
-        ]
-        for number in range(20)
-    }
-    other = make_recording(rivers, splits=dict.fromkeys(rivers, "train"), name="rivers")
-    material = open_small(sources, also=(str(other.path),), kinds=2)
+    material = open_small(sums(make_recording), rivers(make_recording), kinds=2)
     draw = material.draw(Shares(plan=1, reading=0), 0.0)
     kinds_of: dict[bool, set[str]] = {True: set(), False: set()}
     for index in range(200):
         lesson = draw("0", index)
         about_rivers = lesson.prompt.startswith("Question: Which river flows")
-        kinds_of[about_rivers].add(lesson.pieces[0][0].split("; steps ", 1)[0])
+        kinds_of[about_rivers].add(written(lesson).split("; steps ", 1)[0])
         assert ("Rhine" in lesson.prompt) <= about_rivers
-        assert {"ada", "bob", VOTE} == set(shown_team(lesson))
-    (sums,), (towns,) = kinds_of[False], kinds_of[True]
-    assert set(towns.split(" ")) <= {"river", "flows", "town"}
-    assert set(sums.split(" ")) <= {"plus", "think"}
+        assert set(shown_team(lesson)) == ({"someone", VOTE} if about_rivers else {"ada", "bob", VOTE})
+    (first,), (second,) = kinds_of[False], kinds_of[True]
+    assert set(first.removeprefix("#").split("-")) <= {"plus", "think"}
+    assert set(second.removeprefix("#").split("-")) <= {"river", "flows", "town"}
+    assert list(material.words) == sorted([first, second])
+    assert first[0] == second[0] == "#"
+
+
+def test_recordings_are_read_as_often_as_they_have_questions(make_recording: MakeRecording) -> None:
+    draw = open_small(sums(make_recording), rivers(make_recording)).draw(Shares(plan=1, reading=0), 0.0)
+    share = fmean("Question: Which river flows" in draw("0", index).prompt for index in range(600))
+    assert share == pytest.approx(20 / 44, abs=0.07)
 
 
 @pytest.mark.parametrize(
@@ -276,9 +255,10 @@ def test_a_long_question_and_a_long_earlier_answer_lose_their_middle(
 def test_a_small_warm_start_on_a_recording_leaves_a_policy_that_is_asked_in_its_way(
     make_recording: MakeRecording, tmp_path: Path
 ) -> None:
-    tasks, pool = write_sources(make_recording, tmp_path)
+    first, second = sums(make_recording), rivers(make_recording)
     settings = WarmStartSettings(
-        tasks=tasks, pool=pool, question_chars=60, stages=(WarmStartStage(steps=60),), batch=16,
+        tasks=first.tasks, pool=first.pool, also=(second,), kinds=2, question_chars=60,
+        stages=(WarmStartStage(steps=60),), batch=16,
         vocabulary=600, vocabulary_lessons=100, hidden=32, layers=1, heads=2, kv_heads=1, inner=64,
     )  # fmt: skip
     rows = []
@@ -287,8 +267,15 @@ def test_a_small_warm_start_on_a_recording_leaves_a_policy_that_is_asked_in_its_
     assert reports.keys() == {"form"}
     checkpoint = Checkpoint.read(tmp_path / "run" / "policy")
     assert checkpoint.prompt == PromptSettings(style="brief", examples=0, question_chars=60, answer_chars=60)
+    codec, kinds = Codec.of(checkpoint), open_material(settings.recorded).words
+    assert len(kinds) == 2
+    for kind in kinds:
+        number, *rest = codec.encode_completion(f"{kind}; steps 1\nmodel_id = [0]")
+        assert codec.decode([number]) == kind
+        assert codec.decode([number, *rest]) == f"{kind}; steps 1\nmodel_id = [0]"
+    assert read_model(checkpoint).shape.vocab == checkpoint.tokenizer().get_vocab_size()
 
 
 def test_a_recording_that_is_not_there_is_said_before_anything_is_made(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no such file"):
-        RecordedMaterial([tmp_path / "none.parquet"], "embedded", kinds=0, thrift=0, question_chars=100)
+        open_small(Source(tasks=str(tmp_path / "none.parquet"), pool="embedded"))

@@ -55,7 +55,10 @@ def _vectors(texts: Sequence[str]) -> tuple[csr_matrix, Sequence[str]]:
     """TF-IDF of the words that stand in two texts; of all words where there is none; else of characters."""
     for pattern, least in ((_WORD, 2), (_WORD, 1), (r"\S", 1)):
         vectorizer = TfidfVectorizer(
-            token_pattern=pattern, sublinear_tf=True, stop_words="english", min_df=least
+            token_pattern=pattern,
+            sublinear_tf=True,
+            stop_words="english" if pattern == _WORD else None,
+            min_df=least,
         )
         with suppress(ValueError):  # Its way to say that no word is left.
             vectors = vectorizer.fit_transform(texts)

@@ -54,6 +54,8 @@ class Shares(Settings):
     team: float = Field(default=0.15, ge=0)
     reading: float = Field(default=0.2, ge=0)
     roll: float = Field(default=0.15, ge=0)
+    taught: float = Field(default=0.0, ge=0, le=1)
+    """Of plans about recordings, the share that follow the verdicts on training questions (`worth`)."""
     relevant: float = Field(default=0.0, ge=0, le=1)
     """Of the steps of plans, the share that goes to somebody who claims what some part of the question needs,
     whichever; the others go to anybody."""

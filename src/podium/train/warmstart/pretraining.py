@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from pydantic import Field
 from tokenizers import Tokenizer
@@ -19,7 +20,7 @@ from podium.train.shape import ModelShape
 from podium.train.warmstart.course import LessonBatch, batches
 from podium.train.warmstart.initial import initialise
 from podium.train.warmstart.lessons import Shares
-from podium.train.warmstart.material import Material
+from podium.train.warmstart.material import Material, RecordedSettings, Source
 from podium.train.warmstart.vocabulary import train_tokenizer
 
 
@@ -40,13 +41,16 @@ class WarmStartSettings(Settings):
     seed: int = 0
     tasks: str = "embedded"
     """What lessons are about: the embedded tasks, or a recording, NAME.parquet."""
-    also: tuple[str, ...] = ()
-    """Further recordings, whose training questions are read as well."""
+    also: tuple[Source, ...] = ()
+    """Further recordings."""
+    start: str | None = None
+    """A policy to go on from, with its tokenizer and sizes; None: a fresh one."""
     kinds: int = Field(default=0, ge=0)
     """Kinds that the questions of recordings are sorted into by their wording (`kinds`), each named before a plan; 0:
     none."""
-    thrift: int = Field(default=0, ge=0)
-    """Levels of thrift that prompts about recordings may name; random plans have nothing to do with them. 0: none."""
+    thrift: tuple[float, ...] = ()
+    """Levels of thrift that prompts about recordings may name, each with the accuracy that a dollar is worth in taught
+    plans; other plans have nothing to do with them."""
     question_chars: int = Field(default=700, ge=20)
     """Longer questions of a recording are shown without their middle."""
     pool: str = "embedded"
@@ -88,9 +92,22 @@ class WarmStartSettings(Settings):
     heads: int = 4
     kv_heads: int = 2
     inner: int = 512
+    initial: Literal["copying", "plain"] = "copying"
+    """Heads that copy from the beginning (`initial`), or none: what is found by association needs free heads."""
     rope_theta: float = 100_000.0
     """Slow rotary positions: what a token is must be found again a hundred tokens on."""
     dtype: Precision = "auto"
+
+    @property
+    def recorded(self) -> RecordedSettings:
+        """The part that lessons about recordings are told."""
+        return RecordedSettings(
+            sources=(Source(tasks=self.tasks, pool=self.pool), *self.also),
+            kinds=self.kinds,
+            thrift=self.thrift,
+            question_chars=self.question_chars,
+            taught=any(stage.shares.taught for stage in self.stages),
+        )
 
     @property
     def steps(self) -> int:
@@ -114,7 +131,7 @@ def make_tokenizer(settings: WarmStartSettings, material: Material) -> Tokenizer
     draw = material.draw(Shares(), settings.made_up)
     lessons = (draw(f"{settings.seed}", index) for index in range(settings.vocabulary_lessons))
     texts = (lesson.prompt + "".join(text for text, _ in lesson.pieces) for lesson in lessons)
-    return train_tokenizer(texts, settings.vocabulary)
+    return train_tokenizer(texts, settings.vocabulary, material.words)
 
 
 def make_model(settings: WarmStartSettings, vocabulary: int) -> PolicyModel:
@@ -131,7 +148,11 @@ def make_model(settings: WarmStartSettings, vocabulary: int) -> PolicyModel:
         qkv_bias=True,
     )
     model = PolicyModel(shape)
-    initialise(model, generator(f"warm start/{settings.seed}"))
+    randomness = generator(f"warm start/{settings.seed}")
+    if settings.initial == "copying":
+        initialise(model, randomness)
+    else:
+        model.initialise(randomness)
     model.dtype = resolve(settings.dtype)
     return model
 

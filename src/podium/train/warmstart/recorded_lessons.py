@@ -4,8 +4,10 @@ Two sorts. A *reading* is a question to be read on, word by word, so that the po
 questions there are. A *plan* is the policy's own prompt, a thought that names the kind of the question, and a random
 committee: some workers answer the whole question, and a vote decides. Some plans come after an earlier round, and then
 every second one accepts its answer. Verdicts are not looked at: each kind has *habits*, drawn by its name, of whom to
-ask and how often. They are no better than chance, but a policy that has them has a place for each kind's own; one that
-asks everybody alike first learns what is best for all kinds, and then no longer tries what is best for one.
+ask and how often. They are no better than chance, but a policy that has them has a place for each kind's own.
+
+*Taught* plans are another thing: they are drawn by what committees were worth on training questions of the same kind
+(`worth`), so what learns from them is trained, and no longer a policy to begin with.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from podium.baselines.plans import VOTE, voting_step
 from podium.conductor.prompt import PromptSettings, build_prompt, shortened
 from podium.planner import Outcome, Situation
 from podium.train.warmstart.lessons import Lesson, Shares
+from podium.train.warmstart.worth import Worth
 from podium.types import Profile, Question
 from podium.workflow import Acceptance, Step, Workflow, render
 
@@ -34,6 +37,10 @@ _HABIT = 1.2
 """Deviation of the logits by which a kind prefers workers."""
 _SIZE_HABIT = 0.5
 """The same of sizes."""
+_GLIMPSES = 0.75
+"""Of taught plans, those whose question is hardly shown: to read it takes longer than to learn what its kind needs."""
+_GLIMPSE = 40
+"""Characters of it."""
 _ALL = 0.7
 """How often the team is the whole pool."""
 _FEWEST = 3
@@ -51,12 +58,21 @@ class Read:
     """What workers once answered, right or wrong."""
 
 
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The training questions of one recording, and the pool that they are asked over."""
+
+    questions: tuple[Read, ...]
+    profiles: tuple[Profile, ...]
+    worth: Worth | None = None
+    """None: nothing is taught by verdicts."""
+
+
 def draw_lesson(
     name: str,
     index: int,
     *,
-    questions: Sequence[Read],
-    profiles: Sequence[Profile],
+    courses: Sequence[Course],
     prompt: PromptSettings,
     shares: Shares,
     later: float,
@@ -67,20 +83,29 @@ def draw_lesson(
         later: share of plans that come after an earlier round.
     """
     rng = Random(f"recorded lesson/{name}/{index}")
-    asked = rng.choice(questions)
+    (course,) = rng.choices(courses, [len(course.questions) for course in courses])
+    asked = rng.choice(course.questions)
     if rng.random() * (shares.reading + shares.plan) < shares.reading:
         return Lesson("", ((f"Question: {shortened(asked.text, prompt.question_chars)}", True),))
-    team = random_team(rng, profiles)
-    decision: Workflow | Acceptance = random_committee(rng, team, asked.kind)
+    team = random_team(rng, course.profiles)
+    decision: Workflow | Acceptance = random_committee(rng, team, asked.kind or None)
     outcomes: tuple[Outcome, ...] = ()
-    if rng.random() < later:
-        outcomes = (_outcome(rng, random_committee(rng, team, asked.kind), asked.answers),)
-        decision = Acceptance() if rng.random() < 0.5 else decision
-    situation = Situation(Question(text=asked.text), team, outcomes=outcomes, max_steps=MOST_STEPS)
     if prompt.levels:
         prompt = prompt.model_copy(update={"thrift": rng.randrange(prompt.levels)})
+    glimpse = False
+    if shares.taught and course.worth is not None and rng.random() < shares.taught:
+        decision = taught_committee(rng, team, course.worth, asked.kind, prompt.thrift)
+        glimpse = bool(asked.kind) and rng.random() < _GLIMPSES
+        prompt = prompt.model_copy(update={"question_chars": _GLIMPSE}) if glimpse else prompt
+    elif rng.random() < later:
+        outcomes = (_outcome(rng, random_committee(rng, team, asked.kind or None), asked.answers),)
+        decision = Acceptance() if rng.random() < 0.5 else decision
+    situation = Situation(Question(text=asked.text), team, outcomes=outcomes, max_steps=MOST_STEPS)
     (message,) = build_prompt(situation, prompt)
-    return Lesson(message.content, ((f"{_thought(asked.kind, decision)}\n{render(decision)}", True),))
+    text = f"{thought(asked.kind, decision)}\n{render(decision)}"
+    # Of a question that is hardly shown the kind is told: what follows from it is the lesson.
+    told = len(asked.kind) if glimpse else 0
+    return Lesson(message.content, ((text[:told], False), (text[told:], True)))
 
 
 def prompts(
@@ -100,7 +125,7 @@ def random_team(rng: Random, profiles: Sequence[Profile]) -> tuple[Profile, ...]
     return (*(profile for profile in profiles if profile.name == VOTE), *drawn)
 
 
-def _thought(kind: str, decision: Workflow | Acceptance) -> str:
+def thought(kind: str, decision: Workflow | Acceptance) -> str:
     """The kind of the question, and how long the lists become: a number that is said can be kept to."""
     steps = len(decision.steps) if isinstance(decision, Workflow) else 0
     return f"{kind}; steps {steps}" if kind else f"steps {steps}"
@@ -115,27 +140,40 @@ def _outcome(rng: Random, workflow: Workflow, answers: Sequence[str]) -> Outcome
     return Outcome(workflow, f"{rng.randint(1, asked)} of {asked} responses agree.\nAnswer: {answer}")
 
 
-def random_committee(rng: Random, profiles: Sequence[Profile], kind: str = "") -> Workflow:
-    """One worker alone, or up to five answers of up to three workers and a vote, by the habits of a kind.
+def random_committee(
+    rng: Random, profiles: Sequence[Profile], kind: str | None = None, *, max_steps: int = MOST_STEPS
+) -> Workflow:
+    """One worker alone, or up to five answers of up to three workers and a vote, by the habits of a kind, if any.
 
     Subtasks are numbered: a small model cannot count what bears no number.
     """
     workers = [i for i, profile in enumerate(profiles) if profile.name != VOTE]
     can_vote = len(workers) < len(profiles)
-    sizes = [share * _habit(f"{kind}/{size}", _SIZE_HABIT) for size, share in enumerate(_SIZES)]
-    (size,) = rng.choices(range(1, len(sizes) + 1), sizes) if can_vote else (1,)
+    sizes = [share * _habit(kind, f"{size}", _SIZE_HABIT) for size, share in enumerate(_SIZES)]
+    fitting = sizes[: max(1, max_steps - 1)] if can_vote else sizes[:1]
+    (size,) = rng.choices(range(1, len(fitting) + 1), fitting)
     (different,) = rng.choices(range(1, len(_DIFFERENT) + 1), _DIFFERENT)
-    liked = {worker: _habit(f"{kind}/{profiles[worker].name}", _HABIT) for worker in workers}
+    liked = {worker: _habit(kind, profiles[worker].name, _HABIT) for worker in workers}
     asked: list[int] = []
     for _ in range(min(different, size, len(workers))):
         asked += rng.choices(list(liked), list(liked.values()))
         del liked[asked[-1]]
-    members = sorted(asked + rng.choices(asked, k=size - len(asked)))
+    return _voting(sorted(asked + rng.choices(asked, k=size - len(asked))), profiles)
+
+
+def taught_committee(rng: Random, team: Sequence[Profile], worth: Worth, kind: str, level: int) -> Workflow:
+    """A committee that is worth much on questions of this kind, at a level of thrift."""
+    names = [profile.name for profile in team]
+    drawn = worth.draw(rng, kind, names, level=level, most=MOST_STEPS - 1 if VOTE in names else 1)
+    return _voting([names.index(name) for name in drawn], team)
+
+
+def _voting(members: Sequence[int], profiles: Sequence[Profile]) -> Workflow:
     steps = tuple(Step(worker, f"{place}. {WHOLE}") for place, worker in enumerate(members, 1))
-    return Workflow(steps if size == 1 else (*steps, voting_step(profiles)))
+    return Workflow(steps if len(members) == 1 else (*steps, voting_step(profiles)))
 
 
 @cache
-def _habit(name: str, deviation: float) -> float:
-    """How much something is preferred, as a factor; the same name has the same for ever."""
-    return math.exp(Random(f"habit/{name}").gauss(0.0, deviation))
+def _habit(kind: str | None, what: str, deviation: float) -> float:
+    """How much a kind prefers something, as a factor, the same for ever; 1 where there is no kind."""
+    return 1.0 if kind is None else math.exp(Random(f"habit/{kind}/{what}").gauss(0.0, deviation))

@@ -61,18 +61,14 @@ def run_warmstart(
     policy = folder / "policy"
     if policy.exists():
         raise RunMismatchError(f"{policy} is there already; choose a new folder, or use the policy in it.")
-    material = open_material(
-        settings.tasks,
-        settings.pool,
-        also=settings.also,
-        kinds=settings.kinds,
-        thrift=settings.thrift,
-        question_chars=settings.question_chars,
-    )
-    tokenizer = make_tokenizer(settings, material)
+    material = open_material(settings.recorded)
+    start = None if settings.start is None else Checkpoint.read(settings.start)
+    tokenizer = make_tokenizer(settings, material) if start is None else start.tokenizer()
     finished = max((int(stage.name) for stage in folder.glob(f"{_STAGES}/[0-9]*")), default=0)
     if finished:
         model = read_model(Checkpoint.read(folder / _STAGES / f"{finished}"))
+    elif start is not None:
+        model = read_model(start)
     else:
         model = make_model(settings, tokenizer.get_vocab_size())
     model.dtype = resolve(settings.dtype)

@@ -10,15 +10,19 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 BEGIN, END, PAD = "<s>", "</s>", "<pad>"
 BEGIN_ID, END_ID, PAD_ID = 0, 1, 2
 _PIECES = r" ?[A-Za-z_]+|\d|[^A-Za-z0-9]+?(?= ?[A-Za-z]|\d|$)"
 
 
-def train_tokenizer(texts: Iterable[str], size: int) -> Tokenizer:
-    """A tokenizer of at most `size` entries; BEGIN, END and PAD have the ids named here."""
+def train_tokenizer(texts: Iterable[str], size: int, words: Iterable[str] = ()) -> Tokenizer:
+    """A tokenizer of at most `size` entries; BEGIN, END and PAD have the ids named here.
+
+    Args:
+        words: further entries, one token each wherever they stand.
+    """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -34,6 +38,7 @@ def train_tokenizer(texts: Iterable[str], size: int) -> Tokenizer:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.add_tokens([AddedToken(word, normalized=False) for word in words])
     return tokenizer
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
 from statistics import fmean
@@ -73,6 +73,18 @@ class Answers:
         """[W]: dollars a question."""
         means: Floats = self.cost_QW.mean(axis=0)
         return means
+
+    def turned(self, first: int) -> Answers:
+        """The same with another of the samples first."""
+        if first == 0:
+            return self
+        order = [(first + repeat) % self.samples for repeat in range(self.alone_QWR.shape[2])]
+        return replace(
+            self,
+            answer_QWR=self.answer_QWR[:, :, order],
+            alone_QWR=self.alone_QWR[:, :, order],
+            voted_QWR=self.voted_QWR[:, :, order],
+        )
 
     def voted(self, members: Members, weights: Sequence[float] = ()) -> Floats:
         """[Q]: how right a committee is on each question; as the pool's tool counts, ties included."""

@@ -1,0 +1,128 @@
+"""Levels of thrift: each question of a run is asked at one, which counts in its prompt and in its reward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, stdev
+
+import pytest
+from tiny_run import SETTINGS, Adder, run, write_start
+
+from podium.conductor.codec import Codec
+from podium.conductor.prompt import build_prompt
+from podium.errors import ConfigError
+from podium.planner import Planner, Situation
+from podium.rollout import Rollout, Scorer
+from podium.rollout.run_folder import RunFolder
+from podium.tasks.task import Task
+from podium.train.reference import Reference
+from podium.train.weights import read_model
+from podium.types import Price, Profile
+from podium.workers.pool import Pool
+
+
+@dataclass(frozen=True)
+class Dear(Adder):
+    """Is right more often than others, at a price that shows."""
+
+    @property
+    def profile(self) -> Profile:
+        return Profile(name=self.name, description="adds", price=Price(input=160, output=160))
+
+
+TEAM = Pool([Adder("poor", 0.1), Dear("good", 1.0), Adder("fair", 0.6)])
+WEIGHTS = (0.0, 50.0)
+"""At the second level a call of the dear worker, 55 tokens at $160 a million, costs 0.44 of the reward."""
+THRIFTY = SETTINGS.model_copy(update={"thrift": WEIGHTS})
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One rollout of a run, and the level that its question was asked at."""
+
+    task: str
+    level: int
+    rollout: Rollout
+
+
+@dataclass
+class Watched:
+    """The shipped scorer over a team in which one is dear; it keeps what was run."""
+
+    ran: list[Ran] = field(default_factory=list)
+
+    async def __call__(
+        self, planner: Planner, task: Task, pool: Pool, *, seed: str, thrift: int = 0
+    ) -> Rollout | None:
+        rollout = await Scorer(thrift=WEIGHTS).roll(planner, task, TEAM, seed=seed, thrift=thrift)
+        assert rollout is not None
+        self.ran.append(Ran(task.id, thrift, rollout))
+        return rollout
+
+
+async def test_what_a_policy_writes_is_likelier_where_its_prompt_names_the_level_than_at_another(
+    tmp_path: Path,
+) -> None:
+    """Of each rollout the one token that it may write, under prompts of both levels; nothing is learned."""
+    start = write_start(tmp_path / "start", levels=2, deviation=0.4)
+    watched = Watched()
+    settings = THRIFTY.model_copy(update={"iterations": 8, "max_tokens": 1, "lr": 1e-12})
+    await run(tmp_path / "run", start, settings, score=watched)
+    codec, reference = Codec.of(start), Reference(read_model(start))
+    ratios: dict[int, list[float]] = {0: [], 1: []}
+    for ran in watched.ran:
+        written = codec.encode_completion(ran.rollout.plan_text)
+        situation = Situation(ran.rollout.trace.question, TEAM.profiles)
+        prompts = [
+            codec.encode(build_prompt(situation, start.prompt.model_copy(update={"thrift": level})))
+            for level in (ran.level, 1 - ran.level)
+        ]
+        if written:  # An end alone is no text.
+            named, other = (reference.logprobs(prompt, [()], [tuple(written)])[0] for prompt in prompts)
+            ratios[ran.level].append(sum(named) - sum(other))
+    for level, found in ratios.items():
+        assert len(found) > 50
+        assert fmean(found) > 3 * stdev(found) / len(found) ** 0.5, f"not at level {level}"
+
+
+async def test_a_rollout_pays_for_each_dollar_what_its_level_says(tmp_path: Path) -> None:
+    watched, settings = Watched(), THRIFTY.model_copy(update={"iterations": 4})
+    await run(tmp_path / "run", write_start(tmp_path / "start", levels=2), settings, score=watched)
+    for level, weight in enumerate(WEIGHTS):
+        rollouts = [ran.rollout for ran in watched.ran if ran.level == level and ran.rollout.valid]
+        assert max(rollout.trace.cost_usd for rollout in rollouts) > 0.0088
+        for rollout in rollouts:
+            assert rollout.reward.cost == pytest.approx(weight * rollout.trace.cost_usd)
+    totals = [ran.rollout.reward.total for ran in watched.ran]
+    rewards = [row["reward"] for row in RunFolder(tmp_path / "run").rows().read()]
+    size = settings.questions * settings.group
+    assert rewards == pytest.approx([fmean(totals[at : at + size]) for at in range(0, len(totals), size)])
+
+
+async def test_all_rollouts_of_a_question_are_at_one_level_and_questions_are_at_either(
+    tmp_path: Path,
+) -> None:
+    watched, settings = Watched(), THRIFTY.model_copy(update={"iterations": 8})
+    await run(tmp_path / "run", write_start(tmp_path / "start", levels=2), settings, score=watched)
+    levels: dict[str, set[int]] = {}
+    for ran in watched.ran:
+        levels.setdefault(ran.task, set()).add(ran.level)
+    assert len(levels) == 8 * settings.questions
+    assert all(len(level) == 1 for level in levels.values())
+    thrifty = sum(level == {1} for level in levels.values())
+    assert 8 < thrifty < 24
+
+
+@pytest.mark.parametrize(("levels", "thrift"), [(0, (0.0, 50.0)), (3, (0.0, 50.0)), (2, ()), (2, (1.0,))])
+async def test_a_start_that_knows_other_levels_is_refused_in_one_sentence(
+    tmp_path: Path, levels: int, thrift: tuple[float, ...]
+) -> None:
+    start = write_start(tmp_path / "start", levels=levels)
+    with pytest.raises(ConfigError) as refused:
+        await run(tmp_path / "run", start, SETTINGS.model_copy(update={"thrift": thrift}))
+    assert str(refused.value) == (
+        f"{start.path} knows {levels} levels of thrift, and grpo.thrift has {len(thrift)}: "
+        "give one weight for each level."
+    )
+    assert not (tmp_path / "run" / "metrics.jsonl").exists()
