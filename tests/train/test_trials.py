@@ -36,10 +36,10 @@ from podium.workflow import Step, Workflow, render
 
 KIND, KINDLESS = (
     [
-        f"{head}steps 1\n{render(Workflow((Step(worker, f'1. {WHOLE}'),)))}"
+        f"{head}{worker}; steps 1\n{render(Workflow((Step(worker, f'1. {WHOLE}'),)))}"
         for worker in range(len(POOL.profiles))
     ]
-    for head in ("#sums; ", "")
+    for head in ("#sums", "")
 )
 """Each worker alone, under a kind and under none: all that can be proposed where nobody can vote."""
 PROMPT = (1, 4, 9, 7)

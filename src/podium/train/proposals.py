@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from random import Random
 from statistics import fmean
 
-from podium.train.warmstart.recorded_lessons import random_committee, thought
+from podium.train.warmstart.recorded_lessons import kind_in, random_committee, thought
 from podium.types import Profile
 from podium.workflow import render
 
@@ -27,10 +27,10 @@ def propose(written: str, profiles: Sequence[Profile], *, count: int, max_steps:
     Args:
         written: a completion of the policy, whose thought names the kind of the question.
     """
-    kind, said, _ = written.partition("\n")[0].partition("; steps ")
+    kind = kind_in(written)
     rng = Random(f"proposals/{seed}")
     drawn = (random_committee(rng, profiles, max_steps=max_steps) for _ in range(count))
-    texts = (f"{thought(kind if said else '', plan)}\n{render(plan)}" for plan in drawn)
+    texts = (f"{thought(kind, plan, profiles)}\n{render(plan)}" for plan in drawn)
     return list(dict.fromkeys(texts))
 
 

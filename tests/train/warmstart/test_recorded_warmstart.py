@@ -25,6 +25,7 @@ from podium.train.warmstart.recorded_lessons import (
     Course,
     Read,
     draw_lesson,
+    kind_in,
     random_committee,
 )
 from podium.train.warmstart.run import run_warmstart
@@ -174,16 +175,17 @@ def test_an_earlier_round_was_a_plan_for_the_same_team_and_answered_as_its_worke
         assert answer in [shortened(text, 60) for text in texts]
 
 
-def test_a_plan_comes_after_the_kind_of_its_question_and_the_number_of_its_steps() -> None:
+def test_a_plan_comes_after_the_kind_of_its_question_who_answers_and_the_number_of_its_steps() -> None:
     for lesson in plans(100, later=0.5):
         (asked,) = [read for read in QUESTIONS if lesson.prompt.startswith(f"Question: {read.text}\n")]
         found = decision(lesson)
         steps = len(found.steps) if isinstance(found, Workflow) else 0
+        answering = [step.worker for step in found.steps[: max(1, steps - 1)]] if steps else []
         thought, plan = written(lesson).split("\n", 1)
-        assert thought == f"{asked.kind}; steps {steps}"
+        assert thought == f"{asked.kind}{''.join(map(str, answering))}; steps {steps}"
         assert plan == render(found)
     for lesson in plans(20, later=0.5, questions=[Read("What?", "", ())]):
-        assert re.match(r"steps \d\nmodel_id = ", written(lesson))
+        assert re.match(r"\d*; steps \d\nmodel_id = ", written(lesson))
 
 
 def test_plans_for_a_kind_have_nothing_to_do_with_the_question_its_answers_or_the_level_of_thrift() -> None:
@@ -217,7 +219,7 @@ def test_further_recordings_are_read_with_their_own_pools_and_sorted_into_kinds_
     for index in range(200):
         lesson = draw("0", index)
         about_rivers = lesson.prompt.startswith("Question: Which river flows")
-        kinds_of[about_rivers].add(written(lesson).split("; steps ", 1)[0])
+        kinds_of[about_rivers].add(kind_in(written(lesson)))
         assert ("Rhine" in lesson.prompt) <= about_rivers
         assert set(shown_team(lesson)) == ({"someone", VOTE} if about_rivers else {"ada", "bob", VOTE})
     (first,), (second,) = kinds_of[False], kinds_of[True]
@@ -270,9 +272,9 @@ def test_a_small_warm_start_on_a_recording_leaves_a_policy_that_is_asked_in_its_
     codec, kinds = Codec.of(checkpoint), open_material(settings.recorded).words
     assert len(kinds) == 2
     for kind in kinds:
-        number, *rest = codec.encode_completion(f"{kind}; steps 1\nmodel_id = [0]")
+        number, *rest = codec.encode_completion(f"{kind}0; steps 1\nmodel_id = [0]")
         assert codec.decode([number]) == kind
-        assert codec.decode([number, *rest]) == f"{kind}; steps 1\nmodel_id = [0]"
+        assert codec.decode([number, *rest]) == f"{kind}0; steps 1\nmodel_id = [0]"
     assert read_model(checkpoint).shape.vocab == checkpoint.tokenizer().get_vocab_size()
 
 

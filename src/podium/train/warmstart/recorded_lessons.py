@@ -102,7 +102,7 @@ def draw_lesson(
         decision = Acceptance() if rng.random() < 0.5 else decision
     situation = Situation(Question(text=asked.text), team, outcomes=outcomes, max_steps=MOST_STEPS)
     (message,) = build_prompt(situation, prompt)
-    text = f"{thought(asked.kind, decision)}\n{render(decision)}"
+    text = f"{thought(asked.kind, decision, team)}\n{render(decision)}"
     # Of a question that is hardly shown the kind is told: what follows from it is the lesson.
     told = len(asked.kind) if glimpse else 0
     return Lesson(message.content, ((text[:told], False), (text[told:], True)))
@@ -125,10 +125,21 @@ def random_team(rng: Random, profiles: Sequence[Profile]) -> tuple[Profile, ...]
     return (*(profile for profile in profiles if profile.name == VOTE), *drawn)
 
 
-def thought(kind: str, decision: Workflow | Acceptance) -> str:
-    """The kind of the question, and how long the lists become: a number that is said can be kept to."""
-    steps = len(decision.steps) if isinstance(decision, Workflow) else 0
-    return f"{kind}; steps {steps}" if kind else f"steps {steps}"
+def thought(kind: str, decision: Workflow | Acceptance, team: Sequence[Profile]) -> str:
+    """The kind of the question, the numbers of who answers, and how long the lists become.
+
+    The numbers stand right behind the kind: what follows from a token is learned far sooner than what must be fetched
+    from some tokens back. A number of steps that is said can be kept to.
+    """
+    steps = decision.steps if isinstance(decision, Workflow) else ()
+    asked = "".join(f"{step.worker}" for step in steps if team[step.worker].name != VOTE)
+    return f"{kind}{asked}; steps {len(steps)}"
+
+
+def kind_in(written: str) -> str:
+    """The kind that a completion's thought names; empty where it names none. The inverse of `thought`."""
+    said, steps, _ = written.partition("\n")[0].partition("; steps ")
+    return said.rstrip("0123456789") if steps else ""
 
 
 def _outcome(rng: Random, workflow: Workflow, answers: Sequence[str]) -> Outcome:
