@@ -54,6 +54,7 @@ SEES = Access(all=True)
     [
         ([(Step(ADA, WHOLE),)], 0),
         ([(Step(ADA, WHOLE, SEES),)], 0),
+        ([(Step(ADA, f"1. {WHOLE}"), Step(BOB, f"2. {CHECK}"), Step(VOTE, "Vote.", SEES))], 1 / 2),
         ([(Step(ADA, "Only this: add."),)], 1),
         ([(Step(ADA, WHOLE), Step(BOB, WHOLE), Step(VOTE, "Vote.", SEES))], 0),
         ([(Step(ADA, WHOLE), Step(BOB, CHECK), Step(VOTE, "Vote.", SEES))], 1 / 2),

@@ -6,8 +6,13 @@ see others' work, would have got another response from the live model; the repla
 
 from __future__ import annotations
 
+import re
+
 from podium.baselines.phrases import WHOLE
 from podium.evals.evaluation import Evaluation
+
+_NUMBER = re.compile(r"^\d\. ")
+"""A small policy numbers its subtasks; that changes nothing in what is asked."""
 
 
 def beyond_recording(evaluation: Evaluation) -> float:
@@ -21,5 +26,5 @@ def beyond_recording(evaluation: Evaluation) -> float:
                     recorded += 1
                     access = round_.workflow.steps[span.position].access
                     shown = bool(span.reads) or (number > 0 and access.sees_previous)
-                    beyond += shown or span.subtask.strip() not in bare
+                    beyond += shown or _NUMBER.sub("", span.subtask).strip() not in bare
     return beyond / recorded if recorded else 0.0
