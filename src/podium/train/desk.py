@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from podium.planner import Plan, Planner, Situation
-from podium.workflow import parse
+from podium.rollout import Written
 
 T = TypeVar("T")
 
@@ -88,11 +88,4 @@ class _AtDesk:
     name: str = "policy"
 
     async def plan(self, situation: Situation) -> Plan:
-        text = await self.desk.ask(self.number, situation)
-        decision = parse(
-            text,
-            workers=len(situation.pool),
-            max_steps=situation.max_steps,
-            later_round=bool(situation.outcomes),
-        )
-        return Plan(text=text, decision=decision)
+        return await Written(await self.desk.ask(self.number, situation)).plan(situation)

@@ -166,8 +166,9 @@ class _Course:
             )
             for group, distance in zip(rollouts, distances, strict=True)
         ]
-        groups = [turn.group(pulls[turn.question], settings.sure) for turn in asking.turns]
-        if settings.proposals:
+        if not settings.proposals:
+            groups = [turn.group(pulls[turn.question], settings.sure) for turn in asking.turns]
+        else:
             trials = Trials(
                 self.codec,
                 self.end,
