@@ -12,7 +12,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from podium.baselines import Committee
-from podium.rollout.answers import MOST, Answers, Members
+from podium.rollout.answers import MOST, Answers, Members, means_by
 
 _TRUST = 2.0
 """A family's questions are joined by so many that went as the plan goes on all: there are few in a family."""
@@ -22,14 +22,10 @@ def best_plans(answers: Answers) -> Mapping[str, Committee]:
     """For each family the best vote of one worker up to five answers, of those with the highest such mean."""
     plans = list(_plans(answers))
     right_QP = np.stack([answers.voted(plan) for plan in plans], axis=1)
-    overall_P = right_QP.mean(axis=0)
-    families = np.asarray(answers.families)
-    best: dict[str, Committee] = {}
-    for family in sorted(set(answers.families)):
-        own_QP = right_QP[families == family]
-        score_P = (own_QP.sum(axis=0) + _TRUST * overall_P) / (len(own_QP) + _TRUST)
-        best[family] = Committee(tuple(answers.workers[w] for w in plans[int(score_P.argmax())]))
-    return best
+    return {
+        family: Committee(tuple(answers.workers[w] for w in plans[int(mean_P.argmax())]))
+        for family, mean_P in means_by(answers.families, right_QP, _TRUST).items()
+    }
 
 
 def _plans(answers: Answers) -> Iterator[Members]:

@@ -142,6 +142,17 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker]) -
     )
 
 
+def means_by(labels: Sequence[str], right_QP: Floats, trust: float) -> dict[str, Floats]:
+    """For each label how right each plan is on its questions, joined by `trust` that went as the plan goes on all."""
+    label_Q = np.asarray(labels)
+    overall_P = right_QP.mean(axis=0)
+    means: dict[str, Floats] = {}
+    for label in sorted(set(labels)):
+        own_QP = right_QP[label_Q == label]
+        means[label] = (own_QP.sum(axis=0) + trust * overall_P) / (len(own_QP) + trust)
+    return means
+
+
 def bare(question: str) -> tuple[Message, ...]:
     """The question and nothing else, as a replay worker reads it."""
     return (Message(role="user", content=question),)

@@ -14,7 +14,7 @@ from random import Random
 
 import numpy as np
 
-from podium.rollout.answers import MOST, Answers, Floats, Members
+from podium.rollout.answers import MOST, Answers, Floats, Members, means_by
 
 _SIZES = (1, 2, 3, 5)
 _DIFFERENT = 3
@@ -38,15 +38,9 @@ class Worth:
         self.workers = answers.workers
         plans = list(_committees(answers))
         right_QP = np.stack([_right(answers, plan) for plan in plans], axis=1)
-        overall_P = right_QP.mean(axis=0)
-        kinds = np.array([kind_of[text] for text in answers.texts])
         self._plans = plans
-        self._right = {
-            kind: (right_QP[kinds == kind].sum(axis=0) + _TRUST * overall_P)
-            / ((kinds == kind).sum() + _TRUST)
-            for kind in set(kinds)
-        }
-        self._overall_P = overall_P
+        self._right = means_by([kind_of[text] for text in answers.texts], right_QP, _TRUST)
+        self._overall_P = right_QP.mean(axis=0)
         self._cost_P = np.array([answers.cost[list(plan)].sum() for plan in plans])
         self._size_P = np.array([len(plan) for plan in plans])
         self._has_PW = np.array([[worker in plan for worker in range(len(self.workers))] for plan in plans])
