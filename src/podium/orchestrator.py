@@ -183,7 +183,7 @@ class _Answering:
         orchestrator, inquiry = self._orchestrator, self._inquiry
         situation = Situation(
             question=inquiry.question,
-            pool=inquiry.pool.profiles,
+            pool=inquiry.profiles,
             outcomes=self._outcomes,
             max_steps=orchestrator.max_steps,
             seed=f"{inquiry.seed}/{number}/plan",
@@ -265,7 +265,7 @@ class _Answering:
         trace = Trace(
             id=self._trace_id,
             question=inquiry.question,
-            pool=inquiry.pool.profiles,
+            pool=inquiry.profiles,
             planner=orchestrator.planner.name,
             seed=inquiry.seed,
             budget=orchestrator.budget,

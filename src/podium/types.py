@@ -63,6 +63,19 @@ class Usage(Value):
         )
 
 
+class Rating(Value):
+    """What a worker was measured at on questions like the one that is asked."""
+
+    kind: str
+    """What the question was taken for."""
+    accuracy: float
+    """Share of right answers, 0 to 1."""
+    cost_usd: float
+    """Dollars an answer."""
+    questions: int
+    """Of this kind that it rests on."""
+
+
 class Profile(Value):
     """What a planner is told of a worker."""
 
@@ -74,6 +87,8 @@ class Profile(Value):
     latency_s: float | None = None
     """Typical seconds a call, when known."""
     context_tokens: int | None = None
+    rating: Rating | None = None
+    """For the question that is asked; None: the worker was not measured."""
 
 
 class Limits(Value):

@@ -1,6 +1,7 @@
 """The prompts, word for word, and what holds for all of them."""
 
 import re
+from statistics import fmean
 
 import pytest
 from hypothesis import given
@@ -10,9 +11,9 @@ from syrupy.assertion import SnapshotAssertion
 
 from podium.conductor import PromptSettings, build_prompt
 from podium.conductor.examples import EXAMPLES, Example
-from podium.conductor.prompt import second_prompt
+from podium.conductor.prompt import rating_words, second_prompt, shown
 from podium.planner import Outcome, Situation
-from podium.types import Message, Price, Profile, Question
+from podium.types import Message, Price, Profile, Question, Rating
 from podium.workflow import PlanError, Workflow, parse, topology
 
 POOL = (
@@ -161,3 +162,122 @@ def test_the_brief_style_asks_again_with_the_same_prompt() -> None:
     settings = SETTINGS["brief, described"]
     first = build_prompt(SITUATIONS["first round"], settings)
     assert second_prompt(first, "nonsense", PlanError("missing_list", "No list."), settings) == first
+
+
+# --- rated workers -----------------------------------------------------------------------------------------
+
+
+def rated(name: str, accuracy: float, cost_usd: float, kind: str = "count-days") -> Profile:
+    rating = Rating(kind=kind, accuracy=accuracy, cost_usd=cost_usd, questions=9)
+    return Profile(name=name, description="Not to be shown.", rating=rating)
+
+
+def _models(*pool: Profile, settings: PromptSettings = SETTINGS["brief, described"]) -> list[str]:
+    """The lines between the one that heads them and the one on steps."""
+    [message] = build_prompt(Situation(QUESTION, pool), settings)
+    lines = message.content.split("\n")
+    return lines[lines.index("Models:") + 1 : lines.index("Steps: 5")]
+
+
+def test_the_brief_prompt_tells_the_kind_of_the_question_and_the_rated_workers_by_their_figures() -> None:
+    pool = (rated("ann", 0.61, 0.03), Profile(name="vote", description="A tool."), rated("bob", 0.86, 0.01))
+    [message] = build_prompt(Situation(QUESTION, pool), SETTINGS["brief, described"])
+    assert message.content == (
+        "Question: How many days are there between 3 May and 9 June?\nKind: #count-days\nModels:\n"
+        "1: vote: A tool.\nbob: 85% 0.5x: 2\nann: 60% 2x: 0\nSteps: 5\nPlan:\n"
+    )
+
+
+def test_workers_are_listed_the_most_accurate_first_then_the_cheapest_then_as_in_the_pool() -> None:
+    pool = (
+        rated("late", 0.5, 0.02),
+        rated("best", 0.9, 0.09),
+        Profile(name="new", description="Unknown."),
+        rated("cheap", 0.5, 0.01),
+        rated("later", 0.5, 0.02),
+        Profile(name="newer"),
+        rated("close", 0.501, 0.09),
+    )
+    assert [line.split(": ")[0] for line in _models(*pool)] == [
+        *("2", "5"),
+        *("best", "close", "cheap", "late", "later"),
+    ]
+    assert _models(*pool)[:2] == ["2: new: Unknown.", "5: newer: "]
+
+
+@given(st.permutations(range(4)))
+def test_rated_workers_keep_their_place_in_the_list_wherever_the_pool_has_them(order: list[int]) -> None:
+    pool = [rated("a", 0.2, 1), rated("b", 0.8, 3), rated("c", 0.4, 1), rated("d", 0.6, 3)]
+    told = (("b: 80% 2x", 1), ("d: 60% 2x", 3), ("c: 40% 0.5x", 2), ("a: 20% 0.5x", 0))
+    assert _models(*(pool[number] for number in order)) == [
+        f"{line}: {order.index(number)}" for line, number in told
+    ]
+
+
+def test_prices_are_seen_from_the_mean_of_the_rated_workers_alone() -> None:
+    dear = Profile(name="new", price=Price(input=900, output=900))
+    assert _models(rated("a", 0.5, 0.01), rated("b", 0.5, 0.03))[0] == "a: 50% 0.5x: 0"
+    assert _models(rated("a", 0.5, 0.01), rated("b", 0.5, 0.03), dear)[1] == "a: 50% 0.5x: 0"
+    assert _models(rated("a", 0.5, 0.01)) == ["a: 50% 1x: 0"]
+    assert _models(rated("a", 0.5, 0), rated("b", 0.5, 0)) == ["a: 50% 1x: 0", "b: 50% 1x: 1"]
+
+
+def test_a_pool_without_ratings_has_no_kind_and_numbers_stay_numbers() -> None:
+    [message] = build_prompt(SITUATIONS["first round"], SETTINGS["brief, described"])
+    assert "Kind:" not in message.content
+    anonymous = SETTINGS["brief, anonymous"]
+    assert _models(rated("a", 0.2, 1), rated("b", 0.9, 1), settings=anonymous) == ["0", "1"]
+
+
+def test_the_full_prompt_is_the_same_with_ratings_and_without() -> None:
+    bare = Profile(name="a", description="Not to be shown.")
+    for settings in (SETTINGS["full, described"], SETTINGS["full, anonymous"]):
+        assert build_prompt(Situation(QUESTION, (rated("a", 0.5, 1),)), settings) == build_prompt(
+            Situation(QUESTION, (bare,)), settings
+        )
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "percent"),
+    [(0, "0%"), (0.024, "0%"), (0.026, "5%"), (0.874, "85%"), (0.876, "90%"), (0.974, "95%"), (1, "100%")],
+)
+def test_accuracies_are_shown_in_steps_of_five(accuracy: float, percent: str) -> None:
+    assert shown(Rating(kind="k", accuracy=accuracy, cost_usd=1, questions=1), 1) == f"{percent} 1x"
+
+
+@pytest.mark.parametrize(
+    ("cost_usd", "price"),
+    [
+        (2, "1x"),
+        (1, "0.5x"),
+        (2.8, "1x"),
+        (2.9, "2x"),
+        (200, "7x"),
+        (0.048, "0.02x"),
+        (0.05, "0.03x"),
+        (0.011, "0.005x"),
+        (1e-6, "0.001x"),
+        (0, "0.001x"),
+    ],
+)
+def test_the_price_that_is_shown_is_the_nearest_by_ratio(cost_usd: float, price: str) -> None:
+    assert shown(Rating(kind="k", accuracy=0, cost_usd=cost_usd, questions=1), 2) == f"0% {price}"
+
+
+@given(st.floats(0, 1), st.lists(st.floats(0, 1e6), min_size=1, max_size=12))
+def test_every_word_that_is_shown_is_one_of_the_known_ones(accuracy: float, costs: list[float]) -> None:
+    words = rating_words()
+    assert len(words) == len(set(words))
+    for cost_usd in costs:
+        rating = Rating(kind="k", accuracy=accuracy, cost_usd=cost_usd, questions=1)
+        told = shown(rating, fmean(costs)).split(" ")
+        assert len(told) == 2
+        assert all(f" {word}" in words for word in told)
+
+
+def test_every_known_word_can_be_shown() -> None:
+    for word in rating_words():
+        figure = float(word[1:-1])
+        accuracy, cost_usd = (figure / 100, 1.0) if word.endswith("%") else (0.0, figure)
+        rating = Rating(kind="k", accuracy=accuracy, cost_usd=cost_usd, questions=1)
+        assert word[1:] in shown(rating, 1).split(" ")

@@ -124,6 +124,12 @@ VERBS = (
         "podium replay show recordings/easy.parquet",
     ),
     Verb(
+        "rate",
+        "podium.cli.rate:rate_workers",
+        "Rate the workers of a pool, kind by kind of question, for planners to read.",
+        "podium rate recordings/mine.parquet ratings.json --pool my-workers.toml --kinds 64",
+    ),
+    Verb(
         "report",
         "podium.cli.report:report",
         "Write the report of a run: curves, comparison, example plans.",

@@ -49,7 +49,9 @@ def plan(
         raise UsageError(f"--max-steps {max_steps} and --response-tokens {response_tokens}: give at least 1.")
     chosen_seed = token_hex(8) if seed is None else seed
     workers = open_pool(pool or "embedded")
-    situation = Situation(asked, workers.profiles, max_steps=max_steps, seed=f"{chosen_seed}/0/plan")
+    situation = Situation(
+        asked, workers.profiles_for(asked.text), max_steps=max_steps, seed=f"{chosen_seed}/0/plan"
+    )
 
     async def decide() -> tuple[str, Plan]:
         async with open_planner(planner, workers, seed=chosen_seed) as opened:

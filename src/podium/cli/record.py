@@ -65,7 +65,7 @@ def record(
     with Gathering(kept) as gathering:
         gathering.identify(
             {
-                "pool": [profile.model_dump(mode="json") for profile in workers.profiles],
+                "pool": [profile.model_dump(mode="json", exclude={"rating"}) for profile in workers.profiles],
                 "tasks": tasks,
                 "split": split,
                 "seed": seed,

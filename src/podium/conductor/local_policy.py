@@ -29,6 +29,10 @@ _ENOUGH = 384
 """Tokens of a completion where the sampling does not say: five steps with subtasks of a few sentences."""
 
 
+_KEPT = 4096
+"""Greedy completions that are remembered: whoever asks the same again gets the same."""
+
+
 class Engine(Protocol):
     """A loaded model with its tokenizer. Safe to share between threads."""
 
@@ -57,6 +61,7 @@ class LocalPolicy:
     def __init__(self, name: str, engine: Engine) -> None:
         self._name = name
         self._engine = engine
+        self._greedy: dict[tuple[tuple[int, ...], int], list[int]] = {}
 
     @property
     def name(self) -> str:
@@ -85,10 +90,20 @@ class LocalPolicy:
                 f"{engine.context - 1}; ask something shorter, or conduct with a larger model."
             )
         limit = min(sampling.max_tokens or _ENOUGH, room)
-        read = engine.start(len(prompt) + limit)
-        tokens = generate(read, prompt, sampling, limit=limit, ends=engine.ends, cancelled=cancelled)
+        asked = (tuple(prompt), limit)
+        tokens = self._greedy.get(asked) if sampling.temperature <= 0 else None
+        if tokens is None:
+            read = engine.start(len(prompt) + limit)
+            tokens = generate(read, prompt, sampling, limit=limit, ends=engine.ends, cancelled=cancelled)
+            if sampling.temperature <= 0 and not cancelled.is_set():
+                self._remember(asked, tokens)
         usage = Usage(input_tokens=len(prompt), output_tokens=len(tokens))
         return Completion(engine.decode([token for token in tokens if token not in engine.ends]), usage)
+
+    def _remember(self, asked: tuple[tuple[int, ...], int], tokens: list[int]) -> None:
+        if len(self._greedy) >= _KEPT:
+            self._greedy.clear()
+        self._greedy[asked] = tokens
 
 
 def generate(

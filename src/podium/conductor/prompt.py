@@ -6,7 +6,10 @@ trained on. Two ways to show the pool: described profiles, or numbers alone. Not
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
+from statistics import fmean
 from typing import Literal
 
 from pydantic import Field
@@ -14,7 +17,7 @@ from pydantic import Field
 from podium.conductor.examples import EXAMPLES, Example
 from podium.config import Settings
 from podium.planner import Outcome, Situation
-from podium.types import Message, Profile
+from podium.types import Message, Profile, Rating
 from podium.workflow import PlanError, parse, render
 
 _FULL_ROLE = """\
@@ -116,13 +119,12 @@ def second_prompt(
 
 
 def _brief(situation: Situation, settings: PromptSettings) -> str:
-    lines = [f"Question: {shortened(situation.question.text, settings.question_chars)}", "Models:"]
+    lines = [f"Question: {shortened(situation.question.text, settings.question_chars)}"]
     if settings.pool == "anonymous":
-        lines += [str(number) for number in range(len(situation.pool))]
+        lines += ["Models:", *(str(number) for number in range(len(situation.pool)))]
     else:
-        lines += [
-            f"{number}: {p.name}: {_one_line(p.description)}" for number, p in enumerate(situation.pool)
-        ]
+        kind = next((p.rating.kind for p in situation.pool if p.rating is not None), "")
+        lines += [*([f"Kind: #{kind}"] if kind else []), "Models:", *_described(situation.pool)]
     for outcome in situation.outcomes:
         answer = shortened(outcome.response, settings.answer_chars)
         lines += ["Earlier plan:", render(outcome.workflow), f"Earlier answer: {answer}"]
@@ -130,6 +132,36 @@ def _brief(situation: Situation, settings: PromptSettings) -> str:
     if settings.levels:
         lines.append(f"Thrift: {settings.thrift}")
     return "\n".join([*lines, "Plan:", ""])
+
+
+def _described(pool: Sequence[Profile]) -> list[str]:
+    """A line for each worker; behind those that were not measured the others, the most accurate first."""
+    unrated = [f"{n}: {p.name}: {_one_line(p.description)}" for n, p in enumerate(pool) if p.rating is None]
+    rated = [(p.rating, n, p.name) for n, p in enumerate(pool) if p.rating is not None]
+    rated.sort(key=lambda worker: (-worker[0].accuracy, worker[0].cost_usd, worker[1]))
+    usual = fmean(rating.cost_usd for rating, _, _ in rated) if rated else 0.0
+    return [*unrated, *(f"{name}: {shown(rating, usual)}: {n}" for rating, n, name in rated)]
+
+
+_PERCENT = 5
+"""Accuracies are shown in steps of so many."""
+_PRICES = tuple(
+    place.format(figure) for place in ("0.00{}", "0.0{}", "0.{}", "{}") for figure in (1, 2, 3, 5, 7)
+)
+"""Prices that are shown; the nearest is taken, by ratio."""
+
+
+def shown(rating: Rating, usual_usd: float) -> str:
+    """A rating as the brief style shows it: "85% 0.5x" is right in 85 of 100, at half the price of a usual answer."""
+    percent = round(100 * rating.accuracy / _PERCENT) * _PERCENT
+    price = rating.cost_usd / usual_usd if usual_usd else 1.0
+    nearest = min(_PRICES, key=lambda shown: abs(math.log(float(shown) / max(price, 1e-9))))
+    return f"{percent}% {nearest}x"
+
+
+def rating_words() -> list[str]:
+    """All that `shown` may write, word by word."""
+    return [*(f" {percent}%" for percent in range(0, 101, _PERCENT)), *(f" {price}x" for price in _PRICES)]
 
 
 def shortened(text: str, chars: int | None) -> str:

@@ -10,7 +10,7 @@ from podium.executor.context import Style
 from podium.executor.events import StepEnded, StepStarted
 from podium.executor.gate import Gates
 from podium.executor.ledger import Ledger
-from podium.types import Question
+from podium.types import Profile, Question
 from podium.workers.pool import Pool
 
 
@@ -43,6 +43,11 @@ class Inquiry:
     """When the trace began, on the event loop's clock."""
     observe: Callable[[StepStarted | StepEnded], None] | None = None
     """Told of each step as it starts and ends. Must be quick: nothing else runs meanwhile."""
+
+    @property
+    def profiles(self) -> tuple[Profile, ...]:
+        """What is known of the workers where this question is asked."""
+        return self.pool.profiles_for(self.question.text)
 
     def elapsed(self) -> float:
         """Seconds since the trace began."""

@@ -16,6 +16,7 @@ from podium.types import Profile
 from podium.workers.base import Worker
 from podium.workers.build import build_worker
 from podium.workers.connections import Connections
+from podium.workers.ratings import Ratings
 from podium.workers.spec import PoolSpec
 
 
@@ -26,15 +27,16 @@ class Pool:
         ConfigError: none at all, two of one name, a fallback that is not in the pool, a circle of fallbacks.
     """
 
-    __slots__ = ("_by_name", "_profiles", "_workers")
+    __slots__ = ("_by_name", "_profiles", "_ratings", "_workers")
 
-    def __init__(self, workers: Sequence[Worker]) -> None:
-        self._fill(workers)
+    def __init__(self, workers: Sequence[Worker], ratings: Ratings | None = None) -> None:
+        self._fill(workers, ratings)
         for worker in self._workers:
             self._check_fallbacks(worker)
 
-    def _fill(self, workers: Sequence[Worker]) -> None:
+    def _fill(self, workers: Sequence[Worker], ratings: Ratings | None) -> None:
         self._workers = tuple(workers)
+        self._ratings = ratings
         self._profiles = tuple(worker.profile for worker in self._workers)
         if not self._workers:
             raise ConfigError("A pool of none: it needs at least one [[worker]].")
@@ -47,8 +49,19 @@ class Pool:
 
     @property
     def profiles(self) -> tuple[Profile, ...]:
-        """What planners are told, in order."""
+        """What is known of the workers, in order."""
         return self._profiles
+
+    @property
+    def ratings(self) -> Ratings | None:
+        """What they were measured at, if anything."""
+        return self._ratings
+
+    def profiles_for(self, question: str) -> tuple[Profile, ...]:
+        """What planners are told, in order: the profiles, with what workers were measured at on such questions."""
+        if self._ratings is None:
+            return self._profiles
+        return tuple(self._ratings.rated(profile, question) for profile in self._profiles)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -87,7 +100,7 @@ class Pool:
         A fallback that is left out is not on offer, and so is not taken.
         """
         part = Pool.__new__(Pool)
-        part._fill([self._workers[i] for i in indices])
+        part._fill([self._workers[i] for i in indices], self._ratings)
         return part
 
     async def close(self) -> None:
@@ -111,8 +124,11 @@ class Pool:
             worker = self._by_name[name]
 
 
-def load_pool(path: Path, overrides: Sequence[str] = ()) -> Pool:
+def load_pool(path: Path, overrides: Sequence[str] = (), *, rated: bool = True) -> Pool:
     """The pool of a TOML file (design §10), after overrides such as "worker.gpt-5.limits.timeout=10".
+
+    Args:
+        rated: whether its ratings are read, if it names some.
 
     Raises:
         ConfigError: anything about it that cannot be used, in one sentence that names the file.
@@ -120,16 +136,20 @@ def load_pool(path: Path, overrides: Sequence[str] = ()) -> Pool:
     spec = load(path, PoolSpec, overrides)
     connections, shelf = Connections(), Shelf(path.parent)
     try:
-        return Pool([build_worker(worker, connections, shelf) for worker in spec.worker])
+        ratings = Ratings.open(path.parent / spec.ratings) if rated and spec.ratings else None
+        return Pool([build_worker(worker, connections, shelf) for worker in spec.worker], ratings)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
 
 
-def open_pool(name: str = "embedded") -> Pool:
+def open_pool(name: str = "embedded", *, rated: bool = True) -> Pool:
     """The pool that comes with the package under this name, or that of a file.
+
+    Args:
+        rated: as `load_pool`.
 
     Raises:
         ConfigError: as `load_pool`.
     """
     shipped = Path(__file__).parent.parent / "assets" / "pools" / f"{name}.toml"
-    return load_pool(shipped if shipped.is_file() else Path(name))
+    return load_pool(shipped if shipped.is_file() else Path(name), rated=rated)

@@ -122,4 +122,6 @@ AnySpec = Annotated[
 class PoolSpec(Settings):
     """A pool file."""
 
+    ratings: Path | None = None
+    """What the workers were measured at (`podium rate`), seen from the pool file's folder."""
     worker: tuple[AnySpec, ...] = ()

@@ -16,6 +16,7 @@ from podium.workers.base import Reply, Request
 from podium.workers.view import read_view
 
 DESCRIPTION = "A tool: returns the most common final answer among the responses it is shown. Free."
+NOTHING = "There is nothing to vote on: no earlier response is shown."
 _WEIGHTS = re.compile(r"\bweights:? (\d+(?:\.\d+)?(?:, \d+(?:\.\d+)?)*)")
 
 
@@ -46,7 +47,7 @@ class VoteWorker:
             if (answer := final_answer(text)) is not None
         ]
         if not cast:
-            return Reply("There is nothing to vote on: no earlier response is shown.", Usage(), latency_s=0.0)
+            return Reply(NOTHING, Usage(), latency_s=0.0)
         votes: dict[str, float] = {}
         for answer, weight in cast:
             votes[normalise(answer)] = votes.get(normalise(answer), 0.0) + weight

@@ -54,6 +54,7 @@ class Shares(Settings):
     team: float = Field(default=0.15, ge=0)
     reading: float = Field(default=0.2, ge=0)
     roll: float = Field(default=0.15, ge=0)
+    """Among taught plans about recordings, the share that is one question at every level of thrift, thoughts alone."""
     taught: float = Field(default=0.0, ge=0, le=1)
     """Of plans about recordings, the share that follow the verdicts on training questions (`worth`)."""
     relevant: float = Field(default=0.0, ge=0, le=1)

@@ -6,16 +6,16 @@ Each draws the lessons of a stage, says how its policy is asked, and examines th
 from __future__ import annotations
 
 import asyncio
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from pydantic import Field
 from tokenizers import Tokenizer
 
-from podium.conductor.prompt import PromptSettings
+from podium.conductor.prompt import PromptSettings, rating_words
 from podium.config import Settings
 from podium.recordings import Recording
 from podium.rollout.answers import read_answers
@@ -23,12 +23,11 @@ from podium.tasks import open_tasks
 from podium.train.model import PolicyModel
 from podium.train.warmstart import recorded_lessons
 from podium.train.warmstart.gate import FormReport, GateReport, measure, measure_form
-from podium.train.warmstart.kinds import name_kinds
 from podium.train.warmstart.lessons import PROMPT, Lesson, Shares, draw_lesson
 from podium.train.warmstart.recorded_lessons import Course, Read
 from podium.train.warmstart.teams import Team, TeamSource, team_of
 from podium.train.warmstart.worth import Worth
-from podium.workers.pool import open_pool
+from podium.workers.pool import Pool, open_pool
 from podium.workers.replay import ReplayWorker
 
 _ANSWER_CHARS = 60
@@ -70,6 +69,10 @@ class Source(Settings):
 
     tasks: str
     pool: str
+    rounds: int = Field(default=1, ge=1, le=2)
+    """2: taught plans may ask few at first, and more where they disagree."""
+    weight: float = Field(default=1.0, gt=0)
+    """Share of lessons, beside the others'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,6 @@ class RecordedSettings:
     """What lessons about recordings are told."""
 
     sources: tuple[Source, ...]
-    kinds: int
     thrift: tuple[float, ...]
     question_chars: int
     taught: bool
@@ -125,12 +127,21 @@ class RecordedMaterial:
 
     def __init__(self, settings: RecordedSettings) -> None:
         opened = [(source, Recording.open(Path(source.tasks))) for source in settings.sources]
-        texts = [question.text for _, recording in opened for question in recording.of_split("train")]
-        named = name_kinds(texts, settings.kinds) if settings.kinds else {}
-        kind_of = {text: f"#{_plain(named[text])}" if text in named else "" for text in texts}
-        self._courses = tuple(_course(source, recording, kind_of, settings) for source, recording in opened)
-        # A kind is one token, so what is learned about it has a place of its own.
-        self.words = tuple(sorted(set(kind_of.values()) - {""}))
+        self._courses = tuple(_course(source, recording, settings) for source, recording in opened)
+        # A kind is one token, so what is learned about it has a place of its own; so is what a rating says.
+        kinds = {
+            f"#{kind}"
+            for course in self._courses
+            if course.pool.ratings
+            for kind in course.pool.ratings.kinds
+        }
+        names = {
+            worker
+            for course in self._courses
+            if course.pool.ratings
+            for worker in course.pool.ratings.workers
+        }
+        self.words = (*sorted(kinds), *sorted(names), *(rating_words() if kinds else ()))
         self._unseen = tuple(question.text for question in opened[0][1].of_split("validation"))
         self.prompt = PromptSettings(
             style="brief",
@@ -156,32 +167,29 @@ class RecordedMaterial:
     ) -> Reports:
         """Whether plans for questions that it has not seen can be read."""
         most = recorded_lessons.MOST_STEPS
-        profiles = self._courses[0].profiles
-        asked = recorded_lessons.prompts(self._unseen[:cases], profiles, self.prompt, most)
-        workers = len(profiles)
+        pool = self._courses[0].pool
+        asked = recorded_lessons.prompts(self._unseen[:cases], pool, self.prompt, most)
+        workers = len(pool)
         return {"form": measure_form(model, tokenizer, asked, workers=workers, max_steps=most, seed=seed)}
 
 
-def _plain(name: str) -> str:
-    """Without spaces and marks on letters: a tokenizer of bytes writes an entry of its own as it is."""
-    letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
-    return letters.replace(" ", "-") or "-".join(f"{ord(letter):x}" for letter in name)
-
-
-def _course(
-    source: Source, recording: Recording, kind_of: Mapping[str, str], settings: RecordedSettings
-) -> Course:
+def _course(source: Source, recording: Recording, settings: RecordedSettings) -> Course:
     pool = open_pool(source.pool)
-    questions = tuple(
-        Read(question.text, kind_of[question.text], _answers(recording, question.text))
-        for question in recording.of_split("train")
-    )
-    if not settings.taught:
-        return Course(questions, pool.profiles)
-    tasks = list(open_tasks(source.tasks, "train", size=len(questions), pool=pool))
     workers = [worker for worker in pool if isinstance(worker, ReplayWorker)]
-    answers = asyncio.run(read_answers(tasks, workers))
-    return Course(questions, pool.profiles, Worth(answers, kind_of, settings.thrift))
+    count = sum(1 for _ in recording.of_split("train"))
+    tasks = list(open_tasks(source.tasks, "train", size=count, pool=pool))
+    kind_of = {task.question.text: _kind(pool, task.question.text) for task in tasks}
+    questions = tuple(Read(text, kind, _answers(recording, text)) for text, kind in kind_of.items())
+    worth = None
+    if settings.taught:
+        worth = Worth(asyncio.run(read_answers(tasks, workers)), kind_of, settings.thrift, source.rounds)
+    return Course(questions, pool, worth, source.weight)
+
+
+def _kind(pool: Pool, question: str) -> str:
+    """As the prompt names it; empty where it names none."""
+    kind = pool.ratings.kind_of(question) if pool.ratings else ""
+    return f"#{kind}" if kind else ""
 
 
 def _answers(recording: Recording, question: str) -> tuple[str, ...]:

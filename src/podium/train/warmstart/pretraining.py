@@ -45,12 +45,9 @@ class WarmStartSettings(Settings):
     """Further recordings."""
     start: str | None = None
     """A policy to go on from, with its tokenizer and sizes; None: a fresh one."""
-    kinds: int = Field(default=0, ge=0)
-    """Kinds that the questions of recordings are sorted into by their wording (`kinds`), each named before a plan; 0:
-    none."""
     thrift: tuple[float, ...] = ()
-    """Levels of thrift that prompts about recordings may name, each with the accuracy that a dollar is worth in taught
-    plans; other plans have nothing to do with them."""
+    """Levels of thrift that prompts about recordings may name, each with the accuracy that an answer at the mean price
+    must bring in taught plans; other plans have nothing to do with them."""
     question_chars: int = Field(default=700, ge=20)
     """Longer questions of a recording are shown without their middle."""
     pool: str = "embedded"
@@ -103,7 +100,6 @@ class WarmStartSettings(Settings):
         """The part that lessons about recordings are told."""
         return RecordedSettings(
             sources=(Source(tasks=self.tasks, pool=self.pool), *self.also),
-            kinds=self.kinds,
             thrift=self.thrift,
             question_chars=self.question_chars,
             taught=any(stage.shares.taught for stage in self.stages),

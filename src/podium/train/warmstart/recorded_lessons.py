@@ -15,8 +15,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from random import Random
+from string import ascii_lowercase
 
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import VOTE, voting_step
@@ -25,6 +26,8 @@ from podium.planner import Outcome, Situation
 from podium.train.warmstart.lessons import Lesson, Shares
 from podium.train.warmstart.worth import Worth
 from podium.types import Profile, Question
+from podium.workers.pool import Pool
+from podium.workers.vote import NOTHING
 from podium.workflow import Acceptance, Step, Workflow, render
 
 MOST_STEPS = 6
@@ -37,12 +40,12 @@ _HABIT = 1.2
 """Deviation of the logits by which a kind prefers workers."""
 _SIZE_HABIT = 0.5
 """The same of sizes."""
-_GLIMPSES = 0.75
-"""Of taught plans, those whose question is hardly shown: to read it takes longer than to learn what its kind needs."""
-_GLIMPSE = 40
-"""Characters of it."""
-_ALL = 0.7
+_RENAMED = 0.3
+"""Of lessons, those whose workers have names that say nothing."""
+_NAMES = tuple(f"model-{first}{second}" for first in ascii_lowercase for second in ascii_lowercase)
+_ALL = 0.3
 """How often the team is the whole pool."""
+_PAIR = 2
 _FEWEST = 3
 """Workers of the smallest pool."""
 
@@ -63,9 +66,11 @@ class Course:
     """The training questions of one recording, and the pool that they are asked over."""
 
     questions: tuple[Read, ...]
-    profiles: tuple[Profile, ...]
+    pool: Pool
     worth: Worth | None = None
     """None: nothing is taught by verdicts."""
+    weight: float = 1.0
+    """How often it is drawn, beside the others."""
 
 
 def draw_lesson(
@@ -83,41 +88,123 @@ def draw_lesson(
         later: share of plans that come after an earlier round.
     """
     rng = Random(f"recorded lesson/{name}/{index}")
-    (course,) = rng.choices(courses, [len(course.questions) for course in courses])
+    (course,) = rng.choices(courses, [course.weight for course in courses])
     asked = rng.choice(course.questions)
     if rng.random() * (shares.reading + shares.plan) < shares.reading:
         return Lesson("", ((f"Question: {shortened(asked.text, prompt.question_chars)}", True),))
-    team = random_team(rng, course.profiles)
-    decision: Workflow | Acceptance = random_committee(rng, team, asked.kind or None)
-    outcomes: tuple[Outcome, ...] = ()
+    team = random_team(rng, course.pool.profiles_for(asked.text))
     if prompt.levels:
         prompt = prompt.model_copy(update={"thrift": rng.randrange(prompt.levels)})
-    glimpse = False
-    if shares.taught and course.worth is not None and rng.random() < shares.taught:
-        decision = taught_committee(rng, team, course.worth, asked.kind, prompt.thrift)
-        glimpse = bool(asked.kind) and rng.random() < _GLIMPSES
-        prompt = prompt.model_copy(update={"question_chars": _GLIMPSE}) if glimpse else prompt
-    elif rng.random() < later:
-        outcomes = (_outcome(rng, random_committee(rng, team, asked.kind or None), asked.answers),)
-        decision = Acceptance() if rng.random() < 0.5 else decision
-    situation = Situation(Question(text=asked.text), team, outcomes=outcomes, max_steps=MOST_STEPS)
+    if course.worth is not None and rng.random() < shares.taught:
+        first = _first_round(rng, course.worth, asked, team, prompt.thrift)
+        if rng.random() < shares.roll:
+            return _roll(rng, course.worth, asked, team, prompt, first)
+        decision, outcomes = _taught(rng, course.worth, asked, team, prompt.thrift, first), _outcomes(first)
+    else:
+        decision, outcomes = _untaught(rng, asked, team, later)
+    situation = Situation(
+        Question(text=asked.text), _disguised(rng, team), outcomes=outcomes, max_steps=MOST_STEPS
+    )
     (message,) = build_prompt(situation, prompt)
-    text = f"{thought(asked.kind, decision, team)}\n{render(decision)}"
-    # Of a question that is hardly shown the kind is told: what follows from it is the lesson.
-    told = len(asked.kind) if glimpse else 0
-    return Lesson(message.content, ((text[:told], False), (text[told:], True)))
+    return Lesson(message.content, ((f"{thought(asked.kind, decision, team)}\n{render(decision)}", True),))
 
 
-def prompts(
-    texts: Sequence[str], profiles: Sequence[Profile], prompt: PromptSettings, max_steps: int
-) -> list[str]:
+def _untaught(
+    rng: Random, asked: Read, team: Sequence[Profile], later: float
+) -> tuple[Workflow | Acceptance, tuple[Outcome, ...]]:
+    """Any committee, or what may follow one."""
+    committee = random_committee(rng, team, asked.kind or None)
+    if rng.random() >= later:
+        return committee, ()
+    before = random_committee(rng, team, asked.kind or None)
+    asked_before = max(1, len(before.steps) - 1)
+    outcome = _outcome(before, rng.choice(asked.answers or ("",)), rng.randint(1, asked_before), asked_before)
+    return (Acceptance() if rng.random() < 0.5 else committee), (outcome,)
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstRound:
+    """A round that a taught plan follows."""
+
+    members: tuple[str, ...]
+    agree: int
+    """How many of them gave the answer that won."""
+    outcome: Outcome
+
+
+def _first_round(
+    rng: Random, worth: Worth, asked: Read, team: Sequence[Profile], level: int
+) -> _FirstRound | None:
+    """Half the time, where a second round may follow, the committee that is worth most, and what came of it."""
+    if worth.rounds == 1 or rng.random() < 0.5:
+        return None
+    committee = taught_committee(rng, team, worth, asked.kind, level)
+    members = tuple(team[step.worker].name for step in committee.steps if team[step.worker].name != VOTE)
+    agree, answered = worth.agreeing(members, asked.text)
+    return _FirstRound(
+        members, agree, _outcome(committee, rng.choice(asked.answers or ("",)), agree, answered)
+    )
+
+
+def _outcomes(first: _FirstRound | None) -> tuple[Outcome, ...]:
+    return () if first is None else (first.outcome,)
+
+
+def _taught(  # noqa: PLR0917 - a situation has so many sides
+    rng: Random, worth: Worth, asked: Read, team: Sequence[Profile], level: int, first: _FirstRound | None
+) -> Workflow | Acceptance:
+    """The committee that is worth most; after a first round, where it mends nothing, acceptance."""
+    if first is None:
+        return taught_committee(rng, team, worth, asked.kind, level)
+    names = [profile.name for profile in team]
+    second = worth.draw_next(rng, asked.kind, names, first.members, first.agree, level=level)
+    return _voting(_in_order(second, team), team, later=True) if second else Acceptance()
+
+
+def _roll(  # noqa: PLR0917
+    rng: Random,
+    worth: Worth,
+    asked: Read,
+    team: Sequence[Profile],
+    prompt: PromptSettings,
+    first: _FirstRound | None,
+) -> Lesson:
+    """One question at every level of thrift, in any order: thoughts alone, for plans follow from them."""
+    levels = rng.sample(range(prompt.levels), prompt.levels) or [0]
+    pieces: list[tuple[str, bool]] = []
+    for level in levels:
+        if pieces:
+            pieces.append((f"\nThrift: {level}\nPlan:\n", False))
+        decision = _taught(rng, worth, asked, team, level, first)
+        pieces.append((thought(asked.kind, decision, team), True))
+    situation = Situation(
+        Question(text=asked.text), _disguised(rng, team), outcomes=_outcomes(first), max_steps=MOST_STEPS
+    )
+    (message,) = build_prompt(situation, prompt.model_copy(update={"thrift": levels[0]}))
+    return Lesson(message.content, tuple(pieces))
+
+
+def _disguised(rng: Random, team: Sequence[Profile]) -> tuple[Profile, ...]:
+    """The team, at times under names that say nothing: who its workers are is in their ratings alone."""
+    if rng.random() >= _RENAMED:
+        return tuple(team)
+    names = rng.sample(_NAMES, len(team))
+    return tuple(
+        profile if profile.rating is None else profile.model_copy(update={"name": name})
+        for profile, name in zip(team, names, strict=True)
+    )
+
+
+def prompts(texts: Sequence[str], pool: Pool, prompt: PromptSettings, max_steps: int) -> list[str]:
     """What the policy is asked for each question."""
-    situations = (Situation(Question(text=text), tuple(profiles), max_steps=max_steps) for text in texts)
+    situations = (
+        Situation(Question(text=text), pool.profiles_for(text), max_steps=max_steps) for text in texts
+    )
     return [build_prompt(situation, prompt)[0].content for situation in situations]
 
 
 def random_team(rng: Random, profiles: Sequence[Profile]) -> tuple[Profile, ...]:
-    """Mostly all, else some in any order behind the voting tool, if there is one."""
+    """At times all, else some in any order behind the voting tool, if there is one."""
     if rng.random() < _ALL or len(profiles) <= _FEWEST:
         return tuple(profiles)
     workers = [profile for profile in profiles if profile.name != VOTE]
@@ -142,13 +229,13 @@ def kind_in(written: str) -> str:
     return said.rstrip("0123456789") if steps else ""
 
 
-def _outcome(rng: Random, workflow: Workflow, answers: Sequence[str]) -> Outcome:
-    """What a round may have come to."""
-    answer = rng.choice(answers) if answers else ""
-    asked = len(workflow.steps) - 1
-    if asked == 0:
+def _outcome(workflow: Workflow, answer: str, agree: int, answered: int) -> Outcome:
+    """What a round came to in which so many of those who answered agree."""
+    if len(workflow.steps) == 1:
         return Outcome(workflow, answer)
-    return Outcome(workflow, f"{rng.randint(1, asked)} of {asked} responses agree.\nAnswer: {answer}")
+    if not answered:
+        return Outcome(workflow, NOTHING)
+    return Outcome(workflow, f"{agree} of {answered} responses agree.\nAnswer: {answer}")
 
 
 def random_committee(
@@ -176,12 +263,30 @@ def taught_committee(rng: Random, team: Sequence[Profile], worth: Worth, kind: s
     """A committee that is worth much on questions of this kind, at a level of thrift."""
     names = [profile.name for profile in team]
     drawn = worth.draw(rng, kind, names, level=level, most=MOST_STEPS - 1 if VOTE in names else 1)
-    return _voting([names.index(name) for name in drawn], team)
+    return _voting(_in_order(drawn, team), team)
 
 
-def _voting(members: Sequence[int], profiles: Sequence[Profile]) -> Workflow:
+def _in_order(drawn: Sequence[str], team: Sequence[Profile]) -> list[int]:
+    """The numbers of a committee.
+
+    Of two that differ the first wins; of more, the order hardly matters, and the prompt's own is soonest learned.
+    """
+    names = [profile.name for profile in team]
+    members = [names.index(name) for name in drawn]
+    return members if len(members) == _PAIR else sorted(members, key=partial(_rank, team))
+
+
+def _rank(team: Sequence[Profile], worker: int) -> tuple[float, float, int]:
+    """By which the prompt lists a worker."""
+    rating = team[worker].rating
+    return (-math.inf, 0.0, worker) if rating is None else (-rating.accuracy, rating.cost_usd, worker)
+
+
+def _voting(members: Sequence[int], profiles: Sequence[Profile], *, later: bool = False) -> Workflow:
+    """In a later round the vote is on the new answers alone: the old one is among them where it counts."""
     steps = tuple(Step(worker, f"{place}. {WHOLE}") for place, worker in enumerate(members, 1))
-    return Workflow(steps if len(members) == 1 else (*steps, voting_step(profiles)))
+    seen = range(len(members)) if later else None
+    return Workflow(steps if len(members) == 1 else (*steps, voting_step(profiles, steps=seen)))
 
 
 @cache

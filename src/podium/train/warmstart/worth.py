@@ -1,27 +1,39 @@
 """What committees are worth on each kind of question, by the verdicts on training questions.
 
 With recorded answers every committee can be tried on every question. Its worth on a kind is the share of that kind's
-questions on which it is right, drawn towards its share on all, for a kind has few; less what it costs, as dearly as
-the level of thrift says. Which kind a question is of stands in its wording alone (`kinds`).
+questions on which it is right, drawn towards its share on all, for a kind has few; less its price, as dearly as the
+level of thrift says. A price is counted in *answers*: what one to such a question costs in the mean over the team.
+Which kind a question is of stands in its wording alone (`ratings`).
+
+Where a second round may follow, a committee is worth more by what a second one would mend: among questions on which
+so many of it agree, another committee may be right more often than what the first answered.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import combinations
 from random import Random
 
 import numpy as np
 
-from podium.rollout.answers import MOST, Answers, Floats, Members, means_by
+from podium.rollout.answers import MOST, Answers, Floats, Ints, Members, means_by
 
-_SIZES = (1, 2, 3, 5)
+_SIZES = (1, 2, 3, 4, 5)
+_PAIR = 2
 _DIFFERENT = 3
 """Different workers of a committee that asks somebody twice, at most."""
-_TRUST = 3.0
-"""A kind's questions are joined by so many that went as the committee goes on all."""
-_SHARP = 0.001
+_FIRST = (2, 3)
+"""Sizes of committees that a second round may follow."""
+_TRUSTS = (1.5, 3.0, 6.0, 12.0, 25.0, 50.0, 100.0, 200.0)
+"""A kind's questions are joined by so many that went as the committee goes on all: by what did best on others."""
+_FOLDS = 5
+_ANSWER = 0.001
+"""Accuracy that each further answer must add, so that of plans that do as well the shortest is taught."""
+_SHARP = 0.002
 """Accuracy by which a committee must be behind the best to be drawn 1/e as often."""
 
 
@@ -31,20 +43,29 @@ class Worth:
     Args:
         answers: of training questions.
         kind_of: by text.
-        thrift: accuracy that a dollar is worth, at each level.
+        thrift: accuracy that an answer at the mean price must bring, at each level.
+        rounds: 2: a second round may follow a committee.
     """
 
-    def __init__(self, answers: Answers, kind_of: Mapping[str, str], thrift: Sequence[float]) -> None:
+    def __init__(
+        self, answers: Answers, kind_of: Mapping[str, str], thrift: Sequence[float], rounds: int = 1
+    ) -> None:
         self.workers = answers.workers
-        plans = list(_committees(answers))
-        right_QP = np.stack([_right(answers, plan) for plan in plans], axis=1)
-        self._plans = plans
-        self._right = means_by([kind_of[text] for text in answers.texts], right_QP, _TRUST)
-        self._overall_P = right_QP.mean(axis=0)
-        self._cost_P = np.array([answers.cost[list(plan)].sum() for plan in plans])
-        self._size_P = np.array([len(plan) for plan in plans])
-        self._has_PW = np.array([[worker in plan for worker in range(len(self.workers))] for plan in plans])
         self._thrift = tuple(thrift) or (0.0,)
+        self._answers = answers
+        self._kinds = [kind_of[text] for text in answers.texts]
+        self._order = np.argsort(-answers.accuracy, kind="stable").tolist()
+        self._plans = list(committees(answers))
+        self._place = {plan: place for place, plan in enumerate(self._plans)}
+        self._right_QP = np.stack([right(answers, plan) for plan in self._plans], axis=1)
+        self._size_P = np.array([len(plan) for plan in self._plans])
+        self._asks_PW = np.array([[plan.count(w) for w in range(len(self.workers))] for plan in self._plans])
+        self.trust = self._best_trust()
+        self._overall_P = self._right_QP.mean(axis=0)
+        self._right = means_by(self._kinds, self._right_QP, self.trust)
+        self._usual_W = answers.cost
+        self._cost = means_by(self._kinds, answers.cost_QW, _TRUSTS[1])
+        self.rounds = rounds
 
     def draw(
         self, rng: Random, kind: str, team: Sequence[str], *, level: int = 0, most: int = MOST
@@ -54,25 +75,141 @@ class Worth:
         Args:
             team: names; those that are not of the recording are passed over.
             most: answers at most.
+
+        Raises:
+            ValueError: nobody of the team is of the recording.
         """
-        absent_W = np.array([worker not in team for worker in self.workers])
-        worth_P = self._right.get(kind, self._overall_P) - self._thrift[level] * self._cost_P
-        refused_P = self._has_PW[:, absent_W].any(axis=1) | (self._size_P > most)
-        worth_P = np.where(refused_P, -np.inf, worth_P)
+        if not set(team) & set(self.workers):
+            raise ValueError(f"none of {', '.join(team)} is of the recording")
+        price_P = self._prices(kind, team, level)
+        worth_P = self._right.get(kind, self._overall_P) - price_P
+        if self.rounds > 1:
+            worth_P = worth_P + self._mended(kind, price_P)
+        return self._drawn(rng, np.where(self._size_P > most, -np.inf, worth_P))
+
+    def draw_next(
+        self, rng: Random, kind: str, team: Sequence[str], asked: Sequence[str], agree: int, *, level: int = 0
+    ) -> tuple[str, ...]:
+        """The committee of a second round; empty: the answer of the first is accepted.
+
+        Args:
+            asked: the committee of the first round; a pair in its order.
+            agree: how many of it gave the answer that won.
+        """
+        first = tuple(self.workers.index(name) for name in asked)
+        if len(first) > _PAIR:
+            first = tuple(sorted(first, key=self._order.index))
+        found = self._found(kind, first).get(agree) if first in self._firsts else None
+        if found is None:
+            return ()
+        worth_P = found.right_P - self._prices(kind, team, level)
+        if worth_P.max() <= found.right_P[self._place[first]] + _SHARP:
+            return ()
+        return self._drawn(rng, worth_P)
+
+    def agreeing(self, asked: Sequence[str], question: str) -> tuple[int, int]:
+        """How many of a committee gave the answer that most gave to a training question, and how many gave any."""
+        members = tuple(self.workers.index(name) for name in asked)
+        number = self._answers.number(question)
+        answered = self._answers.answer_QWR[number, members, 0] >= 0
+        return int(_agreeing(self._answers, members)[number]), int(answered.sum())
+
+    def _drawn(self, rng: Random, worth_P: Floats) -> tuple[str, ...]:
         weights_P = np.exp((worth_P - worth_P.max()) / _SHARP)
         (plan,) = rng.choices(self._plans, weights_P.tolist())
         return tuple(self.workers[worker] for worker in plan)
 
+    def _prices(self, kind: str, team: Sequence[str], level: int) -> Floats:
+        """Accuracy that a committee must bring; infinite where it is not of the team."""
+        cost_W = self._cost.get(kind, self._usual_W)
+        present_W = np.array([worker in team for worker in self.workers])
+        usual = max(float(cost_W[present_W].mean()), 1e-12)
+        price_P = self._thrift[level] * (self._asks_PW @ cost_W) / usual + _ANSWER * self._size_P
+        return np.where(self._asks_PW[:, ~present_W].any(axis=1), np.inf, price_P)
 
-def _right(answers: Answers, plan: Members) -> Floats:
+    def _mended(self, kind: str, price_P: Floats) -> Floats:
+        """What a second round adds to each committee."""
+        mended_P = np.zeros(len(self._plans))
+        for first in self._firsts:
+            place = self._place[first]
+            if np.isfinite(price_P[place]):
+                mended_P[place] = sum(
+                    found.share * max(0.0, float((found.right_P - price_P).max() - found.right_P[place]))
+                    for found in self._found(kind, first).values()
+                )
+        return mended_P
+
+    @cached_property
+    def _firsts(self) -> list[Members]:
+        return [plan for plan in self._plans if len(plan) in _FIRST and len(set(plan)) == len(plan)]
+
+    @cached_property
+    def _found(self) -> Callable[[str, Members], Mapping[int, _Bucket]]:
+        """As `_find`, which takes a while."""
+        return lru_cache(maxsize=None)(self._find)
+
+    def _find(self, kind: str, first: Members) -> Mapping[int, _Bucket]:
+        """What is known of questions of a kind on which so many of a committee agree."""
+        agree_Q = _agreeing(self._answers, first)
+        kind_Q = np.array([own == kind for own in self._kinds])
+        buckets = {}
+        for agree in np.unique(agree_Q):
+            all_Q = agree_Q == agree
+            own_Q = all_Q & kind_Q
+            overall_P = self._right_QP[all_Q].mean(axis=0)
+            right_P = (self._right_QP[own_Q].sum(axis=0) + self.trust * overall_P) / (
+                own_Q.sum() + self.trust
+            )
+            share = (own_Q.sum() + self.trust * all_Q.mean()) / (kind_Q.sum() + self.trust)
+            buckets[int(agree)] = _Bucket(float(share), right_P)
+        return buckets
+
+    def _best_trust(self) -> float:
+        """The trust by which a table of four fifths of the questions chooses best for the last fifth."""
+        fold_Q = np.array([Random(f"fold/{text}").randrange(_FOLDS) for text in self._answers.texts])
+        kind_Q = np.array(self._kinds)
+        earned = dict.fromkeys(_TRUSTS, 0.0)
+        for fold in range(_FOLDS):
+            known_Q, left_Q = fold_Q != fold, fold_Q == fold
+            if not known_Q.any() or not left_Q.any():
+                continue
+            overall_P = self._right_QP[known_Q].mean(axis=0)
+            for kind in np.unique(kind_Q[left_Q]):
+                own_QP = self._right_QP[known_Q & (kind_Q == kind)]
+                asked_P = self._right_QP[left_Q & (kind_Q == kind)].sum(axis=0)
+                for trust in _TRUSTS:
+                    table_P = (own_QP.sum(axis=0) + trust * overall_P) / (len(own_QP) + trust)
+                    earned[trust] += float(asked_P[(table_P - _ANSWER * self._size_P).argmax()])
+        return max(earned, key=lambda trust: earned[trust])
+
+
+@dataclass(frozen=True, slots=True)
+class _Bucket:
+    """Questions on which so many of a committee agree."""
+
+    share: float
+    """Of the kind's questions."""
+    right_P: Floats
+    """How right each committee is on them."""
+
+
+def right(answers: Answers, plan: Members) -> Floats:
     """[Q]: how right a committee is, the mean over which of the samples comes first."""
     turns = [answers.turned(first).voted(plan) for first in range(answers.samples)]
     mean: Floats = np.mean(turns, axis=0)
     return mean
 
 
-def _committees(answers: Answers) -> Iterator[Members]:
-    """All of few different workers, each as often as it has samples; of five who answer once each, all."""
+def _agreeing(answers: Answers, members: Members) -> Ints:
+    """[Q]: how many of different workers gave the answer that most gave; 0 where nobody gave one."""
+    answer_QM = answers.answer_QWR[:, members, 0]
+    same_QMM = (answer_QM[:, :, None] == answer_QM[:, None, :]) & (answer_QM >= 0)[:, :, None]
+    most: Ints = same_QMM.sum(axis=2).max(axis=1)
+    return most
+
+
+def committees(answers: Answers) -> Iterator[Members]:
+    """All of few different workers, each as often as it has samples; of more who answer once each, all."""
     order = np.argsort(-answers.accuracy, kind="stable").tolist()
     for size in _SIZES:
         for different in range(math.ceil(size / answers.samples), min(size, len(order)) + 1):
@@ -81,6 +218,8 @@ def _committees(answers: Answers) -> Iterator[Members]:
             for workers in combinations(order, different):
                 for extra in _spread(size - different, different, answers.samples - 1):
                     yield tuple(w for w, more in zip(workers, extra, strict=True) for _ in range(1 + more))
+                if size == different == _PAIR:
+                    yield workers[::-1]  # Of two that differ the first wins.
 
 
 def _spread(count: int, places: int, most: int) -> Iterator[tuple[int, ...]]:

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Trains a Conductor on recorded answers and compares it, on six pools, with every way of choosing and voting.
+# Recordings first: runs/recordings.sh. What workers were measured at is in configs/ratings; `runs/recorded.sh ratings`
+# makes it again from the training questions.
+#   [SEED=0] [SPLIT=validation] [POOLS="reasoning-gym-easy ..."] runs/recorded.sh
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH="$PWD/.venv/bin:$PATH"
+SEED=${SEED:-0}
+SPLIT=${SPLIT:-validation}
+RUN=${RUN:-runs/recorded-$SEED}
+POOLS=${POOLS:-reasoning-gym-easy reasoning-gym-hard reasoning-gym-easy-six reasoning-gym-hard-six mmlu-pro math-l5}
+
+if [ ! -f runs/recordings/reasoning-gym-easy.parquet ]; then
+  echo "There are no recordings in runs/recordings; make them with: DATA=... runs/recordings.sh"
+  exit 0
+fi
+if [ "${1:-}" = ratings ]; then
+  rate() { podium rate "runs/recordings/$1.parquet" "configs/ratings/$2.json" --pool "configs/pools/$2.toml" --kinds "$3"; }
+  rate reasoning-gym-easy reasoning-gym-easy 128
+  rate reasoning-gym-hard reasoning-gym-hard 128
+  rate mmlu-pro mmlu-pro 48
+  rate zeroeval-math-l5 math-l5 8
+  exit
+fi
+if [ ! -d "$RUN/policy" ]; then
+  podium train --stage warmstart --config configs/taught-recorded.toml --run "$RUN" "seed=$SEED"
+fi
+for pool in $POOLS; do
+  repeats=1
+  rounds=1
+  case $pool in
+    reasoning-gym-easy*) recording=reasoning-gym-easy repeats=3 ;;
+    reasoning-gym-hard*) recording=reasoning-gym-hard ;;
+    mmlu-pro) recording=mmlu-pro rounds=2 ;;
+    math-l5) recording=zeroeval-math-l5 ;;
+  esac
+  podium eval --tasks "runs/recordings/$recording.parquet" --pool "configs/pools/$pool.toml" \
+    --conductor "$RUN/policy" --split "$SPLIT" --questions 2000 --repeats "$repeats" --max-steps 6 --rounds "$rounds" \
+    --markdown | tee "$RUN/$SPLIT-$pool.md"
+done

@@ -1,0 +1,136 @@
+"""`podium rate`: measures the workers of a pool, kind by kind, on a recording's training questions."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from podium.cli.opening import open_console
+from podium.cli.options import Flag
+from podium.cli.printable import counted, dollars, printable
+from podium.errors import ConfigError, UsageError
+from podium.rollout.answers import read_answers
+from podium.rollout.kinds import find_kinds
+from podium.rollout.rating import rate
+from podium.rollout.run_folder import replace_file
+from podium.tasks import open_tasks
+from podium.workers.pool import open_pool
+from podium.workers.ratings import Ratings
+from podium.workers.replay import ReplayWorker
+
+_ALL = 10**9
+"""More questions than any recording has."""
+
+
+def rate_workers(
+    recording: str,
+    out: Path,
+    /,
+    *,
+    pool: str,
+    kinds: int = 128,
+    like: Path | None = None,
+    split: str = "train",
+    seed: int = 0,
+    json: Flag = False,
+) -> int:
+    """Rate the workers of a pool, so that planners know who answers what.
+
+    Args:
+        recording: NAME.parquet.
+        out: The ratings, NAME.json. A file of ratings that is there already is replaced.
+        pool: The workers: a TOML file. Those of other kinds than replay are not rated.
+        kinds: How many kinds the questions are sorted into by their wording.
+        like: Ratings whose kinds are taken over, so that a worker may be added to them; its own workers are kept.
+        split: The questions that are counted.
+        seed: Of the sorting.
+        json: Print the ratings as one line of JSON.
+    """
+    if not recording.endswith(".parquet"):
+        raise UsageError(
+            f"{recording}: workers are rated on a recording, NAME.parquet; make one with: podium record."
+        )
+    if kinds < 1 or not 0 <= seed < 2**32:
+        raise UsageError("--kinds is at least 1, and --seed from 0 to 4294967295.")
+    _check_out(out, Path(recording), Path(pool))
+    known = None if like is None else Ratings.open(like)
+    workers = open_pool(pool, rated=False)
+    tasks = list(open_tasks(recording, split, size=_ALL, seed=seed, pool=workers))
+    recorded = [worker for worker in workers if isinstance(worker, ReplayWorker)]
+    if not recorded or not tasks:
+        raise UsageError(
+            f"{pool} and {recording} have no recorded workers or {split} questions in common; check both."
+        )
+    answers = asyncio.run(read_answers(tasks, recorded))
+    found = find_kinds(answers.texts, kinds, seed=seed) if known is None else known.kinds
+    ratings = rate(answers, found)
+    if known is not None:
+        ratings = known.joined(ratings)
+    _write(out, ratings)
+    if json:
+        print(ratings.model_dump_json())
+    else:
+        _print(ratings, out)
+        line = f'ratings = "{os.path.relpath(out, Path(pool).parent)}"'
+        print(f"Planners are told of it where {printable(pool)} says: {printable(line)}")
+    return 0
+
+
+def _check_out(out: Path, recording: Path, pool: Path) -> None:
+    """That a file can be written there, and that none is lost which is no ratings."""
+    if out.suffix != ".json" or out.is_dir():
+        raise UsageError(f"{out}: a ratings file is called NAME.json.")
+    if out.resolve() == recording.with_suffix(".json").resolve():
+        raise UsageError(f"{out} is the header of the recording; choose another name for the ratings.")
+    if out.exists():
+        try:
+            Ratings.open(out)
+        except ConfigError:
+            raise UsageError(
+                f"{out} is there already and holds no ratings; choose another name for them."
+            ) from None
+
+
+def _write(out: Path, ratings: Ratings) -> None:
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{out.parent}: no folder can be made there: {error.strerror}.") from None
+    replace_file(out, ratings.model_dump_json(indent=1).encode() + b"\n")
+
+
+def _print(ratings: Ratings, out: Path) -> None:
+    table = Table(
+        title=Text(f"{out}: {counted(len(ratings.kinds), 'kind')} of questions"), title_justify="left"
+    )
+    for column in ("worker", "right", "$ for 1000", "best at"):
+        table.add_column(column, justify="left" if column in ("worker", "best at") else "right")
+    for name, tallies in ratings.workers.items():
+        asked = max(1, sum(tally.questions for tally in tallies.values()))
+        right = sum(tally.right for tally in tallies.values())
+        cost = sum(tally.cost_usd for tally in tallies.values())
+        table.add_row(
+            printable(name),
+            f"{right / asked:.1%}",
+            dollars(1000 * cost / asked),
+            printable(_leads(ratings, name)),
+        )
+    open_console().print(table)
+
+
+def _leads(ratings: Ratings, name: str, most: int = 3) -> str:
+    """The kinds of which the worker is farthest ahead of the next best."""
+    ahead: list[tuple[float, str]] = []
+    for kind, own in ratings.workers[name].items():
+        shares = [
+            tallies[kind].right / tallies[kind].questions
+            for other, tallies in ratings.workers.items()
+            if other != name and kind in tallies and tallies[kind].questions
+        ]
+        if own.questions:
+            ahead.append((own.right / own.questions - max(shares, default=0.0), kind))
+    return ", ".join(kind for lead, kind in sorted(ahead, reverse=True)[:most] if lead > 0)

@@ -1,0 +1,232 @@
+"""`podium rate`: a file of ratings from a recording, and what a pool that names it tells of a question."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from refusal import one_sentence
+
+from podium.recordings import Gathering, RecordedQuestion, Response
+from podium.trace import Trace
+from podium.types import Profile
+from podium.workers.ratings import Ratings, Tally
+
+Podium = Callable[..., Any]
+WORKER = (
+    '\n[[worker]]\nname = "{}"\nkind = "replay"\nrecording = "{}rec.parquet"\nprice = {{ output = {} }}\n'
+)
+PRICES = {"ada": 1.0, "bob": 2.0, "cy": 4.0}
+VOTE = '\n[[worker]]\nname = "vote"\nkind = "vote"\n'
+RATE = ("rate", "rec.parquet", "made/ratings.json", "--pool", "replay.toml", "--kinds", "2")
+SUM, RIVER = "Add 21 apples to the basket.", "Spell river number 20 backwards."
+TOKENS = 40
+COST = TOKENS / 1e6
+"""Of an answer of ada's."""
+
+
+def pool_text(*names: str, above: str = "", ratings: str = "") -> str:
+    """A pool file of recorded workers and the vote; `above` leads from its folder to the recording's."""
+    named = f'ratings = "{ratings}"\n' if ratings else ""
+    return named + "".join(WORKER.format(name, above, PRICES[name]) for name in names) + VOTE
+
+
+@pytest.fixture(autouse=True)
+def _recording() -> None:
+    """Odd questions are sums, which ada knows; even ones are words, which bob knows; cy knows half of each."""
+    with Gathering() as gathering:
+        for number in range(24):
+            is_sum = number % 2 == 1
+            text = (
+                f"Add {number} apples to the basket." if is_sum else f"Spell river number {number} backwards."
+            )
+            split = "train" if number < 16 else "test"
+            gathering.add_question(RecordedQuestion(f"q{number}", text, "yes", None, split))
+            for worker, right in (("ada", is_sum), ("bob", not is_sum), ("cy", number % 4 < 2)):
+                said = f"Answer: {'yes' if right else f'no {worker}'}"
+                response = Response(worker, 0, said, score=float(right), output_tokens=TOKENS)
+                gathering.add(f"q{number}", response)
+        gathering.write(Path("rec.parquet"), name="rec")
+    Path("replay.toml").write_text(pool_text("ada", "bob"))
+
+
+def tally(right: float, cost_usd: float, questions: int = 8) -> Tally:
+    return Tally(right=right, questions=questions, cost_usd=round(cost_usd, 9))
+
+
+# --- podium rate -------------------------------------------------------------------------------------------
+
+
+def test_the_training_questions_are_sorted_into_kinds_and_counted_worker_by_worker(podium: Podium) -> None:
+    made = podium(*RATE)
+    assert (made.status, made.err) == (0, "")
+    ratings = Ratings.open(Path("made/ratings.json"))
+    assert len(ratings.kinds) == 2
+    sums, words = ratings.kind_of(SUM), ratings.kind_of(RIVER)
+    assert {sums, words} == set(ratings.kinds)
+    assert ratings.workers == {
+        "ada": {sums: tally(8, 8 * COST), words: tally(0, 8 * COST)},
+        "bob": {sums: tally(0, 16 * COST), words: tally(8, 16 * COST)},
+    }
+
+
+def test_the_table_says_who_is_right_how_often_at_what_price_and_leads_where(podium: Podium) -> None:
+    made = podium(*RATE)
+    ratings = Ratings.open(Path("made/ratings.json"))
+    assert "made/ratings.json: 2 kinds of questions" in made.out
+    (ada,) = [line for line in made.out.splitlines() if "ada" in line]
+    (bob,) = [line for line in made.out.splitlines() if "bob" in line]
+    for part in ("50.0%", "$0.040", ratings.kind_of(SUM)):
+        assert part in ada
+    for part in ("50.0%", "$0.080", ratings.kind_of(RIVER)):
+        assert part in bob
+    assert ratings.kind_of(RIVER) not in ada
+    assert "vote" not in made.out
+    assert 'ratings = "made/ratings.json"' in made.out
+
+
+def test_as_json_it_is_one_line_that_says_what_the_file_says(podium: Podium) -> None:
+    made = podium(*RATE, "--json")
+    assert (made.status, made.err, made.out.count("\n")) == (0, "", 1)
+    assert Ratings.model_validate_json(made.out) == Ratings.open(Path("made/ratings.json"))
+    assert sorted(file.name for file in Path("made").iterdir()) == ["ratings.json"]
+
+
+def test_the_same_command_makes_the_same_file(podium: Podium) -> None:
+    podium(*RATE)
+    first = Path("made/ratings.json").read_bytes()
+    podium(*RATE, "--split", "test")
+    assert Path("made/ratings.json").read_bytes() != first
+    assert podium(*RATE).status == 0
+    assert Path("made/ratings.json").read_bytes() == first
+
+
+def test_the_questions_of_another_split_are_counted_if_asked(podium: Podium) -> None:
+    podium(*RATE, "--split", "test")
+    ratings = Ratings.open(Path("made/ratings.json"))
+    assert ratings.workers["ada"][ratings.kind_of(SUM)] == tally(4, 4 * COST, questions=4)
+
+
+def test_a_worker_is_added_to_ratings_whose_kinds_and_other_workers_stay(podium: Podium) -> None:
+    podium(*RATE)
+    before = Ratings.open(Path("made/ratings.json"))
+    Path("more.toml").write_text(pool_text("cy"))
+    like = ("--like", "made/ratings.json")
+    added = podium("rate", "rec.parquet", "more.json", "--pool", "more.toml", "--kinds", "1", *like)
+    assert added.status == 0
+    for name in ("ada", "bob", "cy"):
+        assert name in added.out
+    after = Ratings.open(Path("more.json"))
+    assert after.kinds == before.kinds
+    assert list(after.workers) == ["ada", "bob", "cy"]
+    assert {name: after.workers[name] for name in before.workers} == before.workers
+    assert after.workers["cy"] == {kind: tally(4, 4 * 8 * COST) for kind in before.kinds}
+    assert Ratings.open(Path("made/ratings.json")) == before
+
+
+def test_a_worker_that_is_measured_again_is_counted_anew_and_not_twice(podium: Podium) -> None:
+    podium(*RATE, "--split", "test")
+    Path("one.toml").write_text(pool_text("ada"))
+    # The file may be the one that it is like.
+    tokens = ("rate", "rec.parquet", "made/ratings.json", "--pool", "one.toml", "--like", "made/ratings.json")
+    assert podium(*tokens).status == 0
+    ratings = Ratings.open(Path("made/ratings.json"))
+    kind = ratings.kind_of(SUM)
+    assert ratings.workers["ada"][kind] == tally(8, 8 * COST)
+    assert ratings.workers["bob"][kind] == tally(0, 8 * COST, questions=4)
+
+
+def test_a_file_that_holds_something_else_is_not_overwritten(podium: Podium) -> None:
+    Path("mine.json").write_text('{"dear": "to me"}')
+    refused = podium("rate", "rec.parquet", "mine.json", "--pool", "replay.toml")
+    assert "mine.json is there already and holds no ratings" in one_sentence(refused)
+    assert Path("mine.json").read_text() == '{"dear": "to me"}'
+
+
+def test_a_pool_that_names_ratings_which_are_still_to_be_made_can_be_rated(podium: Podium) -> None:
+    Path("replay.toml").write_text(pool_text("ada", "bob", ratings="made/ratings.json"))
+    assert podium(*RATE).status == 0
+    assert podium("pool", "list", "--pool", "replay.toml").status == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({1: "rec.json"}, "rec.json: workers are rated on a recording, NAME.parquet; make one with: "),
+        ({1: "embedded"}, "embedded: workers are rated on a recording, NAME.parquet; make one with: "),
+        ({1: "none.parquet"}, "none.parquet: there is no such file"),
+        ({4: "none.toml"}, "none.toml: there is no such file"),
+        ({4: "pool.toml"}, "pool.toml and rec.parquet have no recorded workers or train questions in common"),
+        ({6: "0"}, "--kinds is at least 1"),
+        ({6: "many"}, "--kinds"),
+        ({5: "--seed", 6: "-1"}, "--seed from 0 to 4294967295"),
+        ({2: "rec.json"}, "rec.json is the header of the recording; choose another name for the ratings."),
+        ({2: "ratings.txt"}, "ratings.txt: a ratings file is called NAME.json."),
+        ({2: "."}, "a ratings file is called NAME.json."),
+        ({2: "pool.toml/ratings.json"}, "pool.toml: no folder can be made there"),
+        ({5: "--split", 6: "tests"}, "There is no split 'tests'; did you mean 'test'?"),
+        ({5: "--like", 6: "none.json"}, "none.json: cannot be read: No such file or directory."),
+        ({5: "--like", 6: "replay.toml"}, "replay.toml holds no ratings; make some with: podium rate."),
+        ({3: "--split", 4: "train"}, "--pool requires an argument"),
+    ],
+)
+def test_asking_wrongly_is_one_sentence_and_writes_nothing(
+    podium: Podium, changes: dict[int, str], sentence: str
+) -> None:
+    tokens = [changes.get(place, token) for place, token in enumerate(RATE)]
+    before = sorted(Path().rglob("*"))
+    assert sentence in one_sentence(podium(*tokens))
+    assert sorted(Path().rglob("*")) == before
+
+
+# --- a pool that names the file ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rated_pool(podium: Podium) -> str:
+    """A pool beside its ratings, in another folder than the one where commands run; cy is not rated."""
+    assert podium(*RATE).status == 0
+    Path("made/rated.toml").write_text(pool_text("ada", "bob", "cy", above="../", ratings="ratings.json"))
+    return "made/rated.toml"
+
+
+@pytest.mark.parametrize(("question", "knows"), [(SUM, "ada"), (RIVER, "bob")])
+def test_a_trace_keeps_what_the_planner_was_told_of_this_kind_of_question(
+    podium: Podium, rated_pool: str, question: str, knows: str
+) -> None:
+    asked = podium("ask", question, "--pool", rated_pool, "--planner", f"single:{knows}", "--json")
+    assert asked.status == 0
+    trace = Trace.model_validate_json(asked.out)
+    ratings = Ratings.open(Path("made/ratings.json"))
+    told = {profile.name: profile.rating for profile in trace.pool}
+    assert list(told) == ["ada", "bob", "cy", "vote"]
+    assert told["cy"] is told["vote"] is None
+    for name in ("ada", "bob"):
+        rating = told[name]
+        assert rating is not None
+        assert rating == ratings.rated(Profile(name=name), question).rating
+        assert (rating.kind, rating.questions) == (ratings.kind_of(question), 8)
+        assert rating.accuracy == pytest.approx((8 + 1.5 if name == knows else 1.5) / 11)
+        assert rating.cost_usd == pytest.approx(COST * PRICES[name])
+    kept = podium("traces", "show", trace.id, "--json")
+    assert Trace.model_validate_json(kept.out) == trace
+
+
+def test_a_pool_is_listed_without_ratings_since_no_question_is_asked(podium: Podium, rated_pool: str) -> None:
+    listed = json.loads(podium("pool", "list", "--pool", rated_pool, "--json").out)
+    assert [(worker["name"], worker["rating"]) for worker in listed] == [
+        (name, None) for name in ("ada", "bob", "cy", "vote")
+    ]
+
+
+@pytest.mark.parametrize("verb", [("pool", "list"), ("ask", SUM, "--planner", "single:ada"), ("plan", SUM)])
+def test_a_pool_whose_ratings_are_gone_is_refused_by_every_verb(
+    podium: Podium, rated_pool: str, verb: tuple[str, ...]
+) -> None:
+    Path("made/ratings.json").unlink()
+    assert one_sentence(podium(*verb, "--pool", rated_pool)) == (
+        "podium: made/rated.toml: made/ratings.json: cannot be read: No such file or directory.\n"
+    )

@@ -1,0 +1,270 @@
+"""Lessons that verdicts have taught: committees that are worth most, at every level of thrift, and second rounds."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from random import Random
+from statistics import fmean
+
+import pytest
+from given_answers import NONE, RIGHT, given_answers, pair_and_third
+from lesson_reading import committee, decision, listed, shown_team, written
+
+from podium.baselines.plans import VOTE
+from podium.conductor.prompt import PromptSettings
+from podium.train.warmstart.lessons import Lesson, Shares
+from podium.train.warmstart.recorded_lessons import Course, Read, draw_lesson
+from podium.train.warmstart.worth import Worth
+from podium.workers import Pool, ScriptedWorker
+from podium.workers.ratings import Ratings, Tally
+from podium.workflow import Acceptance, Workflow
+
+KIND = "#sums"
+QUESTIONS_MEASURED = 100
+PROMPT = PromptSettings(style="brief", examples=0, question_chars=700, answer_chars=60)
+
+
+def course(
+    rows: Sequence[Sequence[int]],
+    measured: Mapping[str, float],
+    *,
+    thrift: Sequence[float] = (0.05,),
+    rounds: int = 1,
+    unmeasured: Sequence[str] = (),
+) -> Course:
+    """Questions of one kind that everybody answers for a dollar, over a pool that ends with the vote.
+
+    Args:
+        rows: of answers, as `given_answers` takes them; a worker says its number where it is asked.
+        measured: names, in the pool's order and that of rows, with accuracies that ratings show.
+        unmeasured: those of them that ratings do not know.
+    """
+    answers = given_answers(tuple(measured), rows, [1] * len(measured))
+    tallies = {
+        name: {
+            "sums": Tally(
+                right=share * QUESTIONS_MEASURED, questions=QUESTIONS_MEASURED, cost_usd=QUESTIONS_MEASURED
+            )
+        }
+        for name, share in measured.items()
+        if name not in unmeasured
+    }
+    pool = Pool(
+        [ScriptedWorker(name, ["yes"]) for name in (*measured, VOTE)],
+        Ratings(kinds={"sums": {"question": 1.0}}, workers=tallies),
+    )
+    reads = tuple(
+        Read(text, KIND, tuple(map(str, row))) for text, row in zip(answers.texts, rows, strict=True)
+    )
+    worth = Worth(answers, dict.fromkeys(answers.texts, KIND), thrift, rounds)
+    return Course(reads, pool, worth)
+
+
+def lessons(made: Course, count: int = 200, *, roll: float = 0.0, levels: int = 1) -> list[Lesson]:
+    """Taught plans, or rolls."""
+    return [
+        draw_lesson(
+            "taught",
+            index,
+            courses=[made],
+            prompt=PROMPT.model_copy(update={"levels": levels}),
+            shares=Shares(plan=1, reading=0, taught=1, roll=roll),
+            later=1.0,
+        )
+        for index in range(count)
+    ]
+
+
+NAMES, MENDED = pair_and_third(mends=True)
+MEASURED = dict(zip(NAMES, (0.5, 0.5, 0.5, 0.4), strict=True))
+
+
+def of_five(rng: Random) -> list[int]:
+    """Each is right two times of three, apart from the others."""
+    return [RIGHT if rng.random() < 2 / 3 else rng.randint(1, 9) for _ in range(5)]
+
+
+FIVE = [of_five(Random(f"five/{number}")) for number in range(300)]
+FIVE_MEASURED = {"ada": 0.55, "bob": 0.9, "cy": 0.7, "dee": 0.6, "eve": 0.8}
+"""In another order than the pool's."""
+
+
+def is_plain(lesson: Lesson) -> bool:
+    """Whether workers stand under their own names."""
+    return not any(name.startswith("model-") for name in shown_team(lesson))
+
+
+# --- whom to ask -------------------------------------------------------------------------------------------
+
+
+def test_a_taught_plan_asks_who_is_worth_most_whatever_the_team_s_names_and_order() -> None:
+    # cy alone is always right.
+    made = course([[1, 2, RIGHT, 4]] * 20, {"ada": 0.1, "bob": 0.2, "cy": 0.9, "dee": 0.3})
+    drawn = lessons(made)
+    names = Counter(committee(lesson) for lesson in drawn if is_plain(lesson) and "cy" in shown_team(lesson))
+    assert set(names) == {("cy",)}
+    for lesson in drawn:
+        if "90% " in lesson.prompt:
+            (best,) = [number for number, _, figures in listed(lesson) if figures.startswith("90% ")]
+            assert written(lesson).startswith(f"{KIND}{best}; steps 1\nmodel_id = [{best}]\n")
+
+
+def test_members_stand_in_the_order_in_which_the_prompt_lists_them() -> None:
+    drawn = lessons(course(FIVE, FIVE_MEASURED, thrift=(0.0,)))
+    larger = [lesson for lesson in drawn if len(committee(lesson)) > 2]
+    assert {len(committee(lesson)) for lesson in larger} >= {3, 5}
+    assert ("bob", "eve", "cy", "dee", "ada") in {committee(lesson) for lesson in larger}
+    for lesson in larger:
+        asked = committee(lesson)
+        assert list(asked) == [name for _, name, _ in listed(lesson) if name in asked]
+
+
+def test_who_was_not_measured_stands_first_in_the_prompt_and_among_the_members() -> None:
+    drawn = lessons(course(FIVE, FIVE_MEASURED, thrift=(0.0,), unmeasured=("dee",)))
+    larger = [lesson for lesson in drawn if len(committee(lesson)) > 2 and "dee" in committee(lesson)]
+    assert larger
+    for lesson in larger:
+        asked = committee(lesson)
+        assert list(asked) == [name for _, name, _ in listed(lesson) if name in asked]
+
+
+def test_of_a_pair_who_is_to_win_stands_first_though_the_prompt_lists_the_other_before() -> None:
+    # Where ada answers at all she is right; bob answers always and is right more often.
+    rows = [[RIGHT if number % 2 else NONE, RIGHT if number % 10 < 6 else 1] for number in range(40)]
+    for lesson in lessons(course(rows, {"ada": 0.5, "bob": 0.6}, thrift=(0.02,)), 40):
+        (_, best, _), (_, other, _) = listed(lesson)[1:]
+        assert committee(lesson) == (other, best)
+
+
+# --- rolls -------------------------------------------------------------------------------------------------
+
+
+def test_a_roll_asks_one_question_at_every_level_and_only_its_thoughts_are_learned() -> None:
+    levels = 4
+    made = course(FIVE, FIVE_MEASURED, thrift=(0.0, 0.01, 0.05, 5.0))
+    orders = set()
+    for lesson in lessons(made, 60, roll=1.0, levels=levels):
+        told = [text for text, learned in lesson.pieces if not learned]
+        thoughts = [text for text, learned in lesson.pieces if learned]
+        assert [learned for _, learned in lesson.pieces] == [True, False] * (levels - 1) + [True]
+        named = re.findall(r"^Thrift: (\d)$", lesson.prompt, flags=re.MULTILINE)
+        for text in told:
+            (level,) = re.fullmatch(r"\nThrift: (\d)\nPlan:\n", text).groups()  # type: ignore[union-attr]
+            named.append(level)
+        assert sorted(named) == ["0", "1", "2", "3"]
+        orders.add("".join(named))
+        for level, thought in zip(named, thoughts, strict=True):
+            numbers, steps = re.fullmatch(rf"{KIND}(\d+); steps (\d)", thought).groups()  # type: ignore[union-attr]
+            assert int(steps) == (1 if len(numbers) == 1 else len(numbers) + 1)
+            assert level != "3" or len(numbers) == 1, "the thriftiest asks once"
+        assert "Earlier" not in lesson.prompt
+        assert "model_id" not in written(lesson)
+    assert len(orders) > 10
+
+
+def test_a_roll_says_what_plans_at_these_levels_say() -> None:
+    made = course(
+        [[1, 2, RIGHT, 4]] * 20, {"ada": 0.1, "bob": 0.2, "cy": 0.9, "dee": 0.3}, thrift=(0.05, 0.1)
+    )
+    for lesson in lessons(made, 60, roll=1.0, levels=2):
+        (best,) = [number for number, _, figures in listed(lesson) if figures.startswith("90% ")] or [None]
+        if best is not None:
+            assert [text for text, learned in lesson.pieces if learned] == [f"{KIND}{best}; steps 1"] * 2
+
+
+def test_as_many_taught_lessons_are_rolls_as_the_shares_say() -> None:
+    made = course(FIVE, FIVE_MEASURED, thrift=(0.05, 0.1))
+    drawn = lessons(made, 400, roll=0.7, levels=2)
+    assert fmean("model_id" not in written(lesson) for lesson in drawn) == pytest.approx(0.7, abs=0.08)
+
+
+# --- second rounds -----------------------------------------------------------------------------------------
+
+
+def agreement(lesson: Lesson) -> tuple[int, int]:
+    """How many of how many agreed in the earlier round of a lesson."""
+    agree, asked = re.findall(
+        r"^Earlier answer: (\d) of (\d) responses agree\.$", lesson.prompt, re.MULTILINE
+    )[0]
+    return int(agree), int(asked)
+
+
+def earlier_committee(lesson: Lesson) -> tuple[str, ...]:
+    """Who answered in the earlier round."""
+    numbers = re.findall(r"\nEarlier plan:\nmodel_id = \[([\d, ]+)\]\n", lesson.prompt)[0]
+    team = shown_team(lesson)
+    return tuple(name for number in numbers.split(", ") if (name := team[int(number)]) != VOTE)
+
+
+def test_half_of_the_lessons_follow_a_first_round_where_a_second_may_follow_and_none_elsewhere() -> None:
+    two, one = (lessons(course(MENDED, MEASURED, rounds=rounds), 400) for rounds in (2, 1))
+    assert fmean("\nEarlier plan:\n" in lesson.prompt for lesson in two) == pytest.approx(0.5, abs=0.08)
+    assert not any("Earlier" in lesson.prompt for lesson in one)
+
+
+def test_a_pair_that_agreed_is_accepted_and_one_that_did_not_is_mended_by_who_is_right_then() -> None:
+    seen = Counter[tuple[int, tuple[str, ...]]]()
+    for lesson in lessons(course(MENDED, MEASURED, rounds=2), 400):
+        if (
+            "Earlier" not in lesson.prompt
+            or not is_plain(lesson)
+            or len(shown_team(lesson)) < len(MEASURED) + 1
+        ):
+            continue
+        agree, asked = agreement(lesson)
+        assert asked == 2
+        assert (decision(lesson) == Acceptance()) == (agree == 2)
+        seen[agree, committee(lesson)] += 1
+    assert set(seen) == {(2, ()), (1, ("cy",))}
+
+
+def test_a_second_round_follows_from_how_many_really_agreed_on_that_question() -> None:
+    for lesson in lessons(course(MENDED, MEASURED, rounds=2), 400):
+        if (
+            "Earlier" in lesson.prompt
+            and {"ada", "bob"} <= set(shown_team(lesson))
+            and len(shown_team(lesson)) == 5
+        ):
+            number = int(lesson.prompt.removeprefix("Question: question ").split("\n")[0])
+            assert agreement(lesson)[0] == (2 if number % 2 == 0 else 1)
+
+
+def test_the_vote_of_a_second_round_sees_the_new_answers_and_nothing_else() -> None:
+    # Where ada and bob differ, nobody is right alone, and any two of the other three outvote the third.
+    rows = []
+    for number in range(60):
+        others = [RIGHT] * 3
+        others[number % 3] = 5
+        rows.append([1, 2, *others] if number % 2 else [RIGHT, RIGHT, 6, 7, 8])
+    measured = dict(zip(("ada", "bob", "cy", "dee", "eve"), (0.5, 0.5, 0.3, 0.35, 0.4), strict=True))
+    made = course(rows, measured, thrift=(0.02,), rounds=2)
+    votes = 0
+    for lesson in lessons(made, 400):
+        found = decision(lesson)
+        if "Earlier" not in lesson.prompt or not isinstance(found, Workflow) or len(found.steps) == 1:
+            continue
+        *asked, last = found.steps
+        assert not any(step.access.steps or step.access.all or step.access.previous for step in asked)
+        assert last.access.steps == tuple(range(len(asked)))
+        assert not last.access.all
+        assert not last.access.previous
+        votes += 1
+    assert votes > 15
+
+
+def test_a_first_round_of_three_is_mended_though_ratings_and_accuracies_order_them_differently() -> None:
+    # Three who know one half of the questions and differ on the other, of which the fourth knows all.
+    rows = [[RIGHT] * 3 + [4] if number % 2 else [1, 2, 3, RIGHT] for number in range(60)]
+    # One of the three is wrong now and then, another each time: so that of three two have it.
+    for number in range(1, 60, 2):
+        rows[number][number // 2 % 3] = 7
+    made = course(rows, {"ada": 0.3, "bob": 0.4, "cy": 0.6, "dee": 0.5}, thrift=(0.02,), rounds=2)
+    mended = Counter[tuple[str, ...]]()
+    for lesson in lessons(made, 400):
+        if "Earlier" in lesson.prompt and is_plain(lesson) and len(shown_team(lesson)) == len(made.pool):
+            asked = earlier_committee(lesson)
+            if len(asked) == 3 and "dee" not in asked and agreement(lesson) == (1, 3):
+                mended[committee(lesson)] += 1
+    assert set(mended) == {("dee",)}
