@@ -229,12 +229,16 @@ def test_a_pool_without_ratings_has_no_kind_and_numbers_stay_numbers() -> None:
     assert _models(rated("a", 0.2, 1), rated("b", 0.9, 1), settings=anonymous) == ["0", "1"]
 
 
-def test_the_full_prompt_is_the_same_with_ratings_and_without() -> None:
-    bare = Profile(name="a", description="Not to be shown.")
-    for settings in (SETTINGS["full, described"], SETTINGS["full, anonymous"]):
-        assert build_prompt(Situation(QUESTION, (rated("a", 0.5, 1),)), settings) == build_prompt(
-            Situation(QUESTION, (bare,)), settings
-        )
+def test_the_full_prompt_says_in_words_what_was_measured_where_it_describes_workers() -> None:
+    workers = (rated("a", 0.85, 0.0123), Profile(name="new"))
+    described, anonymous = (
+        build_prompt(Situation(QUESTION, workers), SETTINGS[style])[1].content
+        for style in ("full, described", "full, anonymous")
+    )
+    measured = "right in 85% of questions like this one, by 9 that were measured, at $12.30 for 1000 answers"
+    assert measured in described
+    assert described.count("questions like this one") == 1
+    assert "85%" not in anonymous
 
 
 @pytest.mark.parametrize(

@@ -229,6 +229,12 @@ def _profile(profile: Profile) -> str:
         facts.append(f"${price.input:g} in, ${price.output:g} out per million tokens")
     if profile.latency_s is not None:
         facts.append(f"about {profile.latency_s:.2g} s a call")
+    if profile.rating is not None:
+        rating = profile.rating
+        facts.append(
+            f"right in {rating.accuracy:.0%} of questions like this one, by {rating.questions} that were measured, "
+            f"at ${1000 * rating.cost_usd:,.2f} for 1000 answers"
+        )
     if profile.context_tokens is not None:
         facts.append(f"context {profile.context_tokens:,} tokens")
     text = f"{profile.name}. {_one_line(profile.description)}".rstrip()

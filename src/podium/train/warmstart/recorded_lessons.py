@@ -7,7 +7,8 @@ every second one accepts its answer. Verdicts are not looked at: each kind has *
 ask and how often. They are no better than chance, but a policy that has them has a place for each kind's own.
 
 *Taught* plans are another thing: they are drawn by what committees were worth on training questions of the same kind
-(`worth`), so what learns from them is trained, and no longer a policy to begin with.
+(`worth`), so what learns from them is trained, and no longer a policy to begin with. A *roll* is one question at every
+level of thrift, thoughts alone. In some lessons workers go by names that say nothing, so that ratings must be read.
 """
 
 from __future__ import annotations
