@@ -6,18 +6,14 @@ Values alone, written to and read from one JSON file of a run. `compare` makes t
 from __future__ import annotations
 
 from collections import defaultdict
-from pathlib import Path
 from typing import Literal
 
-from pydantic import ValidationError
-
-from podium.errors import ConfigError
 from podium.evals.evaluation import Evaluation
 from podium.evals.reliance import beyond_recording
 from podium.evals.routing import Routing
+from podium.evals.saved import Saved
 from podium.evals.statistics import Interval, mcnemar, paired_difference
 from podium.rollout import Rollout
-from podium.rollout.run_folder import replace_file
 from podium.tasks.task import Task
 from podium.types import Value
 
@@ -94,8 +90,10 @@ class Example(Value):
     after: ExamplePlan
 
 
-class Comparison(Value):
+class Comparison(Saved):
     """All that was measured on one set of questions."""
+
+    called = "a comparison"
 
     questions: int
     seed: str
@@ -110,23 +108,6 @@ class Comparison(Value):
     """Of the Conductor: Spearman's correlation of hops and steps; None where it is not defined."""
     examples: tuple[Example, ...] = ()
     """The first question of each number of hops: in order, not picked."""
-
-    def save(self, path: Path) -> None:
-        """Write the comparison as JSON, making the folder."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, self.model_dump_json(indent=1).encode() + b"\n")
-
-    @classmethod
-    def load(cls, path: Path) -> Comparison:
-        """Read what `save` wrote; `ConfigError` when it is something else."""
-        try:
-            return cls.model_validate_json(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigError(
-                f"{path}: cannot be read ({error.strerror}); give the file of a comparison."
-            ) from None
-        except ValidationError as error:
-            raise ConfigError(f"{path}: does not hold a comparison ({error.errors()[0]['msg']}).") from None
 
 
 def row(

@@ -7,14 +7,10 @@ on other questions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypeVar
 
-from pydantic import ValidationError
-
 from podium.baselines import Constant, read_constant
-from podium.errors import ConfigError
-from podium.rollout.run_folder import replace_file
+from podium.evals.saved import Saved
 from podium.types import Value
 
 T = TypeVar("T")
@@ -30,8 +26,10 @@ class ConstantPlan(Value):
     """Dollars a question, on average."""
 
 
-class Frontier(Value):
+class Frontier(Saved):
     """The plans that no other plan beats in both accuracy and cost, cheapest first."""
+
+    called = "constant plans"
 
     workers: tuple[str, ...]
     """Names of the pool's workers, in the order of the plans' numbers."""
@@ -49,23 +47,6 @@ class Frontier(Value):
             return None
         best = max(affordable, key=lambda plan: (plan.accuracy, -plan.cost_usd))
         return read_constant(best.plan, self.workers, name="constant", max_steps=self.max_steps)
-
-    def save(self, path: Path) -> None:
-        """Write the frontier as JSON, making the folder."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, self.model_dump_json(indent=1).encode() + b"\n")
-
-    @classmethod
-    def load(cls, path: Path) -> Frontier:
-        """Read what `save` wrote; `ConfigError` when it is something else."""
-        try:
-            return cls.model_validate_json(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigError(
-                f"{path}: cannot be read ({error.strerror}); give a file of constant plans."
-            ) from None
-        except ValidationError as error:
-            raise ConfigError(f"{path}: does not hold constant plans ({error.errors()[0]['msg']}).") from None
 
 
 def ranked(plans: Sequence[tuple[T, ConstantPlan]]) -> list[T]:
