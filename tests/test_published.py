@@ -1,4 +1,4 @@
-"""Every published policy can be opened, and plans for the pool that its card names."""
+"""Every published policy can be opened, and plans for the pools that its card names, and for parts of them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,31 @@ from podium.conductor import Checkpoint, Conductor, open_policy
 from podium.config import load
 from podium.planner import Situation
 from podium.types import Profile, Question
+from podium.workers.ratings import Ratings
 from podium.workers.spec import PoolSpec
+from podium.workers.vote import DESCRIPTION
 from podium.workflow import Workflow
 
 ROOT = Path(__file__).parent.parent
 PUBLISHED = sorted(ROOT.glob("checkpoints/*"))
-POOLS = {"reasoning-gym": ("reasoning-gym-easy", "reasoning-gym-hard")}
+POOLS = {
+    "recorded": (
+        *("reasoning-gym-easy", "reasoning-gym-hard", "reasoning-gym-easy-six", "reasoning-gym-hard-six"),
+        *("mmlu-pro", "math-l5"),
+    )
+}
+
+
+def profiles(pool: str, question: Question) -> tuple[Profile, ...]:
+    """What planners are told; the recordings themselves are not needed for that."""
+    path = ROOT / "configs" / "pools" / f"{pool}.toml"
+    spec = load(path, PoolSpec)
+    assert spec.ratings is not None
+    ratings = Ratings.open(path.parent / spec.ratings)
+    return tuple(
+        ratings.rated(worker.to_profile(DESCRIPTION if worker.kind == "vote" else ""), question.text)
+        for worker in spec.worker
+    )
 
 
 @pytest.mark.parametrize("folder", PUBLISHED, ids=lambda path: path.name)
@@ -24,13 +43,32 @@ async def test_it_plans_at_every_level_of_thrift(folder: Path) -> None:
     policy = open_policy(checkpoint)
     question = Question(text="What is the least common multiple of 12 and 18?")
     for name in POOLS[folder.name]:
-        workers = load(ROOT / "configs" / "pools" / f"{name}.toml", PoolSpec).worker
-        profiles = tuple(Profile(name=worker.name) for worker in workers)
+        situation = Situation(question, profiles(name, question), max_steps=6)
         for thrift in range(checkpoint.prompt.levels):
             prompt = checkpoint.prompt.model_copy(update={"thrift": thrift})
-            plan = await Conductor(policy, prompt).plan(Situation(question, profiles, max_steps=6))
+            plan = await Conductor(policy, prompt).plan(situation)
             assert isinstance(plan.decision, Workflow), plan.text
             assert plan.text.startswith("#")
+
+
+@pytest.mark.parametrize("folder", PUBLISHED, ids=lambda path: path.name)
+async def test_whoever_has_the_ratings_is_asked_whatever_the_name(folder: Path) -> None:
+    checkpoint = Checkpoint.read(folder / "policy")
+    conductor = Conductor(open_policy(checkpoint), checkpoint.prompt)
+    question = Question(text="What is the least common multiple of 12 and 18?")
+    known = profiles("reasoning-gym-hard", question)[:8]
+    strangers = tuple(
+        profile if profile.rating is None else profile.model_copy(update={"name": f"gpt-{place}.{place}"})
+        for place, profile in enumerate(known)
+    )
+    plans = [await conductor.plan(Situation(question, pool, max_steps=6)) for pool in (known, strangers)]
+    assert plans[0].text == plans[1].text
+    # The other way round, those who are best at such questions are still asked first.
+    turned = (known[0], *known[:0:-1])
+    plan = await conductor.plan(Situation(question, turned, max_steps=6))
+    assert isinstance(plan.decision, Workflow), plan.text
+    rated = sorted((p for p in turned if p.rating), key=lambda p: p.rating.accuracy if p.rating else 0.0)
+    assert turned[plan.decision.steps[0].worker] in rated[-2:], plan.text
 
 
 @pytest.mark.parametrize("folder", PUBLISHED, ids=lambda path: path.name)

@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from podium.conductor import PromptSettings, build_prompt
 from podium.conductor.examples import EXAMPLES, Example
-from podium.conductor.prompt import rating_words, second_prompt, shown
+from podium.conductor.prompt import rating_words, second_prompt, shown, stand_in
 from podium.planner import Outcome, Situation
 from podium.types import Message, Price, Profile, Question, Rating
 from podium.workflow import PlanError, Workflow, parse, topology
@@ -227,6 +227,19 @@ def test_a_pool_without_ratings_has_no_kind_and_numbers_stay_numbers() -> None:
     assert "Kind:" not in message.content
     anonymous = SETTINGS["brief, anonymous"]
     assert _models(rated("a", 0.2, 1), rated("b", 0.9, 1), settings=anonymous) == ["0", "1"]
+
+
+def test_names_can_be_hidden_of_those_who_are_rated_and_of_no_others() -> None:
+    tool = Profile(name="vote", description="A tool.")
+    hidden = SETTINGS["brief, described"].model_copy(update={"names": "hidden"})
+    lines = _models(tool, rated("gpt-5", 0.5, 1), rated("o3", 0.9, 1), settings=hidden)
+    assert lines == ["0: vote: A tool.", "model-ac: 90% 1x: 2", "model-ab: 50% 1x: 1"]
+
+
+def test_names_that_say_nothing_are_all_different_and_hold_no_digit() -> None:
+    names = [stand_in(number) for number in range(676)]
+    assert len(set(names)) == 676
+    assert not any(character.isdigit() for name in names for character in name)
 
 
 def test_the_full_prompt_says_in_words_what_was_measured_where_it_describes_workers() -> None:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 from statistics import fmean
+from string import ascii_lowercase
 from typing import Literal
 
 from pydantic import Field
@@ -74,6 +75,8 @@ class PromptSettings(Settings):
     style: Literal["full", "brief"] = "full"
     pool: Literal["described", "anonymous"] = "described"
     """"described" lets a worker be added without training; "anonymous" shows numbers alone."""
+    names: Literal["shown", "hidden"] = "shown"
+    """In the brief style, of workers that are rated: "hidden" lets the ratings alone speak."""
     examples: int = Field(default=4, ge=0, le=len(EXAMPLES))
     """Examples shown in the full style, at most; the brief style has none."""
     question_chars: int | None = Field(default=None, ge=20)
@@ -124,7 +127,7 @@ def _brief(situation: Situation, settings: PromptSettings) -> str:
         lines += ["Models:", *(str(number) for number in range(len(situation.pool)))]
     else:
         kind = next((p.rating.kind for p in situation.pool if p.rating is not None), "")
-        lines += [*([f"Kind: #{kind}"] if kind else []), "Models:", *_described(situation.pool)]
+        lines += [*([f"Kind: #{kind}"] if kind else []), "Models:", *_described(situation.pool, settings)]
     for outcome in situation.outcomes:
         answer = shortened(outcome.response, settings.answer_chars)
         lines += ["Earlier plan:", render(outcome.workflow), f"Earlier answer: {answer}"]
@@ -134,13 +137,23 @@ def _brief(situation: Situation, settings: PromptSettings) -> str:
     return "\n".join([*lines, "Plan:", ""])
 
 
-def _described(pool: Sequence[Profile]) -> list[str]:
+def _described(pool: Sequence[Profile], settings: PromptSettings) -> list[str]:
     """A line for each worker; behind those that were not measured the others, the most accurate first."""
     unrated = [f"{n}: {p.name}: {_one_line(p.description)}" for n, p in enumerate(pool) if p.rating is None]
     rated = [(p.rating, n, p.name) for n, p in enumerate(pool) if p.rating is not None]
     rated.sort(key=lambda worker: (-worker[0].accuracy, worker[0].cost_usd, worker[1]))
     usual = fmean(rating.cost_usd for rating, _, _ in rated) if rated else 0.0
-    return [*unrated, *(f"{name}: {shown(rating, usual)}: {n}" for rating, n, name in rated)]
+    hidden = settings.names == "hidden"
+    return [
+        *unrated,
+        *(f"{stand_in(n) if hidden else name}: {shown(rating, usual)}: {n}" for rating, n, name in rated),
+    ]
+
+
+def stand_in(number: int) -> str:
+    """A name that says nothing, without a digit: those are numbers of workers. One for each number below 676."""
+    first, second = divmod(number, len(ascii_lowercase))
+    return f"model-{ascii_lowercase[first]}{ascii_lowercase[second]}"
 
 
 _PERCENT = 5

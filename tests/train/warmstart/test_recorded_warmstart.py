@@ -239,7 +239,7 @@ def test_a_small_warm_start_on_recordings_leaves_a_policy_that_is_asked_in_its_w
     assert reports.keys() == {"form"}
     checkpoint = Checkpoint.read(tmp_path / "run" / "policy")
     assert checkpoint.prompt == PromptSettings(
-        style="brief", examples=0, question_chars=60, answer_chars=60, levels=2
+        style="brief", names="hidden", examples=0, question_chars=60, answer_chars=60, levels=2
     )
     codec, words = Codec.of(checkpoint), open_material(settings.recorded).words
     assert {f"#{SUMS}", f"#{RIVERS}", "ada", "someone", " 85%", " 0.5x"} <= set(words)

@@ -136,10 +136,11 @@ class RecordedMaterial:
             for kind in course.pool.ratings.kinds
         }
         names = {
-            worker
+            profile.name
             for course in self._courses
             if course.pool.ratings
-            for worker in course.pool.ratings.workers
+            for profile in course.pool.profiles
+            if profile.name in course.pool.ratings.workers
         }
         self.words = (*sorted(kinds), *sorted(names), *(rating_words() if kinds else ()))
         self._unseen = tuple(question.text for question in opened[0][1].of_split("validation"))
@@ -150,6 +151,7 @@ class RecordedMaterial:
             question_chars=settings.question_chars,
             answer_chars=_ANSWER_CHARS,
             levels=len(settings.thrift),
+            names="hidden",
         )
 
     def draw(self, shares: Shares, made_up: float) -> DrawLesson:
@@ -157,7 +159,8 @@ class RecordedMaterial:
         return partial(
             recorded_lessons.draw_lesson,
             courses=self._courses,
-            prompt=self.prompt,
+            # In most lessons names are shown, which is not how the policy is asked in the end (decision 13).
+            prompt=self.prompt.model_copy(update={"names": "shown"}),
             shares=shares,
             later=_LATER,
         )

@@ -18,11 +18,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from random import Random
-from string import ascii_lowercase
 
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import VOTE, voting_step
-from podium.conductor.prompt import PromptSettings, build_prompt, shortened
+from podium.conductor.prompt import PromptSettings, build_prompt, shortened, stand_in
 from podium.planner import Outcome, Situation
 from podium.train.warmstart.lessons import Lesson, Shares
 from podium.train.warmstart.worth import Worth
@@ -43,7 +42,8 @@ _SIZE_HABIT = 0.5
 """The same of sizes."""
 _RENAMED = 0.3
 """Of lessons, those whose workers have names that say nothing."""
-_NAMES = tuple(f"model-{first}{second}" for first in ascii_lowercase for second in ascii_lowercase)
+_NAMES = 676
+"""Names that say nothing."""
 _ALL = 0.3
 """How often the team is the whole pool."""
 _PAIR = 2
@@ -189,9 +189,9 @@ def _disguised(rng: Random, team: Sequence[Profile]) -> tuple[Profile, ...]:
     """The team, at times under names that say nothing: who its workers are is in their ratings alone."""
     if rng.random() >= _RENAMED:
         return tuple(team)
-    names = rng.sample(_NAMES, len(team))
+    names = rng.sample(range(_NAMES), len(team))
     return tuple(
-        profile if profile.rating is None else profile.model_copy(update={"name": name})
+        profile if profile.rating is None else profile.model_copy(update={"name": stand_in(name)})
         for profile, name in zip(team, names, strict=True)
     )
 
