@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from podium.rollout.answers import Answers, Floats, means_by, read_answers
-from podium.tasks import open_tasks
+from podium.tasks import ALL, open_tasks
 from podium.train.warmstart.worth import committees, right
 from podium.workers.pool import open_pool
 from podium.workers.replay import ReplayWorker
@@ -29,7 +29,7 @@ FOLDS, TRUST = 5, 3.0
 def main(recording: str, pool_file: str) -> None:
     pool = open_pool(pool_file)
     workers = [worker for worker in pool if isinstance(worker, ReplayWorker)]
-    answers = asyncio.run(read_answers(list(open_tasks(recording, "train", size=10**9, pool=pool)), workers))
+    answers = asyncio.run(read_answers(list(open_tasks(recording, "train", size=ALL, pool=pool)), workers))
     assert pool.ratings is not None, f"{pool_file} names no ratings"
     kind_Q = np.array([pool.ratings.kind_of(text) for text in answers.texts])
     fold_Q = np.random.default_rng(0).permutation(len(kind_Q)) % FOLDS

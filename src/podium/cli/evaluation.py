@@ -22,13 +22,10 @@ from podium.evals.compare import CompareProgress
 from podium.evals.report import COMPARISON, write_report
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
-from podium.tasks import open_tasks
+from podium.tasks import ALL, open_tasks
 from podium.types import Budget
 from podium.workers.pool import Pool, open_pool
 from podium.workers.specialist import Specialist
-
-_ALL = 10**9
-"""More questions than any recording has."""
 
 
 def evaluate(
@@ -80,7 +77,7 @@ def evaluate(
     recorded = tasks.endswith(".parquet")
     choosing = "train" if recorded else "validation"
     if tuning is None:
-        tuning = _ALL if recorded else 400
+        tuning = ALL if recorded else 400
     if recorded and constant_plans:
         raise UsageError(
             "--constant-plans are for embedded tasks; on a recording fixed plans are chosen anew."

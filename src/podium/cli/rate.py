@@ -17,13 +17,10 @@ from podium.rollout.answers import read_answers
 from podium.rollout.kinds import find_kinds
 from podium.rollout.rating import rate
 from podium.rollout.run_folder import replace_file
-from podium.tasks import open_tasks
+from podium.tasks import ALL, open_tasks
 from podium.workers.pool import open_pool
 from podium.workers.ratings import Ratings
 from podium.workers.replay import ReplayWorker
-
-_ALL = 10**9
-"""More questions than any recording has."""
 
 
 def rate_workers(
@@ -56,10 +53,10 @@ def rate_workers(
         )
     if kinds < 1 or not 0 <= seed < 2**32:
         raise UsageError("--kinds is at least 1, and --seed from 0 to 4294967295.")
-    _check_out(out, Path(recording), Path(pool))
+    _check_out(out, Path(recording))
     known = None if like is None else Ratings.open(like)
     workers = open_pool(pool, rated=False)
-    tasks = list(open_tasks(recording, split, size=_ALL, seed=seed, pool=workers))
+    tasks = list(open_tasks(recording, split, size=ALL, seed=seed, pool=workers))
     recorded = [worker for worker in workers if isinstance(worker, ReplayWorker)]
     if not recorded or not tasks:
         raise UsageError(
@@ -80,7 +77,7 @@ def rate_workers(
     return 0
 
 
-def _check_out(out: Path, recording: Path, pool: Path) -> None:
+def _check_out(out: Path, recording: Path) -> None:
     """That a file can be written there, and that none is lost which is no ratings."""
     if out.suffix != ".json" or out.is_dir():
         raise UsageError(f"{out}: a ratings file is called NAME.json.")
@@ -109,14 +106,12 @@ def _print(ratings: Ratings, out: Path) -> None:
     )
     for column in ("worker", "right", "$ for 1000", "best at"):
         table.add_column(column, justify="left" if column in ("worker", "best at") else "right")
-    for name, tallies in ratings.workers.items():
-        asked = max(1, sum(tally.questions for tally in tallies.values()))
-        right = sum(tally.right for tally in tallies.values())
-        cost = sum(tally.cost_usd for tally in tallies.values())
+    for name, total in ratings.totals.items():
+        asked = max(1, total.questions)
         table.add_row(
             printable(name),
-            f"{right / asked:.1%}",
-            dollars(1000 * cost / asked),
+            f"{total.right / asked:.1%}",
+            dollars(1000 * total.cost_usd / asked),
             printable(_leads(ratings, name)),
         )
     open_console().print(table)

@@ -137,17 +137,29 @@ def _brief(situation: Situation, settings: PromptSettings) -> str:
     return "\n".join([*lines, "Plan:", ""])
 
 
+def listed(pool: Sequence[Profile]) -> list[int]:
+    """The numbers of workers as the brief style lists them: behind those without a rating the most accurate first."""
+
+    def rank(number: int) -> tuple[bool, float, float]:
+        rating = pool[number].rating
+        return (False, 0.0, 0.0) if rating is None else (True, -rating.accuracy, rating.cost_usd)
+
+    return sorted(range(len(pool)), key=rank)
+
+
 def _described(pool: Sequence[Profile], settings: PromptSettings) -> list[str]:
-    """A line for each worker; behind those that were not measured the others, the most accurate first."""
-    unrated = [f"{n}: {p.name}: {_one_line(p.description)}" for n, p in enumerate(pool) if p.rating is None]
-    rated = [(p.rating, n, p.name) for n, p in enumerate(pool) if p.rating is not None]
-    rated.sort(key=lambda worker: (-worker[0].accuracy, worker[0].cost_usd, worker[1]))
-    usual = fmean(rating.cost_usd for rating, _, _ in rated) if rated else 0.0
-    hidden = settings.names == "hidden"
-    return [
-        *unrated,
-        *(f"{stand_in(n) if hidden else name}: {shown(rating, usual)}: {n}" for rating, n, name in rated),
-    ]
+    """A line for each worker."""
+    costs = [profile.rating.cost_usd for profile in pool if profile.rating is not None]
+    usual = fmean(costs) if costs else 0.0
+    lines = []
+    for number in listed(pool):
+        profile = pool[number]
+        if profile.rating is None:
+            lines.append(f"{number}: {profile.name}: {_one_line(profile.description)}")
+        else:
+            name = stand_in(number) if settings.names == "hidden" else profile.name
+            lines.append(f"{name}: {shown(profile.rating, usual)}: {number}")
+    return lines
 
 
 def stand_in(number: int) -> str:

@@ -100,11 +100,16 @@ class Answers:
         scored: Floats = score_QM[np.arange(len(score_QM)), winner_Q]
         return np.where(votes_QM.max(axis=1) < 0, 0.0, scored)
 
+    def agreeing(self, members: Members) -> Ints:
+        """[Q]: how many different workers gave the answer that most of them gave; 0 where nobody gave one."""
+        answer_QM = self.answer_QWR[:, members, 0]
+        same_QMM = (answer_QM[:, :, None] == answer_QM[:, None, :]) & (answer_QM != _NOBODY)[:, :, None]
+        most: Ints = same_QMM.sum(axis=2).max(axis=1)
+        return most
+
     def unanimous(self, members: Members) -> npt.NDArray[np.bool_]:
         """[Q]: whether all members give one answer."""
-        answer_QM = self.answer_QWR[:, members, 0]
-        alike = (answer_QM == answer_QM[:, :1]).all(axis=1) & (answer_QM[:, 0] != _NOBODY)
-        return np.asarray(alike, dtype=np.bool_)
+        return np.asarray(self.agreeing(members) == len(members), dtype=np.bool_)
 
 
 async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker]) -> Answers:

@@ -14,6 +14,8 @@ from podium.tasks.recorded import RecordedTasks
 from podium.tasks.task import TaskSet
 from podium.workers.base import Worker
 
+ALL = 10**9
+"""As a size: more tasks than any recording has."""
 TASK_SETS = ("embedded",)
 """Names that `open_tasks` knows."""
 SPLITS: tuple[Split, ...] = get_args(Split)

@@ -89,7 +89,7 @@ class Ratings(Settings):
             return profile
         kind = self.kind_of(question)
         own = tallies.get(kind, Tally(right=0, questions=0, cost_usd=0))
-        everywhere = self._totals[profile.name]
+        everywhere = self.totals[profile.name]
         share = _TRUST / max(1, everywhere.questions)
         joined = own.questions + _TRUST
         rating = Rating(
@@ -101,7 +101,8 @@ class Ratings(Settings):
         return profile.model_copy(update={"rating": rating})
 
     @cached_property
-    def _totals(self) -> Mapping[str, Tally]:
+    def totals(self) -> Mapping[str, Tally]:
+        """Of each worker, over all kinds."""
         none = Tally(right=0, questions=0, cost_usd=0)
         return {name: sum(tallies.values(), none) for name, tallies in self.workers.items()}
 

@@ -19,7 +19,7 @@ from podium.conductor.prompt import PromptSettings, rating_words
 from podium.config import Settings
 from podium.recordings import Recording
 from podium.rollout.answers import read_answers
-from podium.tasks import open_tasks
+from podium.tasks import ALL, open_tasks
 from podium.train.model import PolicyModel
 from podium.train.warmstart import recorded_lessons
 from podium.train.warmstart.gate import FormReport, GateReport, measure, measure_form
@@ -179,8 +179,7 @@ class RecordedMaterial:
 def _course(source: Source, recording: Recording, settings: RecordedSettings) -> Course:
     pool = open_pool(source.pool)
     workers = [worker for worker in pool if isinstance(worker, ReplayWorker)]
-    count = sum(1 for _ in recording.of_split("train"))
-    tasks = list(open_tasks(source.tasks, "train", size=count, pool=pool))
+    tasks = list(open_tasks(source.tasks, "train", size=ALL, pool=pool))
     kind_of = {task.question.text: _kind(pool, task.question.text) for task in tasks}
     questions = tuple(Read(text, kind, _answers(recording, text)) for text, kind in kind_of.items())
     worth = None

@@ -16,12 +16,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from random import Random
 
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import VOTE, voting_step
-from podium.conductor.prompt import PromptSettings, build_prompt, shortened, stand_in
+from podium.conductor.prompt import PromptSettings, build_prompt, listed, shortened, stand_in
 from podium.planner import Outcome, Situation
 from podium.train.warmstart.lessons import Lesson, Shares
 from podium.train.warmstart.worth import Worth
@@ -274,13 +274,7 @@ def _in_order(drawn: Sequence[str], team: Sequence[Profile]) -> list[int]:
     """
     names = [profile.name for profile in team]
     members = [names.index(name) for name in drawn]
-    return members if len(members) == _PAIR else sorted(members, key=partial(_rank, team))
-
-
-def _rank(team: Sequence[Profile], worker: int) -> tuple[float, float, int]:
-    """By which the prompt lists a worker."""
-    rating = team[worker].rating
-    return (-math.inf, 0.0, worker) if rating is None else (-rating.accuracy, rating.cost_usd, worker)
+    return members if len(members) == _PAIR else sorted(members, key=listed(team).index)
 
 
 def _voting(members: Sequence[int], profiles: Sequence[Profile], *, later: bool = False) -> Workflow:

@@ -12,7 +12,7 @@ so many of it agree, another committee may be right more often than what the fir
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations
@@ -20,7 +20,7 @@ from random import Random
 
 import numpy as np
 
-from podium.rollout.answers import MOST, Answers, Floats, Ints, Members, means_by
+from podium.rollout.answers import MOST, Answers, Floats, Members, means_by
 
 _SIZES = (1, 2, 3, 4, 5)
 _PAIR = 2
@@ -53,7 +53,8 @@ class Worth:
         self.workers = answers.workers
         self._thrift = tuple(thrift) or (0.0,)
         self._answers = answers
-        self._kinds = [kind_of[text] for text in answers.texts]
+        kinds = [kind_of[text] for text in answers.texts]
+        self._kind_Q = np.array(kinds)
         self._order = np.argsort(-answers.accuracy, kind="stable").tolist()
         self._plans = list(committees(answers))
         self._place = {plan: place for place, plan in enumerate(self._plans)}
@@ -62,10 +63,13 @@ class Worth:
         self._asks_PW = np.array([[plan.count(w) for w in range(len(self.workers))] for plan in self._plans])
         self.trust = self._best_trust()
         self._overall_P = self._right_QP.mean(axis=0)
-        self._right = means_by(self._kinds, self._right_QP, self.trust)
+        self._right = means_by(kinds, self._right_QP, self.trust)
         self._usual_W = answers.cost
-        self._cost = means_by(self._kinds, answers.cost_QW, _TRUSTS[1])
+        self._cost = means_by(kinds, answers.cost_QW, _TRUSTS[1])
         self.rounds = rounds
+        # Both take a while, and are asked again and again of the same few committees.
+        self._agreeing = lru_cache(maxsize=None)(answers.agreeing)
+        self._found = lru_cache(maxsize=None)(self._find)
 
     def draw(
         self, rng: Random, kind: str, team: Sequence[str], *, level: int = 0, most: int = MOST
@@ -112,7 +116,7 @@ class Worth:
         members = tuple(self.workers.index(name) for name in asked)
         number = self._answers.number(question)
         answered = self._answers.answer_QWR[number, members, 0] >= 0
-        return int(_agreeing(self._answers, members)[number]), int(answered.sum())
+        return int(self._agreeing(members)[number]), int(answered.sum())
 
     def _drawn(self, rng: Random, worth_P: Floats) -> tuple[str, ...]:
         weights_P = np.exp((worth_P - worth_P.max()) / _SHARP)
@@ -143,15 +147,10 @@ class Worth:
     def _firsts(self) -> list[Members]:
         return [plan for plan in self._plans if len(plan) in _FIRST and len(set(plan)) == len(plan)]
 
-    @cached_property
-    def _found(self) -> Callable[[str, Members], Mapping[int, _Bucket]]:
-        """As `_find`, which takes a while."""
-        return lru_cache(maxsize=None)(self._find)
-
     def _find(self, kind: str, first: Members) -> Mapping[int, _Bucket]:
         """What is known of questions of a kind on which so many of a committee agree."""
-        agree_Q = _agreeing(self._answers, first)
-        kind_Q = np.array([own == kind for own in self._kinds])
+        agree_Q = self._agreeing(first)
+        kind_Q = self._kind_Q == kind
         buckets = {}
         for agree in np.unique(agree_Q):
             all_Q = agree_Q == agree
@@ -167,16 +166,15 @@ class Worth:
     def _best_trust(self) -> float:
         """The trust by which a table of four fifths of the questions chooses best for the last fifth."""
         fold_Q = np.array([Random(f"fold/{text}").randrange(_FOLDS) for text in self._answers.texts])
-        kind_Q = np.array(self._kinds)
         earned = dict.fromkeys(_TRUSTS, 0.0)
         for fold in range(_FOLDS):
             known_Q, left_Q = fold_Q != fold, fold_Q == fold
             if not known_Q.any() or not left_Q.any():
                 continue
             overall_P = self._right_QP[known_Q].mean(axis=0)
-            for kind in np.unique(kind_Q[left_Q]):
-                own_QP = self._right_QP[known_Q & (kind_Q == kind)]
-                asked_P = self._right_QP[left_Q & (kind_Q == kind)].sum(axis=0)
+            for kind in np.unique(self._kind_Q[left_Q]):
+                own_QP = self._right_QP[known_Q & (self._kind_Q == kind)]
+                asked_P = self._right_QP[left_Q & (self._kind_Q == kind)].sum(axis=0)
                 for trust in _TRUSTS:
                     table_P = (own_QP.sum(axis=0) + trust * overall_P) / (len(own_QP) + trust)
                     earned[trust] += float(asked_P[(table_P - _ANSWER * self._size_P).argmax()])
@@ -198,14 +196,6 @@ def right(answers: Answers, plan: Members) -> Floats:
     turns = [answers.turned(first).voted(plan) for first in range(answers.samples)]
     mean: Floats = np.mean(turns, axis=0)
     return mean
-
-
-def _agreeing(answers: Answers, members: Members) -> Ints:
-    """[Q]: how many of different workers gave the answer that most gave; 0 where nobody gave one."""
-    answer_QM = answers.answer_QWR[:, members, 0]
-    same_QMM = (answer_QM[:, :, None] == answer_QM[:, None, :]) & (answer_QM >= 0)[:, :, None]
-    most: Ints = same_QMM.sum(axis=2).max(axis=1)
-    return most
 
 
 def committees(answers: Answers) -> Iterator[Members]:
