@@ -19,7 +19,7 @@ if [ "${1:-}" = ratings ]; then
   rate() { podium rate "runs/recordings/$1.parquet" "configs/ratings/$2.json" --pool "configs/pools/$2.toml" --kinds "$3"; }
   rate reasoning-gym-easy reasoning-gym-easy 128
   rate reasoning-gym-hard reasoning-gym-hard 128
-  rate mmlu-pro mmlu-pro 48
+  rate mmlu-pro mmlu-pro 1
   rate zeroeval-math-l5 math-l5 8
   exit
 fi

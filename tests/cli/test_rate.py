@@ -73,6 +73,17 @@ def test_the_training_questions_are_sorted_into_kinds_and_counted_worker_by_work
     }
 
 
+def test_of_one_kind_there_are_none_and_all_questions_are_counted_together(podium: Podium) -> None:
+    made = podium(*RATE[:-1], "1")
+    assert (made.status, made.err) == (0, "")
+    ratings = Ratings.open(Path("made/ratings.json"))
+    assert ratings.kinds == {}
+    assert ratings.workers == {
+        "ada": {"": tally(8, 16 * COST, questions=16)},
+        "bob": {"": tally(8, 32 * COST, questions=16)},
+    }
+
+
 def test_the_table_says_who_is_right_how_often_at_what_price_and_leads_where(podium: Podium) -> None:
     made = podium(*RATE)
     ratings = Ratings.open(Path("made/ratings.json"))

@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from podium.conductor import PromptSettings, build_prompt
 from podium.conductor.examples import EXAMPLES, Example
-from podium.conductor.prompt import rating_words, second_prompt, shown, stand_in
+from podium.conductor.prompt import rating_words, second_prompt, shown
 from podium.planner import Outcome, Situation
 from podium.types import Message, Price, Profile, Question, Rating
 from podium.workflow import PlanError, Workflow, parse, topology
@@ -184,7 +184,34 @@ def test_the_brief_prompt_tells_the_kind_of_the_question_and_the_rated_workers_b
     [message] = build_prompt(Situation(QUESTION, pool), SETTINGS["brief, described"])
     assert message.content == (
         "Question: How many days are there between 3 May and 9 June?\nKind: #count-days\nModels:\n"
-        "1: vote: A tool.\nbob: 85% 0.5x: 2\nann: 60% 2x: 0\nSteps: 5\nPlan:\n"
+        "1: vote: A tool.\n- 85% 0.5x: 2\n- 60% 2x: 0\nSteps: 5\nPlan:\n"
+    )
+
+
+def test_a_rated_worker_is_listed_without_its_name_and_any_other_with_it() -> None:
+    tool = Profile(name="vote", description="A tool.")
+    lines = _models(tool, rated("gpt-5", 0.5, 1), rated("o3", 0.9, 1))
+    assert lines == ["0: vote: A tool.", "- 90% 1x: 2", "- 50% 1x: 1"]
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_the_brief_prompt_is_the_same_whatever_rated_workers_are_called_and_described_as(
+    name: str, description: str
+) -> None:
+    ann = rated("ann", 0.6, 0.03)
+    other = ann.model_copy(update={"name": name, "description": description})
+    rest = (Profile(name="vote"), rated("bob", 0.85, 0.01))
+    for settings in (SETTINGS["brief, described"], SETTINGS["brief, anonymous"]):
+        one, another = (build_prompt(Situation(QUESTION, (who, *rest)), settings) for who in (ann, other))
+        assert one == another
+
+
+def test_workers_that_are_rated_over_all_questions_alike_are_listed_and_no_kind_is_named() -> None:
+    pool = (rated("ann", 0.6, 0.03, kind=""), rated("bob", 0.85, 0.01, kind=""))
+    [message] = build_prompt(Situation(QUESTION, pool), SETTINGS["brief, described"])
+    assert message.content == (
+        "Question: How many days are there between 3 May and 9 June?\nModels:\n"
+        "- 85% 0.5x: 1\n- 60% 2x: 0\nSteps: 5\nPlan:\n"
     )
 
 
@@ -198,28 +225,28 @@ def test_workers_are_listed_the_most_accurate_first_then_the_cheapest_then_as_in
         Profile(name="newer"),
         rated("close", 0.501, 0.09),
     )
-    assert [line.split(": ")[0] for line in _models(*pool)] == [
-        *("2", "5"),
-        *("best", "close", "cheap", "late", "later"),
+    lines = _models(*pool)
+    assert lines[:2] == ["2: new: Unknown.", "5: newer: "]
+    assert [pool[int(line.split(": ")[-1])].name for line in lines[2:]] == [
+        *("best", "close", "cheap", "late", "later")
     ]
-    assert _models(*pool)[:2] == ["2: new: Unknown.", "5: newer: "]
 
 
 @given(st.permutations(range(4)))
 def test_rated_workers_keep_their_place_in_the_list_wherever_the_pool_has_them(order: list[int]) -> None:
     pool = [rated("a", 0.2, 1), rated("b", 0.8, 3), rated("c", 0.4, 1), rated("d", 0.6, 3)]
-    told = (("b: 80% 2x", 1), ("d: 60% 2x", 3), ("c: 40% 0.5x", 2), ("a: 20% 0.5x", 0))
+    told = (("80% 2x", 1), ("60% 2x", 3), ("40% 0.5x", 2), ("20% 0.5x", 0))
     assert _models(*(pool[number] for number in order)) == [
-        f"{line}: {order.index(number)}" for line, number in told
+        f"- {figures}: {order.index(number)}" for figures, number in told
     ]
 
 
 def test_prices_are_seen_from_the_mean_of_the_rated_workers_alone() -> None:
     dear = Profile(name="new", price=Price(input=900, output=900))
-    assert _models(rated("a", 0.5, 0.01), rated("b", 0.5, 0.03))[0] == "a: 50% 0.5x: 0"
-    assert _models(rated("a", 0.5, 0.01), rated("b", 0.5, 0.03), dear)[1] == "a: 50% 0.5x: 0"
-    assert _models(rated("a", 0.5, 0.01)) == ["a: 50% 1x: 0"]
-    assert _models(rated("a", 0.5, 0), rated("b", 0.5, 0)) == ["a: 50% 1x: 0", "b: 50% 1x: 1"]
+    assert _models(rated("a", 0.5, 0.01), rated("b", 0.5, 0.03))[0] == "- 50% 0.5x: 0"
+    assert _models(rated("a", 0.5, 0.01), rated("b", 0.5, 0.03), dear)[1] == "- 50% 0.5x: 0"
+    assert _models(rated("a", 0.5, 0.01)) == ["- 50% 1x: 0"]
+    assert _models(rated("a", 0.5, 0), rated("b", 0.5, 0)) == ["- 50% 1x: 0", "- 50% 1x: 1"]
 
 
 def test_a_pool_without_ratings_has_no_kind_and_numbers_stay_numbers() -> None:
@@ -227,19 +254,6 @@ def test_a_pool_without_ratings_has_no_kind_and_numbers_stay_numbers() -> None:
     assert "Kind:" not in message.content
     anonymous = SETTINGS["brief, anonymous"]
     assert _models(rated("a", 0.2, 1), rated("b", 0.9, 1), settings=anonymous) == ["0", "1"]
-
-
-def test_names_can_be_hidden_of_those_who_are_rated_and_of_no_others() -> None:
-    tool = Profile(name="vote", description="A tool.")
-    hidden = SETTINGS["brief, described"].model_copy(update={"names": "hidden"})
-    lines = _models(tool, rated("gpt-5", 0.5, 1), rated("o3", 0.9, 1), settings=hidden)
-    assert lines == ["0: vote: A tool.", "model-ac: 90% 1x: 2", "model-ab: 50% 1x: 1"]
-
-
-def test_names_that_say_nothing_are_all_different_and_hold_no_digit() -> None:
-    names = [stand_in(number) for number in range(676)]
-    assert len(set(names)) == 676
-    assert not any(character.isdigit() for name in names for character in name)
 
 
 def test_the_full_prompt_says_in_words_what_was_measured_where_it_describes_workers() -> None:

@@ -41,7 +41,7 @@ def rate_workers(
         recording: NAME.parquet.
         out: The ratings, NAME.json. A file of ratings that is there already is replaced.
         pool: The workers: a TOML file. Those of other kinds than replay are not rated.
-        kinds: How many kinds the questions are sorted into by their wording.
+        kinds: How many kinds the questions are sorted into by their wording; 1: none, where it tells nothing.
         like: Ratings whose kinds are taken over, so that a worker may be added to them; its own workers are kept.
         split: The questions that are counted.
         seed: Of the sorting.

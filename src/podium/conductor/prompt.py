@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Sequence
 from statistics import fmean
-from string import ascii_lowercase
 from typing import Literal
 
 from pydantic import Field
@@ -75,8 +74,6 @@ class PromptSettings(Settings):
     style: Literal["full", "brief"] = "full"
     pool: Literal["described", "anonymous"] = "described"
     """"described" lets a worker be added without training; "anonymous" shows numbers alone."""
-    names: Literal["shown", "hidden"] = "shown"
-    """In the brief style, of workers that are rated: "hidden" lets the ratings alone speak."""
     examples: int = Field(default=4, ge=0, le=len(EXAMPLES))
     """Examples shown in the full style, at most; the brief style has none."""
     question_chars: int | None = Field(default=None, ge=20)
@@ -127,7 +124,7 @@ def _brief(situation: Situation, settings: PromptSettings) -> str:
         lines += ["Models:", *(str(number) for number in range(len(situation.pool)))]
     else:
         kind = next((p.rating.kind for p in situation.pool if p.rating is not None), "")
-        lines += [*([f"Kind: #{kind}"] if kind else []), "Models:", *_described(situation.pool, settings)]
+        lines += [*([f"Kind: #{kind}"] if kind else []), "Models:", *_described(situation.pool)]
     for outcome in situation.outcomes:
         answer = shortened(outcome.response, settings.answer_chars)
         lines += ["Earlier plan:", render(outcome.workflow), f"Earlier answer: {answer}"]
@@ -147,8 +144,8 @@ def listed(pool: Sequence[Profile]) -> list[int]:
     return sorted(range(len(pool)), key=rank)
 
 
-def _described(pool: Sequence[Profile], settings: PromptSettings) -> list[str]:
-    """A line for each worker."""
+def _described(pool: Sequence[Profile]) -> list[str]:
+    """A line for each worker; one that is rated goes without its name, so that any can take its place."""
     costs = [profile.rating.cost_usd for profile in pool if profile.rating is not None]
     usual = fmean(costs) if costs else 0.0
     lines = []
@@ -157,15 +154,8 @@ def _described(pool: Sequence[Profile], settings: PromptSettings) -> list[str]:
         if profile.rating is None:
             lines.append(f"{number}: {profile.name}: {_one_line(profile.description)}")
         else:
-            name = stand_in(number) if settings.names == "hidden" else profile.name
-            lines.append(f"{name}: {shown(profile.rating, usual)}: {number}")
+            lines.append(f"- {shown(profile.rating, usual)}: {number}")
     return lines
-
-
-def stand_in(number: int) -> str:
-    """A name that says nothing, without a digit: those are numbers of workers. One for each number below 676."""
-    first, second = divmod(number, len(ascii_lowercase))
-    return f"model-{ascii_lowercase[first]}{ascii_lowercase[second]}"
 
 
 _PERCENT = 5

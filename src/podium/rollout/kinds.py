@@ -35,9 +35,10 @@ def find_kinds(texts: Sequence[str], kinds: int, *, seed: int = 0) -> dict[str, 
     """Names of kinds, each with its words and what they count; the same arguments give the same ones.
 
     Args:
-        kinds: how many; fewer where there are fewer texts, and none where these have no words.
+        kinds: how many; fewer where there are fewer texts, and none where these have no words. 1: none, for then all
+            questions are alike.
     """
-    vectors = _vectors(texts)
+    vectors = _vectors(texts) if kinds > 1 else None
     if vectors is None:
         return {}
     words_QW, idf_W, vocabulary = vectors

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 import pytest
-from lesson_reading import committee, decision, listed, shown_team, written
+from lesson_reading import by_percent, committee, decision, listed, shown_team, written
 
 from podium.baselines.plans import VOTE
 from podium.conductor.prompt import PromptSettings, shortened
@@ -29,22 +29,27 @@ QUESTIONS = (
 )
 PROMPT = PromptSettings(style="brief", examples=0, question_chars=700, answer_chars=60)
 POOL = Pool([ScriptedWorker(name, ["yes"]) for name in NAMES])
+TALLIES = {
+    "ada": Tally(right=3, questions=10, cost_usd=1),
+    "bob": Tally(right=9, questions=10, cost_usd=2),
+    "cy": Tally(right=6, questions=10, cost_usd=1),
+    "dee": Tally(right=1, questions=10, cost_usd=4),
+    "eve": Tally(right=8, questions=10, cost_usd=1),
+}
+"""On each kind."""
+MEANT = by_percent({name: tally.right / tally.questions for name, tally in TALLIES.items()})
 RATED = Pool(
     [ScriptedWorker(name, ["yes"]) for name in NAMES],
     Ratings(
         kinds={read.kind[1:]: dict.fromkeys(read.kind[1:].split("-"), 1.0) for read in QUESTIONS},
-        workers={
-            name: {read.kind[1:]: Tally(right=right, questions=10, cost_usd=dollars) for read in QUESTIONS}
-            for name, right, dollars in (
-                ("ada", 3, 1),
-                ("bob", 9, 2),
-                ("cy", 6, 1),
-                ("dee", 1, 4),
-                ("eve", 8, 1),
-            )
-        },
+        workers={name: {read.kind[1:]: tally for read in QUESTIONS} for name, tally in TALLIES.items()},
     ),
 )
+RATED_ALIKE = Pool(
+    [ScriptedWorker(name, ["yes"]) for name in NAMES],
+    Ratings(kinds={}, workers={name: {"": tally} for name, tally in TALLIES.items()}),
+)
+"""On all questions together."""
 
 
 def plans(
@@ -67,9 +72,9 @@ def plans(
 @pytest.mark.parametrize("pool", [POOL, RATED], ids=["unrated", "rated"])
 def test_every_plan_can_be_run_by_the_team_that_its_prompt_shows(pool: Pool) -> None:
     lessons = plans(300, later=0.5, pool=pool)
-    assert len({tuple(shown_team(lesson)) for lesson in lessons}) > 30
+    assert len({tuple(shown_team(lesson, MEANT)) for lesson in lessons}) > 30
     for lesson in lessons:
-        team, found = shown_team(lesson), decision(lesson)
+        team, found = shown_team(lesson, MEANT), decision(lesson)
         if isinstance(found, Workflow):
             *asked, last = [team[step.worker] for step in found.steps]
             assert VOTE not in asked
@@ -142,7 +147,8 @@ def test_plans_that_no_verdict_has_taught_have_nothing_to_do_with_ratings() -> N
     one, other = plans(100, later=0.5), plans(100, later=0.5, pool=RATED)
     assert [lesson.pieces for lesson in one] == [lesson.pieces for lesson in other]
     assert not any(figures for lesson in one for _, _, figures in listed(lesson))
-    assert all(figures for lesson in other for _, name, figures in listed(lesson) if name != VOTE)
+    for lesson in other:
+        assert all(figures for _, name, figures in listed(lesson, MEANT) if name != VOTE)
 
 
 def test_a_prompt_names_a_level_of_thrift_where_there_are_some() -> None:
@@ -157,52 +163,36 @@ def test_a_prompt_names_a_level_of_thrift_where_there_are_some() -> None:
 # --- rated workers -----------------------------------------------------------------------------------------
 
 
-def is_disguised(lesson: Lesson) -> bool:
-    return any(name.startswith("model-") for name in shown_team(lesson))
-
-
 def test_a_question_s_kind_and_ratings_stand_in_the_prompt_as_the_policy_will_be_shown_them() -> None:
     asked = {read.text: prompts([read.text], RATED, PROMPT, MOST_STEPS)[0] for read in QUESTIONS}
     whole = [
-        lesson
-        for lesson in plans(200, later=0.0, pool=RATED)
-        if not is_disguised(lesson) and tuple(shown_team(lesson)) == NAMES
+        lesson for lesson in plans(200, later=0.0, pool=RATED) if tuple(shown_team(lesson, MEANT)) == NAMES
     ]
     assert {lesson.prompt for lesson in whole} == set(asked.values())
     for read in QUESTIONS:
-        assert f"\nKind: {read.kind}\nModels:\n3: {VOTE}: \nbob: " in asked[read.text]
+        assert f"\nKind: {read.kind}\nModels:\n3: {VOTE}: \n- 90% 1x: 1\n" in asked[read.text]
 
 
-def test_some_teams_are_disguised_and_then_nothing_tells_who_they_are_but_their_ratings() -> None:
-    lessons = plans(600, later=0.5, pool=RATED)
-    disguised = [lesson for lesson in lessons if is_disguised(lesson)]
-    assert len(disguised) / len(lessons) == pytest.approx(0.3, abs=0.07)
-    accuracies = {"30%", "90%", "60%", "10%", "80%"}
-    for lesson in disguised:
-        names = shown_team(lesson)
-        assert len(set(names)) == len(names)
-        assert all(re.fullmatch(r"model-[a-z]{2}", name) for name in names if name != VOTE)
-        told = (lesson.prompt + written(lesson)).replace("model-cy", "")  # a false name like any other
-        assert not re.search(r"\b(ada|bob|cy|dee|eve)\b", told)
-        assert VOTE in names
-        shares = [figures.partition(" ")[0] for _, name, figures in listed(lesson) if name != VOTE]
-        assert len(set(shares)) == len(shares)
-        assert set(shares) <= accuracies
-    aliases = {name for lesson in disguised for name in shown_team(lesson)}
-    assert len(aliases) > 300, "a false name is hardly ever seen again"
+def test_who_rated_workers_are_is_told_by_their_ratings_and_never_by_their_names() -> None:
+    name = re.compile(rf"\b({'|'.join(TALLIES)})\b")
+    rated = plans(300, later=0.5, pool=RATED)
+    assert {worker for lesson in rated for worker in shown_team(lesson, MEANT)} == set(NAMES)
+    assert not any(name.search(lesson.prompt + written(lesson)) for lesson in rated)
+    assert all(name.search(lesson.prompt) for lesson in plans(50, later=0.5))
 
 
-def test_names_that_say_nothing_are_given_to_nobody_who_has_no_rating() -> None:
-    assert not any(is_disguised(lesson) for lesson in plans(100, later=0.5))
-
-
-def test_kinds_have_their_habits_of_a_worker_under_whatever_name_it_is_shown() -> None:
-    # Untaught committees are the same with and without ratings, so a false name has changed nobody's place.
-    plain, rated = plans(200, later=0.0), plans(200, later=0.0, pool=RATED)
-    seen = 0
+def test_a_rating_is_that_of_the_worker_whose_number_stands_behind_it() -> None:
+    # Untaught lessons are the same with and without ratings, and without them the prompt has names.
+    plain, rated = plans(200, later=0.5), plans(200, later=0.5, pool=RATED)
     for one, other in zip(plain, rated, strict=True):
-        if is_disguised(other):
-            names = dict(zip(shown_team(other), shown_team(one), strict=True))
-            assert tuple(names[name] for name in committee(other)) == committee(one)
-            seen += 1
-    assert seen > 30
+        assert shown_team(other, MEANT) == shown_team(one)
+        assert committee(other, MEANT) == committee(one)
+
+
+def test_where_workers_are_rated_over_all_questions_alike_no_kind_is_named() -> None:
+    questions = [Read(read.text, "", read.answers) for read in QUESTIONS]
+    lessons = plans(100, later=0.5, questions=questions, pool=RATED_ALIKE)
+    assert {worker for lesson in lessons for worker in shown_team(lesson, MEANT)} == set(NAMES)
+    for lesson in lessons:
+        assert "Kind" not in lesson.prompt
+        assert re.match(r"\d*; steps \d\nmodel_id = ", written(lesson))

@@ -10,7 +10,7 @@ from statistics import fmean
 
 import pytest
 from given_answers import NONE, RIGHT, given_answers, pair_and_third
-from lesson_reading import committee, decision, listed, shown_team, written
+from lesson_reading import by_percent, committee, decision, listed, shown_team, written
 
 from podium.baselines.plans import VOTE
 from podium.conductor.prompt import PromptSettings
@@ -78,7 +78,8 @@ def lessons(made: Course, count: int = 200, *, roll: float = 0.0, levels: int = 
 
 
 NAMES, MENDED = pair_and_third(mends=True)
-MEASURED = dict(zip(NAMES, (0.5, 0.5, 0.5, 0.4), strict=True))
+MEASURED = dict(zip(NAMES, (0.5, 0.55, 0.45, 0.4), strict=True))
+MEANT = by_percent(MEASURED)
 
 
 def of_five(rng: Random) -> list[int]:
@@ -89,53 +90,66 @@ def of_five(rng: Random) -> list[int]:
 FIVE = [of_five(Random(f"five/{number}")) for number in range(300)]
 FIVE_MEASURED = {"ada": 0.55, "bob": 0.9, "cy": 0.7, "dee": 0.6, "eve": 0.8}
 """In another order than the pool's."""
-
-
-def is_plain(lesson: Lesson) -> bool:
-    """Whether workers stand under their own names."""
-    return not any(name.startswith("model-") for name in shown_team(lesson))
+FIVE_MEANT = by_percent(FIVE_MEASURED)
+ONE_KNOWS = [[1, 2, RIGHT, 4]] * 20
+"""cy alone is always right."""
+ONE_MEASURED = {"ada": 0.1, "bob": 0.2, "cy": 0.9, "dee": 0.3}
+ONE_MEANT = by_percent(ONE_MEASURED)
 
 
 # --- whom to ask -------------------------------------------------------------------------------------------
 
 
-def test_a_taught_plan_asks_who_is_worth_most_whatever_the_team_s_names_and_order() -> None:
-    # cy alone is always right.
-    made = course([[1, 2, RIGHT, 4]] * 20, {"ada": 0.1, "bob": 0.2, "cy": 0.9, "dee": 0.3})
-    drawn = lessons(made)
-    names = Counter(committee(lesson) for lesson in drawn if is_plain(lesson) and "cy" in shown_team(lesson))
-    assert set(names) == {("cy",)}
-    for lesson in drawn:
-        if "90% " in lesson.prompt:
-            (best,) = [number for number, _, figures in listed(lesson) if figures.startswith("90% ")]
+def test_a_taught_plan_asks_who_is_worth_most_whatever_the_team_and_its_order() -> None:
+    places = set()
+    for lesson in lessons(course(ONE_KNOWS, ONE_MEASURED)):
+        team = shown_team(lesson, ONE_MEANT)
+        if "cy" in team:
+            best = team.index("cy")
+            assert committee(lesson, ONE_MEANT) == ("cy",)
             assert written(lesson).startswith(f"{KIND}{best}; steps 1\nmodel_id = [{best}]\n")
+            places.add((best, len(team)))
+    assert len(places) > 5
 
 
 def test_members_stand_in_the_order_in_which_the_prompt_lists_them() -> None:
     drawn = lessons(course(FIVE, FIVE_MEASURED, thrift=(0.0,)))
-    larger = [lesson for lesson in drawn if len(committee(lesson)) > 2]
-    assert {len(committee(lesson)) for lesson in larger} >= {3, 5}
-    assert ("bob", "eve", "cy", "dee", "ada") in {committee(lesson) for lesson in larger}
+    larger = [lesson for lesson in drawn if len(committee(lesson, FIVE_MEANT)) > 2]
+    assert {len(committee(lesson, FIVE_MEANT)) for lesson in larger} >= {3, 5}
+    assert ("bob", "eve", "cy", "dee", "ada") in {committee(lesson, FIVE_MEANT) for lesson in larger}
     for lesson in larger:
-        asked = committee(lesson)
-        assert list(asked) == [name for _, name, _ in listed(lesson) if name in asked]
+        asked = committee(lesson, FIVE_MEANT)
+        assert list(asked) == [name for _, name, _ in listed(lesson, FIVE_MEANT) if name in asked]
 
 
 def test_who_was_not_measured_stands_first_in_the_prompt_and_among_the_members() -> None:
     drawn = lessons(course(FIVE, FIVE_MEASURED, thrift=(0.0,), unmeasured=("dee",)))
-    larger = [lesson for lesson in drawn if len(committee(lesson)) > 2 and "dee" in committee(lesson)]
+    committees = [(lesson, committee(lesson, FIVE_MEANT)) for lesson in drawn]
+    larger = [(lesson, asked) for lesson, asked in committees if len(asked) > 2 and "dee" in asked]
     assert larger
-    for lesson in larger:
-        asked = committee(lesson)
-        assert list(asked) == [name for _, name, _ in listed(lesson) if name in asked]
+    for lesson, asked in larger:
+        assert asked[0] == "dee"
+        assert list(asked) == [name for _, name, _ in listed(lesson, FIVE_MEANT) if name in asked]
 
 
 def test_of_a_pair_who_is_to_win_stands_first_though_the_prompt_lists_the_other_before() -> None:
     # Where ada answers at all she is right; bob answers always and is right more often.
     rows = [[RIGHT if number % 2 else NONE, RIGHT if number % 10 < 6 else 1] for number in range(40)]
-    for lesson in lessons(course(rows, {"ada": 0.5, "bob": 0.6}, thrift=(0.02,)), 40):
-        (_, best, _), (_, other, _) = listed(lesson)[1:]
-        assert committee(lesson) == (other, best)
+    measured = {"ada": 0.5, "bob": 0.6}
+    meant = by_percent(measured)
+    for lesson in lessons(course(rows, measured, thrift=(0.02,)), 40):
+        assert [name for _, name, _ in listed(lesson, meant)] == [VOTE, "bob", "ada"]
+        assert committee(lesson, meant) == ("ada", "bob")
+
+
+@pytest.mark.parametrize("roll", [0.0, 1.0], ids=["plans", "rolls"])
+def test_nobody_who_is_rated_is_called_by_name_in_a_taught_lesson_and_who_is_not_is(roll: float) -> None:
+    drawn = lessons(course(MENDED, MEASURED, rounds=2, unmeasured=("dee",)), roll=roll, levels=1)
+    assert {"\nEarlier plan:\n" in lesson.prompt for lesson in drawn} == {True, False}
+    for lesson in drawn:
+        assert not re.search(r"\b(ada|bob|cy)\b", lesson.prompt + written(lesson))
+        assert ("dee" in shown_team(lesson, MEANT)) == (": dee: " in lesson.prompt)
+    assert any(": dee: " in lesson.prompt for lesson in drawn)
 
 
 # --- rolls -------------------------------------------------------------------------------------------------
@@ -165,13 +179,14 @@ def test_a_roll_asks_one_question_at_every_level_and_only_its_thoughts_are_learn
 
 
 def test_a_roll_says_what_plans_at_these_levels_say() -> None:
-    made = course(
-        [[1, 2, RIGHT, 4]] * 20, {"ada": 0.1, "bob": 0.2, "cy": 0.9, "dee": 0.3}, thrift=(0.05, 0.1)
-    )
-    for lesson in lessons(made, 60, roll=1.0, levels=2):
-        (best,) = [number for number, _, figures in listed(lesson) if figures.startswith("90% ")] or [None]
-        if best is not None:
-            assert [text for text, learned in lesson.pieces if learned] == [f"{KIND}{best}; steps 1"] * 2
+    made = course(ONE_KNOWS, ONE_MEASURED, thrift=(0.05, 0.1))
+    drawn = [
+        lesson for lesson in lessons(made, 60, roll=1.0, levels=2) if "cy" in shown_team(lesson, ONE_MEANT)
+    ]
+    assert drawn
+    for lesson in drawn:
+        best = shown_team(lesson, ONE_MEANT).index("cy")
+        assert [text for text, learned in lesson.pieces if learned] == [f"{KIND}{best}; steps 1"] * 2
 
 
 def test_as_many_taught_lessons_are_rolls_as_the_shares_say() -> None:
@@ -191,10 +206,10 @@ def agreement(lesson: Lesson) -> tuple[int, int]:
     return int(agree), int(asked)
 
 
-def earlier_committee(lesson: Lesson) -> tuple[str, ...]:
-    """Who answered in the earlier round."""
+def earlier_committee(lesson: Lesson, rated: Mapping[str, str]) -> tuple[str, ...]:
+    """Who answered in the earlier round; `rated` is as `by_percent` makes it."""
     numbers = re.findall(r"\nEarlier plan:\nmodel_id = \[([\d, ]+)\]\n", lesson.prompt)[0]
-    team = shown_team(lesson)
+    team = shown_team(lesson, rated)
     return tuple(name for number in numbers.split(", ") if (name := team[int(number)]) != VOTE)
 
 
@@ -207,28 +222,25 @@ def test_half_of_the_lessons_follow_a_first_round_where_a_second_may_follow_and_
 def test_a_pair_that_agreed_is_accepted_and_one_that_did_not_is_mended_by_who_is_right_then() -> None:
     seen = Counter[tuple[int, tuple[str, ...]]]()
     for lesson in lessons(course(MENDED, MEASURED, rounds=2), 400):
-        if (
-            "Earlier" not in lesson.prompt
-            or not is_plain(lesson)
-            or len(shown_team(lesson)) < len(MEASURED) + 1
-        ):
+        if "Earlier" not in lesson.prompt or len(shown_team(lesson, MEANT)) < len(MEASURED) + 1:
             continue
         agree, asked = agreement(lesson)
         assert asked == 2
         assert (decision(lesson) == Acceptance()) == (agree == 2)
-        seen[agree, committee(lesson)] += 1
+        assert set(earlier_committee(lesson, MEANT)) == {"ada", "bob"}
+        seen[agree, committee(lesson, MEANT)] += 1
     assert set(seen) == {(2, ()), (1, ("cy",))}
 
 
 def test_a_second_round_follows_from_how_many_really_agreed_on_that_question() -> None:
+    followed = Counter[int]()
     for lesson in lessons(course(MENDED, MEASURED, rounds=2), 400):
-        if (
-            "Earlier" in lesson.prompt
-            and {"ada", "bob"} <= set(shown_team(lesson))
-            and len(shown_team(lesson)) == 5
-        ):
+        if "Earlier" in lesson.prompt and len(shown_team(lesson, MEANT)) == len(MEASURED) + 1:
             number = int(lesson.prompt.removeprefix("Question: question ").split("\n")[0])
-            assert agreement(lesson)[0] == (2 if number % 2 == 0 else 1)
+            agree, _ = agreement(lesson)
+            assert agree == (2 if number % 2 == 0 else 1)
+            followed[agree] += 1
+    assert set(followed) == {1, 2}
 
 
 def test_the_vote_of_a_second_round_sees_the_new_answers_and_nothing_else() -> None:
@@ -260,11 +272,12 @@ def test_a_first_round_of_three_is_mended_though_ratings_and_accuracies_order_th
     # One of the three is wrong now and then, another each time: so that of three two have it.
     for number in range(1, 60, 2):
         rows[number][number // 2 % 3] = 7
-    made = course(rows, {"ada": 0.3, "bob": 0.4, "cy": 0.6, "dee": 0.5}, thrift=(0.02,), rounds=2)
+    measured = {"ada": 0.3, "bob": 0.4, "cy": 0.6, "dee": 0.5}
+    made, meant = course(rows, measured, thrift=(0.02,), rounds=2), by_percent(measured)
     mended = Counter[tuple[str, ...]]()
     for lesson in lessons(made, 400):
-        if "Earlier" in lesson.prompt and is_plain(lesson) and len(shown_team(lesson)) == len(made.pool):
-            asked = earlier_committee(lesson)
+        if "Earlier" in lesson.prompt and len(shown_team(lesson, meant)) == len(made.pool):
+            asked = earlier_committee(lesson, meant)
             if len(asked) == 3 and "dee" not in asked and agreement(lesson) == (1, 3):
-                mended[committee(lesson)] += 1
+                mended[committee(lesson, meant)] += 1
     assert set(mended) == {("dee",)}

@@ -135,14 +135,8 @@ class RecordedMaterial:
             if course.pool.ratings
             for kind in course.pool.ratings.kinds
         }
-        names = {
-            profile.name
-            for course in self._courses
-            if course.pool.ratings
-            for profile in course.pool.profiles
-            if profile.name in course.pool.ratings.workers
-        }
-        self.words = (*sorted(kinds), *sorted(names), *(rating_words() if kinds else ()))
+        rated = any(course.pool.ratings for course in self._courses)
+        self.words = (*sorted(kinds), *(rating_words() if rated else ()))
         self._unseen = tuple(question.text for question in opened[0][1].of_split("validation"))
         self.prompt = PromptSettings(
             style="brief",
@@ -151,7 +145,6 @@ class RecordedMaterial:
             question_chars=settings.question_chars,
             answer_chars=_ANSWER_CHARS,
             levels=len(settings.thrift),
-            names="hidden",
         )
 
     def draw(self, shares: Shares, made_up: float) -> DrawLesson:
@@ -159,8 +152,7 @@ class RecordedMaterial:
         return partial(
             recorded_lessons.draw_lesson,
             courses=self._courses,
-            # In most lessons names are shown, which is not how the policy is asked in the end (decision 13).
-            prompt=self.prompt.model_copy(update={"names": "shown"}),
+            prompt=self.prompt,
             shares=shares,
             later=_LATER,
         )

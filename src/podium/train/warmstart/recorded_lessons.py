@@ -8,7 +8,7 @@ ask and how often. They are no better than chance, but a policy that has them ha
 
 *Taught* plans are another thing: they are drawn by what committees were worth on training questions of the same kind
 (`worth`), so what learns from them is trained, and no longer a policy to begin with. A *roll* is one question at every
-level of thrift, thoughts alone. In some lessons workers go by names that say nothing, so that ratings must be read.
+level of thrift, thoughts alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from random import Random
 
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import VOTE, voting_step
-from podium.conductor.prompt import PromptSettings, build_prompt, listed, shortened, stand_in
+from podium.conductor.prompt import PromptSettings, build_prompt, listed, shortened
 from podium.planner import Outcome, Situation
 from podium.train.warmstart.lessons import Lesson, Shares
 from podium.train.warmstart.worth import Worth
@@ -40,10 +40,6 @@ _HABIT = 1.2
 """Deviation of the logits by which a kind prefers workers."""
 _SIZE_HABIT = 0.5
 """The same of sizes."""
-_RENAMED = 0.3
-"""Of lessons, those whose workers have names that say nothing."""
-_NAMES = 676
-"""Names that say nothing."""
 _ALL = 0.3
 """How often the team is the whole pool."""
 _PAIR = 2
@@ -103,9 +99,7 @@ def draw_lesson(
         decision, outcomes = _taught(rng, course.worth, asked, team, prompt.thrift, first), _outcomes(first)
     else:
         decision, outcomes = _untaught(rng, asked, team, later)
-    situation = Situation(
-        Question(text=asked.text), _disguised(rng, team), outcomes=outcomes, max_steps=MOST_STEPS
-    )
+    situation = Situation(Question(text=asked.text), team, outcomes=outcomes, max_steps=MOST_STEPS)
     (message,) = build_prompt(situation, prompt)
     return Lesson(message.content, ((f"{thought(asked.kind, decision, team)}\n{render(decision)}", True),))
 
@@ -166,7 +160,7 @@ def _roll(  # noqa: PLR0917
     rng: Random,
     worth: Worth,
     asked: Read,
-    team: Sequence[Profile],
+    team: tuple[Profile, ...],
     prompt: PromptSettings,
     first: _FirstRound | None,
 ) -> Lesson:
@@ -178,22 +172,9 @@ def _roll(  # noqa: PLR0917
             pieces.append((f"\nThrift: {level}\nPlan:\n", False))
         decision = _taught(rng, worth, asked, team, level, first)
         pieces.append((thought(asked.kind, decision, team), True))
-    situation = Situation(
-        Question(text=asked.text), _disguised(rng, team), outcomes=_outcomes(first), max_steps=MOST_STEPS
-    )
+    situation = Situation(Question(text=asked.text), team, outcomes=_outcomes(first), max_steps=MOST_STEPS)
     (message,) = build_prompt(situation, prompt.model_copy(update={"thrift": levels[0]}))
     return Lesson(message.content, tuple(pieces))
-
-
-def _disguised(rng: Random, team: Sequence[Profile]) -> tuple[Profile, ...]:
-    """The team, at times under names that say nothing: who its workers are is in their ratings alone."""
-    if rng.random() >= _RENAMED:
-        return tuple(team)
-    names = rng.sample(range(_NAMES), len(team))
-    return tuple(
-        profile if profile.rating is None else profile.model_copy(update={"name": stand_in(name)})
-        for profile, name in zip(team, names, strict=True)
-    )
 
 
 def prompts(texts: Sequence[str], pool: Pool, prompt: PromptSettings, max_steps: int) -> list[str]:
