@@ -1,5 +1,6 @@
 # make demo   set up, train the shipped policy for a few minutes, evaluate, report, answer one question
 # make test   set up and run all tests          make check   style, types, layers
+# make nightly  all generators of reasoning-gym: sampled, graded, their splits
 # Everything lives in .venv; nothing is installed outside this folder.
 
 PYTHON ?= python3
@@ -13,10 +14,10 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM ?= false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev install-gpu check test demo long clean
+.PHONY: help setup setup-dev install-gpu check test nightly demo long clean
 
 help:
-	@sed -n '1,3s/^# //p' Makefile
+	@sed -n '1,4s/^# //p' Makefile
 
 # The CPU build alone: on Linux a bare `torch` would bring gigabytes of CUDA.
 $(VENV)/torch.done:
@@ -59,6 +60,9 @@ check: setup-dev
 
 test: setup-dev
 	$(BIN)/pytest -n 2
+
+nightly: setup-dev
+	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 --durations 10 tests/tasks/sets/test_reasoning_gym.py
 
 demo: setup
 	runs/demo.sh

@@ -6,11 +6,13 @@
     │   ├── CheckpointError       a folder that is not a checkpoint
     │   └── RunMismatchError      a run folder that belongs to another configuration
     ├── WorkerError               one call to a worker failed (data for the executor, see below)
+    ├── GraderError               a grader could not judge: nothing is known of the answer (data, see below)
     ├── StoreError                a trace could not be written: disk full, file locked
     └── QuestionFailedError       no step of a question succeeded
 
 A bad plan is not here: it is a value, `podium.workflow.PlanError`, because it is a training signal.
 A `WorkerError` crosses one boundary only: the executor catches it and records it in the trace.
+So does a `GraderError`: `rollout.roll` catches it, and the rollout counts as one whose infrastructure failed.
 Our own bugs are ordinary exceptions and escape.
 """
 
@@ -60,6 +62,10 @@ class WorkerError(PodiumError):
         self.kind = kind
         self.passing = passing
         self.retry_after_s = retry_after_s
+
+
+class GraderError(PodiumError):
+    """A grader could not judge (a sandbox that did not start, a judge that was not reached); no wrong answer."""
 
 
 class StoreError(PodiumError):

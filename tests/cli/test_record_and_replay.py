@@ -306,7 +306,3 @@ def test_names_in_a_recording_cannot_command_the_terminal(podium: Podium) -> Non
     shown = podium("replay", "show", "t.parquet")
     assert shown.status == 0
     assert "\x1b" not in shown.out
-
-
-def test_the_list_of_task_sets_is_as_it_was(podium: Podium) -> None:
-    assert podium("tasks", "list").out == "embedded: train, validation, test\n"

@@ -4,8 +4,17 @@ import pytest
 
 
 def test_sets_are_listed_with_their_splits(podium):
-    assert podium("tasks", "list").out == "embedded: train, validation, test\n"
-    assert json.loads(podium("tasks", "list", "--json").out)[0]["name"] == "embedded"
+    listed = {one["name"]: one for one in json.loads(podium("tasks", "list", "--json").out)}
+    assert listed["embedded"]["splits"] == ["train", "validation", "test"]
+    assert listed["gsm8k"] == {
+        "name": "gsm8k",
+        "splits": ["train", "validation", "test"],
+        "source": "openai/gsm8k",
+        "licence": "MIT",
+    }
+    assert listed["math-500"]["splits"] == ["test"]
+    shown = podium("tasks", "list").out
+    assert all(name in shown for name in listed)
 
 
 def test_samples_are_shown_with_their_answers_and_are_the_same_for_ever(podium):

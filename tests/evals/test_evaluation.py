@@ -4,9 +4,12 @@ import pytest
 from made import POOL, rollout
 
 from podium.baselines import Constant, RandomPlans, Single
+from podium.config import build
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.evals import Evaluation, evaluate, joined
-from podium.tasks.grader import exact
+from podium.evals.comparison import row
+from podium.tasks.graders.exact import Exact
+from podium.tasks.graders.judge import Judge
 from podium.tasks.task import Task
 from podium.types import Question
 from podium.workers.pool import Pool
@@ -15,7 +18,7 @@ from podium.workers.vote import VoteWorker
 from podium.workflow import Step, Workflow
 
 TASKS = [
-    Task(id=f"t/{k}", question=Question(text=f"Which? {k}"), gold=str(k), grader=exact) for k in range(4)
+    Task(id=f"t/{k}", question=Question(text=f"Which? {k}"), gold=str(k), grader=Exact()) for k in range(4)
 ]
 
 
@@ -59,6 +62,47 @@ async def test_failed_workers_are_counted_and_their_answers_too():
     pool = Pool([scripted("w", WorkerError("It is down.", kind="status"))])
     found = await evaluate(Single("w"), TASKS, pool)
     assert (found.failures, found.accuracy.mean, found.validity) == (4, 0, 1)
+
+
+def judge(reply: object) -> Judge:
+    worker = {
+        "name": "judy",
+        "kind": "scripted",
+        "replies": {"": reply},
+        "price": {"input": 0, "output": 1e6},
+    }
+    return build({"kind": "judge", "worker": worker}, Judge)
+
+
+DOWN = {"error": "status", "message": "It is down."}
+
+
+async def test_answers_that_the_grader_could_not_judge_are_counted_and_are_neither_right_nor_wrong():
+    broken = [Task(id=f"b/{k}", question=Question(text="?"), gold="1", grader=judge(DOWN)) for k in range(2)]
+    pool = Pool([scripted("w")])
+    found = await evaluate(Single("w"), [*TASKS, *broken], pool)
+    known = await evaluate(Single("w"), TASKS, pool)
+    assert (found.ungraded, found.failures) == (2, 0)
+    assert found.accuracy == known.accuracy
+    assert set(found.right) == {task.id for task in TASKS}
+    compared = row("single", "w", found, against=found)
+    assert compared.ungraded == 2
+    assert compared.difference is not None
+    assert compared.difference.mean == 0
+    with pytest.raises(UsageError, match=r"No answer could be graded: .*It is down"):
+        _ = (await evaluate(Single("w"), broken, pool)).accuracy
+
+
+async def test_what_judging_cost_is_no_part_of_what_answers_cost():
+    judged = [
+        Task(id=f"j/{k}", question=Question(text="?"), gold="1", grader=judge("RIGHT")) for k in range(3)
+    ]
+    found = await evaluate(Single("w"), judged, Pool([scripted("w")]))
+    assert found.accuracy.mean == 1
+    assert found.cost_usd == 0
+    # Three answers, each judged in both orders, one token a verdict.
+    assert found.grading_usd == pytest.approx(6 * found.rollouts[0].grade.cost_usd / 2)
+    assert row("single", "w", found).grading_usd == found.grading_usd > 0
 
 
 async def test_unreadable_plans_are_invalid_and_cost_nothing():

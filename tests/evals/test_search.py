@@ -7,7 +7,7 @@ from podium.baselines.phrases import CHECK, PHRASES, WHOLE
 from podium.errors import ConfigError, UsageError
 from podium.evals import ConstantPlan, Frontier, search_constant
 from podium.evals.frontier import ranked, undominated
-from podium.tasks.grader import exact
+from podium.tasks.graders.exact import Exact
 from podium.tasks.task import Task
 from podium.types import Price, Profile, Question
 from podium.workers.pool import Pool
@@ -15,7 +15,9 @@ from podium.workers.scripted import ScriptedWorker
 from podium.workflow import check, parse
 
 RUNGS = ((60, 4), (12, 8))
-TASKS = [Task(id=f"t/{k}", question=Question(text=f"Which? {k}"), gold="yes", grader=exact) for k in range(8)]
+TASKS = [
+    Task(id=f"t/{k}", question=Question(text=f"Which? {k}"), gold="yes", grader=Exact()) for k in range(8)
+]
 
 
 def scripted(name: str, price: float, **replies: str) -> ScriptedWorker:
@@ -65,10 +67,11 @@ async def test_it_is_seeded_and_writes_valid_plans(specialists, tuning):
 async def test_the_last_choice_is_made_on_questions_that_the_search_left_over():
     # What the search sees is "no"; a plan that suits it is not the one that suits the rest.
     seen = [
-        Task(id=f"s/{k}", question=Question(text=f"Seen? {k}"), gold="no", grader=exact) for k in range(8)
+        Task(id=f"s/{k}", question=Question(text=f"Seen? {k}"), gold="no", grader=Exact()) for k in range(8)
     ]
     rest = [
-        Task(id=f"r/{k}", question=Question(text=f"Rest? {k}"), gold="yes", grader=exact) for k in range(100)
+        Task(id=f"r/{k}", question=Question(text=f"Rest? {k}"), gold="yes", grader=Exact())
+        for k in range(100)
     ]
     found = await search_constant(POOL, [*seen, *rest], max_steps=1, rungs=RUNGS)
     assert found.questions == 100

@@ -225,9 +225,9 @@ def test_a_column_that_only_the_template_or_where_names_must_be_there_too(tmp_pa
 @pytest.mark.parametrize(
     ("name", "content", "part"),
     [
-        ("answers.jsonl", b"not JSON\n", "answers.jsonl cannot be read as jsonl: "),
-        ("answers.jsonl", b'{"q": "\xff"}\n', "answers.jsonl cannot be read as jsonl: "),
-        ("answers.jsonl", b"[1, 2]\n", "answers.jsonl cannot be read as jsonl"),
+        ("answers.jsonl", b"not JSON\n", "answers.jsonl, line 1: it is not JSON: "),
+        ("answers.jsonl", b'{"q": "\xff"}\n', "answers.jsonl, line 1: it is not UTF-8 text; mend that line."),
+        ("answers.jsonl", b"[1, 2]\n", "answers.jsonl, line 1: it is not an object; mend that line."),
         ("answers.parquet", b"PAR1", "answers.parquet cannot be read as parquet: "),
         ("answers.csv", b"\xff\xfe", "answers.csv cannot be read as csv: "),
     ],
@@ -244,7 +244,7 @@ def test_a_table_of_an_unknown_kind_and_a_missing_mapping_are_refused(tmp_path: 
     mapping = write_tables(tmp_path, "jsonl")
     (tmp_path / "answers.xlsx").write_bytes(b"")
     mapping.write_text(mapping.read_text().replace("answers.jsonl", "answers.xlsx"))
-    assert "a table is .parquet, .jsonl or .csv; convert it" in refused(gather_mapped, mapping)
+    assert "a table is .parquet, .jsonl, .json or .csv; convert it" in refused(gather_mapped, mapping)
     with pytest.raises(ConfigError, match="there is no such file"):
         read_mapping(tmp_path / "none.toml")
     mapping.write_text(mapping.read_text().replace("worker =", "wroker ="))

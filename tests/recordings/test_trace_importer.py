@@ -12,7 +12,7 @@ from podium.orchestrator import Orchestrator
 from podium.planner import Plan, Planner, Situation
 from podium.recordings import Gathering, Recording, Response
 from podium.recordings.importers import Findings, gather_traces
-from podium.tasks.grader import exact
+from podium.tasks.graders.exact import Exact
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.types import Message, Question
@@ -51,7 +51,7 @@ def gathered(traces: Sequence[Trace], folder: Path, golds: dict[str, str]) -> tu
             gathering,
             asked_whole=lambda span, text: span.subtask in (WHOLE, text),
             golds=golds,
-            judge=lambda response, gold: exact(response, gold).score,
+            judge=lambda response, gold: Exact().judge(response, gold).score,
         )
         gathering.write(folder / "traced.parquet", name="traced")
     return Recording.open(folder / "traced.parquet"), findings

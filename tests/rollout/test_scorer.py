@@ -3,17 +3,19 @@
 import pytest
 
 from podium.baselines import Single
+from podium.config import build
 from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.rollout import RewardSettings, Rollout, Scorer, Written, roll
-from podium.tasks.grader import exact
+from podium.tasks.graders.exact import Exact
+from podium.tasks.graders.judge import Judge
 from podium.tasks.task import Task
 from podium.types import Budget, Price, Profile, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 
-TASK = Task(id="t/0", question=Question(text="What is 6 times 7?"), gold="42", grader=exact)
+TASK = Task(id="t/0", question=Question(text="What is 6 times 7?"), gold="42", grader=Exact())
 
 
 def completion(*workers: int, access: str = '["all"]') -> str:
@@ -60,6 +62,21 @@ async def test_a_failed_worker_leaves_the_rollout_out():
     assert await Scorer().score(completion(1, 0), TASK, workers, seed="0") is None, (
         "degraded is not fair either"
     )
+
+
+async def test_a_failed_grader_leaves_the_rollout_out():
+    worker = {
+        "name": "judy",
+        "kind": "scripted",
+        "replies": {"": {"error": "status", "message": "It is down."}},
+    }
+    judge = build({"kind": "judge", "worker": worker}, Judge)
+    task = Task(id="t/1", question=TASK.question, gold="42", grader=judge)
+    assert await Scorer().score(completion(0), task, pool("Answer: 42"), seed="0") is None
+    rollout = await roll(Orchestrator(Single("w0"), pool("Answer: 42")), task, seed="0")
+    assert "It is down" in (rollout.grade.failure or "")
+    assert rollout.infrastructure_failed
+    assert not rollout.worker_failed
 
 
 async def test_a_failed_step_that_nothing_needs_does_not():

@@ -82,11 +82,11 @@ def test_hops_and_skills_are_spread() -> None:
     assert {task.facts["shape"] for task in tasks} == {"chain", "join"}
 
 
-def test_a_question_does_not_contain_its_answer_as_a_label() -> None:
+async def test_a_question_does_not_contain_its_answer_as_a_label() -> None:
     task = EmbeddedTasks("train")[0]
-    assert task.grade(f"Answer: {task.gold}").correct
-    assert not task.grade("Answer: something else").correct
-    assert not task.grade(f"It may be {task.gold}, or not.\nAnswer: unclear").correct
+    assert (await task.grade(f"Answer: {task.gold}")).correct
+    assert not (await task.grade("Answer: something else")).correct
+    assert not (await task.grade(f"It may be {task.gold}, or not.\nAnswer: unclear")).correct
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ async def test_the_votes_answer_has_the_verdict_of_the_responses_with_that_answe
         (" \n", 0.0),
     ],
 )
-def test_a_response_is_judged_by_itself_then_by_its_answer_then_by_the_gold_one(
+async def test_a_response_is_judged_by_itself_then_by_its_answer_then_by_the_gold_one(
     make_recording: MakeRecording, response: str, score: float
 ) -> None:
     recording = make_recording(
@@ -104,14 +104,19 @@ def test_a_response_is_judged_by_itself_then_by_its_answer_then_by_the_gold_one(
         },
         golds={"Q?": "Seven"},
     )
-    assert Verdicts(recording, "Q?")(response, "Seven").score == score
+    assert (await Verdicts(recording, "Q?")(response, "Seven")).score == score
 
 
-def test_without_a_gold_answer_an_unseen_one_is_wrong(make_recording: MakeRecording) -> None:
+async def test_without_a_gold_answer_an_unseen_one_is_wrong(make_recording: MakeRecording) -> None:
     recording = make_recording({"Q?": [Response("ada", 0, "Answer: 5", "5", 1.0)]})
     (task,) = RecordedTasks(recording, "test")
     assert task.gold == ""
-    assert [task.grade(text).score for text in ("Answer: 5", "Answer: 6", ".", "")] == [1.0, 0.0, 0.0, 0.0]
+    assert [(await task.grade(text)).score for text in ("Answer: 5", "Answer: 6", ".", "")] == [
+        1.0,
+        0.0,
+        0.0,
+        0.0,
+    ]
 
 
 def test_a_task_is_the_question_as_recorded_and_stays_so(make_recording: MakeRecording) -> None:

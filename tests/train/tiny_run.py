@@ -69,7 +69,7 @@ class Adder:
         return None
 
 
-def equal(response: str, gold: str) -> Grade:
+async def equal(response: str, gold: str) -> Grade:
     return Grade(score=float(response == gold), found=response)
 
 

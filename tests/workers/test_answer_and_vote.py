@@ -145,3 +145,7 @@ async def test_of_answers_with_equal_weight_the_first_shown_wins(
 ) -> None:
     request = _request(responses, style, subtask=f"Vote with the weights {weights}.")
     assert final_answer((await VoteWorker().answer(request)).text) == winner
+
+
+def test_a_tag_is_found_where_it_stands_whatever_letters_come_before() -> None:
+    assert final_answer("İİİİ <ANSWER>42</ANSWER> x") == "42"

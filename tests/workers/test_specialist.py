@@ -9,6 +9,7 @@ import pytest
 
 from podium.operations import KINDS, SKILLS, read_problem
 from podium.tasks.embedded import EmbeddedTasks
+from podium.tasks.task import Task
 from podium.types import Message, Profile
 from podium.workers.base import Reply, Request
 from podium.workers.intent import Intent, read_intent
@@ -42,6 +43,10 @@ def reply(
     return asyncio.run(worker.answer(request))
 
 
+def correct(task: Task, response: str) -> bool:
+    return asyncio.run(task.grade(response)).correct
+
+
 def share(of: Sequence[bool]) -> float:
     return sum(of) / len(of)
 
@@ -51,7 +56,7 @@ def answered(worker: Specialist, subtask: str, shown: Sequence[str] = ()) -> flo
     right = []
     for number, task in enumerate(EmbeddedTasks("train", size=MANY, hop_shares=(0, 0, 1))):
         right.append(
-            task.grade(ask(worker, subtask, shown, question=task.question.text, seed=str(number))).correct
+            correct(task, ask(worker, subtask, shown, question=task.question.text, seed=str(number)))
         )
     return share(right)
 
@@ -92,7 +97,7 @@ def test_a_worker_without_the_skill_is_wrong_in_a_plausible_way() -> None:
         problem = read_problem(task.question.text)
         assert problem is not None
         wrong = ask(able(0.0), WHOLE, question=task.question.text).rpartition("Answer: ")[2]
-        assert not task.grade(f"Answer: {wrong}").correct
+        assert not correct(task, f"Answer: {wrong}")
         KINDS[problem.hops[0].operation.gives].read(wrong)
 
 
@@ -153,7 +158,7 @@ def test_a_narrow_subtask_is_done_better_than_a_whole_question() -> None:
                         seed=str(number),
                     )
                 )
-            right.append(task.grade(shown[-1]).correct)
+            right.append(correct(task, shown[-1]))
         return share(right)
 
     assert by_parts(able(0.9)) > answered(able(0.9), WHOLE) + 0.05
@@ -173,7 +178,7 @@ def test_a_checker_mends_more_than_it_breaks_and_an_unskilled_one_spoils() -> No
             (able(0.2), right, spoiled),
         ]:
             to.append(
-                task.grade(ask(worker, CHECK, [shown], question=task.question.text, seed=str(number))).correct
+                correct(task, ask(worker, CHECK, [shown], question=task.question.text, seed=str(number)))
             )
     assert share(mended) > 0.3
     assert 1 - share(broken) < share(mended) / 3
@@ -184,9 +189,9 @@ def test_asking_again_helps_less_than_asking_another() -> None:
     one, other = able(0.6), Specialist(Profile(name="other"), dict.fromkeys(SKILLS, 0.6))
     both_same, both_other = [], []
     for task in EmbeddedTasks("train", size=MANY, hop_shares=(1,)):
-        first = task.grade(ask(one, WHOLE, question=task.question.text, seed="a")).correct
-        again = task.grade(ask(one, WHOLE, question=task.question.text, seed="b")).correct
-        another = task.grade(ask(other, WHOLE, question=task.question.text, seed="b")).correct
+        first = correct(task, ask(one, WHOLE, question=task.question.text, seed="a"))
+        again = correct(task, ask(one, WHOLE, question=task.question.text, seed="b"))
+        another = correct(task, ask(other, WHOLE, question=task.question.text, seed="b"))
         both_same.append(first or again)
         both_other.append(first or another)
     assert share(both_other) > share(both_same) + 0.05

@@ -87,7 +87,13 @@ VERBS = (
         "tasks show",
         "podium.cli.tasks:show",
         "Show questions of a task set with their answers.",
-        "podium tasks show embedded --split test --samples 3",
+        "podium tasks show embedded --split test --samples 3\npodium tasks show configs/tasks/own.toml",
+    ),
+    Verb(
+        "tasks overlap",
+        "podium.cli.overlap:overlap",
+        "Look for a set's questions in other sets and files.",
+        "podium tasks overlap mine.toml --split test --against corpus.txt --against gsm8k:train",
     ),
     Verb(
         "train",
@@ -141,7 +147,7 @@ GROUPS = {
     "traces": "List, show, export and import what was asked and what happened.",
     "pool": "List the workers of a pool, and check that each answers.",
     "replay": "Recordings of what models answered: make one, and show what it holds.",
-    "tasks": "List the task sets, and show samples of one.",
+    "tasks": "List the task sets, show samples of one, and look for its questions elsewhere.",
 }
 """Help of the words that verbs begin with."""
 

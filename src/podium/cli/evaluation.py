@@ -11,10 +11,12 @@ from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from podium.baselines import PlanFor
 from podium.baselines.embedded_oracle import embedded_oracle
 from podium.cli.opening import open_console
 from podium.cli.options import AS_SHIPPED, Flag, PlannerOptions, PoolName
 from podium.cli.planning import open_planner
+from podium.cli.questions import open_questions
 from podium.conductor import Checkpoint
 from podium.errors import UsageError
 from podium.evals import Comparison, Contest, Frontier, compare, compare_recorded
@@ -22,9 +24,10 @@ from podium.evals.compare import CompareProgress
 from podium.evals.report import COMPARISON, write_report
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
-from podium.tasks import ALL, open_tasks
+from podium.tasks import ALL
+from podium.tasks.open import EMBEDDED
 from podium.types import Budget
-from podium.workers.pool import Pool, open_pool
+from podium.workers.pool import open_pool
 from podium.workers.specialist import Specialist
 
 
@@ -32,7 +35,7 @@ def evaluate(
     *,
     run: Path | None = None,
     planner: PlannerOptions = AS_SHIPPED,
-    untrained: str = "warmstart",
+    untrained: str | None = None,
     pool: PoolName = None,
     tasks: str = "embedded",
     split: str = "test",
@@ -52,13 +55,14 @@ def evaluate(
     Args:
         run: A run's folder: its policy is evaluated, unless a Conductor is named, and the comparison and the
             report are written there. Default: the shipped Conductor, and nothing is written.
-        untrained: The checkpoint before training, to compare with; "none" leaves it out.
-        tasks: The task set, or a recording. On a recording the shipped Conductor, which does not know such questions,
-            is left out.
+        untrained: The checkpoint before training, to compare with; "none" leaves it out. Default: warmstart for
+            embedded questions, for others none.
+        tasks: The task set, a task file (NAME.toml), or a recording (NAME.parquet). On a recording the shipped
+            Conductor, which does not know such questions, is left out.
         split: Its split; baselines make their choices on validation questions, on a recording on training questions.
         questions: How many.
-        tuning: Questions for the choices of baselines; 0: no constant plan is searched. Default: 400, of a recording
-            all.
+        tuning: Questions for the choices of baselines; 0: no constant plan is searched. Default: 400 of the embedded
+            ones, of a recording all, of other sets none, for each is asked hundreds of times.
         repeats: Answers to each question.
         constant_plans: Constant plans found by an earlier search, instead of a new one.
         max_steps: Steps that a plan may have.
@@ -77,7 +81,7 @@ def evaluate(
     recorded = tasks.endswith(".parquet")
     choosing = "train" if recorded else "validation"
     if tuning is None:
-        tuning = ALL if recorded else 400
+        tuning = ALL if recorded else 400 if tasks == EMBEDDED else 0
     if recorded and constant_plans:
         raise UsageError(
             "--constant-plans are for embedded tasks; on a recording fixed plans are chosen anew."
@@ -90,8 +94,10 @@ def evaluate(
     with _progress() as report:
         contest = Contest(
             workers,
-            list(open_tasks(tasks, split, size=questions, seed=seed, pool=workers)),
-            tuning=list(open_tasks(tasks, choosing, size=tuning, seed=seed, pool=workers)) if tuning else (),
+            list(open_questions(tasks, split, size=questions, seed=seed, pool=workers)),
+            tuning=list(open_questions(tasks, choosing, size=tuning, seed=seed, pool=workers))
+            if tuning
+            else (),
             repeats=repeats,
             concurrency=concurrency,
             seed=str(seed),
@@ -104,7 +110,10 @@ def evaluate(
             comparison = asyncio.run(_compare_recorded(contest, None if chosen == AS_SHIPPED else chosen))
         else:
             frontier = Frontier.load(constant_plans) if constant_plans else None
-            comparison = asyncio.run(_compare(contest, chosen, untrained, workers, frontier))
+            before = untrained or ("warmstart" if tasks == EMBEDDED else "none")
+            bound = tasks == EMBEDDED and any(isinstance(worker, Specialist) for worker in workers)
+            oracle = embedded_oracle(list(workers)) if bound else None
+            comparison = asyncio.run(_compare(contest, chosen, before, oracle, frontier))
     if run is not None:
         comparison.save(run / COMPARISON)
         print(f"Written to {write_report(run)}", file=sys.stderr)
@@ -125,10 +134,14 @@ def _of_run(planner: PlannerOptions, run: Path | None) -> PlannerOptions:
 
 
 async def _compare(
-    contest: Contest, planner: PlannerOptions, untrained: str, workers: Pool, frontier: Frontier | None
+    contest: Contest,
+    planner: PlannerOptions,
+    untrained: str,
+    oracle: PlanFor | None,
+    frontier: Frontier | None,
 ) -> Comparison:
     before = PlannerOptions(conductor=untrained)
-    simulated = any(isinstance(worker, Specialist) for worker in workers)
+    workers = contest.pool
     try:
         async with (
             open_planner(planner, workers, seed=contest.seed) as trained,
@@ -140,7 +153,7 @@ async def _compare(
                 contest,
                 trained,
                 untrained=first,
-                oracle=embedded_oracle(list(workers)) if simulated else None,
+                oracle=oracle,
                 frontier=frontier,
             )
     finally:

@@ -7,16 +7,13 @@ from contextlib import asynccontextmanager
 
 from podium.baselines import open_baseline
 from podium.cli.options import PlannerOptions
-from podium.conductor import Checkpoint, Conductor, PromptSettings, Sampling, open_policy
+from podium.conductor.conducting import open_conductor, served_conductor
 from podium.conductor.served_policy import ServedPolicy
 from podium.errors import UsageError
 from podium.planner import Planner
 from podium.types import Price
 from podium.workers.build import read_key
 from podium.workers.pool import Pool
-
-_THINKING_ALOUD = Sampling(max_tokens=8192)
-"""For instruct models: they may reason at length before they write the three lists."""
 
 
 @asynccontextmanager
@@ -41,7 +38,7 @@ async def open_planner(options: PlannerOptions, pool: Pool, *, seed: str) -> Asy
             raise UsageError("--thrift is for a Conductor; leave it out.")
         yield open_baseline(options.planner, pool.profiles, seed=seed)
     elif not any(served):
-        yield _local(options.conductor or "conductor", options.thrift)
+        yield open_conductor(options.conductor or "conductor", thrift=options.thrift, option="--thrift")
     elif options.thrift is not None:
         raise UsageError("--thrift is for a Conductor of Podium's own; leave it out, or --conductor-url.")
     elif options.conductor is not None:
@@ -49,34 +46,9 @@ async def open_planner(options: PlannerOptions, pool: Pool, *, seed: str) -> Asy
     else:
         policy = _served(options)
         try:
-            yield Conductor(
-                policy,
-                PromptSettings(),
-                second_try=True,
-                sampling=_THINKING_ALOUD,
-                name=f"conductor:{policy.name}",
-            )
+            yield served_conductor(policy)
         finally:
             await policy.close()
-
-
-def _local(source: str, thrift: int | None) -> Conductor:
-    checkpoint = Checkpoint.read(source)
-    full = checkpoint.prompt.style == "full"
-    prompt = checkpoint.prompt
-    if thrift is not None:
-        if not 0 <= thrift < prompt.levels:
-            known = f"levels 0 to {prompt.levels - 1}" if prompt.levels else "no levels of thrift"
-            raise UsageError(f"--thrift {thrift}: {checkpoint.path} knows {known}.")
-        prompt = prompt.model_copy(update={"thrift": thrift})
-    return Conductor(
-        open_policy(checkpoint),
-        prompt,
-        # A small policy that is asked in brief writes the same again.
-        second_try=full,
-        sampling=_THINKING_ALOUD if full else None,
-        name="conductor" if source == "conductor" else f"conductor:{checkpoint.name}",
-    )
 
 
 def _served(options: PlannerOptions) -> ServedPolicy:

@@ -11,10 +11,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from podium.cli.opening import open_console, to_budget
 from podium.cli.options import BudgetOptions, Flag, PoolName
 from podium.cli.printable import counted, dollars
+from podium.cli.questions import open_questions
 from podium.errors import UsageError
 from podium.recordings import Gathering, Header, RecordedWorker
 from podium.rollout import recorder
-from podium.tasks import TaskSet, open_tasks
+from podium.tasks import TaskSet
 from podium.workers.pool import Pool, open_pool
 
 
@@ -39,7 +40,7 @@ def record(
 
     Args:
         out: NAME.parquet; NAME.json is written beside it.
-        tasks: The task set.
+        tasks: The task set, or a task file, NAME.toml.
         split: Its split.
         questions: How many.
         samples: Answers of each worker to each question.
@@ -58,7 +59,7 @@ def record(
     budget = to_budget(
         BudgetOptions(budget_calls=budget_calls, budget_usd=budget_usd, budget_seconds=budget_seconds)
     )
-    asked = open_tasks(tasks, split, size=questions, seed=seed)
+    asked = open_questions(tasks, split, size=questions, seed=seed)
     workers = open_pool(pool or "embedded")
     out.parent.mkdir(parents=True, exist_ok=True)
     kept = out.with_suffix(".gathering")

@@ -26,7 +26,7 @@ from podium.recordings.importers import (
     read_mapping,
 )
 from podium.recordings.importers.table import rows
-from podium.tasks.grader import exact
+from podium.tasks.graders.exact import Exact
 
 Kind = Literal["reasoning-gym", "zeroeval", "mmlu-pro", "table", "traces"]
 
@@ -132,7 +132,7 @@ def _gather(
                     gathering,
                     asked_whole=lambda span, text: span.subtask in (WHOLE, text),
                     golds={} if golds is None else _golds(golds),
-                    judge=lambda response, gold: exact(response, gold).score,
+                    judge=lambda response, gold: Exact().judge(response, gold).score,
                 )
 
 

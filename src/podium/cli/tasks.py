@@ -5,14 +5,17 @@ from __future__ import annotations
 import json as json_
 from typing import Any
 
+from rich.table import Table
 from rich.text import Text
 
 from podium.cli.opening import open_console
 from podium.cli.options import Flag
 from podium.cli.printable import printable
+from podium.cli.questions import open_questions
 from podium.errors import UsageError
-from podium.tasks import Task, open_tasks
-from podium.tasks.open import SPLITS, TASK_SETS
+from podium.tasks import Task
+from podium.tasks.open import EMBEDDED, SPLITS
+from podium.tasks.sets.any import NAMED
 
 
 def list_sets(*, json: Flag = False) -> int:
@@ -21,11 +24,22 @@ def list_sets(*, json: Flag = False) -> int:
     Args:
         json: Print a JSON array.
     """
+    sets = [{"name": EMBEDDED, "splits": SPLITS, "source": "made on the spot", "licence": "Apache-2.0"}]
+    sets += [
+        {"name": name, "splits": spec().splits, "source": spec.source, "licence": spec.licence}
+        for name, spec in NAMED.items()
+    ]
     if json:
-        print(json_.dumps([{"name": name, "splits": SPLITS} for name in TASK_SETS]))
-    else:
-        for name in TASK_SETS:
-            print(f"{name}: {', '.join(SPLITS)}")
+        print(json_.dumps(sets))
+        return 0
+    table = Table()
+    for column in ("set", "splits", "source", "licence"):
+        table.add_column(column)
+    for one in sets:
+        table.add_row(str(one["name"]), ", ".join(one["splits"]), str(one["source"]), str(one["licence"]))
+    console = open_console()
+    console.print(table)
+    console.print("A task file, NAME.toml, brings your own questions or mixes sets.")
     return 0
 
 
@@ -42,7 +56,7 @@ def show(
     """Show tasks of a set: the question, the answer, and what is known of it.
 
     Args:
-        name: The set.
+        name: The set; or a task file, NAME.toml; or a recording, NAME.parquet.
         split: train, validation or test.
         samples: How many.
         first: Number of the first, from 0.
@@ -51,7 +65,7 @@ def show(
     """
     if samples < 1 or first < 0:
         raise UsageError(f"--samples {samples}, --first {first}: give at least 1 sample, from 0 on.")
-    tasks = open_tasks(name, split, size=first + samples, seed=seed)
+    tasks = open_questions(name, split, size=first + samples, seed=seed)
     shown = [tasks[index] for index in range(first, min(first + samples, len(tasks)))]
     if json:
         print(json_.dumps([_document(task) for task in shown]))

@@ -53,6 +53,10 @@ class Row(Value):
     """Share of plans that could be parsed and checked."""
     failures: int
     """Rollouts in which a worker failed a step that the answer needed."""
+    ungraded: int = 0
+    """Answers that the grader could not judge; they count nowhere in accuracy."""
+    grading_usd: float = 0.0
+    """Dollars that judging all answers took; no part of the cost."""
     by_hops: dict[int, float]
     """Accuracy on the questions of so many hops."""
     beyond_recording: float = 0.0
@@ -125,14 +129,12 @@ def row(
         tested: whether the difference is also put to McNemar's test (scipy).
     """
 
-    def correct(rollout: Rollout) -> float:
-        return rollout.correct
-
     difference = p_value = None
     if against is not None:
         if list(against.by_question) != list(evaluation.by_question):
             raise ValueError(f"{label} and the Conductor were evaluated on different questions")
-        pair = against.scores(correct), evaluation.scores(correct)
+        both = [task_id for task_id in against.right if task_id in evaluation.right]
+        pair = [against.right[task_id] for task_id in both], [evaluation.right[task_id] for task_id in both]
         difference = paired_difference(*pair)
         p_value = mcnemar(*pair) if tested else None
     return Row(
@@ -147,6 +149,8 @@ def row(
         latency_s=evaluation.latency_s,
         validity=evaluation.validity,
         failures=evaluation.failures,
+        ungraded=evaluation.ungraded,
+        grading_usd=evaluation.grading_usd,
         by_hops=_by_hops(evaluation),
         beyond_recording=beyond_recording(evaluation),
     )
@@ -154,7 +158,7 @@ def row(
 
 def _by_hops(evaluation: Evaluation) -> dict[int, float]:
     scores: dict[int, list[float]] = defaultdict(list)
-    for task_id, score in zip(evaluation.by_question, evaluation.scores(lambda r: r.correct), strict=True):
+    for task_id, score in evaluation.right.items():
         hops = evaluation.facts[task_id].get("hops")
         if isinstance(hops, int):
             scores[hops].append(score)

@@ -55,10 +55,36 @@ class Evaluation:
         scores = self.scores(of)
         return sum(scores) / len(scores)
 
+    @cached_property
+    def right(self) -> Mapping[str, float]:
+        """Share of right answers to each question; without those that the grader could not judge."""
+        judged = {
+            task_id: [rollout.correct for rollout in rollouts if rollout.grade.failure is None]
+            for task_id, rollouts in self.by_question.items()
+        }
+        return {task_id: sum(found) / len(found) for task_id, found in judged.items() if found}
+
     @property
     def accuracy(self) -> Interval:
-        """Share of right answers. Whatever a user would have been given counts, failed workers and all."""
-        return accuracy_interval(self.scores(lambda r: r.correct), rollouts=len(self.rollouts))
+        """Share of right answers. Whatever a user would have been given counts, failed workers and all.
+
+        Raises:
+            UsageError: the grader failed on all answers.
+        """
+        if not self.right:
+            failure = next(rollout.grade.failure for rollout in self.rollouts)
+            raise UsageError(f"No answer could be graded: {failure}")
+        return accuracy_interval(list(self.right.values()), rollouts=len(self.rollouts) - self.ungraded)
+
+    @property
+    def ungraded(self) -> int:
+        """Answers that the grader could not judge: they count nowhere in accuracy."""
+        return sum(rollout.grade.failure is not None for rollout in self.rollouts)
+
+    @property
+    def grading_usd(self) -> float:
+        """Dollars that judging took, of all answers together; no part of their cost."""
+        return sum(rollout.grade.cost_usd for rollout in self.rollouts)
 
     @property
     def cost_usd(self) -> float:
@@ -88,7 +114,7 @@ class Evaluation:
     @property
     def failures(self) -> int:
         """Rollouts in which a worker failed a step that the answer needed."""
-        return sum(rollout.infrastructure_failed for rollout in self.rollouts)
+        return sum(rollout.worker_failed for rollout in self.rollouts)
 
     @property
     def simulated(self) -> bool:

@@ -181,7 +181,7 @@ class _Oracle:
         known = []
         for worker in self._workers:
             reply = await worker.answer(Request(bare(text), seed="", question_seed=seed))
-            right = self._tasks[text].grade(reply.text).score
+            right = (await self._tasks[text].grade(reply.text)).score
             known.append((right, -worker.profile.price.cost(reply.usage), worker.profile.name))
         return await Single(max(known)[2]).plan(situation)
 

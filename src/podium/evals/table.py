@@ -50,6 +50,12 @@ def notes(comparison: Comparison) -> Iterator[str]:
     failures = sum(shown.failures for shown in comparison.rows)
     if failures:
         yield f"{failures} answers lack a step because a worker failed; they count as they are."
+    ungraded = sum(shown.ungraded for shown in comparison.rows)
+    if ungraded:
+        yield f"{ungraded} answers could not be graded because the grader failed; they are left out of accuracies."
+    grading = sum(shown.grading_usd for shown in comparison.rows)
+    if grading:
+        yield f"Judging the answers cost ${grading:.2f}, which is in no row."
     for found in comparison.routing:
         if found.pairs:
             verdict = "above chance" if found.by_question else "within chance"

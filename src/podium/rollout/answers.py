@@ -126,11 +126,11 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker]) -
                 for r in range(size[2])
             ]
             for r, reply in enumerate(replies):
-                alone[q, w, r] = task.grade(reply.text).correct
+                alone[q, w, r] = (await task.grade(reply.text)).correct
                 found = final_answer(reply.text)
                 if found is not None:
                     answer[q, w, r] = numbers.setdefault(normalise(found), len(numbers))
-                    voted[q, w, r] = task.grade(f"<answer>{found}</answer>").correct
+                    voted[q, w, r] = (await task.grade(f"<answer>{found}</answer>")).correct
             own = worker.count(task.question.text)
             score[q, w] = alone[q, w, :own].mean()
             cost[q, w] = fmean(worker.profile.price.cost(reply.usage) for reply in replies[:own])

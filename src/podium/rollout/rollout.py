@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from podium.errors import GraderError
 from podium.orchestrator import Orchestrator
 from podium.rollout.reward import Reward, RewardSettings, reward
 from podium.tasks.task import Grade, Task
@@ -45,6 +46,11 @@ class Rollout:
 
     @property
     def infrastructure_failed(self) -> bool:
+        """Whether a worker failed, or the grader: then the rollout says nothing of its plan."""
+        return self.worker_failed or self.grade.failure is not None
+
+    @property
+    def worker_failed(self) -> bool:
         """Whether a step that the answer needs failed, or the planner's own model did.
 
         A step that the budget refused is not counted: the plan asked for more than it was allowed.
@@ -69,10 +75,18 @@ async def roll(
         settings: the reward's weights; None: none of what was spent counts.
     """
     trace = await orchestrator.answer(task.question, seed=seed)
-    grade = Grade(score=0.0) if trace.answer is None else task.grade(trace.answer)
+    grade = Grade(score=0.0) if trace.answer is None else await _graded(task, trace.answer)
     return Rollout(
         task_id=task.id,
         trace=trace,
         grade=grade,
         reward=reward(trace, grade, settings or RewardSettings()),
     )
+
+
+async def _graded(task: Task, answer: str) -> Grade:
+    """The one boundary at which a grader's failure becomes data."""
+    try:
+        return await task.grade(answer)
+    except GraderError as error:
+        return Grade(score=0.0, failure=str(error))

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
-from typing import Literal
+from typing import ClassVar, Literal
 
 from podium.operations import KINDS, OPERATIONS, SKILLS, Hop, Operation, Problem, chance, takes, word_question
-from podium.tasks.grader import exact
+from podium.tasks.graders.exact import Exact
 from podium.tasks.task import Task
 from podium.types import Question
 
@@ -22,6 +22,7 @@ Split = Literal["train", "validation", "test"]
 HOP_SHARES = (0.3, 0.35, 0.2, 0.15)
 """Shares of questions with 1, 2, 3 and 4 hops."""
 _HELD_OUT_SHARE = 0.2
+_EXACT = Exact()
 _UNASKED = frozenset({"yesno"})
 """Kinds that make no sense as a value given in a question."""
 
@@ -48,6 +49,7 @@ class EmbeddedTasks:
     seed: int = 0
     hop_shares: tuple[float, ...] = HOP_SHARES
     """Shares of questions with 1, 2, ... hops: a curriculum changes them."""
+    notes: ClassVar[tuple[str, ...]] = ()
 
     @property
     def name(self) -> str:
@@ -72,7 +74,7 @@ class EmbeddedTasks:
             id=f"{self.name}/{self.seed}/{index}",
             question=Question(text=word_question(problem, rng)),
             gold=problem.answer,
-            grader=exact,
+            grader=_EXACT,
             facts={
                 "hops": hops,
                 "skills": problem.skills,

@@ -6,23 +6,25 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
 
-from podium.config import nearest
+from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.recordings import Recording
 from podium.tasks.embedded import EmbeddedTasks, Split
+from podium.tasks.mixture import mix, read_task_file
 from podium.tasks.recorded import RecordedTasks
+from podium.tasks.sets.any import NAMED
 from podium.tasks.task import TaskSet
 from podium.workers.base import Worker
 
 ALL = 10**9
-"""As a size: more tasks than any recording has."""
-TASK_SETS = ("embedded",)
-"""Names that `open_tasks` knows."""
+"""As a size: more tasks than any set has."""
+EMBEDDED = "embedded"
 SPLITS: tuple[Split, ...] = get_args(Split)
+"""Of the embedded tasks."""
 
 
 def open_tasks(
-    name: str = "embedded",
+    name: str = EMBEDDED,
     split: str = "train",
     *,
     size: int = 500,
@@ -32,29 +34,46 @@ def open_tasks(
     """The first `size` tasks of a split.
 
     Args:
-        name: one of `TASK_SETS`, or a recording's file, NAME.parquet.
+        name: embedded, one of `NAMED`, a task file, NAME.toml, or a recording's file, NAME.parquet.
         pool: of a recording's questions, only those that every recorded worker in it answered.
 
     Raises:
-        ConfigError: an unknown set or split, with the nearest known one, or no tasks asked for.
+        ConfigError: an unknown set or split, with the nearest known one, no tasks asked for, or files that are not
+            there, with what to fetch.
     """
     if size < 1:
         raise ConfigError(f"A task set of {size} tasks holds nothing to ask; ask for at least 1.")
     if name.endswith(".parquet"):
         recording = Recording.open(Path(name))
-        if split not in recording.header.splits:
-            raise ConfigError(_unknown("split", split, tuple(recording.header.splits)))
+        _check(split, recording.header.splits)
         return RecordedTasks(recording, split, size=size, seed=seed, pool=pool)
-    if name not in TASK_SETS:
-        raise ConfigError(_unknown("task set", name, TASK_SETS))
-    for known in SPLITS:
-        if split == known:
-            return EmbeddedTasks(known, size=size, seed=seed)
-    raise ConfigError(_unknown("split", split, SPLITS))
+    _check(split, splits_of(name))
+    if name.endswith(".toml"):
+        file = read_task_file(Path(name))
+        return mix(file.name, file.part, split, size=size, seed=seed)
+    if name in NAMED:
+        return mix(name, (NAMED[name](),), split, size=size, seed=seed)
+    (known,) = [known for known in SPLITS if known == split]
+    return EmbeddedTasks(known, size=size, seed=seed)
 
 
-def _unknown(what: str, given: str, known: tuple[str, ...]) -> str:
-    meant = nearest(given, known)
-    return f"There is no {what} {given!r}; " + (
-        f"did you mean {meant!r}?" if meant else f"known: {', '.join(known)}."
-    )
+def splits_of(name: str) -> tuple[str, ...]:
+    """The splits that a task set has.
+
+    Raises:
+        ConfigError: an unknown set, with the nearest known one.
+    """
+    if name.endswith(".parquet"):
+        return tuple(Recording.open(Path(name)).header.splits)
+    if name.endswith(".toml"):
+        return read_task_file(Path(name)).splits
+    if name in NAMED:
+        return NAMED[name]().splits
+    if name != EMBEDDED:
+        raise ConfigError(f"There is no task set {name!r}; {suggestion(name, (EMBEDDED, *NAMED))}")
+    return SPLITS
+
+
+def _check(split: str, splits: Iterable[str]) -> None:
+    if split not in splits:
+        raise ConfigError(f"There is no split {split!r}; {suggestion(split, splits)}")

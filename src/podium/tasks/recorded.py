@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
+from typing import ClassVar
 
 from podium.errors import ConfigError
 from podium.recordings import RecordedQuestion, Recording
@@ -30,6 +31,8 @@ class RecordedTasks:
     Raises:
         ConfigError: nothing is left to ask.
     """
+
+    notes: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -78,7 +81,7 @@ class Verdicts:
     recording: Recording
     question: str
 
-    def __call__(self, response: str, gold: str) -> Grade:
+    async def __call__(self, response: str, gold: str) -> Grade:
         """The verdict on this very response; else on this answer, that of most; else whether it is the gold one."""
         found = final_answer(response)
         if response in self._on_responses:

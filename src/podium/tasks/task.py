@@ -17,6 +17,10 @@ class Grade:
     """In [0, 1]."""
     found: str | None = None
     """The answer that the grader found in the response; None when there was none."""
+    cost_usd: float = 0.0
+    """Dollars that judging took, where a model judges; no part of what the answer cost."""
+    failure: str | None = None
+    """Why the grader could not judge: then nothing is known, and the score stands for nothing."""
 
     @property
     def correct(self) -> bool:
@@ -25,9 +29,15 @@ class Grade:
 
 
 class Grader(Protocol):
-    """Judges a response. Pure; extracts, then compares; never credits mere containment."""
+    """Judges a response. Extracts, then compares; never credits mere containment."""
 
-    def __call__(self, response: str, gold: str) -> Grade: ...
+    async def __call__(self, response: str, gold: str) -> Grade:
+        """The verdict.
+
+        Raises:
+            GraderError: the grader failed, which says nothing about the response.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +52,13 @@ class Task:
     facts: Mapping[str, str | int | tuple[str, ...]] = field(default_factory=dict)
     """What is known of the question for reports alone (hops, skills, shape); never shown to a planner."""
 
-    def grade(self, response: str) -> Grade:
-        """Judge `response`."""
-        return self.grader(response, self.gold)
+    async def grade(self, response: str) -> Grade:
+        """Judge `response`.
+
+        Raises:
+            GraderError: the grader failed, which says nothing about the response.
+        """
+        return await self.grader(response, self.gold)
 
 
 class TaskSet(Protocol):
@@ -52,6 +66,11 @@ class TaskSet(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out of it, and what fell short, a sentence each."""
+        ...
 
     def __len__(self) -> int: ...
 

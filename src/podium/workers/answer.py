@@ -10,6 +10,7 @@ import re
 _ANSWER = re.compile(
     r"^[^\w\n]*(?:the |my )?(?:final )?answer[^\w\n:]*:[ \t*_]*", re.IGNORECASE | re.MULTILINE
 )
+_OPENING, _CLOSING = re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE)
 _BOXED = "\\boxed{"
 
 
@@ -19,11 +20,11 @@ def final_answer(text: str) -> str | None:
     The last `Answer: ...` line or `<answer>...</answer>`, whichever begins later, else the last `\\boxed{...}`,
     else the last line that is not empty.
     """
-    start, stop, tagged = _in_tag(text)
+    start, stop, tag = _in_tag(text)
     place, said = _after_word(text, start, stop)
-    named = (said, tagged) if place > start else (tagged, said)
-    for found in (*named, _in_box(text), _last_line(text)):
-        answer = _bare(found or "")
+    named = (said, tag) if place > start else (tag, said)
+    for found in (*named, boxed(text), last_line(text)):
+        answer = bare(found or "")
         if answer:
             return answer
     return None
@@ -48,15 +49,27 @@ def _after_word(text: str, start: int, stop: int) -> tuple[int, str | None]:
 
 def _in_tag(text: str) -> tuple[int, int, str | None]:
     """Where it begins and ends, and what it says."""
-    folded = text.lower()
-    stop = folded.rfind("</answer>")
-    start = folded.rfind("<answer>", 0, max(stop, 0))
-    if start < 0:
+    closing = _last(_CLOSING, text)
+    opening = None if closing is None else _last(_OPENING, text[: closing.start()])
+    if closing is None or opening is None:
         return -1, -1, None
-    return start, stop + len("</answer>"), text[start + len("<answer>") : stop]
+    return opening.start(), closing.end(), text[opening.end() : closing.start()]
 
 
-def _in_box(text: str) -> str | None:
+def _last(mark: re.Pattern[str], text: str) -> re.Match[str] | None:
+    found = None
+    for found in mark.finditer(text):  # noqa: B007 - the last is wanted
+        pass
+    return found
+
+
+def tagged(text: str) -> str | None:
+    """What stands in the last `<answer>...</answer>`."""
+    return _in_tag(text)[2]
+
+
+def boxed(text: str) -> str | None:
+    """What stands in the last `\\boxed{...}`, if its bracket closes."""
     start = text.rfind(_BOXED)
     if start < 0:
         return None
@@ -69,15 +82,16 @@ def _in_box(text: str) -> str | None:
     return None
 
 
-def _last_line(text: str) -> str | None:
+def last_line(text: str) -> str:
+    """The last line that is not empty."""
     return text.rstrip().rpartition("\n")[2]
 
 
-def _bare(answer: str) -> str:
+def bare(answer: str) -> str:
     """Without the dress that models put round an answer: emphasis, backticks, a box."""
-    bare = answer.strip()
+    inner = answer.strip()
     for mark in ("**", "*", "`", "$"):
-        bare = bare.removeprefix(mark).removesuffix(mark).strip()
-    if bare.startswith(_BOXED) and bare.endswith("}"):
-        bare = bare[len(_BOXED) : -1].strip()
-    return bare
+        inner = inner.removeprefix(mark).removesuffix(mark).strip()
+    if inner.startswith(_BOXED) and inner.endswith("}"):
+        inner = inner[len(_BOXED) : -1].strip()
+    return inner

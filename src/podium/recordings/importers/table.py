@@ -21,20 +21,19 @@ score = "score"                     # a number in [0, 1], or true and false
 
 from __future__ import annotations
 
-import csv
-import json
-import string
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
-from podium.config import Settings, load, suggestion
+from podium.config import Settings, load
 from podium.errors import UsageError
 from podium.recordings.gathering import Gathering, split_by_hash
 from podium.recordings.importers.findings import Findings
 from podium.recordings.model import RecordedQuestion, Response
+from podium.rows import read_rows
+from podium.template import columns, equals, filled
 from podium.types import estimate_tokens
 
 
@@ -121,7 +120,7 @@ def gather_table(mapping: Mapping, gathering: Gathering, report: Callable[[str],
         gathering.add_question(
             RecordedQuestion(
                 question_id,
-                _written(asked.text, row),
+                _question(asked, row),
                 _text(row, asked.gold),
                 _text(row, asked.family),
                 _text(row, asked.split) or split_by_hash(question_id),
@@ -144,86 +143,33 @@ def rows(file: Path, columns: set[str]) -> Iterator[dict[str, Any]]:
     """The rows of a table, these columns of each.
 
     Raises:
-        UsageError: the file is missing or not of its kind, or lacks a column.
+        UsageError: the file is missing or not of its kind, lacks a column, or has a line that cannot be read.
     """
     if not file.is_file():
         raise UsageError(f"{file}: there is no such file; its path is read from the mapping's folder.")
-    readers = {".parquet": _parquet, ".jsonl": _jsonl, ".csv": _csv}
-    if file.suffix not in readers:
-        raise UsageError(f"{file}: a table is .parquet, .jsonl or .csv; convert it to one of them.")
-    try:
-        for row in readers[file.suffix](file, columns):
-            for column in columns - row.keys():
-                raise UsageError(f"{file} has no column {column!r}; {suggestion(column, row)}")
-            yield row
-    except (ValueError, OSError) as error:
-        raise UsageError(f"{file} cannot be read as {file.suffix[1:]}: {error}") from None
-
-
-def _parquet(file: Path, columns: set[str]) -> Iterator[dict[str, Any]]:
-    import pyarrow.parquet as pq  # noqa: PLC0415 - an optional extra
-
-    table = pq.ParquetFile(file)
-    for column in columns - set(table.schema_arrow.names):
-        raise UsageError(f"{file} has no column {column!r}; {suggestion(column, table.schema_arrow.names)}")
-    for batch in table.iter_batches(batch_size=2048, columns=sorted(columns)):
-        yield from batch.to_pylist()
-
-
-def _jsonl(file: Path, columns: set[str]) -> Iterator[dict[str, Any]]:
-    with file.open(encoding="utf-8") as lines:
-        for line in lines:
-            if line.strip():
-                row = json.loads(line)
-                if not isinstance(row, dict):
-                    raise ValueError("a line is not an object")
-                yield row
-
-
-def _csv(file: Path, columns: set[str]) -> Iterator[dict[str, Any]]:
-    with file.open(encoding="utf-8", newline="") as lines:
-        yield from csv.DictReader(lines)
+    for row in read_rows(file, columns):
+        if row.complaint:
+            raise UsageError(f"{file.parent / row.place}: {row.complaint}; mend that line.")
+        yield row.values
 
 
 def _columns(named: QuestionColumns | ResponseColumns) -> set[str]:
     """All columns that a mapping reads from one file."""
     values = named.model_dump(exclude={"file", "where"}, exclude_none=True)
     text = values.pop("text", None)
-    columns = set(values.values())
-    if text is not None:
-        columns |= set(_fields(text)) or {text}
-    return columns | named.where.keys()
+    shown = () if text is None else columns(text)
+    return {*values.values(), *shown, *named.where}
 
 
 def _named(row: dict[str, Any], where: dict[str, str | int | float | bool]) -> bool:
-    return all(_equal(row[column], wanted) for column, wanted in where.items())
+    return all(equals(row[column], wanted) for column, wanted in where.items())
 
 
-def _equal(value: Any, wanted: str | int | float | bool) -> bool:
-    """Whether a cell holds what is wanted; in a CSV every cell is text."""
-    if isinstance(value, str) and not isinstance(wanted, str):
-        try:
-            return _as_number(value) == wanted
-        except ValueError:
-            return False
-    return bool(value == wanted)
-
-
-def _fields(template: str) -> list[str]:
-    return [field for _, field, _, _ in string.Formatter().parse(template) if field]
-
-
-def _written(template: str, row: dict[str, Any]) -> str:
-    """A column, or a template filled in; a list becomes lettered lines."""
-    if not _fields(template):
-        return str(row[template])
-
-    def show(value: Any) -> str:
-        if isinstance(value, list):
-            return "\n".join(f"({chr(65 + place)}) {item}" for place, item in enumerate(value))
-        return str(value)
-
-    return template.format(**{field: show(row[field]) for field in _fields(template)})
+def _question(asked: QuestionColumns, row: dict[str, Any]) -> str:
+    try:
+        return filled(asked.text, row)
+    except ValueError as error:
+        raise UsageError(f"{asked.file} holds a question that cannot be written: {error}.") from None
 
 
 def _text(row: dict[str, Any], column: str | None) -> str | None:

@@ -1,0 +1,58 @@
+"""The Conductor that a user names: a checkpoint, or any model behind an endpoint.
+
+How each is asked, and whether it may try twice, is decided here, for every application alike.
+"""
+
+from __future__ import annotations
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.opening import open_policy
+from podium.conductor.planner import Conductor
+from podium.conductor.policy import Policy, Sampling
+from podium.conductor.prompt import PromptSettings
+from podium.errors import UsageError
+
+_THINKING_ALOUD = Sampling(max_tokens=8192)
+"""For instruct models: they may reason at length before they write the three lists."""
+
+
+def open_conductor(
+    source: str = "conductor", *, thrift: int | None = None, option: str = "thrift"
+) -> Conductor:
+    """The Conductor of a checkpoint folder, or of the shipped checkpoint of that name.
+
+    Args:
+        thrift: how much it is to save, if it knows levels of thrift; None: as it was trained to.
+        option: what whoever asks calls that level, for the message.
+
+    Raises:
+        CheckpointError: the folder is not a checkpoint.
+        UsageError: a level that it does not know, or a checkpoint that needs torch, which is not installed.
+    """
+    checkpoint = Checkpoint.read(source)
+    prompt = checkpoint.prompt
+    full = prompt.style == "full"
+    if thrift is not None:
+        if not 0 <= thrift < prompt.levels:
+            known = f"levels 0 to {prompt.levels - 1}" if prompt.levels else "no levels of thrift"
+            raise UsageError(f"{option} {thrift}: {checkpoint.path} knows {known}.")
+        prompt = prompt.model_copy(update={"thrift": thrift})
+    return Conductor(
+        open_policy(checkpoint),
+        prompt,
+        # A small policy that is asked in brief writes the same again.
+        second_try=full,
+        sampling=_THINKING_ALOUD if full else None,
+        name="conductor" if source == "conductor" else f"conductor:{checkpoint.name}",
+    )
+
+
+def served_conductor(policy: Policy) -> Conductor:
+    """The Conductor that a served policy makes, untrained; the policy stays the caller's to close."""
+    return Conductor(
+        policy,
+        PromptSettings(),
+        second_try=True,
+        sampling=_THINKING_ALOUD,
+        name=f"conductor:{policy.name}",
+    )

@@ -1,0 +1,231 @@
+"""Rows of tables: JSONL, JSON, CSV and parquet files, read one by one, each with its place in the file.
+
+A row that cannot be read is a row with a complaint, so that whoever reads may refuse it by its place or count it. A
+file in which nobody can tell where rows begin any more is refused as a whole. What the columns mean is not known here.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import json
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from io import BufferedReader, TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+from podium.config import suggestion
+from podium.errors import UsageError
+
+LONGEST = 2**28
+"""Bytes of a line, at most: the longest of known data sets, with packed test cases, are a fifth of that."""
+_BROKEN = (ValueError, OSError, EOFError, RecursionError, zlib.error, csv.Error)
+"""What readers raise for a file that is broken as a whole."""
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row."""
+
+    place: str
+    """As in "questions.jsonl, line 3": where it begins."""
+    values: dict[str, Any] = field(default_factory=dict)
+    complaint: str = ""
+    """Why the row cannot be read, in half a sentence; then it has no values."""
+
+
+def read_rows(file: Path, columns: Collection[str] = (), *, longest: int = LONGEST) -> Iterator[Row]:
+    """The rows of a table; memory holds one at a time, but for .json, which is read whole.
+
+    Args:
+        file: .jsonl, .json (a list of objects, or one a line), .csv or .parquet; all but the last may be packed (.gz).
+        columns: those that every row must have; of a parquet file no others are read. None named: all.
+        longest: bytes of a line of JSONL, at most.
+
+    Raises:
+        UsageError: the file is missing, not of its kind, or no row of it has one of the columns.
+    """
+    kind = _kind(file)
+    reader = _READERS.get(kind)
+    try:
+        if not file.is_file():
+            raise UsageError(f"{file}: there is no such file; check the path.")
+        if reader is None:
+            raise UsageError(
+                f"{file}: a table is .parquet, .jsonl, .json or .csv; convert it to one of them."
+            )
+        yield from _complete(file, columns, lambda: reader(file, columns, longest))
+    except _BROKEN as error:
+        reason = str(error).partition("\n")[0]
+        raise UsageError(f"{file} cannot be read as {kind[1:]}: {reason}; mend or replace it.") from None
+
+
+def is_table(file: Path) -> bool:
+    """Whether a file is one, by its name."""
+    return _kind(file) in _READERS
+
+
+def _kind(file: Path) -> str:
+    return (Path(file.stem) if file.suffix.lower() == ".gz" else file).suffix.lower()
+
+
+def _complete(file: Path, columns: Collection[str], read: Callable[[], Iterator[Row]]) -> Iterator[Row]:
+    """Rows; one that lacks a column is complained of, and the file where no row has the column."""
+    known: set[str] = set()
+    for row in read():
+        missing = [] if row.complaint else sorted(set(columns) - row.values.keys())
+        if not missing:
+            yield row
+            continue
+        known = known or {column for other in read() for column in other.values}
+        _check(file, missing, known)
+        yield Row(row.place, complaint=f"it has no column {missing[0]}")
+
+
+def _check(file: Path, columns: Iterable[str], known: Collection[str]) -> None:
+    for column in sorted(columns):
+        if column not in known:
+            raise UsageError(f"{file} has no column {column!r}; {suggestion(column, sorted(known))}")
+
+
+def _open(file: Path) -> BufferedReader:
+    # Python's gzip is a reader of bytes in all that is needed here, whatever its class says.
+    return gzip.open(file, "rb") if file.suffix.lower() == ".gz" else file.open("rb")  # type: ignore[return-value]
+
+
+# --- JSON ----------------------------------------------------------------------------------------------
+
+
+def _jsonl(file: Path, columns: Collection[str], longest: int) -> Iterator[Row]:
+    with _open(file) as opened:
+        for number, line in enumerate(_lines(opened, longest), 1):
+            place = f"{file.name}, line {number}"
+            if line is None:
+                yield Row(place, complaint=f"it is longer than {longest:,} bytes")
+            elif bare := line.removeprefix(codecs.BOM_UTF8).strip():
+                yield _object(place, bare)
+
+
+def _lines(opened: BufferedReader, longest: int) -> Iterator[bytes | None]:
+    """The lines of a file; None for one that is too long, of which no more is held."""
+    while line := opened.readline(longest + len("\r\n")):
+        if len(line.rstrip(b"\r\n")) <= longest:
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = opened.readline(longest)
+        yield None
+
+
+def _object(place: str, text: bytes) -> Row:
+    try:
+        value = _parsed(text.decode())
+    except UnicodeDecodeError:
+        return Row(place, complaint="it is not UTF-8 text")
+    except json.JSONDecodeError as error:
+        return Row(place, complaint=f"it is not JSON: {error.msg} (at character {error.pos + 1})")
+    except RecursionError:
+        return Row(place, complaint="it is not JSON: it is nested too deeply")
+    except ValueError:
+        return Row(place, complaint="it is not JSON: a number in it has too many digits")
+    return _row(place, value)
+
+
+def _json(file: Path, columns: Collection[str], longest: int) -> Iterator[Row]:
+    with _open(file) as opened:
+        text = opened.read().decode("utf-8-sig")
+    if not text.lstrip().startswith("["):
+        yield from _jsonl(file, columns, longest)
+        return
+    for number, item in enumerate(_parsed(text), 1):
+        yield _row(f"{file.name}, item {number}", item)
+
+
+def _parsed(text: str) -> Any:
+    """What a JSON text says. Halves of letters, which JSON can hold and nothing can send, become a mark."""
+    value = json.loads(text)
+    if not _HALF.search(text):
+        return value
+    mended = (
+        json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    )
+    return json.loads(mended)
+
+
+def _row(place: str, value: object) -> Row:
+    return Row(place, value) if isinstance(value, dict) else Row(place, complaint="it is not an object")
+
+
+# --- CSV -----------------------------------------------------------------------------------------------
+
+
+def _csv(file: Path, columns: Collection[str], longest: int) -> Iterator[Row]:
+    with TextIOWrapper(_open(file), encoding="utf-8-sig", errors="surrogateescape", newline="") as opened:
+        reader = csv.reader(opened, strict=True)
+        head = next(reader, [])
+        if not _is_text(head):
+            raise ValueError("its head is not UTF-8 text")
+        twice = [name for name, count in Counter(head).items() if name and count > 1]
+        if twice:
+            raise ValueError(f"two of its columns are called {twice[0]!r}")
+        _check(file, columns, head)
+        while True:
+            line = reader.line_num + 1
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                if str(error).startswith(("unexpected end", "field larger")):
+                    long = f"{csv.field_size_limit():,} characters"
+                    raise ValueError(f"a quote in line {line} is not closed, or holds over {long}") from None
+                yield Row(f"{file.name}, line {line}", complaint=f"it is not CSV: {error}")
+            else:
+                if cells:
+                    yield _cells(f"{file.name}, line {line}", head, cells)
+
+
+def _cells(place: str, head: list[str], cells: list[str]) -> Row:
+    if len(cells) != len(head):
+        return Row(place, complaint=f"it has {len(cells)} cells, and the head {len(head)}")
+    if not _is_text(cells):
+        return Row(place, complaint="it is not UTF-8 text")
+    return Row(place, dict(zip(head, cells, strict=True)))
+
+
+def _is_text(cells: list[str]) -> bool:
+    """Whether no byte of them was left undecoded."""
+    return not any("\udc80" <= letter <= "\udcff" for letter in "".join(cells))
+
+
+# --- parquet -------------------------------------------------------------------------------------------
+
+
+def _parquet(file: Path, columns: Collection[str], longest: int) -> Iterator[Row]:
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - an optional extra
+        import pyarrow.parquet as pq  # noqa: PLC0415
+    except ImportError:
+        raise UsageError(
+            f"{file}: parquet needs pyarrow, which is not installed: pip install 'podium-conductor[tasks]'."
+        ) from None
+    number = 0
+    try:
+        table = pq.ParquetFile(file)
+        _check(file, columns, table.schema_arrow.names)
+        for batch in table.iter_batches(batch_size=1024, columns=sorted(columns) or None):
+            for values in batch.to_pylist():
+                number += 1
+                yield Row(f"{file.name}, row {number}", values)
+    except pa.ArrowException as error:
+        raise ValueError(error) from None
+
+
+_Reader = Callable[[Path, Collection[str], int], Iterator[Row]]
+_READERS: Mapping[str, _Reader] = {".jsonl": _jsonl, ".json": _json, ".csv": _csv, ".parquet": _parquet}

@@ -1,0 +1,105 @@
+"""The two ways in which a program runs: as a whole, from its input to its output, or as a server of its functions.
+
+This is loaded into the program's own process. A program may change whatever it finds here, and deceives nobody but
+itself: it decides only what it says.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from podium.sandbox.inside import frames
+from podium.sandbox.inside.child import FROM, TO
+from podium.sandbox.inside.plain import pack, unpack
+
+
+def run(*, source: str, prelude: str) -> None:
+    """Run a program as a script; the process fails when it raises, but for SystemExit."""
+    _open_streams()
+    out = sys.stdout
+    sys.argv = ["program.py"]
+    module = _module("__main__")
+    try:
+        exec(compile(prelude, "prelude.py", "exec"), module)
+        exec(compile(source, "program.py", "exec"), module)
+    except SystemExit:
+        pass
+    # As an interpreter does at its end.
+    if "threading" in sys.modules:
+        sys.modules["threading"]._shutdown()
+    if "atexit" in sys.modules:
+        sys.modules["atexit"]._run_exitfuncs()
+    for stream in (sys.stdout, out):
+        if not stream.closed:
+            stream.flush()
+
+
+def serve(*, source: str, prelude: str, names: list[str]) -> None:
+    """Load a program, say which of some names it has, and answer calls of them until nobody asks any more.
+
+    Its class `Solution`, if it has one, is made once; the methods go by their names.
+    """
+    module = _module("program")
+    exec(compile(prelude, "prelude.py", "exec"), module)
+    exec(compile(source, "program.py", "exec"), module)
+    solution = module["Solution"]() if isinstance(module.get("Solution"), type) else None
+    found = {name: getattr(solution, name, None) or module.get(name) for name in names}
+    functions = {name: value for name, value in found.items() if callable(value)}
+    frames.write(FROM, json.dumps(list(functions)).encode())
+    desk = _Desk(functions)
+    while (asked := frames.read(TO)) is not None:
+        frames.write(FROM, desk.answer(asked))
+
+
+class _Desk:
+    """Answers calls; keeps the objects that do not cross."""
+
+    def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
+        self._functions = {
+            **functions,
+            ".get": getattr,
+            ".set": setattr,
+            ".call": lambda held, *given: held(*given),
+        }
+        self._kept: list[Any] = []
+
+    def answer(self, asked: bytes) -> bytes:
+        """What a call returns or raises, as JSON."""
+        try:
+            called = json.loads(asked)
+            given = unpack(called["given"], self._kept.__getitem__)
+            named = unpack(called["named"], self._kept.__getitem__)
+            value = self._functions[called["call"]](*given, **named)
+            reply = {"value": pack(value, self._keep)}
+        except Exception as error:
+            reply = {"raised": [base.__name__ for base in type(error).__mro__], "text": _text(error)}
+        return json.dumps(reply).encode()
+
+    def _keep(self, value: Any) -> int:
+        self._kept.append(value)
+        return len(self._kept) - 1
+
+
+def _open_streams() -> None:
+    """Open the standard streams anew: those of the supervisor lead nowhere."""
+    for end, name in enumerate(("stdin", "stdout", "stderr")):
+        stream = open(end, "w" if end else "r", encoding="utf-8", closefd=False)  # noqa: SIM115 - for its whole life
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def _module(name: str) -> dict[str, Any]:
+    """The names of a new module, which may be imported as any other."""
+    module = sys.modules[name] = types.ModuleType(name)
+    return module.__dict__
+
+
+def _text(error: Exception) -> str:
+    try:
+        return str(error)[:1000]
+    except Exception:
+        return ""

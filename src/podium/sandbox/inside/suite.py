@@ -1,0 +1,158 @@
+"""Tests that are a `unittest` suite and patch the module that they test, so that both share a process.
+
+So a program could reach the tests, and this module goes as far as one process allows: what the tests rely on is
+remembered before the program is loaded, put back after it, and looked at again at the end; functions under test may not
+return objects that decide themselves what they equal; and the report must carry a word that the program was not told.
+A program that searches this very process for that word is not stopped.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+import types
+import unittest
+import unittest.mock
+from collections.abc import Callable, Iterable
+from functools import wraps
+from types import FunctionType, ModuleType
+from typing import Any
+
+from podium.sandbox.inside import frames
+from podium.sandbox.inside.child import FROM
+
+_PROGRAM, _TESTS = "program.py", "__test__.py"
+_KINDS = (
+    unittest.TestCase,
+    unittest.TestResult,
+    unittest.TestSuite,
+    unittest.TestLoader,
+    unittest.mock.NonCallableMock,
+)
+_MODULES = (
+    builtins,
+    unittest,
+    unittest.case,
+    unittest.result,
+    unittest.suite,
+    unittest.loader,
+    unittest.mock,
+)
+_COMPARISONS = frozenset(
+    f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "bool", "len", "contains", "class")
+)
+_LOOKED_AT = 10_000
+"""Values within one returned value that are looked at."""
+
+
+def check_suite(
+    *, source: str, tests: str, names: list[str], imports: list[str], word: str, prelude: str
+) -> None:
+    """Load a program, then its tests, run those of the class `TestCases`, and report the names of those that passed.
+
+    Args:
+        names: functions under test.
+        imports: modules that the tests use; they are loaded already.
+        word: the first line of a true report; the names follow, a line each.
+    """
+    framework = _Remembered([*_MODULES, *_KINDS])
+    libraries = _Remembered([sys.modules[name] for name in imports if name in sys.modules])
+    write = os.write
+    _hide()
+    module = types.ModuleType("__test__")
+    sys.modules["__test__"] = module
+    # As the authors of BigCodeBench have it: some of its programs rely on it.
+    module.__dict__.update(__file__=_TESTS, sys=sys, os=os, environ=os.environ)
+    exec(compile(prelude, "prelude.py", "exec"), module.__dict__)
+    exec(compile(source, _PROGRAM, "exec"), module.__dict__)
+    framework.restore()
+    libraries.restore()
+    for name in names:
+        function = module.__dict__.get(name)
+        if isinstance(function, FunctionType):
+            module.__dict__[name] = _honest(function)
+    exec(compile(tests, _TESTS, "exec"), module.__dict__)
+    result = _Result()
+    unittest.TestLoader().loadTestsFromTestCase(module.__dict__["TestCases"]).run(result)
+    passed = [] if framework.changed() else result.passed
+    write(FROM, frames.framed("\n".join([word, *passed]).encode()))
+
+
+def _hide() -> None:
+    """Take this package, and what has loaded it, from where a program would find them by name."""
+    for name in [name for name in sys.modules if name == "__main__" or name.split(".")[0] == "podium"]:
+        del sys.modules[name]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+
+
+class _Result(unittest.TestResult):
+    """Counts as passed what has passed, and nothing that was skipped or was expected to fail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passed: list[str] = []
+
+    def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802 - unittest's name
+        self.passed.append(test.id().rpartition(".")[2])
+
+
+class _Remembered:
+    """The functions and classes that modules and classes hold, as they were."""
+
+    def __init__(self, holders: Iterable[ModuleType | type]) -> None:
+        self._modules = {name: module for name, module in sys.modules.items() if module in holders}
+        self._held = [
+            (holder, name, value)
+            for holder in holders
+            for name, value in vars(holder).items()
+            if callable(value) or isinstance(value, classmethod)
+        ]
+
+    def restore(self) -> None:
+        """Put back what was changed."""
+        sys.modules.update(self._modules)
+        for holder, name, value in self._held:
+            if vars(holder).get(name) is not value:
+                setattr(holder, name, value)
+
+    def changed(self) -> bool:
+        """Whether anything is not what it was, apart from what tests have replaced by a mock of theirs."""
+        now = ((vars(holder).get(name), value) for holder, name, value in self._held)
+        return any(found is not value and not isinstance(found, unittest.mock.Mock) for found, value in now)
+
+
+def _honest(function: FunctionType) -> Callable[..., Any]:
+    """The function, which fails when what it returns decides itself what it equals."""
+
+    @wraps(function)
+    def honest(*given: Any, **named: Any) -> Any:
+        value = function(*given, **named)
+        if any(map(_compares_by_program, _within(value))):
+            raise AssertionError("the function returns an object that decides what it equals")
+        return value
+
+    return honest
+
+
+def _within(value: Any) -> list[Any]:
+    """A value, and those in it where it is a container."""
+    found = [value]
+    for inner in found:
+        if len(found) > _LOOKED_AT:
+            break
+        if isinstance(inner, dict):
+            found += [*dict.keys(inner), *dict.values(inner)]
+        elif isinstance(inner, list | tuple | set | frozenset):
+            found += list(inner)
+    return found
+
+
+def _compares_by_program(value: Any) -> bool:
+    """Whether a class that the program made answers for this object when it is compared."""
+    # By way of `type`, since a metaclass may lie about its classes.
+    bases = type.__dict__["__mro__"].__get__(type(value))
+    held = [type.__dict__["__dict__"].__get__(base) for base in bases]
+    methods = [names[name] for names in held for name in _COMPARISONS & names.keys()]
+    functions = [method.fget if isinstance(method, property) else method for method in methods]
+    return any(isinstance(f, FunctionType) and f.__code__.co_filename == _PROGRAM for f in functions)

@@ -1,0 +1,155 @@
+"""Processes that compare mathematics (`calculator`): a few for each event loop, started where they are first needed.
+
+They are kept, since loading SymPy takes a second, and end with their loop. One that overran its limits, died, or was
+left in the middle of a comparison is replaced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from podium.errors import ConfigError, GraderError
+
+_START_S = 120.0
+"""Loading takes a second or two; a machine that swaps may need its time."""
+_STARVED, _STARVED_S = 20.0, 30.0
+"""A comparison that takes so many times its processor time, and so many seconds more, is not being worked on."""
+_PROGRAM = str(Path(__file__).with_name("calculator.py"))
+"""Run as a file: as a module it would load all of `podium.tasks` first."""
+_OWN_LIMITS = (-signal.SIGXCPU, -signal.SIGSEGV, -signal.SIGABRT)
+"""Exit statuses of a process that its work ended: processor time, stack, memory."""
+
+
+class Calculators:
+    """Asks a free process, or starts one while there are fewer than the cores that this process may use."""
+
+    def __init__(self) -> None:
+        self._held: dict[asyncio.AbstractEventLoop, tuple[_Team, AsyncGenerator[_Team]]] = {}
+
+    async def ask(self, question: dict[str, Any], seconds: float) -> bool | None:
+        """What `calculator.equal` says.
+
+        Args:
+            question: its arguments.
+            seconds: of processor time.
+
+        Returns: None if there was no verdict within the limits of time and memory.
+
+        Raises:
+            ConfigError: Math-Verify is not installed.
+            GraderError: no process could be started, or one was ended by something else than its work.
+        """
+        loop = asyncio.get_running_loop()
+        if loop not in self._held:
+            self._held = {known: pair for known, pair in self._held.items() if not known.is_closed()}
+            holder = _hold()
+            # Nothing in the first step of `_hold` waits, so two first questions cannot both come here.
+            self._held[loop] = (await anext(holder), holder)
+        return await self._held[loop][0].ask(question, seconds)
+
+
+async def _hold() -> AsyncGenerator[_Team]:
+    """A team as a generator: a loop that shuts down closes its generators, and so ends the processes."""
+    team = _Team()
+    try:
+        yield team
+    finally:
+        await team.end()
+
+
+class _Team:
+    def __init__(self) -> None:
+        self._places = asyncio.Semaphore(_cores())
+        self._idle: list[Process] = []
+
+    async def ask(self, question: dict[str, Any], seconds: float) -> bool | None:
+        line = json.dumps(question | {"seconds": seconds}).encode() + b"\n"
+        async with self._places:
+            process = await self._free()
+            reply = b""
+            try:
+                async with asyncio.timeout(_STARVED_S + _STARVED * seconds):
+                    reply = await _exchange(process, line)
+            except TimeoutError:
+                raise GraderError("a process that compares mathematics hangs; ask again.") from None
+            finally:
+                if reply:
+                    self._idle.append(process)
+                else:
+                    await _end(process)
+        if not reply and process.returncode not in _OWN_LIMITS:
+            raise GraderError(
+                f"a process that compares mathematics ended with {process.returncode}; ask again."
+            )
+        verdict: bool | None = json.loads(reply) if reply else None
+        return verdict
+
+    async def _free(self) -> Process:
+        while self._idle:
+            process = self._idle.pop()
+            if process.returncode is None:
+                return process
+        return await _start()
+
+    async def end(self) -> None:
+        for process in self._idle:
+            with suppress(ProcessLookupError):
+                process.kill()
+        while self._idle:
+            await self._idle.pop().wait()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+async def _start() -> Process:
+    if find_spec("math_verify") is None:
+        raise ConfigError(
+            "comparing mathematics needs Math-Verify; install it: pip install 'podium-conductor[tasks]'."
+        )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", _PROGRAM, stdin=PIPE, stdout=PIPE, stderr=DEVNULL
+    )
+    ready = b""
+    try:
+        async with asyncio.timeout(_START_S):
+            ready = await _out(process).readline()
+    except TimeoutError:
+        pass
+    finally:
+        if not ready:
+            await _end(process)
+    if not ready:
+        raise GraderError(f"a process that compares mathematics did not start; see why: python -P {_PROGRAM}")
+    return process
+
+
+async def _exchange(process: Process, line: bytes) -> bytes:
+    """The line that answers `line`; empty: the process has ended."""
+    assert process.stdin is not None
+    with suppress(ConnectionError):
+        process.stdin.write(line)
+        await process.stdin.drain()
+    return await _out(process).readline()
+
+
+def _out(process: Process) -> asyncio.StreamReader:
+    assert process.stdout is not None
+    return process.stdout
+
+
+async def _end(process: Process) -> None:
+    with suppress(ProcessLookupError):
+        process.kill()
+    await process.wait()

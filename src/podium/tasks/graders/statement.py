@@ -1,0 +1,184 @@
+r"""Where a response states its answer when nobody told it where to: mathematics above all.
+
+Stands below `extraction`, which names the places. Nothing is parsed here; the work grows with the text's length alone.
+
+The latest of these is the statement: the last run of boxes, the last `<answer>...</answer>`, the last `"answer": ...`
+of a JSON object, the last "final answer is ...". Without any: the last "answer: ..." or "answer is ..."; else the last
+line. What stands before the last `</think>` is no part of the response.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+
+from podium.tasks.graders.boxes import last_boxes
+
+_FINAL = re.compile(
+    r"\bfinal\s+answer\b(?:[^\n:$\\=\d]{0,60}?(?::|=|\bis\b:?)|[^\S\n]*[*_#]*[^\S\n]*(?=\n))", re.IGNORECASE
+)
+_ANSWER = re.compile(
+    r"\banswer\b[^\n:$\\=\d]{0,60}?(?::|=|\b(?:is|are|becomes|equals|(?:would|must|should|will) be)\b:?)",
+    re.IGNORECASE,
+)
+_GAP = re.compile(r"[\s*_#:>\"]*")
+_REMARK = re.compile(
+    r"(?:\w+ )?(?:correct|right|wrong|verified|confirmed|reasonable|provided|given|shown)\b", re.IGNORECASE
+)
+"""Behind "the answer is": something said of the answer, and not the answer."""
+_MEMBER = re.compile(r'"answer"\s*:\s*')
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_VALUE_END = re.compile(r',\s*(?=["\n])|[}\n]')
+_SPOILT = {8: "\\b", 9: "\\t", 12: "\\f", 13: "\\r"}
+"""Letters that a lone backslash of LaTeX turns into control characters where JSON is read."""
+_TAG, _TAG_END = re.compile(r"<answer>", re.IGNORECASE), re.compile(r"</answer>", re.IGNORECASE)
+_WINDOW = 8000
+"""Characters that are read behind a mark, or before the end."""
+_LINE = re.compile(r"(?:\\begin\{.*?\\end\{\w+\*?\}|\\\[.*?\\\]|\$\$.*?\$\$|[^\n])+", re.DOTALL)
+"""A line; a displayed formula is part of one."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z<])")
+_ASIDE = re.compile(r",? which\b|,? because\b|,? since\b|, as\b|,? when\b")
+"""What follows says more of the answer, and is not the answer."""
+_HOPE = re.compile(r"\bI hope (?:it|this|that)\b")
+_UNFINISHED = re.compile(r"(?:[-+/=<>(,:]|\b(?:an?|and|are|by|for|if|in|is|of|or|that|the|to|we|with))\Z")
+"""How a response ends that was cut off."""
+_BULLET = r"(?:[-*•]|\(?(?:\d{1,4}|[A-Za-z])[.)])[ \t]+"
+_ENTRY = re.compile(rf"[ \t]*{_BULLET}")
+_BARE = re.compile(rf"[ \t]*(?:{_BULLET})?[^\s=]{{1,40}}[ \t]*")
+"""A line that is a value alone, or an entry of a list."""
+_TELLING = re.compile(r"[\d\\$]")
+_FORMULA = re.compile(
+    r"\$\$((?:[^$]|\\\$)+)\$\$|(?<!\\)\$((?:[^$\n\\]|\\.)+)\$|\\\[(.+?)\\\]|\\\(([^\n]+?)\\\)"
+    r"|(\\begin\{.+\\end\{\w+\*?\})",
+    re.DOTALL,
+)
+_SEPARATOR = re.compile(r"\s*(?:,?\s*(?:and|or)\b|[,;])?\s*")
+
+
+def stated(text: str) -> str | None:
+    """The statement of the answer, as written, boxes without their frame; None: there is none."""
+    response = _response(text)
+    places = [found for look in (last_boxes, _tag, _member, _final) if (found := look(response))]
+    if places:
+        return max(places)[1]
+    answer = _behind(_ANSWER, response)
+    return answer[1] if answer else _last_line(response)
+
+
+def formula(text: str) -> str | None:
+    """The last formula of the statement, without its marks, with those that are joined to it; or its boxes."""
+    response = _response(text)
+    statement, boxes = stated(response), last_boxes(response)
+    if statement is None or (boxes and boxes[1] == statement):
+        return statement
+    contents: list[str] = []
+    begins = 0
+    for found in reversed(list(_FORMULA.finditer(statement[-_WINDOW:]))):
+        if contents and not _SEPARATOR.fullmatch(statement[-_WINDOW:], found.end(), begins):
+            break
+        contents.append(found[found.lastindex or 0])
+        begins = found.start()
+    return ", ".join(reversed(contents)) or None
+
+
+def member(text: str) -> str | None:
+    """The value of the last `"answer": ...` of a JSON object, be the object whole or not."""
+    found = _member(text)
+    return found[1] if found else None
+
+
+def _response(text: str) -> str:
+    """Without the thinking before it."""
+    return text.rpartition("</think>")[2].strip()
+
+
+def _tag(text: str) -> tuple[int, str] | None:
+    end = _latest(_TAG_END, text)
+    start = _latest(_TAG, text[: end.start()]) if end else None
+    if end is None or start is None:
+        return None
+    said = text[start.end() : end.start()].strip()
+    return (start.start(), said) if said else None
+
+
+def _member(text: str) -> tuple[int, str] | None:
+    found = _latest(_MEMBER, text)
+    if found is None:
+        return None
+    said = _value(text[found.end() : found.end() + _WINDOW])
+    return (found.start(), said) if said.strip() else None
+
+
+def _value(text: str) -> str:
+    """The JSON value that a text begins with; of a list all items."""
+    quoted = _QUOTED.match(text)
+    if quoted:
+        return _unescaped(quoted[1])
+    if text.startswith("["):
+        return text.partition("]")[0].replace('"', "") + "]"
+    return _VALUE_END.split(text, maxsplit=1)[0]
+
+
+def _unescaped(quoted: str) -> str:
+    try:
+        return str(json.loads(f'"{quoted}"', strict=False)).translate(_SPOILT)
+    except ValueError:  # LaTeX whose backslashes are not doubled
+        return quoted.replace('\\"', '"').replace("\\\\", "\\")
+
+
+def _latest(mark: re.Pattern[str], text: str) -> re.Match[str] | None:
+    return next(iter(deque(mark.finditer(text), maxlen=1)), None)
+
+
+def _final(text: str) -> tuple[int, str] | None:
+    return _behind(_FINAL, text)
+
+
+def _behind(mark: re.Pattern[str], text: str) -> tuple[int, str] | None:
+    """What stands behind the last mark, to the end of its sentence, formula or list."""
+    for found in reversed(list(mark.finditer(text))):
+        gap = _GAP.match(text, found.end())
+        start = gap.end() if gap else found.end()
+        lines = [] if _REMARK.match(text, start) else _lines(text[start : start + _WINDOW])
+        if lines:
+            return found.start(), _first(lines)
+    return None
+
+
+def _lines(text: str) -> list[str]:
+    """Those with a letter or a figure in them."""
+    return [line for line in _LINE.findall(text) if re.search(r"\w", line)]
+
+
+def _first(lines: list[str]) -> str:
+    """The first line's first sentence; or the list, if it and the lines after it are bare values."""
+    bare = _bare(lines)
+    return _listed(lines[:bare]) if bare else _sentence(lines[0], last=False)
+
+
+def _last_line(text: str) -> str | None:
+    """The last line's last sentence; or the list, if it and the lines before it are bare values."""
+    lines = _lines(text[-_WINDOW:])
+    if not lines or _UNFINISHED.search(text[-20:]):
+        return None
+    bare = _bare(lines[::-1])
+    return _listed(lines[-bare:]) if bare else _sentence(lines[-1], last=True)
+
+
+def _bare(lines: list[str]) -> int:
+    """How many there are before the first that is no bare value."""
+    return next((at for at, line in enumerate(lines) if not _BARE.fullmatch(line)), len(lines))
+
+
+def _listed(lines: list[str]) -> str:
+    return lines[0] if len(lines) == 1 else ", ".join(_ENTRY.sub("", line, count=1).strip() for line in lines)
+
+
+def _sentence(line: str, *, last: bool) -> str:
+    """The first or last sentence with a figure or a formula in it, if one has; the first without its aside."""
+    sentences = _SENTENCE_END.split(_HOPE.split(line)[0])
+    ordered = sentences[::-1] if last else sentences
+    sentence = next((sentence for sentence in ordered if _TELLING.search(sentence)), ordered[0])
+    asides = [] if last else [at.start() for at in _ASIDE.finditer(sentence)]
+    return sentence[: next((at for at in asides if _TELLING.search(sentence, 0, at)), None)].rstrip("!")

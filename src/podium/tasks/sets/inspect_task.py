@@ -1,0 +1,106 @@
+"""Inspect's tasks as sets of ours: any that has a scorer, from a package or a file.
+
+Source, licence and prompt are the task's own: its solver asks the question, and its scorer grades the answer
+(`inspect_sample`). One split, test, for an Inspect dataset knows no others: train on something else. Loading a task
+runs its author's code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from podium.config import suggestion
+from podium.errors import ConfigError, GraderError, UsageError
+from podium.tasks.overlap import fold
+from podium.tasks.sets.base import BadRow, Reading, RowTask, SetSpec
+from podium.tasks.task import Task
+
+if TYPE_CHECKING:
+    import inspect_ai
+
+
+class InspectTask(SetSpec):
+    """The settings of a set."""
+
+    set: Literal["inspect"] = "inspect"
+    task: str
+    """As Inspect names it: package/task, or file.py@task."""
+    args: Mapping[str, Any] = {}
+    """What the task is made with, as `inspect eval` takes it behind -T."""
+    solver: Literal["task", "plain"] = "task"
+    """Who asks: the task's own solver, or none: then the input is asked as it is, and choices with letters."""
+    on_bad_row: BadRow = "refuse"
+
+    @property
+    def label(self) -> str:
+        return self.task.rpartition("@")[2]
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return ("test",)
+
+    def beside(self, folder: Path) -> Self:
+        file, at, name = self.task.rpartition("@")
+        return self.model_copy(update={"task": f"{folder / file}@{name}"}) if at else self
+
+    def read(self, split: str) -> Reading:
+        if find_spec("inspect_ai") is None:
+            raise ConfigError(
+                "Inspect's tasks need inspect-ai; install it with: pip install 'podium-conductor[inspect]'."
+            )
+        loaded = self._load()
+        # In a thread, because solvers need an event loop, and whoever reads may be running one.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, self._read(loaded)).result()
+
+    async def _read(self, loaded: inspect_ai.Task) -> Reading:
+        from podium.tasks.sets.inspect_sample import InspectGrader, samples_of  # noqa: PLC0415 - loads Inspect
+
+        tasks: dict[str, Task] = {}
+        skipped: Counter[str] = Counter()
+        for sample in samples_of(loaded, self.task, plain=self.solver == "plain"):
+            try:
+                if sample.id in tasks:
+                    raise UsageError(f"the id {sample.id!r} came before; give each sample its own.")
+                question = await sample.question()
+            except (UsageError, GraderError) as error:
+                if self.on_bad_row == "refuse":
+                    said = str(error).removesuffix(".")
+                    raise ConfigError(
+                        f'{sample.place}: {said}; on_bad_row = "skip" leaves such samples out.'
+                    ) from None
+                skipped[str(error)] += 1
+            else:
+                grader = InspectGrader(sample, question)
+                tasks[sample.id] = RowTask(sample.id, question, sample.gold, grader, folded=fold(sample.text))
+        return Reading(tuple(tasks.values()), dict(skipped))
+
+    def _load(self) -> inspect_ai.Task:
+        """The task, made with its arguments."""
+        from inspect_ai._eval.loader import load_tasks  # noqa: PLC0415
+        from inspect_ai.util import registry_info  # noqa: PLC0415
+
+        try:
+            found = load_tasks([self.task], dict(self.args))
+        except Exception as error:  # a task is its author's code, and may raise anything
+            reason = getattr(error, "message", error)
+            raise ConfigError(f"The Inspect task {self.task!r} cannot be made: {reason}") from error
+        if len(found) != 1:
+            many = f"{len(found)} tasks" if found else "no task"
+            raise ConfigError(
+                f"The Inspect task {self.task!r} names {many}; write package/task or file.py@task."
+            )
+        # Inspect itself only warns of these, and goes on without them.
+        known = registry_info(found[0]).metadata["params"]
+        for name in self.args:
+            if name not in known and "kwargs" not in known:
+                raise ConfigError(
+                    f"The Inspect task {self.task!r} takes no argument {name!r}; {suggestion(name, known)}"
+                )
+        return found[0]

@@ -1,0 +1,195 @@
+"""LiveCodeBench: problems of programming contests, each with the day it was set.
+
+Source: `livecodebench/code_generation_lite` on the hub (Jain et al. 2024, arXiv 2403.07974), licence "cc" without more.
+Releases v1 to v6 hold 400, 111, 101, 101, 167 and 175 questions; `v6` is the sixth alone, `v4_v6` the fourth to sixth,
+`release_v6` all up to it, as the authors name them. Splits: test (`v6`) and train (`v1`, of which a tenth is
+validation). LeetCode's are functions, the others programs; all tests, public and private, must pass.
+Traps: private tests are a packed pickle, which could run anything: it is read here without being loaded. Tests are
+large (gigabytes in all), so they stay packed until they are needed. The authors' "v5" and "v6" in tables of others are
+often windows of days: `release = "release_v6"` with `since` and `until`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import pickletools
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from podium.errors import GraderError
+from podium.rows import Row
+from podium.tasks.graders.code import Code
+from podium.tasks.sets.base import Entry
+from podium.tasks.sets.columns import text
+from podium.tasks.sets.programs import ProgramSet
+from podium.tasks.sets.prompts import COMPLETION, PROGRAM
+from podium.tasks.task import Grade
+
+_RELEASE = r"^(release_)?v[1-6]$|^v[1-6]_v[1-6]$"
+MOST = 2**30
+"""Bytes of one question's private tests, unpacked; of what claims to be more, no more is unpacked."""
+_QUIET = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
+_TEXTS = frozenset({"UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"})
+
+
+class PackedCode(Code):
+    """Grades as `Code` does; the gold answer is the tests as the dataset packs them."""
+
+    def complaint(self, gold: str) -> str | None:
+        try:
+            return super().complaint(unpacked(gold))
+        except ValueError as error:
+            return f"its tests cannot be read: {error}"
+
+    async def __call__(self, response: str, gold: str) -> Grade:
+        # Some questions have a hundred megabytes of tests: nobody else waits for them.
+        try:
+            tests = await asyncio.to_thread(unpacked, gold)
+        except ValueError as error:
+            raise GraderError(
+                f"A program cannot be graded, since its tests cannot be read: {error}."
+            ) from None
+        return await super().__call__(response, tests)
+
+
+class LiveCodeBench(ProgramSet):
+    """The settings of the set."""
+
+    source: ClassVar[str] = "livecodebench/code_generation_lite"
+    licence: ClassVar[str] = "cc"
+    set: Literal["livecodebench"] = "livecodebench"
+    release: str = Field(default="v6", pattern=_RELEASE)
+    """What is tested on."""
+    training: str = Field(default="v1", pattern=_RELEASE)
+    """What is trained on, but for questions of `release`."""
+    since: date | None = None
+    """Test questions set on this day or later; training questions are older."""
+    until: date | None = None
+    """Test questions set on this day or earlier."""
+    grading: PackedCode = Field(default_factory=PackedCode)
+    """What a program may use, and whether a weak sandbox will do."""
+
+    @property
+    def label(self) -> str:
+        return f"livecodebench-{self.release}"
+
+    @property
+    def files(self) -> Mapping[str, tuple[str, ...]]:
+        return {"train": _files(self.training), "test": _files(self.release)}
+
+    def _rows(self, split: str) -> Iterator[Row]:
+        for row in super()._rows(split):
+            if row.complaint or self._in_window(split, row.values):
+                yield row
+
+    def _in_window(self, split: str, values: Mapping[str, Any]) -> bool:
+        try:
+            day = _day(values)
+        except (KeyError, ValueError):
+            return True  # so that `entry` complains
+        if split == "train":
+            return self.since is None or day < self.since
+        return (self.since is None or self.since <= day) and (self.until is None or day <= self.until)
+
+    def entry(self, values: Mapping[str, Any]) -> Entry:
+        question, starter = text(values, "question_content"), values["starter_code"]
+        gold = {
+            "function": _function(text(values, "metadata")),
+            "public": text(values, "public_test_cases"),
+            "private": text(values, "private_test_cases"),
+        }
+        return Entry(
+            COMPLETION.format(question=question, code=starter)
+            if starter
+            else PROGRAM.format(question=question),
+            json.dumps(gold),
+            text(values, "question_id"),
+            {
+                "family": text(values, "platform"),
+                "difficulty": text(values, "difficulty"),
+                "date": _day(values).isoformat(),
+            },
+            content=question,
+        )
+
+
+def unpacked(gold: str, most: int = MOST) -> str:
+    """The tests of a question, as `Code` takes them.
+
+    Raises:
+        ValueError: they are not of the dataset's form.
+    """
+    try:
+        packed = json.loads(gold)
+        tests = [*json.loads(packed["public"]), *json.loads(_private(packed["private"], most))]
+        inputs, outputs = [test["input"] for test in tests], [test["output"] for test in tests]
+        if packed["function"] is None:
+            return json.dumps({"form": "programs", "inputs": inputs, "outputs": outputs})
+        return json.dumps(
+            {
+                "form": "calls",
+                "function": packed["function"],
+                "inputs": [[json.loads(line) for line in lines.split("\n")] for lines in inputs],
+                "outputs": [json.loads(output) for output in outputs],
+            }
+        )
+    except (AttributeError, KeyError, TypeError, RecursionError):
+        raise ValueError("they are no list of inputs and outputs") from None
+
+
+def _private(packed: str, most: int) -> str:
+    """Private tests as JSON; they stand in the file as JSON, or as a zipped pickle of it in base 64."""
+    if packed.lstrip().startswith("["):
+        return packed
+    unzip = zlib.decompressobj()
+    try:
+        pickled = unzip.decompress(base64.b64decode(packed, validate=True), most)
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+    if not unzip.eof:
+        raise ValueError("they are cut off, or too large")
+    return _text(pickled)
+
+
+def _text(pickled: bytes) -> str:
+    """The one text that a pickle holds; it is not loaded, since a pickle may call whatever it names.
+
+    Raises:
+        ValueError: it holds anything else.
+    """
+    texts = []
+    for step, argument, _ in pickletools.genops(pickled):
+        if step.name in _TEXTS:
+            texts.append(str(argument))
+        elif step.name not in _QUIET:
+            raise ValueError(f"a pickle of one text has no {step.name}")
+    if len(texts) != 1:
+        raise ValueError("the pickle does not hold one text")
+    return texts[0]
+
+
+def _files(release: str) -> tuple[str, ...]:
+    """The files of a release, by the name that the authors give it."""
+    numbers = [int(number) for number in re.findall(r"\d", release)]
+    first = 1 if release.startswith("release_") else min(numbers)
+    return tuple(f"test{number if number > 1 else ''}.jsonl" for number in range(first, max(numbers) + 1))
+
+
+def _function(metadata: str) -> str | None:
+    """The function that is tested; None: the program is."""
+    said = json.loads(metadata)
+    name = said.get("func_name") if isinstance(said, dict) else said
+    if name is not None and not isinstance(name, str):
+        raise ValueError("its metadata name no function")
+    return name
+
+
+def _day(values: Mapping[str, Any]) -> date:
+    return date.fromisoformat(text(values, "contest_date")[:10])

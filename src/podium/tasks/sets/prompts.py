@@ -1,0 +1,44 @@
+"""How questions of the sets are put, and how they are named where their source does not: shared by several sets."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from string import ascii_uppercase
+
+from podium.tasks.overlap import fold
+
+FINAL_NUMBER = "{question}\n\nEnd with a line of the form\nAnswer: NUMBER"
+FINAL_ANSWER = (
+    "{question}\n\nEnd with a line of the form\nAnswer: ANSWER\nwhich gives the answer alone, and no more."
+)
+BOXED = "{question}\n\nPut your final answer within \\boxed{{}}."
+CHOICE = "{question}\n\n{options}\n\nEnd with a line of the form\nAnswer: LETTER"
+PROGRAM = (
+    "{question}\n\nWrite a Python program that reads all of its input from standard input and writes its answer to "
+    "standard output. Give it whole, in one fenced Python block."
+)
+CODE = "{question}\n\nGive all of the code, with its imports, in one fenced Python block."
+COMPLETION = CODE.format(question="{question}\n\n```python\n{code}\n```")
+_LETTER = re.compile(r"^\(?[A-Z][.)] ", re.MULTILINE)
+
+
+def choice_question(question: str, options: Sequence[str]) -> str:
+    """A question with its options, lettered from A."""
+    listed = "\n".join(
+        f"{letter}. {option.strip()}" for letter, option in zip(ascii_uppercase, options, strict=False)
+    )
+    return CHOICE.format(question=question.strip(), options=listed)
+
+
+def bare(text: str) -> str:
+    """A question without what our prompts put behind it, and without the letters of its options."""
+    for prompt in (FINAL_NUMBER, FINAL_ANSWER, BOXED, CHOICE, PROGRAM, CODE):
+        text = text.removesuffix(prompt.format(question="", options="").lstrip()).rstrip()
+    return _LETTER.sub("", text)
+
+
+def content_id(text: str) -> str:
+    """A name for a question that has none: it stays the same whatever the order of its file."""
+    return hashlib.sha256(fold(text).encode()).hexdigest()[:16]

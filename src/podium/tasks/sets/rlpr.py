@@ -1,0 +1,109 @@
+"""RLPR: questions of many fields with short free answers, meant for training without a verifier.
+
+Source: `openbmb/RLPR-Train-Dataset` (about 77,000, most of them from WebInstruct-verified) and, for test, the file
+`WebInstruct-verified-val_Avg2` of `openbmb/RLPR-Evaluation` (638, whose answer is a letter), both on the hub (Yu et al.
+2025, arXiv 2506.18254), CC-BY-NC-4.0. Splits: train (of which a tenth is validation) and test. The user's turn of the
+source's prompt is asked; its system turn, which is for a policy in training, is not.
+Its authors reward the policy's own probability of the reference answer, which nobody has of a worker behind an
+endpoint. Here rules grade by the form of the gold answer (`FreeForm`), and what only a judge can grade is left out and
+counted; or, with `judge`, a worker judges all of it. Figures compare with nobody's who grades otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+from pydantic import PrivateAttr
+
+from podium.tasks.graders.base import GraderSettings
+from podium.tasks.graders.choice import Choice
+from podium.tasks.graders.judge import Judge
+from podium.tasks.graders.math import Math
+from podium.tasks.graders.normalised import Normalised
+from podium.tasks.sets.base import Entry, Reading
+from podium.tasks.sets.columns import text
+from podium.tasks.sets.prompts import FINAL_ANSWER, content_id
+from podium.tasks.sets.variants import VariantSet
+from podium.tasks.task import Grade
+
+_LETTER = re.compile(r"[A-P]")
+_COMMAND = re.compile(r"\\[A-Za-z]+")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_NUMBER = re.compile(r"\W*\d")
+_UNIT_WORDS = 3
+_PHRASE_WORDS = 5
+"""Words of a gold answer at most, for a program to compare it: a longer one can be said in other words."""
+
+
+class RLPR(VariantSet):
+    """The settings of the set."""
+
+    source: ClassVar[str] = "openbmb/RLPR-Train-Dataset"
+    licence: ClassVar[str] = "CC-BY-NC-4.0"
+    set: Literal["rlpr"] = "rlpr"
+    judge: Judge | None = None
+    """Who judges; none: rules do."""
+
+    def source_of(self, split: str) -> str:
+        return "openbmb/RLPR-Evaluation" if split == "test" else self.source
+
+    @property
+    def files(self) -> Mapping[str, tuple[str, ...]]:
+        return {"train": ("rlpr_train.parquet",), "test": ("WebInstruct-verified-val_Avg2.parquet",)}
+
+    @property
+    def grader(self) -> GraderSettings:
+        return self.judge or FreeForm()
+
+    def entry(self, values: Mapping[str, Any]) -> Entry:
+        asked = [turn for turn in values["prompt"] if turn["role"] == "user"]
+        if not asked:
+            raise ValueError("its prompt has no turn of a user")
+        question = text(asked[-1], "content")
+        gold = text(values["reward_model"], "ground_truth").strip()
+        facts = {"family": text(values, "ability"), "source": text(values, "data_source")}
+        return Entry(FINAL_ANSWER.format(question=question), gold, content_id(question), facts)
+
+    def _read(self, split: str) -> Reading:
+        reading = super()._read(split)
+        if self.judge is None:
+            return reading
+        told = (replace(task, grader=self.judge.about(task.question.text)) for task in reading.tasks)
+        return Reading(tuple(told), reading.skipped)
+
+
+class FreeForm(GraderSettings):
+    """Grades by the form of the gold answer: a letter as `choice`, a phrase as `normalised`, all else as `math`.
+
+    A number with up to three words behind it, its unit, is mathematics; without a number, words make a phrase. More
+    than five words are a sentence, which no program can compare.
+    """
+
+    kind: Literal["free-form"] = "free-form"
+    _letter: Choice = PrivateAttr(default_factory=Choice)
+    _phrase: Normalised = PrivateAttr(default_factory=Normalised)
+    _formula: Math = PrivateAttr(default_factory=Math)
+
+    def complaint(self, gold: str) -> str | None:
+        if len(_words(gold)) > _PHRASE_WORDS:
+            return "only a judge can compare a gold answer of so many words"
+        return self._by_form(gold).complaint(gold)
+
+    async def __call__(self, response: str, gold: str) -> Grade:
+        return await self._by_form(gold)(response, gold)
+
+    def _by_form(self, gold: str) -> GraderSettings:
+        if _LETTER.fullmatch(gold):
+            return self._letter
+        words = _words(gold)
+        if not words or (_NUMBER.match(gold) and len(words) <= _UNIT_WORDS):
+            return self._formula
+        return self._phrase
+
+
+def _words(gold: str) -> list[str]:
+    """The words of a gold answer; LaTeX's commands are none."""
+    return _WORD.findall(_COMMAND.sub(" ", gold))

@@ -1,0 +1,14 @@
+"""Embedded questions as a task of Inspect's, graded by a scorer of Inspect's."""
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import Sample
+from inspect_ai.scorer import answer
+
+from podium.tasks import open_tasks
+
+
+@task
+def embedded(size: int = 20) -> Task:
+    tasks = open_tasks("embedded", "test", size=size, seed=0)
+    samples = [Sample(input=one.question.text, target=one.gold, id=one.id) for one in tasks]
+    return Task(dataset=samples, scorer=answer("line"))

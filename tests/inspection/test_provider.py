@@ -1,0 +1,150 @@
+"""The provider, asked as Inspect's own code asks any model."""
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from inspect_ai._util.error import PrerequisiteError
+from inspect_ai.model import (
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageTool,
+    ChatMessageUser,
+    ContentImage,
+    ContentReasoning,
+    ContentText,
+    GenerateConfig,
+    get_model,
+)
+from inspect_ai.tool import ToolInfo
+
+import podium.inspection.registry  # noqa: F401 - as Inspect does, by this package's entry point
+from podium.errors import QuestionFailedError, UsageError
+from podium.trace.store import TraceStore
+from podium.types import Message
+
+
+async def ask(chat="The sum of 2 and 3?", *, tools=(), config=None, planner="single:ada", **settings):
+    """What a model says that is opened for one chat, and closed after it."""
+    async with get_model("podium/pool.toml", memoize=False, planner=planner, **settings) as model:
+        return await model.generate(chat, tools=list(tools), config=config or GenerateConfig())
+
+
+def kept(trace_id):
+    with TraceStore("traces.sqlite", create=False) as store:
+        return store.get(trace_id)
+
+
+async def test_a_chat_is_a_question_with_a_past():
+
+    output = await ask(
+        [
+            ChatMessageSystem(content="Be brief."),
+            ChatMessageUser(content="Good day."),
+            ChatMessageAssistant(
+                content=[ContentReasoning(reasoning="Polite."), ContentText(text="To you too.")]
+            ),
+            ChatMessageUser(content=[ContentText(text="The sum of 2 and 3?")]),
+        ]
+    )
+    question = kept(output.metadata["trace_id"]).question
+    assert question.text == "The sum of 2 and 3?"
+    assert question.history == (
+        Message(role="system", content="Be brief."),
+        Message(role="user", content="Good day."),
+        Message(role="assistant", content="To you too."),
+    )
+
+
+async def test_an_answer_says_what_it_took_and_where_its_trace_is():
+    output = await ask()
+    trace = kept(output.response_id)
+    assert output.completion == trace.answer == "2 + 3 = 5\nAnswer: 5"
+    assert output.stop_reason == "stop"
+    assert output.error is None
+    assert (output.usage.input_tokens, output.usage.output_tokens) == (
+        trace.usage.input_tokens,
+        trace.usage.output_tokens,
+    )
+    assert output.usage.total_cost == output.metadata["cost_usd"] == trace.cost_usd > 0
+    assert output.metadata["trace_id"] == trace.id
+    assert (output.metadata["planner"], output.metadata["calls"]) == ("single:ada", 1)
+
+
+async def test_a_question_whose_workers_failed_is_an_error_with_our_sentence():
+    with pytest.raises(
+        QuestionFailedError,
+        match=r"No step succeeded\. Step 0: eve: .*No text came\..* \(trace [0-9a-f]{32}\)",
+    ):
+        await ask(planner="single:eve")
+
+
+async def test_a_budget_that_allows_no_call_is_an_error_with_our_sentence():
+    with pytest.raises(QuestionFailedError, match=r"The budget of 0 calls is used up\. \(trace"):
+        await ask(budget_calls=0)
+
+
+async def served(status, text):
+    """An endpoint whose model conducts, with what it writes."""
+
+    async def conduct(request):
+        message = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        return web.json_response({"choices": [message]}, status=status)
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", conduct)
+    return TestServer(app)
+
+
+async def test_a_plan_that_cannot_be_read_is_a_wrong_answer_and_no_error():
+    async with await served(200, "I would rather not plan.") as server:
+        conductor = {"conductor_url": str(server.make_url("/v1")), "conductor_model": "wise"}
+        output = await ask(planner="conductor", **conductor)
+    assert (output.completion, output.stop_reason) == ("", "unknown")
+    assert output.error.startswith("There is no plan to run.")
+    assert (output.metadata["planner"], output.metadata["calls"]) == ("conductor:wise", 0)
+    assert kept(output.response_id).status == "failed"
+
+
+async def test_a_served_conductor_that_does_not_answer_is_an_error():
+    async with await served(401, "") as server:
+        conductor = {"conductor_url": str(server.make_url("/v1")), "conductor_model": "wise"}
+        with pytest.raises(QuestionFailedError, match=r"There is no plan to run\. conductor:wise: .*401"):
+            await ask(planner="conductor", **conductor)
+
+
+async def test_a_named_seed_names_the_question_and_none_is_a_new_one():
+    named = await ask(config=GenerateConfig(seed=7))
+    assert kept(named.response_id).seed == "7"
+    new = [kept((await ask()).response_id).seed for _ in range(2)]
+    assert new[0] != new[1]
+
+
+async def test_what_a_pool_decides_for_itself_is_named_in_the_log_as_not_passed_on():
+    output = await ask(config=GenerateConfig(temperature=0.0, max_tokens=9, seed=1))
+    assert output.metadata["not_passed_on"] == ["temperature", "max_tokens"]
+
+
+async def test_what_no_pool_can_give_is_refused_in_one_sentence():
+    picture = ContentImage(image="data:image/png;base64,iVBORw0KGgo=")
+    refused = [
+        ({"tools": [ToolInfo(name="bash", description="Runs.")]}, "The tool 'bash' was offered"),
+        ({"config": GenerateConfig(logprobs=True)}, "logprobs was asked for"),
+        ({"config": GenerateConfig(num_choices=2)}, "num_choices 2: a question has one answer"),
+        ({"chat": [ChatMessageUser(content=[picture])]}, "The chat holds image content"),
+        (
+            {"chat": [ChatMessageTool(content="5"), ChatMessageUser(content="And?")]},
+            "The chat holds a tool's message",
+        ),
+        ({"chat": [ChatMessageAssistant(content="5")]}, "The chat ends with a message of the assistant"),
+        ({"chat": [ChatMessageUser(content=" ")]}, "The question is empty"),
+    ]
+    for asked, sentence in refused:
+        with pytest.raises(UsageError, match=sentence):
+            await ask(**asked)
+
+
+def test_settings_that_cannot_be_used_are_what_inspect_shows_as_one_sentence():
+    with pytest.raises(PrerequisiteError, match=r"podium/pool\.toml: unknown key 'pol'; did you mean 'pool'"):
+        get_model("podium/pool.toml", memoize=False, pol="x")
+    with pytest.raises(PrerequisiteError, match="--model-base-url http://x: a pool file says"):
+        get_model("podium/pool.toml", memoize=False, base_url="http://x")

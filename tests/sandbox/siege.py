@@ -1,0 +1,176 @@
+"""All attacks upon one kind of walls, many at once; as a script, upon the strongest here, with outcomes as JSON.
+
+Run as a script by root it becomes an ordinary user first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from attacks import ATTACKS, Attack
+from bombs import BOMBS
+
+from podium.sandbox import interpreter
+from podium.sandbox.bare import Bare
+from podium.sandbox.bubblewrap import Bubblewrap
+from podium.sandbox.enclosure import Enclosure
+from podium.sandbox.inside.allowance import MIB, Allowance
+from podium.sandbox.sandbox import Sandbox
+
+TABLE = (*ATTACKS, *BOMBS)
+NOBODY = 65534
+AT_ONCE = 8
+LONG = Allowance(
+    cpu_s=60, wall_s=120, memory_bytes=256 * MIB, output_bytes=MIB, file_bytes=16 * MIB, processes=16
+)
+SHORT = LONG._replace(cpu_s=0.2, wall_s=0.8)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    how: str
+    escaped: str
+    """What it printed, if that tells of an escape."""
+    lives: bool
+    """Whether the sandbox answered afterwards."""
+
+
+@dataclass(frozen=True)
+class Siege:
+    user: int
+    outcomes: Mapping[str, Outcome]
+    visitors: int
+    """Connections that came in from nobody else's programs."""
+    written: list[str]
+    """Files that were not there before."""
+    left: list[str]
+    """Processes that survived."""
+
+
+def walls_here() -> list[Enclosure]:
+    """All walls that work here, the strongest first."""
+    tool = shutil.which("bwrap")
+    return [Bubblewrap(tool), Bare()] if tool is not None and strong() else [Bare()]
+
+
+@cache
+def strong() -> bool:
+    """Whether bubblewrap works here."""
+
+    async def tried() -> bool:
+        async with Sandbox() as sandbox:
+            return not (await sandbox.walls()).weak
+
+    return asyncio.run(tried())
+
+
+async def besiege(walls: Enclosure) -> Siege:
+    """Every attack that these walls are said to stop."""
+    attacks = [attack for attack in TABLE if attack.weak or not walls.weak]
+    os.environ["OUR_SECRET"] = "ESCAPED"
+    with ExitStack() as stack:
+        outside = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        (outside / "secret").write_text("the answer")
+        listeners, places = _listen(stack, outside)
+        before = set(os.listdir(outside))
+        async with Sandbox(walls, slots=AT_ONCE) as sandbox:
+            outcomes = await asyncio.gather(*(_attempt(sandbox, attack, places) for attack in attacks))
+        return Siege(
+            os.getuid(),
+            {attack.name: outcome for attack, outcome in zip(attacks, outcomes, strict=True)},
+            sum(map(_visited, listeners)),
+            sorted(set(os.listdir(outside)) - before),
+            left(),
+        )
+
+
+async def _attempt(sandbox: Sandbox, attack: Attack, places: Mapping[str, object]) -> Outcome:
+    async with sandbox.cells(allow_weak=True) as (cell,):
+        ended = await cell.run(attack.source.format(**places), "", SHORT if "time" in attack.ends else LONG)
+        again = await cell.run("print('alive')", "", LONG)
+    printed = ended.words.decode(errors="replace")
+    return Outcome(ended.how, printed if "ESCAPED" in printed else "", again.words == b"alive\n")
+
+
+def _listen(stack: ExitStack, outside: Path) -> tuple[list[socket.socket], dict[str, object]]:
+    path = str(outside / "listens")
+    server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+    named, unnamed = (stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
+    for listener, place in ((named, path), (unnamed, f"\0{path}")):
+        listener.bind(place)
+        listener.listen()
+    places = {
+        "outside": str(outside),
+        "secret": str(outside / "secret"),
+        "home": str(Path.home()),
+        "kept": tuple(map(str, interpreter.folders())),
+        "port": server.getsockname()[1],
+        "path": path,
+    }
+    return [server, named, unnamed], places
+
+
+def _visited(listener: socket.socket) -> bool:
+    listener.setblocking(False)
+    try:
+        listener.accept()
+    except BlockingIOError:
+        return False
+    return True
+
+
+def left(seconds: int = 86399) -> list[str]:
+    """Processes that an attack has left behind, by the odd time that they sleep."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if str(seconds).encode() in (process / "cmdline").read_bytes():
+                found.append(process.name)
+        except OSError:
+            continue
+    return found
+
+
+def as_ordinary_user() -> list[str]:
+    """The command that runs this script as an ordinary user, where root may see to it that it can be read."""
+    command = [shutil.which("bwrap") or "bwrap", "--dev-bind", "/", "/"]
+    here = Path(__file__).resolve().parent
+    seen = [*interpreter.folders(), interpreter.ROOT, here]
+    if any(path.is_relative_to(Path.home()) for path in seen):
+        command += ["--perms", "0755", "--tmpfs", str(Path.home())]
+        for path in seen:
+            for parent in list(reversed(path.parents))[1:]:
+                command += (
+                    ["--perms", "0755", "--dir", str(parent)] if parent.is_relative_to(Path.home()) else []
+                )
+            command += ["--ro-bind", str(path), str(path)] if path.is_relative_to(Path.home()) else []
+    return [*command, sys.executable, "-B", __file__]
+
+
+def may_be_ordinary() -> bool:
+    """Whether this script can be run so."""
+    if os.getuid() != 0 or not strong():
+        return False
+    return subprocess.run([*as_ordinary_user(), "look"], capture_output=True, check=False).returncode == 0
+
+
+if __name__ == "__main__":
+    if os.getuid() == 0:
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+        os.environ["HOME"] = "/nowhere"
+    if sys.argv[1:] != ["look"]:
+        print(json.dumps(asdict(asyncio.run(besiege(walls_here()[0])))))

@@ -1,0 +1,64 @@
+"""The adversarial table: whatever a program tries, it stays where it is, and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+from attacks import Attack
+from siege import LONG, NOBODY, TABLE, Outcome, Siege, as_ordinary_user, besiege, may_be_ordinary, walls_here
+
+from podium.sandbox.bare import Bare
+from podium.sandbox.sandbox import Sandbox
+
+pytestmark = pytest.mark.filterwarnings("ignore:Graded programs run")
+WALLS = {walls.name: walls for walls in walls_here()}
+ORDINARY = "bubblewrap, as an ordinary user"
+SIEGES = [*WALLS, *([ORDINARY] if may_be_ordinary() else [])]
+"""What is tried here; the names of the tests say it."""
+
+
+@cache
+def siege(name: str) -> Siege:
+    if name != ORDINARY:
+        return asyncio.run(besiege(WALLS[name]))
+    done = subprocess.run(as_ordinary_user(), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    outcomes = {attack: Outcome(**outcome) for attack, outcome in said.pop("outcomes").items()}
+    return Siege(outcomes=outcomes, **said)
+
+
+@pytest.mark.parametrize(
+    ("name", "attack"),
+    [(name, attack) for name in SIEGES for attack in TABLE if attack.weak or name != "no walls"],
+    ids=lambda value: value if isinstance(value, str) else value.name,
+)
+def test_no_attack_succeeds(name: str, attack: Attack) -> None:
+    outcome = siege(name).outcomes[attack.name]
+    assert not outcome.escaped
+    assert outcome.how in attack.ends
+    assert outcome.lives
+
+
+@pytest.mark.parametrize("name", SIEGES)
+def test_nothing_comes_out_and_nothing_is_left(name: str) -> None:
+    assert (siege(name).visitors, siege(name).written, siege(name).left) == (0, [], [])
+
+
+@pytest.mark.parametrize("name", SIEGES)
+def test_programs_are_who_they_are_said_to_be(name: str) -> None:
+    assert siege(name).user == (NOBODY if name == ORDINARY else os.getuid())
+
+
+async def test_the_table_sees_what_is_there_where_there_are_no_walls(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("the answer")
+    reading = next(attack for attack in TABLE if attack.name == "reading files of the machine")
+    async with Sandbox(Bare()) as sandbox, sandbox.cells(allow_weak=True) as (cell,):
+        ended = await cell.run(reading.source.format(secret=str(tmp_path / "secret")), "", LONG)
+    assert b"ESCAPED the answer" in ended.words

@@ -1,0 +1,180 @@
+"""Values cross as what they are, and nothing else does."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, OrderedDict, defaultdict, namedtuple
+from contextlib import suppress
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podium.sandbox.inside.plain import DEEPEST, MOST, Reference, pack, unpack
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.text(),
+    st.binary(),
+    st.complex_numbers(allow_nan=False),
+)
+HASHABLE = st.recursive(
+    SCALARS, lambda inner: st.tuples(inner, inner) | st.frozensets(inner, max_size=3), max_leaves=5
+)
+VALUES = st.recursive(
+    HASHABLE | st.builds(bytearray, st.binary()),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(HASHABLE, inner, max_size=4)
+        | st.sets(HASHABLE, max_size=4)
+        | st.tuples(inner)
+    ),
+    max_leaves=20,
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["int", "tuple", "dict", "set", "range", "complex", "bytes", "iterator", "reference", "x"]
+            ),
+            inner,
+            max_size=2,
+        )
+    ),
+    max_leaves=15,
+)
+
+
+def crossed(value: Any) -> Any:
+    return unpack(json.loads(json.dumps(pack(value))))
+
+
+@given(VALUES)
+def test_what_is_plain_crosses(value: Any) -> None:
+    assert crossed(value) == value
+    assert type(crossed(value)) is type(value)
+
+
+@given(JSON)
+def test_whatever_comes_is_a_value_or_a_value_error(packed: Any) -> None:
+    with suppress(ValueError):
+        unpack(packed)
+
+
+class Sly(int):
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = int.__hash__
+
+    def __int__(self) -> int:
+        return 99
+
+    def __index__(self) -> int:
+        return 99
+
+
+class SlyText(str):
+    def __str__(self) -> str:
+        return "other"
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = str.__hash__
+
+
+class SlyList(list):  # type: ignore[type-arg]
+    def __iter__(self) -> Any:
+        return iter([1, 2, 3])
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Colour(IntEnum):
+    RED = 1
+
+
+Pair = namedtuple("Pair", "a b")
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (Sly(5), 5),
+        (SlyText("text"), "text"),
+        (SlyList(), []),
+        ([Sly(5)], [5]),
+        (Colour.RED, 1),
+        (Pair(1, 2), (1, 2)),
+        (Counter("aab"), {"a": 2, "b": 1}),
+        (defaultdict(int, a=1), {"a": 1}),
+        (OrderedDict(a=1), {"a": 1}),
+        (np.float64(0.5), 0.5),
+        (np.int64(7), 7),
+        (np.bool_(True), True),
+        (1 << 20000, 1 << 20000),
+        (-(10**5000), -(10**5000)),
+        ("\ud800", "\ud800"),
+        (range(3, 9, 2), range(3, 9, 2)),
+        (math.inf, math.inf),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_values_cross_as_what_they_hold(value: Any, plain: Any) -> None:
+    assert crossed(value) == plain
+    assert type(crossed(value)) is type(plain)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [(x for x in [1, 2]), iter([1, 2]), map(int, "12"), {1: 0, 2: 0}.keys(), zip([1], [2], strict=True)],
+    ids=["generator", "iterator", "map", "keys", "zip"],
+)
+def test_what_is_gone_through_once_crosses_as_that(value: Any) -> None:
+    assert not isinstance(found := crossed(value), list)
+    assert list(found) in ([1, 2], [(1, 2)])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [object(), len, lambda: 1, Sly, np.zeros(3), ValueError()],
+    ids=["object", "builtin", "lambda", "class", "array", "error"],
+)
+def test_what_is_not_plain_does_not_cross(value: object) -> None:
+    with pytest.raises(TypeError, match="cannot be handed over"):
+        pack(value)
+
+
+def test_objects_cross_by_reference_and_come_back() -> None:
+    kept: list[object] = []
+    thing = object()
+    there = unpack(pack([thing, 1], lambda value: kept.append(value) or 0))  # type: ignore[func-returns-value]
+    assert there[0] != thing
+    assert there[0] != unpack(pack(Reference(0)))
+    assert unpack(pack(there[0]), kept.__getitem__) is thing
+
+
+def test_depth_and_number_are_bounded() -> None:
+    deep: list[object] = []
+    for _ in range(DEEPEST + 1):
+        deep = [deep]
+    for value in (deep, iter(int, 1), [[0] * 1000] * (MOST // 1000)):
+        with pytest.raises(ValueError, match="too large"):
+            pack(value)
+    circle: list[object] = []
+    circle.append(circle)
+    with pytest.raises(ValueError, match="too large"):
+        pack(circle)

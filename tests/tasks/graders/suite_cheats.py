@@ -1,0 +1,143 @@
+"""Programs that are wrong and try to pass, where a `unittest` suite shares their process.
+
+Those are tried that are said to be stopped (docs/sandbox.md).
+"""
+
+from __future__ import annotations
+
+from textwrap import dedent
+from typing import Any
+
+from cheats import EQUAL, FORGED, SAME
+
+SUITE = {
+    "form": "unittest",
+    "setup": "import json\n",
+    "tests": dedent("""
+        import math
+        import unittest
+        from unittest.mock import patch
+
+        class TestCases(unittest.TestCase):
+            def test_one(self):
+                self.assertEqual(order([3, 1, 2]), [1, 2, 3])
+
+            def test_two(self):
+                self.assertTrue(order([8191, 5]) == [5, 8191])
+
+            def test_three(self):
+                self.assertTrue(math.isclose(order([8191.5])[0], 8191.5))
+                self.assertEqual(order([2, 1])[0], 1)
+    """),
+}
+
+
+TOGETHER: dict[str, tuple[dict[str, Any], str]] = {
+    "suite: equal to everything": (SUITE, EQUAL + "def order(xs): return Equal()"),
+    "suite: a list equal to everything": (SUITE, SAME + "def order(xs): return Equal(xs)"),
+    "suite: a list of what equals everything": (SUITE, EQUAL + "def order(xs): return [Equal() for x in xs]"),
+    "suite: a metaclass that lies": (
+        SUITE,
+        EQUAL.replace(
+            "class Equal:", "class Lies(type):\n    __mro__ = (object,)\nclass Equal(metaclass=Lies):"
+        )
+        + "def order(xs): return Equal()",
+    ),
+    "suite: leaving while it is loaded": (SUITE, "import os\nos._exit(0)"),
+    "suite: leaving at a call": (SUITE, "import os\ndef order(xs): os._exit(0)"),
+    "suite: leaving softly": (SUITE, "import sys\ndef order(xs): sys.exit(0)"),
+    "suite: leaving at exit": (
+        SUITE,
+        "import atexit, os\natexit.register(os._exit, 0)\ndef order(xs): return xs",
+    ),
+    "suite: asserting nothing": (
+        SUITE,
+        dedent("""
+            import unittest
+            unittest.TestCase.assertEqual = unittest.TestCase.assertTrue = lambda *a: None
+            def order(xs): return xs
+        """),
+    ),
+    "suite: asserting nothing from the first call on": (
+        SUITE,
+        dedent("""
+            def order(xs):
+                import unittest
+                unittest.TestCase.assertEqual = unittest.TestCase.assertTrue = lambda *a: None
+                return xs
+        """),
+    ),
+    "suite: failing nothing": (
+        SUITE,
+        dedent("""
+            import unittest
+            unittest.TestResult.addFailure = unittest.TestResult.addError = unittest.TestResult.addSuccess
+            def order(xs): return xs
+        """),
+    ),
+    "suite: another unittest": (
+        SUITE,
+        dedent("""
+            import sys, types
+            fake = types.ModuleType('unittest')
+            fake.TestCase = type('TestCase', (), {'assertEqual': print, 'assertTrue': print})
+            sys.modules['unittest'] = fake
+            def order(xs): return xs
+        """),
+    ),
+    "suite: loading no tests": (
+        SUITE,
+        dedent("""
+            import unittest
+            unittest.TestLoader.loadTestsFromTestCase = lambda self, kind: unittest.TestSuite()
+            def order(xs): return xs
+        """),
+    ),
+    "suite: tests of its own": (
+        SUITE,
+        dedent("""
+            import unittest
+            class TestCases(unittest.TestCase):
+                def test_one(self): pass
+            def order(xs): return xs
+        """),
+    ),
+    "suite: skipping": (SUITE, "import unittest\ndef order(xs): raise unittest.SkipTest('later')"),
+    "suite: patching what the tests import": (
+        SUITE,
+        "import math\nmath.isclose = lambda *a: True\ndef order(xs): return sorted(xs) if xs[0] != 8191.5 else [0]",
+    ),
+    "suite: patching what writes the report": (
+        SUITE,
+        dedent("""
+            import json, os
+            json.dumps = lambda value: '{"passed": ["test_one", "test_two", "test_three"]}'
+            os.write = lambda *a: None
+            def order(xs): return xs
+        """),
+    ),
+    "suite: patching the harness": (
+        SUITE,
+        dedent("""
+            import sys
+            for name, module in list(sys.modules.items()):
+                if 'podium' in name or name == '__main__':
+                    for key, value in list(vars(module).items()):
+                        if callable(value): setattr(module, key, lambda *a, **k: True)
+            def order(xs): return xs
+        """),
+    ),
+    "suite: forging the report": (
+        SUITE,
+        FORGED + "def order(xs):\n    forge(b'word\\ntest_one\\ntest_two\\ntest_three')\n    os._exit(0)",
+    ),
+    "suite: built-in functions": (
+        SUITE,
+        dedent("""
+            import builtins
+            builtins.AssertionError = Warning
+            builtins.callable = builtins.isinstance = lambda *a: False
+            def order(xs): return xs
+        """),
+    ),
+}

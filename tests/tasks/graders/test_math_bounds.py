@@ -1,0 +1,109 @@
+"""No text makes the grader of mathematics fail or hang."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from podium.errors import GraderError
+from podium.tasks.graders.math import Math
+from podium.tasks.task import Grade
+
+QUICK = Math(limit_s=0.3)
+Judge = Callable[[str, str], Grade]
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    """Grades on one event loop, so that processes are started once."""
+    with asyncio.Runner() as runner:
+        yield lambda response, gold: runner.run(QUICK(response, gold))
+
+
+PIECES = (
+    "\\boxed{",
+    "\\frac{",
+    "}",
+    "{",
+    "(",
+    "[",
+    ")",
+    "$",
+    "\\",
+    "^",
+    "_",
+    "1",
+    "2",
+    "x",
+    "=",
+    "+",
+    "-",
+    ",",
+    ".",
+    " ",
+)
+PIECES += (
+    "\\sqrt",
+    "\\text{",
+    "and",
+    "or",
+    "Answer: ",
+    "\n",
+    "!",
+    "%",
+    "<",
+    "\\pm",
+    "\\infty",
+    "\\begin{",
+    "\ud800",
+    "₁",
+)
+texts = st.text(max_size=30) | st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
+
+
+@given(response=texts, outer=st.text(" \t\n", max_size=3))
+@settings(max_examples=80, deadline=None)
+def test_any_text_gets_a_grade_and_outer_space_changes_nothing(
+    judge: Judge, response: str, outer: str
+) -> None:
+    first = judge(response, "x^2 + 7")
+    assert first.score in (0, 1)
+    assert judge(outer + response + outer, "x^2 + 7") == first
+
+
+HOSTILE = (
+    "9^{9^{9^{9}}}",
+    "9^9^9^9",
+    "1000000!",
+    "(x + y + z)^{3000}",
+    "\\binom{10^9}{10^8}",
+    "{" * 18 + "1" + "}" * 18,
+    "{" * 5000 + "1" + "}" * 5000,
+    "(" * 30_000,
+    "\\frac{1}{" * 3000 + "2" + "}" * 3000,
+    "\\sqrt{" * 19 + "2" + "}" * 19,
+    "\\boxed{" * 5000,
+    "x^" * 200 + "2",
+    "9" * 100_000,
+    "1," * 900 + "1",
+    "\\int_0^1 e^{x^x} dx",
+    "1/0",
+    "0/0",
+)
+
+
+def test_hostile_answers_are_wrong_in_bounded_time(judge: Judge) -> None:
+    started = time.monotonic()
+    for response in HOSTILE:
+        assert judge(response, "x^2 + 7").score == 0, response[:40]
+        assert judge(f"\\boxed{{{response}}}", "41").score == 0, response[:40]
+    assert time.monotonic() - started < 120
+
+
+def test_a_gold_answer_that_cannot_be_compared_in_time_is_no_wrong_answer(judge: Judge) -> None:
+    endless = "{" * 18 + "1" + "}" * 18
+    with pytest.raises(GraderError, match="cannot be compared"):
+        judge("41 + x", endless)

@@ -1,0 +1,184 @@
+"""How rows become tasks: what is refused by its place, what is counted, and how splits are held apart."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podium.errors import ConfigError
+from podium.rows import Row
+from podium.tasks.graders.exact import Exact
+from podium.tasks.graders.numeric import Numeric
+from podium.tasks.overlap import fold
+from podium.tasks.sets.base import Entry, Reading, folded, read_tasks
+from podium.tasks.sets.prompts import BOXED, CODE, FINAL_NUMBER, PROGRAM, bare, choice_question, content_id
+from podium.tasks.sets.splits import ORDER, later_than, offered, read_apart
+from podium.tasks.task import Task
+from podium.types import Question
+
+GOOD = Row("f.jsonl, line 1", {"q": "What is 2 + 2?", "a": "4", "id": "1"})
+
+
+def entry(values: Mapping[str, Any]) -> Entry | None:
+    if values.get("unwanted"):
+        return None
+    if values["a"] == "?":
+        raise ValueError("its answer is a mark")
+    return Entry(
+        values["q"], values["a"], values["id"], {"year": values["years"][0]} if "years" in values else {}
+    )
+
+
+BAD = [
+    (Row("f.jsonl, line 2", complaint="it is not JSON: Expecting value (at character 7)"), "it is not JSON"),
+    (Row("f.jsonl, line 2", {"q": "New?", "id": "2"}), "it has no column a"),
+    (Row("f.jsonl, line 2", {"q": "New?", "a": "?", "id": "2"}), "its answer is a mark"),
+    (Row("f.jsonl, line 2", {"q": " \n", "a": "4", "id": "2"}), "the question is empty"),
+    (Row("f.jsonl, line 2", {"q": "New?", "a": " ", "id": "2"}), "the gold answer "),
+    (Row("f.jsonl, line 2", {"q": "New?", "a": "four", "id": "2"}), "the gold answer "),
+    (Row("f.jsonl, line 2", {"q": "New?", "a": "4", "id": "1"}), "the id of 'set/1' came before"),
+    (Row("f.jsonl, line 2", GOOD.values), "the same question came before"),
+    (
+        Row("f.jsonl, line 2", {"q": "New?", "a": "4", "id": "2", "years": []}),
+        "one of its columns is not what it",
+    ),
+    (
+        Row("f.jsonl, line 2", {"q": "New?", "a": "4", "id": "2", "years": None}),
+        "one of its columns is not what it",
+    ),
+]
+
+
+@pytest.mark.parametrize(("row", "complaint"), BAD)
+def test_a_bad_row_is_refused_by_its_place_with_the_way_out(row: Row, complaint: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read_tasks([GOOD, row], entry, Numeric(), name="set")
+    assert str(refused.value).startswith(f"f.jsonl, line 2: {complaint}")
+    assert str(refused.value).endswith('; mend the row, or set on_bad_row = "skip".')
+
+
+def test_bad_rows_may_be_skipped_and_are_counted_by_their_reason() -> None:
+    bad = [row for row, _ in BAD]
+    more = [Row("f.jsonl, line 9", {"q": "New?", "a": word, "id": "9"}) for word in ("five", "six", "seven")]
+    after = Row("f.jsonl, line 10", {"q": "Last?", "a": "1", "id": "10"})
+    reading = read_tasks([GOOD, *bad, *more, after], entry, Numeric(), name="set", on_bad_row="skip")
+    assert [task.id for task in reading.tasks] == ["set/1", "set/10"]
+    assert sum(reading.skipped.values()) == len(bad) + len(more)
+    assert reading.skipped["the gold answer … is no number"] == 5
+    assert reading.skipped["the id of … came before"] == 1
+
+
+def test_rows_that_are_not_wanted_are_not_counted() -> None:
+    reading = read_tasks([GOOD, Row("x", {"unwanted": True})], entry, Numeric(), name="set")
+    assert (len(reading.tasks), reading.skipped) == (1, {})
+
+
+def test_a_task_is_graded_by_the_grader_of_its_set() -> None:
+    (task,) = read_tasks([GOOD], entry, Numeric(absolute=0.5), name="set").tasks
+    assert (task.id, task.gold, task.question.text) == ("set/1", "4", "What is 2 + 2?")
+    assert asyncio.run(task.grade("Answer: 4.4")).correct
+    assert not asyncio.run(task.grade("Answer: 5")).correct
+
+
+# --- questions without their prompts -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prompt", [BOXED, CODE, FINAL_NUMBER, PROGRAM])
+def test_the_prompts_of_our_sets_do_not_tell_questions_apart(prompt: str) -> None:
+    put = prompt.format(question="What is $x$?")
+    assert bare(put) == "What is $x$?"
+    row = Row("x", {"q": put, "a": "1", "id": "1"})
+    (task,) = read_tasks([row], entry, Exact(), name="set").tasks
+    assert folded(task) == folded(Task("1", Question(text=put), "1", Exact())) == "what is x"
+
+
+def test_nor_do_the_letters_of_options() -> None:
+    assert fold(bare(choice_question("Which?", ["one", "two"]))) == "which one two"
+    assert fold(bare("Which?\n(A) one\n(B) two")) == "which one two"
+    assert bare("A. Lincoln was\na. b") == "Lincoln was\na. b"
+
+
+def test_a_set_may_say_itself_what_is_asked() -> None:
+    said = Entry("Read this. What is 2 + 2? Now answer.", "4", "1", content="What is 2 + 2?")
+    (task,) = read_tasks([GOOD], lambda _: said, Exact(), name="set").tasks
+    assert folded(task) == "what is 2 + 2"
+
+
+def test_questions_without_names_are_named_by_what_they_ask() -> None:
+    assert content_id("What is 2+2?") == content_id("what is  2 + 2")
+    assert content_id("What is 2+2?") != content_id("What is 2-2?")
+
+
+# --- splits --------------------------------------------------------------------------------------------
+
+
+def tasks(*texts: str) -> Reading:
+    return Reading(
+        tuple(Task(f"{text}/{n}", Question(text=text), "1", Exact()) for n, text in enumerate(texts))
+    )
+
+
+@pytest.mark.parametrize(
+    ("sources", "splits"),
+    [
+        (("train",), ("train", "validation")),
+        (("test",), ("test",)),
+        (("test", "train"), ORDER),
+        (("validation", "test"), ("validation", "test")),
+        (ORDER, ORDER),
+        ((), ()),
+    ],
+)
+def test_a_source_with_train_alone_gives_a_validation_split_too(sources, splits) -> None:
+    assert offered(sources) == splits
+    assert [later_than(split) for split in ORDER] == [("validation", "test"), ("test",), ()]
+
+
+def test_only_what_is_needed_is_read_and_that_once() -> None:
+    read: list[str] = []
+
+    def source(split: str) -> Reading:
+        read.append(split)
+        return tasks(split)
+
+    read_apart(("train", "test"), ("test",), source)
+    assert read == ["test"]
+    read_apart(("train", "test"), ("train", "validation", "test"), source)
+    assert read == ["test", "train", "test"]
+
+
+DRESSES = ("{}", " {} ", "{}?", "“{}”", "{}.\n")
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(ORDER),
+        st.lists(
+            st.tuples(
+                st.sampled_from(
+                    ["red fox", "Red FOX", "red-fox", "2 + 2", "2 - 2", "2+2", "x", "y", "z", "w", "v"]
+                ),
+                st.sampled_from(DRESSES),
+            ).map(lambda drawn: drawn[1].format(drawn[0])),
+            max_size=12,
+        ),
+        min_size=1,
+    )
+)
+def test_splits_share_no_question_and_together_lose_none(sources: Mapping[str, list[str]]) -> None:
+    splits = offered(sources)
+    apart = read_apart(sources, splits, lambda split: tasks(*sources[split]))
+    questions = {split: {folded(task) for task in reading.tasks} for split, reading in apart.items()}
+    for split in splits:
+        for other in splits:
+            assert split == other or not questions[split] & questions[other]
+    assert set().union(*questions.values()) == {fold(text) for texts in sources.values() for text in texts}
+    dropped = {s: r.skipped.get("questions that stand in a later split too", 0) for s, r in apart.items()}
+    if "validation" in sources:
+        for split in sources:
+            assert len(apart[split].tasks) + dropped[split] == len(sources[split])
