@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from podium.baselines import Single
+from podium.config import build
 from podium.errors import WorkerError
 from podium.operations import SKILLS
 from podium.orchestrator import Orchestrator
@@ -17,8 +18,11 @@ from podium.recordings import Gathering, Recording, Response
 from podium.rollout import roll
 from podium.rollout.recorder import Progress, record
 from podium.tasks.embedded import EmbeddedTasks
+from podium.tasks.graders.judge import Judge
+from podium.tasks.listed import ListedTasks
 from podium.tasks.recorded import RecordedTasks
-from podium.types import Budget, Limits, Price, Profile
+from podium.tasks.task import Task
+from podium.types import Budget, Limits, Price, Profile, Question
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.specialist import Specialist
 
@@ -86,6 +90,21 @@ async def test_every_answer_of_every_worker_is_kept_with_its_grade(tmp_path: Pat
                 )
                 assert response.seconds == pytest.approx(span.seconds)
     assert progress.usd == pytest.approx(spent)
+
+
+async def test_an_answer_that_could_not_be_judged_is_kept_without_a_verdict(tmp_path: Path) -> None:
+    worker = {"name": "judy", "kind": "scripted", "replies": {"": {"error": "status"}}}
+    judge = build({"kind": "judge", "worker": worker}, Judge)
+    tests = f'{{"form": "programs", "inputs": ["{"x" * 10_000}"], "outputs": [""]}}'
+    tasks = ListedTasks("judged", [Task("a", Question(text="Why?"), tests, judge)])
+    with Gathering() as gathering:
+        await record(Pool([dear("Answer: 5")]), tasks, gathering, split="test")
+        gathering.write(tmp_path / "r.parquet", name="r")
+    recording = Recording.open(tmp_path / "r.parquet")
+    ((response,),) = recording.responses("Why?").values()
+    assert (response.text, response.score) == ("Answer: 5", None)
+    (question,) = recording.of_split("test")
+    assert question.gold is None, "tests of programs are too long to be kept"
 
 
 async def test_without_a_split_questions_are_split_by_a_hash(tmp_path: Path) -> None:

@@ -10,12 +10,15 @@ from rich.text import Text
 
 from podium.cli.opening import open_console
 from podium.cli.options import Flag
-from podium.cli.printable import printable
+from podium.cli.printable import printable, shorten
 from podium.cli.questions import open_questions
 from podium.errors import UsageError
 from podium.tasks import Task
 from podium.tasks.open import EMBEDDED, SPLITS
 from podium.tasks.sets.any import NAMED
+
+_LONGEST = 2000
+"""Characters of a gold answer that are shown."""
 
 
 def list_sets(*, json: Flag = False) -> int:
@@ -75,12 +78,17 @@ def show(
         facts = ", ".join(f"{key} {_written(value)}" for key, value in task.facts.items())
         console.print(Text.assemble((task.id, "bold"), (f"  {facts}", "dim")))
         console.print(Text(printable(task.question.text)), soft_wrap=True)
-        console.print(Text.assemble(("→ ", "green"), (printable(task.gold), "cyan"), "\n"))
+        console.print(Text.assemble(("→ ", "green"), (_gold(task), "cyan"), "\n"))
     return 0
 
 
 def _document(task: Task) -> dict[str, Any]:
     return {"id": task.id, "question": task.question.text, "gold": task.gold, "facts": dict(task.facts)}
+
+
+def _gold(task: Task) -> str:
+    """Whole, but for tests of programs, which may have megabytes."""
+    return printable(task.gold) if len(task.gold) <= _LONGEST else shorten(task.gold, _LONGEST)
 
 
 def _written(value: str | int | tuple[str, ...]) -> str:

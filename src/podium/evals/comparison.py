@@ -27,6 +27,8 @@ SIMULATED = (
     "and say nothing of real models."
 )
 """The sentence under every figure that a simulated worker had a part in."""
+_LONGEST = 2000
+"""Characters of a gold answer that are kept: tests of programs may have megabytes."""
 RECORDED = (
     "Recorded responses, each given to the bare question: these figures are faithful for choosing, combining, voting "
     "and stopping, and for nothing else. Times are not known."
@@ -170,7 +172,7 @@ def example(task: Task, after: Rollout, before: Rollout | None = None) -> Exampl
     hops = task.facts.get("hops", 0)
     return Example(
         question=task.question.text,
-        gold=task.gold,
+        gold=task.gold if len(task.gold) <= _LONGEST else f"{task.gold[:_LONGEST]} ...",
         hops=hops if isinstance(hops, int) else 0,
         before=None if before is None else _example_plan(before),
         after=_example_plan(after),

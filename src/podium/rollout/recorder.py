@@ -20,6 +20,8 @@ from podium.types import Budget, Usage, estimate_tokens
 from podium.workers.pool import Pool
 from podium.workers.vote import VoteWorker
 
+_LONGEST = 10_000
+"""Characters of a gold answer that is kept. Tests of programs are longer, and verdicts stand without them."""
 _DRESS_TOKENS = 200
 """What a worker is sent besides the question, at most."""
 
@@ -159,7 +161,7 @@ class _Job:
             RecordedQuestion(
                 task.id,
                 task.question.text,
-                task.gold,
+                task.gold if len(task.gold) <= _LONGEST else None,
                 None,
                 split_by_hash(task.id) if split is None else split,
             )
@@ -171,7 +173,8 @@ class _Job:
                 sample=self.sample,
                 text=span.response,
                 answer=rollout.grade.found,
-                score=rollout.grade.score,
+                # A response that was paid for is kept, judged or not.
+                score=None if rollout.grade.failure else rollout.grade.score,
                 input_tokens=span.usage.input_tokens,
                 output_tokens=span.usage.output_tokens,
                 estimated=span.usage.estimated,
