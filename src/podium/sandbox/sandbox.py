@@ -13,7 +13,7 @@ import shutil
 import warnings
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from itertools import cycle
+from itertools import cycle, islice
 from types import TracebackType
 from typing import Self
 
@@ -97,10 +97,7 @@ class Sandbox:
                 taken.append(cell)
             yield taken
             # Not before: what starts now would have taken a processor from this program.
-            for wanted in cycle(imports):
-                if len(self._stock) >= min(self._slots * len(imports), _MOST_IN_STOCK):
-                    break
-                self._stock.append((wanted, asyncio.create_task(Cell.start(walls, wanted))))
+            self._restock(walls, imports)
 
     async def close(self) -> None:
         """End what waits; calling twice is fine."""
@@ -113,6 +110,12 @@ class Sandbox:
         if self._walls is not None:
             self._walls.close()
             self._walls = None
+
+    def _restock(self, walls: Enclosure, imports: Sequence[str]) -> None:
+        missing = min(self._slots * len(imports), _MOST_IN_STOCK) - len(self._stock)
+        if self._walls is walls:  # and has not been closed meanwhile
+            for wanted in islice(cycle(imports), max(missing, 0)):
+                self._stock.append((wanted, asyncio.create_task(Cell.start(walls, wanted))))
 
     async def _take(self, walls: Enclosure, imports: str) -> Cell:
         """One from the stock, if it can be of the right kind, else a new one."""

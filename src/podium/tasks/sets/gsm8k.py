@@ -1,7 +1,7 @@
 """GSM8K: word problems of a primary school, whose answer is a number.
 
 Source: `openai/gsm8k` on the hub (Cobbe et al. 2021, arXiv 2110.14168), MIT. Splits: train (of which a tenth is
-validation) and test. The gold answer stands behind `####` in the solution. Graded as a number.
+validation) and test. The gold answer stands behind `####` in the solution. Graded as mathematics.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from podium.tasks.graders.base import GraderSettings
-from podium.tasks.graders.numeric import Numeric
+from podium.tasks.graders.math import Math
 from podium.tasks.sets.base import Entry
 from podium.tasks.sets.columns import text
 from podium.tasks.sets.hub import HubSet
@@ -30,7 +30,7 @@ class GSM8K(HubSet):
 
     @property
     def grader(self) -> GraderSettings:
-        return Numeric()
+        return Math()
 
     def entry(self, values: Mapping[str, Any]) -> Entry:
         _, mark, gold = text(values, "answer").rpartition("####")
