@@ -99,9 +99,6 @@ def _files() -> list[str]:
         )
     for path in _CONFIGURATION:
         options += ["--ro-bind-try", path, path]
-    for folder in interpreter.folders():
-        options += _bound(folder, folder)
-    options += _bound(interpreter.ROOT / interpreter.PACKAGE, _INSIDE / interpreter.PACKAGE)
     options += ["--proc", "/proc", "--tmpfs", "/dev"]
     for device in _DEVICES:
         options += ["--dev-bind", device, device]
@@ -109,6 +106,10 @@ def _files() -> list[str]:
         options += ["--symlink", f"/proc/self/fd{end}", f"/dev/{name}"]
     for writable in ("/dev/shm", str(_TEMPORARY)):
         options += ["--perms", "1777", "--size", str(_DISK_BYTES), "--tmpfs", writable]
+    # Last, for what stands in /tmp itself would be hidden by the new one.
+    for folder in interpreter.folders():
+        options += _bound(folder, folder)
+    options += _bound(interpreter.ROOT / interpreter.PACKAGE, _INSIDE / interpreter.PACKAGE)
     return [*options, "--remount-ro", "/dev", "--remount-ro", "/"]
 
 
