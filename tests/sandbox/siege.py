@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pwd
 import shutil
 import socket
 import subprocess
@@ -146,16 +147,15 @@ def left(seconds: int = 86399) -> list[str]:
 def as_ordinary_user() -> list[str]:
     """The command that runs this script as an ordinary user, where root may see to it that it can be read."""
     command = [shutil.which("bwrap") or "bwrap", "--dev-bind", "/", "/"]
-    here = Path(__file__).resolve().parent
-    seen = [*interpreter.folders(), interpreter.ROOT, here]
-    if any(path.is_relative_to(Path.home()) for path in seen):
-        command += ["--perms", "0755", "--tmpfs", str(Path.home())]
-        for path in seen:
-            for parent in list(reversed(path.parents))[1:]:
-                command += (
-                    ["--perms", "0755", "--dir", str(parent)] if parent.is_relative_to(Path.home()) else []
-                )
-            command += ["--ro-bind", str(path), str(path)] if path.is_relative_to(Path.home()) else []
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir)  # $HOME may be another, and this one closed to others
+    seen = [*interpreter.folders(), interpreter.ROOT, Path(__file__).resolve().parent]
+    hidden = [path for path in seen if path.is_relative_to(home)]
+    if hidden:
+        command += ["--perms", "0755", "--tmpfs", str(home)]
+    for path in hidden:
+        for parent in list(reversed(path.parents))[1:]:
+            command += ["--perms", "0755", "--dir", str(parent)] if parent.is_relative_to(home) else []
+        command += ["--ro-bind", str(path), str(path)]
     return [*command, sys.executable, "-B", __file__]
 
 
@@ -172,5 +172,7 @@ if __name__ == "__main__":
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
         os.environ["HOME"] = "/nowhere"
-    if sys.argv[1:] != ["look"]:
+    if sys.argv[1:] == ["look"]:
+        subprocess.run([sys.executable, "-c", ""], check=True)
+    else:
         print(json.dumps(asdict(asyncio.run(besiege(walls_here()[0])))))
