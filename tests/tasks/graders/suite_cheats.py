@@ -31,13 +31,29 @@ SUITE = {
     """),
 }
 
+LISTED = {
+    "form": "unittest",
+    "tests": dedent("""
+        import unittest
+
+        class TestCases(unittest.TestCase):
+            def test_one(self):
+                self.assertEqual(order([3, 1, 2]), [1, 2, 3])
+
+            def test_two(self):
+                self.assertEqual(order([2, 1]), [1, 2])
+    """),
+}
 
 TOGETHER: dict[str, tuple[dict[str, Any], str]] = {
-    "suite: equal to everything": (SUITE, EQUAL + "def order(xs): return Equal()"),
-    "suite: a list equal to everything": (SUITE, SAME + "def order(xs): return Equal(xs)"),
-    "suite: a list of what equals everything": (SUITE, EQUAL + "def order(xs): return [Equal() for x in xs]"),
+    "suite: equal to everything": (LISTED, EQUAL + "def order(xs): return Equal()"),
+    "suite: a list equal to everything": (LISTED, SAME + "def order(xs): return Equal(xs)"),
+    "suite: a list of what equals everything": (
+        LISTED,
+        EQUAL + "def order(xs): return [Equal() for x in xs]",
+    ),
     "suite: a metaclass that lies": (
-        SUITE,
+        LISTED,
         EQUAL.replace(
             "class Equal:", "class Lies(type):\n    __mro__ = (object,)\nclass Equal(metaclass=Lies):"
         )
@@ -65,6 +81,28 @@ TOGETHER: dict[str, tuple[dict[str, Any], str]] = {
                 import unittest
                 unittest.TestCase.assertEqual = unittest.TestCase.assertTrue = lambda *a: None
                 return xs
+        """),
+    ),
+    "suite: comparing nothing from the first call on": (
+        LISTED,
+        dedent("""
+            def order(xs):
+                import unittest
+                unittest.TestCase.assertListEqual = unittest.TestCase._baseAssertEqual = lambda *a, **k: None
+                return xs
+        """),
+    ),
+    "suite: asserting nothing, and hiding that": (
+        LISTED,
+        dedent("""
+            import unittest
+            real, calls = unittest.TestCase.assertEqual, []
+            def passes(*given):
+                calls.append(given)
+                if len(calls) == 2:
+                    unittest.TestCase.assertEqual = real
+            unittest.TestCase.assertEqual = passes
+            def order(xs): return xs
         """),
     ),
     "suite: failing nothing": (
@@ -124,6 +162,15 @@ TOGETHER: dict[str, tuple[dict[str, Any], str]] = {
                 if 'podium' in name or name == '__main__':
                     for key, value in list(vars(module).items()):
                         if callable(value): setattr(module, key, lambda *a, **k: True)
+            def order(xs): return xs
+        """),
+    ),
+    "suite: patching what counts": (
+        LISTED,
+        dedent("""
+            import sys
+            result = sys.modules["podium.sandbox.inside.suite"]._Result
+            result.addFailure = result.addError = lambda self, test, error: self.addSuccess(test)
             def order(xs): return xs
         """),
     ),
