@@ -2,6 +2,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,8 @@ async def test_a_question_that_is_given_up_leaves_a_trace_too():
 def test_nothing_of_podium_loads_inspect_before_inspect_asks_for_it():
     program = "import sys, podium.cli.app, podium.inspection.team; sys.exit('inspect_ai' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_inspect_is_told_where_the_provider_is_by_the_package_that_is_installed():
+    found = entry_points(group="inspect_ai")
+    assert [entry.value for entry in found if entry.name == "podium"] == ["podium.inspection.registry"]

@@ -188,13 +188,17 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("walls", walls_here(), ids=lambda walls: walls.name)
-def test_programs_die_with_us(walls: Enclosure) -> None:
-    with subprocess.Popen([sys.executable, "-c", KILLED, walls.name], stdout=subprocess.PIPE) as us:
+def test_programs_die_with_us(walls: Enclosure, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, walls.name],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as us:
         assert us.stdout is not None
         assert us.stdout.readline() == b"begun\n"
         _until(lambda: bool(left(86398)))
         us.kill()
-    _until(lambda: not left(86398))
+    _until(lambda: not left(86398) and not list(tmp_path.iterdir()))
 
 
 def _until(true: Callable[[], bool]) -> None:

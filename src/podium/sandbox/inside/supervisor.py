@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from podium.sandbox.inside import asserts, frames, program
@@ -35,9 +36,16 @@ def main() -> None:
     supervise()
     supervisor = Supervisor(orders, int(others), int(user) if user else None)
     frames.write(replies, frames.ENDED + b"ready\n")
-    while (body := frames.read(orders)) is not None:
-        frames.write(replies, supervisor.carry_out(body))
+    with suppress(OSError):  # where nobody hears the reply any more
+        while (body := frames.read(orders)) is not None:
+            frames.write(replies, supervisor.carry_out(body))
     supervisor.close()
+    if (
+        os.getpid() != 1
+    ):  # where the folder is no memory that goes with us, and nobody else may be left to remove it
+        import shutil  # noqa: PLC0415 - needed here alone
+
+        shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
     os._exit(0)  # at once: there is nothing left to be put in order
 
 
