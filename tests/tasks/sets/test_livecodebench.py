@@ -178,7 +178,8 @@ async def test_all_tests_must_pass_public_and_private(
     table = Table(dict.fromkeys(rows[0], TEXT), rows)
     lay(tmp_path, {"livecodebench/code_generation_lite/test6.jsonl": table})
     monkeypatch.setenv(DATA, str(tmp_path))
-    program, function = LiveCodeBench().read("test").tasks
+    weak = LiveCodeBench().grading.model_copy(update={"allow_weak_sandbox": True})
+    program, function = LiveCodeBench(grading=weak).read("test").tasks
     for task, code, score in (
         (program, ADDS, 1.0),
         (program, "import sys\nprint(sum(map(int, sys.stdin.read().split())), end=' \\n\\n')", 1.0),
