@@ -78,10 +78,12 @@ def evaluate(
         )
     if planner.planner != "conductor":
         raise UsageError("Baselines are compared with the Conductor anyway; leave --planner out.")
-    recorded = tasks.endswith(".parquet")
+    recorded, embedded = tasks.endswith(".parquet"), tasks == EMBEDDED
     choosing = "train" if recorded else "validation"
-    if tuning is None:
-        tuning = ALL if recorded else 400 if tasks == EMBEDDED else 0
+    if tuning is None and recorded:
+        tuning = ALL
+    elif tuning is None:
+        tuning = 400 if embedded else 0
     if recorded and constant_plans:
         raise UsageError(
             "--constant-plans are for embedded tasks; on a recording fixed plans are chosen anew."
@@ -110,8 +112,8 @@ def evaluate(
             comparison = asyncio.run(_compare_recorded(contest, None if chosen == AS_SHIPPED else chosen))
         else:
             frontier = Frontier.load(constant_plans) if constant_plans else None
-            before = untrained or ("warmstart" if tasks == EMBEDDED else "none")
-            bound = tasks == EMBEDDED and any(isinstance(worker, Specialist) for worker in workers)
+            before = untrained or ("warmstart" if embedded else "none")
+            bound = embedded and any(isinstance(worker, Specialist) for worker in workers)
             oracle = embedded_oracle(list(workers)) if bound else None
             comparison = asyncio.run(_compare(contest, chosen, before, oracle, frontier))
     if run is not None:
@@ -141,11 +143,10 @@ async def _compare(
     frontier: Frontier | None,
 ) -> Comparison:
     before = PlannerOptions(conductor=untrained)
-    workers = contest.pool
     try:
         async with (
-            open_planner(planner, workers, seed=contest.seed) as trained,
-            open_planner(before, workers, seed=contest.seed)
+            open_planner(planner, contest.pool, seed=contest.seed) as trained,
+            open_planner(before, contest.pool, seed=contest.seed)
             if untrained != "none"
             else nullcontext() as first,
         ):
@@ -157,7 +158,7 @@ async def _compare(
                 frontier=frontier,
             )
     finally:
-        await workers.close()
+        await contest.pool.close()
 
 
 async def _compare_recorded(contest: Contest, planner: PlannerOptions | None) -> Comparison:

@@ -7,12 +7,10 @@ from contextlib import asynccontextmanager
 
 from podium.baselines import open_baseline
 from podium.cli.options import PlannerOptions
-from podium.conductor.conducting import open_conductor, served_conductor
+from podium.conductor.conducting import open_conductor, served_conductor, served_policy
 from podium.conductor.served_policy import ServedPolicy
 from podium.errors import UsageError
 from podium.planner import Planner
-from podium.types import Price
-from podium.workers.build import read_key
 from podium.workers.pool import Pool
 
 
@@ -52,15 +50,12 @@ async def open_planner(options: PlannerOptions, pool: Pool, *, seed: str) -> Asy
 
 
 def _served(options: PlannerOptions) -> ServedPolicy:
-    from podium.workers.openai import ChatClient  # noqa: PLC0415 - loads the HTTP client
-
     if options.conductor_url is None or options.conductor_model is None:
         raise UsageError("A served Conductor needs both --conductor-url and --conductor-model.")
-    variable = options.conductor_key_env
-    key = None if variable is None else read_key(variable, "--conductor-key-env")
-    price = options.conductor_price
-    return ServedPolicy(
-        ChatClient(options.conductor_url, key),
+    return served_policy(
+        options.conductor_url,
         options.conductor_model,
-        price=None if price is None else Price(input=price[0], output=price[1]),
+        key_env=options.conductor_key_env,
+        price=options.conductor_price,
+        option="--conductor-key-env",
     )

@@ -10,7 +10,10 @@ from podium.conductor.opening import open_policy
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import Policy, Sampling
 from podium.conductor.prompt import PromptSettings
+from podium.conductor.served_policy import ServedPolicy
 from podium.errors import UsageError
+from podium.types import Price
+from podium.workers.build import read_key
 
 _THINKING_ALOUD = Sampling(max_tokens=8192)
 """For instruct models: they may reason at length before they write the three lists."""
@@ -45,6 +48,31 @@ def open_conductor(
         sampling=_THINKING_ALOUD if full else None,
         name="conductor" if source == "conductor" else f"conductor:{checkpoint.name}",
     )
+
+
+def served_policy(
+    url: str,
+    model: str,
+    *,
+    key_env: str | None = None,
+    price: tuple[float, float] | None = None,
+    option: str = "conductor_key_env",
+) -> ServedPolicy:
+    """The policy behind an endpoint; it is the caller's to close.
+
+    Args:
+        key_env: the environment variable that holds the key; None: no key is sent.
+        price: dollars per million tokens, input and output.
+        option: what whoever asks calls `key_env`, for the message.
+
+    Raises:
+        ConfigError: the key is not there, or the URL is none.
+    """
+    from podium.workers.openai import ChatClient  # noqa: PLC0415 - loads the HTTP client
+
+    key = None if key_env is None else read_key(key_env, option)
+    priced = None if price is None else Price(input=price[0], output=price[1])
+    return ServedPolicy(ChatClient(url, key), model, price=priced)
 
 
 def served_conductor(policy: Policy) -> Conductor:

@@ -7,14 +7,15 @@ models refuse them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import stamina
 
 from podium.conductor.policy import Completion, Sampling
-from podium.errors import WorkerError
 from podium.types import Limits, Message, Price
+from podium.workers.retry import retry
 
 if TYPE_CHECKING:
     from podium.workers.openai import ChatClient
@@ -66,7 +67,10 @@ class ServedPolicy:
             WorkerError: the endpoint did not answer, after all retries.
         """
         async for attempt in stamina.retry_context(
-            on=_wait, attempts=self._limits.retries + 1, timeout=None, wait_max=_LONGEST_WAIT_S
+            on=partial(retry, _LONGEST_WAIT_S),
+            attempts=self._limits.retries + 1,
+            timeout=None,
+            wait_max=_LONGEST_WAIT_S,
         ):
             with attempt:
                 reply = await self._client.chat(
@@ -83,15 +87,6 @@ class ServedPolicy:
     async def close(self) -> None:
         """Give back the connections."""
         await self._client.close()
-
-
-def _wait(error: Exception) -> bool | float:
-    """Whether to ask again after `error`; a number: after as many seconds as the endpoint asked for."""
-    if not isinstance(error, WorkerError) or not error.passing:
-        return False
-    if error.retry_after_s is None:
-        return True
-    return error.retry_after_s if error.retry_after_s <= _LONGEST_WAIT_S else False
 
 
 def _number(seed: str) -> int:

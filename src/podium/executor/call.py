@@ -17,6 +17,7 @@ from podium.executor.ledger import Hold
 from podium.trace import Attempt
 from podium.types import Usage, estimate_tokens
 from podium.workers.base import Reply, Request, Worker
+from podium.workers.retry import retry
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ async def _tries(
     if not worker.limits.retries:  # The machinery below costs a simulated worker more than its answer.
         return await _try(inquiry, worker, request, tokens, attempts)
     async for attempt in stamina.retry_context(
-        on=partial(_wait, settings.longest_wait_s),
+        on=partial(retry, settings.longest_wait_s),
         attempts=worker.limits.retries + 1,
         timeout=None,
         wait_initial=settings.first_wait_s,
@@ -94,15 +95,6 @@ async def _tries(
         with attempt:
             reply = await _try(inquiry, worker, request, tokens, attempts)
     return reply
-
-
-def _wait(longest_s: float, error: Exception) -> bool | float:
-    """Whether to try again after `error`; a number: after as many seconds as the worker asked for."""
-    if not isinstance(error, WorkerError) or not error.passing:
-        return False
-    if error.retry_after_s is None:
-        return True
-    return error.retry_after_s if error.retry_after_s <= longest_s else False
 
 
 async def _try(

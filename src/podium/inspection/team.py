@@ -15,15 +15,14 @@ from pydantic import Field, model_validator
 
 from podium.baselines import open_baseline
 from podium.baselines.open import NAMES
-from podium.conductor.conducting import open_conductor, served_conductor
+from podium.conductor.conducting import open_conductor, served_conductor, served_policy
 from podium.conductor.served_policy import ServedPolicy
 from podium.config import Settings, build
 from podium.orchestrator import Event, Orchestrator, QuestionEnded
 from podium.planner import Planner
 from podium.trace import Trace
 from podium.trace.store import TraceStore, default_path
-from podium.types import Budget, Price, Question
-from podium.workers.build import read_key
+from podium.types import Budget, Question
 from podium.workers.pool import Pool, open_pool
 
 
@@ -170,12 +169,9 @@ def _open_planner(settings: TeamSettings, policy: ServedPolicy | None, pool: Poo
 def _served_policy(settings: TeamSettings) -> ServedPolicy | None:
     if settings.conductor_url is None or settings.conductor_model is None:
         return None
-    from podium.workers.openai import ChatClient  # noqa: PLC0415 - loads the HTTP client
-
-    variable, price = settings.conductor_key_env, settings.conductor_price
-    key = None if variable is None else read_key(variable, "conductor_key_env")
-    return ServedPolicy(
-        ChatClient(settings.conductor_url, key),
+    return served_policy(
+        settings.conductor_url,
         settings.conductor_model,
-        price=None if price is None else Price(input=price[0], output=price[1]),
+        key_env=settings.conductor_key_env,
+        price=settings.conductor_price,
     )

@@ -5,9 +5,10 @@ A grader may live through several `asyncio.run` calls, and what waits in a sandb
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
+from functools import partial
 
+from podium.per_loop import PerLoop
 from podium.sandbox.enclosure import Enclosure
 from podium.sandbox.sandbox import Sandbox
 
@@ -21,18 +22,11 @@ class Sandboxes:
         Args:
             walls: as for `Sandbox`.
         """
-        self._walls = walls
-        self._held: dict[asyncio.AbstractEventLoop, tuple[Sandbox, AsyncGenerator[Sandbox]]] = {}
+        self._sandboxes = PerLoop(partial(_hold, walls))
 
     async def sandbox(self) -> Sandbox:
         """The sandbox of the running event loop."""
-        loop = asyncio.get_running_loop()
-        if loop not in self._held:
-            self._held = {known: pair for known, pair in self._held.items() if not known.is_closed()}
-            holder = _hold(self._walls)
-            # Nothing in the first step of `_hold` waits, so two first calls cannot both come here.
-            self._held[loop] = (await anext(holder), holder)
-        return self._held[loop][0]
+        return await self._sandboxes.get()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sandboxes)
@@ -41,7 +35,7 @@ class Sandboxes:
 
 
 async def _hold(walls: Enclosure | None) -> AsyncGenerator[Sandbox]:
-    """A sandbox as a generator: a loop that shuts down closes its generators, and so the sandbox with it."""
+    """A sandbox, as long as its loop."""
     sandbox = Sandbox(walls)
     try:
         yield sandbox

@@ -10,7 +10,7 @@ from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.recordings import Recording
 from podium.tasks.embedded import EmbeddedTasks, Split
-from podium.tasks.mixture import mix, read_task_file
+from podium.tasks.mixture import TaskFile, mix, read_task_file
 from podium.tasks.recorded import RecordedTasks
 from podium.tasks.sets.any import NAMED
 from podium.tasks.task import TaskSet
@@ -47,14 +47,13 @@ def open_tasks(
         recording = Recording.open(Path(name))
         _check(split, recording.header.splits)
         return RecordedTasks(recording, split, size=size, seed=seed, pool=pool)
-    _check(split, splits_of(name))
-    if name.endswith(".toml"):
-        file = read_task_file(Path(name))
-        return mix(file.name, file.part, split, size=size, seed=seed)
-    if name in NAMED:
-        return mix(name, (NAMED[name](),), split, size=size, seed=seed)
-    (known,) = [known for known in SPLITS if known == split]
-    return EmbeddedTasks(known, size=size, seed=seed)
+    if name == EMBEDDED:
+        _check(split, SPLITS)
+        (known,) = [known for known in SPLITS if known == split]
+        return EmbeddedTasks(known, size=size, seed=seed)
+    file = _mixture(name)
+    _check(split, file.splits)
+    return mix(file.name, file.part, split, size=size, seed=seed)
 
 
 def splits_of(name: str) -> tuple[str, ...]:
@@ -65,13 +64,16 @@ def splits_of(name: str) -> tuple[str, ...]:
     """
     if name.endswith(".parquet"):
         return tuple(Recording.open(Path(name)).header.splits)
+    return SPLITS if name == EMBEDDED else _mixture(name).splits
+
+
+def _mixture(name: str) -> TaskFile:
+    """A task file, or a named set as one of a single part."""
     if name.endswith(".toml"):
-        return read_task_file(Path(name)).splits
+        return read_task_file(Path(name))
     if name in NAMED:
-        return NAMED[name]().splits
-    if name != EMBEDDED:
-        raise ConfigError(f"There is no task set {name!r}; {suggestion(name, (EMBEDDED, *NAMED))}")
-    return SPLITS
+        return TaskFile(name=name, part=(NAMED[name](),))
+    raise ConfigError(f"There is no task set {name!r}; {suggestion(name, (EMBEDDED, *NAMED))}")
 
 
 def _check(split: str, splits: Iterable[str]) -> None:

@@ -6,14 +6,14 @@ So graders of any kind, run once by the recording's source, serve here without b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
-from typing import ClassVar
 
 from podium.errors import ConfigError
 from podium.recordings import RecordedQuestion, Recording
+from podium.tasks.listed import ListedTasks
 from podium.tasks.task import Grade, Task
 from podium.types import Question
 from podium.workers.answer import final_answer, normalise
@@ -21,7 +21,7 @@ from podium.workers.base import Worker
 from podium.workers.replay import ReplayWorker, with_answer
 
 
-class RecordedTasks:
+class RecordedTasks(ListedTasks):
     """Questions of one split, shuffled by the seed, so that the first few are a fair sample.
 
     Args:
@@ -31,8 +31,6 @@ class RecordedTasks:
     Raises:
         ConfigError: nothing is left to ask.
     """
-
-    notes: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -55,23 +53,8 @@ class RecordedTasks:
                 "answered; take workers of one recording."
             )
         Random(f"recorded/{seed}").shuffle(questions)
-        self.recording = recording
-        self.split = split
-        self._tasks = [_task(recording, question) for question in questions[:size]]
-
-    @property
-    def name(self) -> str:
-        """As reports and traces call it."""
-        return f"{self.recording.name}/{self.split}"
-
-    def __len__(self) -> int:
-        return len(self._tasks)
-
-    def __getitem__(self, index: int) -> Task:
-        return self._tasks[index]
-
-    def __iter__(self) -> Iterator[Task]:
-        return iter(self._tasks)
+        tasks = [_task(recording, question) for question in questions[:size]]
+        super().__init__(f"{recording.name}/{split}", tasks, seed=None)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import ConfigError, GraderError
+from podium.per_loop import PerLoop
 
 _START_S = 120.0
 """Loading takes a second or two; a machine that swaps may need its time."""
@@ -34,7 +35,7 @@ class Calculators:
     """Asks a free process, or starts one while there are fewer than the cores that this process may use."""
 
     def __init__(self) -> None:
-        self._held: dict[asyncio.AbstractEventLoop, tuple[_Team, AsyncGenerator[_Team]]] = {}
+        self._teams = PerLoop(_hold)
 
     async def ask(self, question: dict[str, Any], seconds: float) -> bool | None:
         """What `calculator.equal` says.
@@ -49,17 +50,12 @@ class Calculators:
             ConfigError: Math-Verify is not installed.
             GraderError: no process could be started, or one was ended by something else than its work.
         """
-        loop = asyncio.get_running_loop()
-        if loop not in self._held:
-            self._held = {known: pair for known, pair in self._held.items() if not known.is_closed()}
-            holder = _hold()
-            # Nothing in the first step of `_hold` waits, so two first questions cannot both come here.
-            self._held[loop] = (await anext(holder), holder)
-        return await self._held[loop][0].ask(question, seconds)
+        team = await self._teams.get()
+        return await team.ask(question, seconds)
 
 
 async def _hold() -> AsyncGenerator[_Team]:
-    """A team as a generator: a loop that shuts down closes its generators, and so ends the processes."""
+    """A team, as long as its loop."""
     team = _Team()
     try:
         yield team

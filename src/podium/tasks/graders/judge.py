@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import stamina
@@ -24,6 +25,7 @@ from podium.types import Message
 from podium.workers.answer import last_line
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.build import build_worker
+from podium.workers.retry import retry
 from podium.workers.spec import AnySpec
 
 RUBRIC = (
@@ -162,7 +164,7 @@ class Judge(GraderSettings):
         request = Request(tuple(messages), seed=f"judge/{len(messages)}")
         try:
             async for attempt in stamina.retry_context(
-                on=_wait,
+                on=partial(retry, _LONGEST_WAIT_S),
                 attempts=limits.retries + 1,
                 timeout=None,
                 wait_initial=_FIRST_WAIT_S,
@@ -183,15 +185,6 @@ async def _attempt(worker: Worker, request: Request, seconds: float) -> Reply:
             return await worker.answer(request)
     except TimeoutError:
         raise WorkerError(f"No answer within {seconds:g} s.", kind="timeout", passing=True) from None
-
-
-def _wait(error: Exception) -> bool | float:
-    """Whether to try again after `error`; a number: after as many seconds as the worker asked for."""
-    if not isinstance(error, WorkerError) or not error.passing:
-        return False
-    if error.retry_after_s is None:
-        return True
-    return error.retry_after_s if error.retry_after_s <= _LONGEST_WAIT_S else False
 
 
 def _last_word(reply: str) -> str:

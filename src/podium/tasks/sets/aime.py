@@ -15,13 +15,13 @@ from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.numeric import Numeric
 from podium.tasks.sets.base import Entry
 from podium.tasks.sets.columns import text
+from podium.tasks.sets.hub import HubSet
 from podium.tasks.sets.prompts import BOXED
-from podium.tasks.sets.variants import VariantSet
 
 _ANSWER = re.compile(r"(\d{1,3})(?:\^\\circ|°)?")
 
 
-class AIME(VariantSet):
+class AIME(HubSet):
     """The settings of the set."""
 
     source: ClassVar[str] = "math-ai/aime25"

@@ -35,7 +35,7 @@ class HubSet(SetSpec):
     """
 
     source: ClassVar[str]
-    """OWNER/NAME of the dataset."""
+    """OWNER/NAME of the dataset; where there are several, of the one that the set is known by."""
     licence: ClassVar[str]
     on_bad_row: BadRow = "skip"
 
@@ -43,6 +43,10 @@ class HubSet(SetSpec):
     @abstractmethod
     def files(self) -> Mapping[str, tuple[str, ...]]:
         """For each split that the dataset has its files, as patterns: a name may end in a hash of its content."""
+
+    def source_of(self, split: str) -> str:
+        """OWNER/NAME of the dataset that holds a split, under these settings."""
+        return self.source
 
     @property
     @abstractmethod
@@ -69,7 +73,7 @@ class HubSet(SetSpec):
 
     def _rows(self, split: str) -> Iterator[Row]:
         for pattern in self.files[split]:
-            for file in locate(self.source, pattern):
+            for file in locate(self.source_of(split), pattern):
                 yield from read_rows(file)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pydantic import Field
 
 from podium.tasks.graders.code import Code
-from podium.tasks.sets.variants import VariantSet
+from podium.tasks.sets.hub import HubSet
 
 
-class ProgramSet(VariantSet):
+class ProgramSet(HubSet):
     """A set graded by `Code`."""
 
     grading: Code = Field(default_factory=Code)

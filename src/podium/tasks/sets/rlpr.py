@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from pydantic import PrivateAttr
@@ -23,10 +22,10 @@ from podium.tasks.graders.choice import Choice
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.math import Math
 from podium.tasks.graders.normalised import Normalised
-from podium.tasks.sets.base import Entry, Reading
+from podium.tasks.sets.base import Entry
 from podium.tasks.sets.columns import text
+from podium.tasks.sets.hub import HubSet
 from podium.tasks.sets.prompts import FINAL_ANSWER, content_id
-from podium.tasks.sets.variants import VariantSet
 from podium.tasks.task import Grade
 
 _LETTER = re.compile(r"[A-P]")
@@ -38,7 +37,7 @@ _PHRASE_WORDS = 5
 """Words of a gold answer at most, for a program to compare it: a longer one can be said in other words."""
 
 
-class RLPR(VariantSet):
+class RLPR(HubSet):
     """The settings of the set."""
 
     source: ClassVar[str] = "openbmb/RLPR-Train-Dataset"
@@ -66,13 +65,6 @@ class RLPR(VariantSet):
         gold = text(values["reward_model"], "ground_truth").strip()
         facts = {"family": text(values, "ability"), "source": text(values, "data_source")}
         return Entry(FINAL_ANSWER.format(question=question), gold, content_id(question), facts)
-
-    def _read(self, split: str) -> Reading:
-        reading = super()._read(split)
-        if self.judge is None:
-            return reading
-        told = (replace(task, grader=self.judge.about(task.question.text)) for task in reading.tasks)
-        return Reading(tuple(told), reading.skipped)
 
 
 class FreeForm(GraderSettings):
