@@ -36,10 +36,14 @@ class Price(Value):
 
     input: float = Field(default=0.0, ge=0)
     output: float = Field(default=0.0, ge=0)
+    cached_input: float | None = Field(default=None, ge=0)
+    """Of input that the provider had in its own cache; None: as other input."""
 
     def cost(self, usage: Usage) -> float:
         """Dollars for `usage` at this price."""
-        return (usage.input_tokens * self.input + usage.output_tokens * self.output) / 1e6
+        cached = self.input if self.cached_input is None else self.cached_input
+        fresh = (usage.input_tokens - usage.cached_tokens) * self.input
+        return (fresh + usage.cached_tokens * cached + usage.output_tokens * self.output) / 1e6
 
 
 class Usage(Value):
@@ -47,6 +51,10 @@ class Usage(Value):
 
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the input tokens: those that the provider had in its own cache."""
+    reasoning_tokens: int = 0
+    """Of the output tokens: those of thought that the provider does not show."""
     estimated: bool = False
     """True when any part was counted by us (four characters a token) and not by the provider."""
 
@@ -59,6 +67,8 @@ class Usage(Value):
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
             estimated=self.estimated or other.estimated,
         )
 
@@ -95,12 +105,29 @@ class Limits(Value):
     """What one worker may be asked for. Times in seconds; None: no limit."""
 
     concurrency: int = Field(default=32, ge=1)
-    rpm: float | None = Field(default=None, gt=0)
-    tpm: float | None = Field(default=None, gt=0)
+    rpm: float | None = Field(default=None, ge=1)
+    """Requests a minute."""
+    tpm: float | None = Field(default=None, ge=1)
+    """Tokens a minute, input and output."""
     timeout: float = Field(default=120.0, gt=0)
+    """Of one attempt."""
+    connect_timeout: float = Field(default=10.0, gt=0)
+    """Until the connection stands."""
+    first_token_timeout: float | None = Field(default=None, gt=0)
+    """Until a streamed reply begins."""
     max_tokens: int = Field(default=4096, ge=1)
+    max_usd: float | None = Field(default=None, ge=0)
+    """Dollars that one call may cost, for workers whose cost is not told by price and max_tokens."""
     retries: int = Field(default=3, ge=0)
     """Further attempts after the first, for failures that may pass."""
+    retry_share: float = Field(default=1.0, ge=0)
+    """Retries for each call of the last minute, over all questions; ten are always free."""
+    hedge: float | None = Field(default=None, gt=0, lt=1)
+    """A call that takes longer than this share of the latest ones is made a second time; the first reply counts."""
+    failures: int = Field(default=10, ge=1)
+    """In a row, after which the worker rests; fewer, if nothing has succeeded for as long as one timeout."""
+    probe_after: float = Field(default=10.0, gt=0)
+    """Of rest, until one call tries whether it is back."""
 
 
 class Budget(Value):

@@ -43,6 +43,7 @@ class Witness:
         self.profile = Profile(name=name, price=price)
         self.limits = Limits(max_tokens=8)
         self.fallback = None
+        self.identity = None
         self._turns = turns
         self._log = log
 

@@ -59,6 +59,7 @@ class Adder:
 
     limits = Limits()
     fallback = None
+    identity = None
 
     async def answer(self, request: Request) -> Reply:
         numbers = request.messages[-1].content.split("add ", 1)[1].split("\n", 1)[0].split()[:2]

@@ -25,6 +25,8 @@ class Attempt(Value):
     error_kind: str | None = None
     """None: the try succeeded."""
     error: str | None = None
+    hedge: bool = False
+    """A second request, made because the first was slow."""
 
 
 class Span(Value):
@@ -47,6 +49,19 @@ class Span(Value):
     """Name of the worker that answered: the chosen one or a fallback."""
     usage: Usage = Usage()
     cost_usd: float = 0.0
+    """Dollars paid for the answer; nothing, if it was in the response cache."""
+    cached: bool = False
+    """The answer was in the response cache, or was shared with an identical call in flight."""
+    saved_usd: float = 0.0
+    """Dollars that a cached answer had cost when it was made."""
+    finish: str | None = None
+    """Why the response ends, in the provider's word; "length": it was cut off at max_tokens."""
+    model: str | None = None
+    """The model that the provider says answered."""
+    first_token_s: float | None = None
+    """Seconds until a streamed response began."""
+    nested: Trace | None = None
+    """What another team did, where the worker is one."""
     started_s: float = 0.0
     ended_s: float = 0.0
     simulated_s: float | None = None
@@ -144,6 +159,16 @@ class Trace(Value):
         return sum(s.cost_usd for s in self.spans) + sum(r.plan_cost_usd for r in self.rounds)
 
     @property
+    def uncached_usd(self) -> float:
+        """Dollars that it would have cost without the response cache: what plans are compared by."""
+        return self.cost_usd + sum(span.saved_usd for span in self.spans)
+
+    @property
     def critical_path_s(self) -> float:
         """Seconds along the slowest chain, rounds in sequence, planning left out."""
         return sum(round_.critical_path_s for round_ in self.rounds)
+
+
+Span.model_rebuild()
+RoundTrace.model_rebuild()
+Trace.model_rebuild()

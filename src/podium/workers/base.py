@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
+from podium.trace import Trace
 from podium.types import Limits, Message, Profile, Usage
 
 
@@ -19,6 +21,10 @@ class Request:
     """Names the randomness of the whole question."""
     repeat: int = 0
     """Steps of this question before this one that went to the same worker."""
+    sample: int = 0
+    """Which independent answering of this question it belongs to."""
+    mark: str = ""
+    """The random mark in the messages' fences; it says nothing, and is no part of what is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,22 @@ class Reply:
     """Seconds that a simulated worker claims; None where the clock's own measure is the truth."""
     recorded: str | None = None
     """Which recorded response this is; None: the worker answered just now."""
+    finish: str | None = None
+    """Why the text ends, in the provider's word; "length": it was cut off at max_tokens."""
+    model: str | None = None
+    """The model that the provider says answered."""
+    first_token_s: float | None = None
+    """Seconds until a streamed reply began."""
+    cost_usd: float | None = None
+    """Dollars, where they are not told by usage and price."""
+    cached: bool = False
+    """From the response cache: it costs nothing now."""
+    nested: Trace | None = None
+    """What another team did to answer, where the worker is one."""
+
+    def price(self, profile: Profile) -> float:
+        """Dollars that this reply cost when it was made by the worker of `profile`."""
+        return profile.price.cost(self.usage) if self.cost_usd is None else self.cost_usd
 
 
 @runtime_checkable
@@ -50,6 +72,14 @@ class Worker(Protocol):
     @property
     def fallback(self) -> str | None:
         """Name of the worker in the same pool that takes over a call that failed for good."""
+        ...
+
+    @property
+    def identity(self) -> Mapping[str, Any] | None:
+        """All but the messages that can change an answer (endpoint, model, sampling), as JSON has it, without secrets.
+
+        None: it is not worth a cache, since asking it costs nothing.
+        """
         ...
 
     async def answer(self, request: Request) -> Reply:

@@ -227,6 +227,18 @@ class OpenAIWorker:
     def __repr__(self) -> str:
         return f"OpenAIWorker({self.profile.name!r}, {self._model!r}, {self._client!r})"
 
+    @property
+    def identity(self) -> Mapping[str, Any] | None:
+        return {
+            "kind": "openai",
+            "url": self._client.base_url,
+            "model": self._model,
+            "system": [message.content for message in self._system],
+            "max_tokens": self.limits.max_tokens,
+            "temperature": self._temperature,
+            "extra": self._extra,
+        }
+
     async def answer(self, request: Request) -> Reply:
         """One attempt. The request's seed is not sent: endpoints do not keep what it promises."""
         reply = await self._client.chat(

@@ -31,6 +31,8 @@ class ReplayWorker:
         ConfigError: the recording has no such worker.
     """
 
+    identity = None
+
     def __init__(
         self,
         profile: Profile,

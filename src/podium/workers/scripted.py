@@ -26,6 +26,8 @@ class ScriptedWorker:
         profile, limits, fallback: as for any worker; `profile` overrides `name`.
     """
 
+    identity = None
+
     def __init__(
         self,
         name: str,

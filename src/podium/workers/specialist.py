@@ -43,6 +43,8 @@ THINKING_TOKENS = 120
 class Specialist:
     """A worker with a chance of success for each skill."""
 
+    identity = None
+
     def __init__(
         self,
         profile: Profile,

@@ -23,6 +23,8 @@ _WEIGHTS = re.compile(r"\bweights:? (\d+(?:\.\d+)?(?:, \d+(?:\.\d+)?)*)")
 class VoteWorker:
     """Counts answers; of equally common ones the earliest shown wins."""
 
+    identity = None
+
     def __init__(
         self,
         name: str = "vote",
