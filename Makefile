@@ -1,6 +1,6 @@
 # make demo   set up, train the shipped policy for a few minutes, evaluate, report, answer one question
 # make test   set up and run all tests          make check   style, types, layers
-# make nightly  all generators of reasoning-gym: sampled, graded, their splits
+# make nightly  all generators of reasoning-gym: sampled, graded, their splits; calls through litellm; 2,000 odd requests to the server
 # Everything lives in .venv; nothing is installed outside this folder.
 
 PYTHON ?= python3
@@ -63,6 +63,8 @@ test: setup-dev
 
 nightly: setup-dev
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 --durations 10 tests/tasks/sets/test_reasoning_gym.py
+	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 tests/server/test_openapi.py
+	runs/litellm.sh
 
 demo: setup
 	runs/demo.sh

@@ -1,13 +1,14 @@
-"""Small recordings, written and opened as any other, for tests of whatever reads one."""
+"""What tests of several floors need: small recordings, written and opened as any other, and a real PostgreSQL."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from podium.recordings import Gathering, RecordedQuestion, Recording, Response
+from postgres_server import PostgresServer
 
 MakeRecording = Callable[..., Recording]
 
@@ -38,3 +39,20 @@ def make_recording(tmp_path: Path) -> MakeRecording:
         return Recording.open(path)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One PostgreSQL for all tests of a process; for those alone that `DATABASES` of postgres_server says can run."""
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> str:
+    """The address of a new, empty database."""
+    return postgres_server.new_database()

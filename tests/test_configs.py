@@ -11,8 +11,9 @@ from podium.config import load
 from podium.recordings.importers import Mapping
 from podium.train.experiment import Experiment
 from podium.train.warmstart.pretraining import WarmStartSettings
+from podium.types import Price
 from podium.workers.pool import load_pool, open_pool
-from podium.workers.spec import PoolSpec, ReplaySpec
+from podium.workers.spec import OpenAISpec, PoolSpec, ReplaySpec
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
 REPLAY_POOLS = sorted((CONFIGS[0].parent / "pools").glob("*.toml"))
@@ -35,8 +36,71 @@ def test_every_recorded_pool_can_be_read_and_takes_a_recording_that_a_mapping_ma
 
 
 @pytest.mark.parametrize("path", POOLS, ids=lambda path: path.stem)
-def test_every_pool_loads_by_file_and_by_name(path: Path) -> None:
-    assert load_pool(path).names == open_pool(path.stem).names
+def test_every_pool_loads_by_file_and_by_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = load(path, PoolSpec)
+    for worker in spec.worker:
+        if isinstance(worker, OpenAISpec) and worker.api_key_env is not None:
+            monkeypatch.setenv(worker.api_key_env, "made-up")
+    pool = load_pool(path)
+    assert pool.names == open_pool(path.stem).names == tuple(worker.name for worker in spec.worker)
+    assert all(profile.description for profile in pool.profiles)
+    assert all(profile.price.input >= 0 and profile.price.output >= 0 for profile in pool.profiles)
+
+
+@pytest.mark.parametrize("path", POOLS, ids=lambda path: path.stem)
+def test_every_pool_asks_what_it_says_and_no_more(path: Path) -> None:
+    for worker in load(path, PoolSpec).worker:
+        if isinstance(worker, OpenAISpec):
+            local = worker.base_url.startswith("http://localhost:")
+            assert local == (worker.price == Price()) == (worker.api_key_env is None)
+            assert local or worker.base_url.startswith("https://")
+            if (
+                "openrouter" in worker.base_url
+            ):  # the most that a host may ask is the price that budgets count with
+                most = worker.extra["provider"]["max_price"]
+                assert (most["prompt"], most["completion"]) == (worker.price.input, worker.price.output)
+
+
+@pytest.mark.parametrize(
+    ("name", "max_tokens"),
+    [
+        ("paper-constrained", (4096,) * 7),
+        ("paper", (65535, 64000, 128000, 20480, 20480, 20480, 20480)),
+    ],
+)
+def test_the_paper_s_pools_have_its_seven_slots_of_six_models(name: str, max_tokens: tuple[int, ...]) -> None:
+    workers = [w for w in load(_pool(name), PoolSpec).worker if isinstance(w, OpenAISpec)]
+    assert [worker.name for worker in workers] == [
+        "gemini-2.5-pro",
+        "claude-sonnet-4",
+        "gpt-5",
+        "qwen3-32b",
+        "gemma-3-27b",
+        "qwen3-32b-thinking",
+        "r1-distill-qwen-32b",
+    ]
+    assert len({worker.model for worker in workers}) == 6
+    assert tuple(worker.limits.max_tokens for worker in workers) == max_tokens
+    thinks = name == "paper"
+    gemini, claude, gpt, direct, _, thinking, _ = workers
+    budget = 32768 if thinks else 128
+    assert gemini.extra["extra_body"] == {"google": {"thinking_config": {"thinking_budget": budget}}}
+    assert claude.extra == ({"thinking": {"type": "enabled", "budget_tokens": 32768}} if thinks else {})
+    assert gpt.extra == {"reasoning_effort": "high" if thinks else "minimal"}
+    assert (gpt.temperature, claude.temperature) == (None, 1.0 if thinks else 0.2)
+    assert {worker.temperature for worker in workers} == {0.2, None, claude.temperature}
+    for worker, on in ((direct, False), (thinking, True)):
+        assert {**worker.extra, "provider": None} == {
+            "top_p": 0.8,
+            "top_k": 20,
+            "presence_penalty": 1.0,
+            "reasoning": {"enabled": on},
+            "provider": None,
+        }
+
+
+def _pool(name: str) -> Path:
+    return next(path for path in POOLS if path.stem == name)
 
 
 def test_the_long_run_s_random_pools_hold_out_workers_whose_words_others_use() -> None:

@@ -4,11 +4,14 @@
     ├── UsageError                asked wrongly: exit status 2, nothing was started
     │   ├── ConfigError           a file or an override that cannot be used
     │   ├── CheckpointError       a folder that is not a checkpoint
+    │   ├── UnknownTraceError     no trace has this id, or not for whoever asks
     │   └── RunMismatchError      a run folder that belongs to another configuration
     ├── WorkerError               one call to a worker failed (data for the executor, see below)
     ├── GraderError               a grader could not judge: nothing is known of the answer (data, see below)
-    ├── StoreError                a trace could not be written: disk full, file locked
-    └── QuestionFailedError       no step of a question succeeded
+    ├── StoreError                a trace, a booking or a reply could not be written: disk full, file locked
+    ├── BudgetError               the dollars of a run or a day are spent
+    ├── QuestionFailedError       no step of a question succeeded
+    └── Complaint                 what a caller of the server is answered in place of what was asked for
 
 A bad plan is not here: it is a value, `podium.workflow.PlanError`, because it is a training signal.
 A `WorkerError` crosses one boundary only: the executor catches it and records it in the trace.
@@ -17,6 +20,9 @@ Our own bugs are ordinary exceptions and escape.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 
 class PodiumError(Exception):
@@ -28,11 +34,24 @@ class UsageError(PodiumError):
 
 
 class ConfigError(UsageError):
-    """A configuration file, key or value that cannot be used."""
+    """A configuration file, key or value that cannot be used.
+
+    Args:
+        message: one sentence for the user, free of secrets.
+        where: the way to what cannot be used in the tables of its file: keys, and numbers of items in lists.
+    """
+
+    def __init__(self, message: str, where: tuple[str | int, ...] = ()) -> None:
+        super().__init__(message)
+        self.where = where
 
 
 class CheckpointError(UsageError):
     """A folder that does not hold a checkpoint of the expected form."""
+
+
+class UnknownTraceError(UsageError):
+    """No trace has such an id, or none that whoever asks may see."""
 
 
 class RunMismatchError(UsageError):
@@ -44,10 +63,11 @@ class WorkerError(PodiumError):
 
     Args:
         message: one sentence for the user, free of secrets.
-        kind: a stable word for metrics: "timeout", "connection", "status", "protocol", "exhausted",
-            "unrecorded" or "refused".
+        kind: a stable word for metrics: "timeout", "connection", "status", "limited", "protocol", "refused", "open",
+            "unrecorded", "exhausted", or "unready" of one that could not be built.
         passing: whether the same call may succeed later (429, 5xx, timeouts, broken connections).
         retry_after_s: seconds the worker asked us to wait, if it said so.
+        cost_usd: dollars that it cost all the same, where that is known.
     """
 
     def __init__(
@@ -57,11 +77,13 @@ class WorkerError(PodiumError):
         kind: str,
         passing: bool = False,
         retry_after_s: float | None = None,
+        cost_usd: float = 0.0,
     ) -> None:
         super().__init__(message)
         self.kind = kind
         self.passing = passing
         self.retry_after_s = retry_after_s
+        self.cost_usd = cost_usd
 
 
 class GraderError(PodiumError):
@@ -69,8 +91,55 @@ class GraderError(PodiumError):
 
 
 class StoreError(PodiumError):
-    """A trace could not be written to its store."""
+    """A trace could not be written to its store, a booking to its account, or a reply to its cache.
+
+    Args:
+        message: one sentence for the user, free of secrets.
+        passing: whether the same may be written later; else it is what was to be written that cannot be.
+    """
+
+    def __init__(self, message: str, *, passing: bool = True) -> None:
+        super().__init__(message)
+        self.passing = passing
+
+
+class BudgetError(PodiumError):
+    """The dollars of a run or a day do not suffice for its next call; what was paid for is kept, and it can go on."""
 
 
 class QuestionFailedError(PodiumError):
     """No step of any round succeeded; the message names what failed."""
+
+
+class Complaint(PodiumError):  # noqa: N818 - an answer of the server as much as an exception
+    """Why a request is not answered as it asked, in the terms of OpenAI's errors.
+
+    Args:
+        status: the HTTP status.
+        type: a stable word, such as "invalid_request_error", "budget_exceeded".
+        message: one sentence for the caller, free of secrets.
+        param: the field of the body that is at fault, as in "messages.2.content".
+        code: a stable word for programs, where the type says too little.
+        headers: further headers of the answer, such as Retry-After.
+        more: further keys of the error, such as the id of the trace that was kept.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        type: str,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        more: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.type = type
+        self.message = message
+        self.param = param
+        self.code = code
+        self.headers = dict(headers or {})
+        self.more = dict(more or {})

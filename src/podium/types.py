@@ -5,7 +5,7 @@ They cross files and wires, so they are frozen pydantic models. No behaviour bey
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -16,11 +16,43 @@ class Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class ToolCall(Value):
+    """A call that a model wants its caller to make."""
+
+    id: str
+    name: str
+    arguments: str
+    """JSON, as the model wrote it."""
+
+
 class Message(Value):
     """One chat message."""
 
-    role: Literal["system", "user", "assistant"]
+    role: Literal["system", "user", "assistant", "tool"]
     content: str
+    images: tuple[str, ...] = ()
+    """Addresses, https: or data:, of the images that belong to it."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Of an assistant's message."""
+    tool_call_id: str | None = None
+    """Of a tool's message: the call that it answers."""
+
+
+class AnswerOptions(Value):
+    """What a caller wants of the text of the answer, and so of the step that writes it. None: as its worker has it."""
+
+    max_tokens: int | None = Field(default=None, ge=1)
+    """At most; a worker's own limit holds beside it."""
+    temperature: float | None = Field(default=None, ge=0)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    stop: tuple[str, ...] = ()
+    """Texts before which the answer ends."""
+    tools: tuple[dict[str, Any], ...] = ()
+    """Functions of the caller, in OpenAI's form."""
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    """Whether several may be called at once."""
+    response_format: dict[str, Any] | None = None
 
 
 class Question(Value):
@@ -29,6 +61,9 @@ class Question(Value):
     text: str
     history: tuple[Message, ...] = ()
     """Messages that came before the question, oldest first."""
+    images: tuple[str, ...] = ()
+    """Addresses of images, shown to workers whose profile says that they see."""
+    options: AnswerOptions = AnswerOptions()
 
 
 class Price(Value):
@@ -97,6 +132,10 @@ class Profile(Value):
     latency_s: float | None = None
     """Typical seconds a call, when known."""
     context_tokens: int | None = None
+    sees: bool = False
+    """Whether it understands images."""
+    calls_tools: bool = False
+    """Whether it can ask its caller to call tools."""
     rating: Rating | None = None
     """For the question that is asked; None: the worker was not measured."""
 

@@ -1,5 +1,41 @@
 import json
+import time
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
+
+from podium.executor.resting import RestingFile
+from podium.testing import Answer, FaultServer, Hang, RateLimited, Rule, Status
+from podium.testing.thread import in_thread
+from podium.trace import Trace
+from podium.trace.store import TraceStore
+from podium.workers.pool import load_pool
+
+SHIPPED = ("paper", "paper-constrained", "openrouter")
+
+
+@pytest.fixture
+def server() -> Iterator[FaultServer]:
+    """An endpoint with one key and two models, of which one is at its limit."""
+    models = {"good": Answer("ready", input_tokens=1000, output_tokens=100), "busy": "ready"}
+    with in_thread(
+        FaultServer(models=models, keys={"right"}, rules=[Rule(fault=RateLimited(), model="busy")])
+    ) as made:
+        yield made
+
+
+def _worker(name: str, url: str, model: str = "good", key: str = "RIGHT_KEY", more: str = "") -> str:
+    return f"""
+[[worker]]
+name = "{name}"
+kind = "openai"
+model = "{model}"
+base_url = "{url}"
+api_key_env = "{key}"
+price = {{ input = 3, output = 20 }}
+{more}
+"""
 
 
 def test_the_list_shows_workers_as_planners_see_them(podium):
@@ -10,11 +46,72 @@ def test_the_list_shows_workers_as_planners_see_them(podium):
     assert "2 workers" in listed.out
     ada, bob = json.loads(podium("pool", "list", "--pool", "pool.toml", "--json").out)
     assert (ada["name"], ada["price"]["output"], bob["latency_s"]) == ("ada", 2.0, 2.0)
+    assert (ada["unready"], ada["resting"], ada["past"]) == (None, None, None)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_pool_is_listed_without_its_keys_and_asked_with_them_alone(podium, monkeypatch, name):
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+    listed = podium("pool", "list", "--pool", name)
+    assert listed.status == 0
+    assert "not ready: the environment variable OPENROUTER_API_KEY is not set" in listed.out
+    refused = podium("ask", "Q?", "--pool", name, "--planner", "random")
+    assert refused.status == 2
+    assert f"{name}.toml, line " in refused.err
+    assert "_API_KEY is not set; put the key there" in refused.err
+
+
+def test_the_list_tells_who_rests_and_until_when(podium, monkeypatch):
+    monkeypatch.setenv("RIGHT_KEY", "right")
+    Path("two.toml").write_text(_worker("up", "http://x.invalid/v1") + _worker("down", "http://y.invalid/v1"))
+    told = RestingFile()
+    down = load_pool(Path("two.toml")).named("down")
+    told.note(down, since=1_700_000_000.0, probe_at=time.time() + 3600, failures=7, error="y: no reply.")
+    listed = podium("pool", "list", "--pool", "two.toml")
+    assert (
+        "down: resting since 2023-11-14 22:13:20 UTC after 7 failures in a row, tried again at " in listed.out
+    )
+    assert "UTC: y: no reply." in listed.out
+    assert "up: " not in listed.out
+    up, down_ = json.loads(podium("pool", "list", "--pool", "two.toml", "--json").out)
+    assert up["resting"] is None
+    assert (down_["resting"]["failures"], down_["resting"]["since"]) == (7, 1_700_000_000.0)
+    told.note(down, since=1_700_000_000.0, probe_at=1_700_000_010.0, failures=1, error="y: no reply.")
+    listed = podium("pool", "list", "--pool", "two.toml")
+    assert "after 1 failure in a row, tried again with the next call: y: no reply." in listed.out
+    told.close()
+
+
+def test_the_list_tells_the_past_of_workers_in_a_store(podium, ask):
+    assert ask("Add.", "--seed", "1").status == 0
+    Path("fails.txt").write_text('model_id = [0]\nsubtasks = ["Fail"]\naccess_list = [[]]\n')
+    assert podium("ask", "Q", "--pool", "pool.toml", "--planner", "constant:fails.txt").status == 1
+    listed = podium("pool", "list", "--pool", "pool.toml", "--store", "kept/traces.sqlite", "--json")
+    ada, bob = json.loads(listed.out)
+    with TraceStore("kept/traces.sqlite") as store:
+        attempts = [a for trace in store.iterate() for a in _attempts(trace) if a.worker == "ada"]
+    assert ada["past"]["calls"] == len(attempts) == 2
+    assert ada["past"]["failures"] == 1
+    assert ada["past"]["median_s"] >= 0
+    assert (bob["past"]["calls"], bob["past"]["failures"]) == (1, 0)
+    shown = podium("pool", "list", "--pool", "pool.toml", "--store", "kept/traces.sqlite").out
+    assert " ".join(shown.splitlines()[0].split()) == "worker $ in / out time calls failed median profile"
+    missing = podium("pool", "list", "--pool", "pool.toml", "--store", "none.sqlite")
+    assert missing.status == 2
+    assert "no trace store at none.sqlite" in missing.err
+
+
+def _attempts(trace: Trace):
+    return [attempt for span in trace.spans for attempt in span.attempts]
 
 
 def test_the_shipped_pool_answers(podium):
     assert podium("pool", "list").status == 0
-    assert podium("pool", "check").status == 0
+    checked = podium("pool", "check")
+    assert checked.status == 0
+    assert checked.out.splitlines()[-1].startswith("7 of 7 workers answered; $0 spent, $")
+    assert checked.out.rstrip().endswith(" simulated")
 
 
 def test_a_check_fails_if_one_worker_does_not_answer(podium):
@@ -37,12 +134,105 @@ def test_a_check_fails_if_one_worker_does_not_answer(podium):
     )
     checked = podium("pool", "check", "--pool", "mixed.toml", "--timeout", "0.05")
     assert checked.status == 1
-    well, ill, slow = checked.out.splitlines()
-    assert "ok" in well
-    assert ill.endswith("The server said 500.")
-    assert slow.endswith("No answer within 50 ms.")
+    _, well, ill, slow, why_ill, why_slow, _, total = checked.out.splitlines()
+    assert well.split()[:2] == ["well", "ok"]
+    assert ill.split()[:2] == ["ill", "failed"]
+    assert slow.split()[:2] == ["slow", "failed"]
+    assert why_ill == "ill: The server said 500."
+    assert (
+        why_slow == "slow: No answer within 0.05 s. See whether it is up, or give it more time in its limits."
+    )
+    assert total == "1 of 3 workers answered; $0 spent; ~ counted by us"
     results = json.loads(podium("pool", "check", "--pool", "mixed.toml", "--timeout", "0.05", "--json").out)
     assert [result["answered"] for result in results] == [True, False, False]
+    assert [result["error"] for result in results] == [None, "status", "timeout"]
+
+
+def test_a_check_tells_what_the_answers_took_and_cost(podium, server, monkeypatch):
+    monkeypatch.setenv("RIGHT_KEY", "right")
+    Path("one.toml").write_text(
+        _worker("one", server.url) + _worker("streams", server.url, more="stream = true")
+    )
+    one, streams = json.loads(podium("pool", "check", "--pool", "one.toml", "--json").out)
+    assert (one["answered"], one["text"], one["model"]) == (True, "ready", "good")
+    assert (one["input_tokens"], one["output_tokens"], one["estimated"]) == (1000, 100, False)
+    assert one["cost_usd"] == pytest.approx(0.005)
+    assert one["first_token_s"] is None
+    assert 0 < streams["first_token_s"] <= streams["seconds"]
+    checked = podium("pool", "check", "--pool", "one.toml")
+    assert checked.status == 0
+    assert "1,000 / 100" in checked.out
+    assert checked.out.splitlines()[-1] == "2 of 2 workers answered; $0.010 spent"
+    assert len(server.requests) == 4
+
+
+def test_a_check_asks_all_workers_at_once(podium, server, monkeypatch):
+    monkeypatch.setenv("RIGHT_KEY", "right")
+    server.rules = [Rule(fault=Hang())]
+    Path("many.toml").write_text("".join(_worker(f"w{i}", server.url) for i in range(8)))
+    assert podium("pool", "check", "--pool", "many.toml", "--timeout", "1").status == 1
+    assert server.peak == 8
+
+
+def test_a_check_tells_of_every_failure_how_to_mend_it(podium, server, monkeypatch):
+    monkeypatch.setenv("RIGHT_KEY", "right")
+    monkeypatch.setenv("WRONG_KEY", "sk-hush-hush")
+    monkeypatch.delenv("NO_KEY", raising=False)
+    server.rules = [*server.rules, Rule(fault=Status(code=503), model="good")]
+    workers = [
+        _worker("unset", server.url, key="NO_KEY"),
+        _worker("locked", server.url, key="WRONG_KEY"),
+        _worker("model", server.url, "gooood"),
+        _worker("path", server.url.removesuffix("/v1")),
+        _worker("dead", "http://127.0.0.1:1/v1"),
+        _worker("plain", server.url.replace("http:", "https:")),
+        _worker("busy", server.url, "busy"),
+        _worker("down", server.url),
+    ]
+    told = {
+        "unset": ("unready", "variable NO_KEY is not set; put the key there"),
+        "locked": ("status", "is the key right?"),
+        "model": ("status", "does not exist or you do not have access to it (is model right?)"),
+        "path": ("status", "are base_url and model right?"),
+        "dead": ("connection", "See whether its server runs, and whether base_url is right."),
+        "plain": ("connection", "TLS failed"),
+        "busy": ("limited", "set limits.rpm and limits.tpm to what the provider allows"),
+        "down": ("status", "The trouble is its provider's: try again later, or name a fallback."),
+    }
+    Path("sick.toml").write_text("".join(workers))
+    checked = podium("pool", "check", "--pool", "sick.toml", "--timeout", "20")
+    assert checked.status == 1
+    assert checked.out.splitlines()[-1] == "0 of 8 workers answered; $0 spent"
+    results = json.loads(podium("pool", "check", "--pool", "sick.toml", "--timeout", "20", "--json").out)
+    assert {result["worker"]: result["error"] for result in results} == {
+        name: kind for name, (kind, _) in told.items()
+    }
+    for name, (_, sentence) in told.items():
+        (line,) = [line for line in checked.out.splitlines() if line.startswith(f"{name}: ")]
+        assert sentence in line
+    assert "hush" not in checked.out + json.dumps(results)
+
+
+def test_a_recording_is_well_though_the_question_is_not_in_it(podium):
+    assert podium("record", "r.parquet", "--questions", "2").status == 0
+    Path("replays.toml").write_text('[[worker]]\nname = "ada"\nkind = "replay"\nrecording = "r.parquet"\n')
+    checked = podium("pool", "check", "--pool", "replays.toml")
+    assert checked.status == 0
+    assert "1 of 1 worker answered" in checked.out
+
+
+def test_a_team_is_listed_and_asked_like_any_worker(podium):
+    Path("teams.toml").write_text(
+        '[[worker]]\nname = "team"\nkind = "podium"\npool = "embedded"\nplanner = "single:gus"\n'
+        '[[worker]]\nname = "gone"\nkind = "podium"\npool = "gone.toml"\nplanner = "random"\n'
+    )
+    listed = podium("pool", "list", "--pool", "teams.toml")
+    assert listed.status == 0
+    assert "gone: not ready: gone.toml: there is no such file" in listed.out
+    checked = podium("pool", "check", "--pool", "teams.toml")
+    assert checked.status == 1
+    assert checked.out.splitlines()[1].split()[:2] == ["team", "ok"]
+    assert checked.out.splitlines()[-1].startswith("1 of 2 workers answered; $0 spent, $")
 
 
 def test_a_pool_of_none_and_an_unknown_key_are_refused(podium):
@@ -53,5 +243,5 @@ def test_a_pool_of_none_and_an_unknown_key_are_refused(podium):
     Path("typo.toml").write_text('[[worker]]\nname = "a"\nkind = "scripted"\nreplise = ["x"]\n')
     refused = podium("pool", "list", "--pool", "typo.toml")
     assert refused.status == 2
-    assert "did you mean 'replies'?" in refused.err
+    assert "typo.toml, line 4: unknown key 'worker.a.replise'; did you mean 'replies'?" in refused.err
     assert podium("pool", "check", "--pool", "pool.toml", "--timeout", "0").status == 2

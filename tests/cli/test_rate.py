@@ -239,5 +239,5 @@ def test_a_pool_whose_ratings_are_gone_is_refused_by_every_verb(
 ) -> None:
     Path("made/ratings.json").unlink()
     assert one_sentence(podium(*verb, "--pool", rated_pool)) == (
-        "podium: made/rated.toml: made/ratings.json: cannot be read: No such file or directory.\n"
+        "podium: made/rated.toml, line 1: made/ratings.json: cannot be read: No such file or directory.\n"
     )

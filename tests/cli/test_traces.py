@@ -74,10 +74,10 @@ def test_an_answer_can_be_piped_into_a_store(podium, ask):
 def test_a_broken_line_is_named_and_nothing_of_its_file_is_read(podium, ask):
     ask("The first?")
     line = podium("traces", "export").out
-    Path("broken.jsonl").write_text(line + line[:200] + "\n")
+    Path("broken.jsonl").write_text(line + line[:200])
     read = podium("traces", "import", "broken.jsonl", "--store", "other.sqlite")
     assert read.status == 2
-    assert read.err.startswith("podium: broken.jsonl, line 2: not a trace (Invalid JSON: EOF")
+    assert read.err.startswith("podium: broken.jsonl, line 2: not a trace (Invalid JSON: ")
     assert ids(podium, "--store", "other.sqlite") == []
 
 

@@ -13,7 +13,7 @@ from podium.conductor.served_policy import ServedPolicy
 from podium.errors import WorkerError
 from podium.planner import Situation
 from podium.types import Limits, Message, Price, Profile, Question, Usage
-from podium.workers.openai import ChatClient
+from podium.workers.chat.client import ChatClient
 from podium.workflow import Workflow
 
 PROMPT = (Message(role="system", content="Lead."), Message(role="user", content="3 + 4?"))

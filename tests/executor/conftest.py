@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podium.executor import ExecutionSettings, Gates, Inquiry, Ledger
+from podium.executor import Dispatcher, ExecutionSettings, Inquiry, Ledger
 from podium.types import Budget, Question
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
@@ -26,7 +26,7 @@ def inquire() -> Callable[..., Inquiry]:
             "seed": "7",
             "token": "feed",
             "ledger": Ledger(budget, None if budget.seconds is None else started + budget.seconds),
-            "gates": Gates(),
+            "dispatcher": Dispatcher(),
             "settings": QUICK,
             "started": started,
         }

@@ -1,12 +1,39 @@
 import asyncio
+from dataclasses import replace
 from itertools import pairwise
 
 from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
 from podium.executor.call import Answered, Unanswered, call
-from podium.types import Budget, Limits, Message, Price, Profile
-from podium.workers.base import Request
+from podium.executor.ledger import Hold
+from podium.types import AnswerOptions, Budget, Limits, Message, Price, Profile, Usage
+from podium.workers.base import Reply, Request
 from podium.workers.scripted import ScriptedWorker
+
+
+class Uneven:
+    """A worker that is quick but for the next `slow` calls."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.profile = Profile(name="a")
+        self.limits = limits
+        self.fallback = None
+        self.identity = None
+        self.slow = 0
+        self.delay = 60.0
+        self.broken = False
+
+    async def answer(self, request: Request) -> Reply:
+        if self.slow:
+            self.slow -= 1
+            await asyncio.sleep(self.delay)
+            if self.broken:
+                raise BUSY
+        return Reply("4", Usage(input_tokens=2, output_tokens=1))
+
+    async def close(self) -> None:
+        return None
+
 
 REQUEST = Request((Message(role="user", content="2 + 2?"),), seed="0")
 BUSY = WorkerError("Status 503.", kind="status", passing=True)
@@ -57,7 +84,9 @@ async def test_a_worker_that_asks_for_too_long_a_wait_has_failed_for_good(inquir
 
 
 async def test_a_call_past_its_time_limit_is_a_timeout_that_may_pass(inquire):
-    worker = ScriptedWorker("a", {"": "4"}, delay=5.0, limits=Limits(timeout=0.02, retries=1))
+    worker = ScriptedWorker(
+        "a", {"": "4"}, delay=5.0, limits=Limits(timeout=0.02, retries=1, probe_after=0.01)
+    )
     attempts = []
     unanswered = await call(inquire([worker]), worker, REQUEST, attempts)
     assert unanswered == Unanswered("a: No answer within 0.02 s.", refused=False)
@@ -106,6 +135,152 @@ async def test_no_more_calls_at_once_than_the_worker_takes(inquire):
     for attempt in attempts:
         during = [a for a in attempts if a.started_s <= attempt.started_s < a.ended_s]
         assert len(during) <= 2
+
+
+async def test_a_worker_that_is_down_rests_and_its_fallback_answers_at_once(inquire):
+    down = ScriptedWorker("a", {"": "4"}, delay=60.0, fallback="b", limits=Limits(timeout=0.05, retries=3))
+    b = ScriptedWorker("b", {"": "four"})
+    inquiry, attempts = inquire([down, b]), []
+    for _ in range(5):
+        answered = await call(inquiry, down, REQUEST, attempts)
+        assert isinstance(answered, Answered)
+        assert answered.worker == "b"
+    assert len(down.requests) == 1
+    assert [attempt.error_kind for attempt in attempts] == ["timeout"] + [None] * 5
+    assert inquiry.dispatcher.status[0].state == "open"
+    assert inquiry.dispatcher.status[0].error == "No answer within 0.05 s."
+
+
+async def test_a_worker_that_rests_is_waited_for_when_its_fallback_cannot_answer_either(inquire):
+    limits = Limits(failures=1, retries=0, probe_after=0.05)
+    a = ScriptedWorker("a", [BUSY, "4"], fallback="b", limits=limits)
+    b = ScriptedWorker("b", [WRONG_KEY] * 9)
+    inquiry, attempts = inquire([a, b], budget=Budget(calls=1)), []
+    answered = await call(inquiry, a, REQUEST, attempts)
+    assert isinstance(answered, Answered)
+    assert (answered.worker, answered.reply.text) == ("a", "4")
+    assert [attempt.worker for attempt in attempts] == ["a", "b", "a"]
+
+
+async def test_a_worker_that_comes_back_is_used_again_after_its_rest(inquire):
+    limits = Limits(failures=2, retries=1, probe_after=0.05)
+    worker = ScriptedWorker("a", [BUSY, BUSY, "4", "5"], limits=limits)
+    inquiry = inquire([worker])
+    assert isinstance(await call(inquiry, worker, REQUEST, []), Unanswered)
+    assert inquiry.dispatcher.status[0].state == "open"
+    answered = await asyncio.gather(*(call(inquiry, worker, REQUEST, []) for _ in range(2)))
+    assert all(isinstance(outcome, Answered) for outcome in answered)
+    assert inquiry.dispatcher.status[0].state == "closed"
+
+
+async def test_a_worker_that_stays_down_costs_a_question_no_more_than_two_rests(inquire):
+    limits = Limits(failures=1, retries=3, probe_after=0.05)
+    worker = ScriptedWorker("a", [BUSY] * 99, limits=limits)
+    inquiry = inquire([worker])
+    outcomes = await asyncio.gather(*(call(inquiry, worker, REQUEST, []) for _ in range(20)))
+    assert all(isinstance(outcome, Unanswered) for outcome in outcomes)
+    assert len(worker.requests) < 30
+
+
+async def test_when_all_calls_fail_each_is_tried_less_often(inquire):
+    limits = Limits(retries=3, retry_share=0.0, failures=1_000)
+    worker = ScriptedWorker("a", [BUSY] * 999, limits=limits)
+    inquiry = inquire([worker])
+    outcomes = [await call(inquiry, worker, REQUEST, []) for _ in range(10)]
+    assert len(worker.requests) == 10 + 10
+    assert outcomes[-1].error == (
+        "a: Status 503. It is not tried again: too many calls to this worker failed lately."
+    )
+
+
+async def test_a_slow_call_is_made_a_second_time_and_the_first_reply_counts(inquire):
+    worker = Uneven(Limits(hedge=0.9))
+    inquiry = inquire([worker], budget=Budget(tokens=1_000_000))
+    for _ in range(20):
+        await call(inquiry, worker, REQUEST, [])
+    worker.slow = 1
+    attempts = []
+    answered = await call(inquiry, worker, REQUEST, attempts)
+    assert isinstance(answered, Answered)
+    assert [(a.hedge, a.error_kind) for a in attempts] == [(True, None), (False, "cancelled")]
+    assert inquiry.dispatcher.status[0].hedges == 1
+    assert inquiry.dispatcher.status[0].in_flight == 0
+    assert inquiry.ledger.tokens == 21 * answered.reply.usage.tokens
+    assert inquiry.ledger.reserve(Hold(1, 1_000_000 - inquiry.ledger.tokens, 0.0), 0.0) is None
+
+
+async def test_a_second_request_that_the_budget_does_not_allow_is_not_made(inquire):
+    worker = Uneven(Limits(hedge=0.9, max_tokens=100))
+    inquiry = inquire([worker])
+    for _ in range(20):
+        await call(inquiry, worker, REQUEST, [])
+    tight = inquire([worker], budget=Budget(tokens=150), dispatcher=inquiry.dispatcher)
+    worker.slow, worker.delay = 1, 0.2
+    attempts = []
+    assert isinstance(await call(tight, worker, REQUEST, attempts), Answered)
+    assert [attempt.hedge for attempt in attempts] == [False]
+
+
+async def test_when_both_requests_fail_the_first_error_is_told(inquire):
+    worker = Uneven(Limits(hedge=0.9, retries=0))
+    inquiry = inquire([worker])
+    for _ in range(20):
+        await call(inquiry, worker, REQUEST, [])
+    worker.slow, worker.delay, worker.broken = 2, 0.05, True
+    attempts = []
+    assert await call(inquiry, worker, REQUEST, attempts) == Unanswered("a: Status 503.", refused=False)
+    assert sorted(attempt.hedge for attempt in attempts) == [False, True]
+
+
+class Cut:
+    """A worker whose answers are as long as they may be, and no longer."""
+
+    def __init__(self, name: str, price: Price, fallback: str | None = None) -> None:
+        self.profile = Profile(name=name, price=price)
+        self.limits = Limits()
+        self.fallback = fallback
+        self.identity = None
+
+    async def answer(self, request: Request) -> Reply:
+        return Reply("The answer is", Usage(input_tokens=10, output_tokens=100), finish="length")
+
+    async def close(self) -> None:
+        return None
+
+
+async def test_an_answer_that_was_cut_goes_to_the_fallback_and_both_are_paid_for(inquire):
+    cut = Cut("a", Price(output=1e4), fallback="b")
+    inquiry, attempts = inquire([cut, ScriptedWorker("b", {"": "4"})]), []
+    answered = await call(inquiry, cut, REQUEST, attempts)
+    assert isinstance(answered, Answered)
+    assert (answered.worker, answered.reply.text) == ("b", "4")
+    assert [(a.worker, a.error_kind, a.cost_usd) for a in attempts] == [
+        ("a", "length", 1.0),
+        ("b", None, 0.0),
+    ]
+    assert inquiry.ledger.usd == 1.0
+
+
+async def test_a_cut_answer_is_kept_where_nobody_has_a_whole_one(inquire):
+    broken = ScriptedWorker("b", [WRONG_KEY] * 9)
+    for other, spent in ((Cut("b", Price(output=1e4)), 2.0), (broken, 1.0)):
+        cut = Cut("a", Price(output=1e4), fallback="b")
+        inquiry, attempts = inquire([cut, other]), []
+        answered = await call(inquiry, cut, REQUEST, attempts)
+        assert isinstance(answered, Answered)
+        assert (answered.worker, answered.reply.text) == ("a", "The answer is")
+        assert answered.cost_usd + sum(attempt.cost_usd for attempt in attempts) == spent
+        assert inquiry.ledger.usd == spent
+
+
+async def test_a_cut_answer_is_what_it_is_without_a_fallback_or_where_the_caller_wants_it_short(inquire):
+    alone = Cut("a", Price())
+    assert isinstance(await call(inquire([alone]), alone, REQUEST, []), Answered)
+    cut, b = Cut("a", Price(), fallback="b"), ScriptedWorker("b", {"": "4"})
+    short = replace(REQUEST, options=AnswerOptions(max_tokens=5))
+    answered = await call(inquire([cut, b]), cut, short, [])
+    assert isinstance(answered, Answered)
+    assert answered.worker == "a"
 
 
 async def test_a_slot_is_free_while_a_call_waits_for_its_retry(inquire):

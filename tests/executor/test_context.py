@@ -1,8 +1,9 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.executor import Context, EarlierStep, build_messages, fence_token
-from podium.types import Message, Question
+from podium.types import Message, Question, ToolCall
 from podium.workers.view import Shown, read_view
 
 PAST = (Message(role="user", content="Hello."), Message(role="assistant", content="Hello!"))
@@ -91,3 +92,25 @@ def test_a_token_is_the_same_for_a_seed_and_another_for_another():
     assert len(fence_token("1", question)) == 16
     others = {fence_token("2", question), fence_token("1", Question(text="Why not?"))}
     assert len(others | {fence_token("1", question)}) == 3
+
+
+def test_plain_is_what_the_caller_wrote_and_nothing_else():
+    past = (Message(role="system", content="Be brief."), Message(role="user", content="Hello."))
+    question = Question(text="What is 6 x 7?", history=past)
+    asked = Message(role="user", content="What is 6 x 7?")
+    assert build_messages(Context(question, "Answer."), "plain", "feed") == (*past, asked)
+
+
+def test_plain_adds_no_question_where_a_tool_spoke_last():
+    past = (
+        Message(role="user", content="Weather?"),
+        Message(role="assistant", content="", tool_calls=(ToolCall(id="c", name="weather", arguments="{}"),)),
+        Message(role="tool", content="snow", tool_call_id="c"),
+    )
+    question = Question(text="Weather?", history=past)
+    assert build_messages(Context(question, "Answer."), "plain", "feed") == past
+
+
+def test_plain_cannot_show_earlier_work():
+    with pytest.raises(ValueError, match="one step"):
+        build_messages(Context(CONTEXT.question, "Answer.", (EarlierStep(0, "a", "b"),)), "plain", "feed")

@@ -9,6 +9,7 @@ import pytest
 
 from podium.errors import ConfigError, UsageError
 from podium.inspection.team import TeamSettings, open_team, read_settings
+from podium.testing import Answer, FaultServer
 from podium.trace.store import TraceStore
 from podium.types import Budget, Question
 
@@ -41,20 +42,26 @@ def test_a_models_name_is_a_planner_or_a_pool_unless_the_settings_say_otherwise(
         ({"plannr": "random"}, "podium/embedded: unknown key 'plannr'; did you mean 'planner'?"),
         ({"max_steps": 0}, "podium/embedded: max_steps is 0, but it should be greater than or equal to 1."),
         ({"budget_usd": "much"}, 'podium/embedded: budget_usd is "much", but it should be a number.'),
+        ({"planner": "random", "thrift": 1}, "podium/embedded: thrift is for a Conductor; leave it out."),
         (
-            {"planner": "random", "thrift": 1},
-            "the planner random plans without a Conductor; leave thrift and",
-        ),
-        (
-            {"planner": "random", "conductor": "x"},
-            "the planner random plans without a Conductor; leave thrift",
+            {"planner": "random", "conductor": "x", "conductor_url": "http://x"},
+            "planner random plans without a Conductor; leave conductor and conductor_url out.",
         ),
         (
             {"conductor": "x", "conductor_url": "http://x", "conductor_model": "m"},
-            "give the one or the other.",
+            "conductor names a folder, conductor_url a server; give one of them.",
         ),
-        ({"thrift": 0, "conductor_url": "http://x", "conductor_model": "m"}, "give the one or the other."),
+        (
+            {"thrift": 0, "conductor_url": "http://x", "conductor_model": "m"},
+            "thrift is for a Conductor of Podium's own; leave it out, or conductor_url.",
+        ),
+        (
+            {"conductor_url": "http://x", "conductor_model": "m", "conductor_price": [-1.0, 2.0]},
+            "conductor_price is below 0; give dollars per million tokens.",
+        ),
         ({"conductor_url": "http://x"}, "needs both conductor_url and conductor_model."),
+        ({"replay": True}, "replay answers from a response cache; name its file with cache."),
+        ({"day_budget_usd": -1}, "day_budget_usd is -1, but it should be greater than or equal to 0."),
         ({"conductor_price": [1.0, 2.0]}, "needs both conductor_url and conductor_model."),
     ],
 )
@@ -126,3 +133,29 @@ def test_nothing_of_podium_loads_inspect_before_inspect_asks_for_it():
 def test_inspect_is_told_where_the_provider_is_by_the_package_that_is_installed():
     found = entry_points(group="inspect_ai")
     assert [entry.value for entry in found if entry.name == "podium"] == ["podium.inspection.registry"]
+
+
+async def test_what_was_paid_for_is_kept_and_a_days_budget_is_shared(monkeypatch, tmp_path):
+    monkeypatch.setenv("PODIUM_STORE", str(tmp_path / "kept" / "traces.sqlite"))
+    async with FaultServer(Answer("Answer: 5", input_tokens=0, output_tokens=1000)) as server:
+        settings = TeamSettings(
+            pool=paid_pool(server.url), planner="single:ada", cache=Path("c.sqlite"), day_budget_usd=0.003
+        )
+        question = Question(text="The sum of 2 and 3?")
+        for expected in ("ok", "failed"):
+            team = open_team(settings)
+            traces = [await team.answer(question, seed="s", sample=epoch) for epoch in (0, 1)]
+            assert {trace.status for trace in traces} == {"ok"}
+            other = await team.answer(Question(text=f"Not the sum of {expected}?"), seed="s")
+            assert other.status == expected
+            await team.close()
+        replayed = open_team(settings.model_copy(update={"replay": True, "day_budget_usd": 0.0}))
+        assert (await replayed.answer(question, seed="s")).answer == "Answer: 5"
+        await replayed.close()
+    assert len(server.requests) == 3
+
+
+def paid_pool(url: str) -> str:
+    worker = f'name = "ada"\nkind = "openai"\nmodel = "m"\nbase_url = "{url}"\nprice = {{ output = 1.0 }}'
+    Path("paid.toml").write_text(f"[[worker]]\n{worker}\nlimits = {{ max_tokens = 1000 }}\n")
+    return "paid.toml"

@@ -79,3 +79,15 @@ def test_the_components_are_kept_apart():
 
 def test_half_a_score_is_not_right():
     assert reward(trace(), Grade(0.5), RewardSettings()).correct == 0
+
+
+def test_a_cached_answer_is_rewarded_as_if_it_had_been_paid_for():
+    settings = RewardSettings(cost=1.0, calls=0.01, latency=0.001)
+    paid = trace(0.02, 3.0, 2)
+    spans = tuple(
+        span.model_copy(update={"cached": True, "cost_usd": 0.0, "saved_usd": span.cost_usd, "attempts": ()})
+        for span in paid.spans
+    )
+    cached = paid.model_copy(update={"rounds": (paid.rounds[0].model_copy(update={"spans": spans}),)})
+    assert cached.cost_usd == 0
+    assert reward(cached, Grade(1.0), settings) == reward(paid, Grade(1.0), settings)

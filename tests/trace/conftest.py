@@ -1,12 +1,22 @@
-from collections.abc import Callable
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from podium.trace import Attempt, RoundTrace, Span, Trace
+from podium.trace.kept import Store
+from podium.trace.postgres import PostgresStore
+from podium.trace.sqlite_store import SqliteStore
 from podium.types import Message, Profile, Question, Usage
 from podium.workflow import Access, Step, Workflow
+from postgres_server import DATABASES, PostgresServer
 
 MakeTrace = Callable[..., Trace]
+collect_ignore = [] if "postgresql" in DATABASES else ["test_postgres_store.py"]
 
 
 def build_trace(id_: str = "t1", *, text: str = "What is 2 + 3?", **changes: object) -> Trace:
@@ -46,3 +56,51 @@ def build_trace(id_: str = "t1", *, text: str = "What is 2 + 3?", **changes: obj
 @pytest.fixture(scope="session")
 def make_trace() -> MakeTrace:
     return build_trace
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a store keeps its traces, and how to take its database away for a while."""
+
+    url: str
+    server: PostgresServer | None
+
+    def open(self, **bounds: Any) -> Store:
+        """A store there; with `bounds` of its outbox, if given."""
+        if self.server is None:
+            return SqliteStore(self.url, **bounds)
+        return PostgresStore(self.url, **bounds)
+
+    def away(self) -> None:
+        if self.server is not None:
+            self.server.stop()
+        else:
+            self._rename("traces", "elsewhere")
+
+    def back(self) -> None:
+        if self.server is not None:
+            self.server.start()
+        else:
+            self._rename("elsewhere", "traces")
+
+    def _rename(self, name: str, other: str) -> None:
+        with closing(sqlite3.connect(self.url)) as connection:
+            connection.execute(f"ALTER TABLE {name} RENAME TO {other}")
+
+
+@pytest.fixture(params=DATABASES)
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """Where there is no trace yet, of each kind of database that there is here."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    if request.param == "sqlite":
+        return Place(str(tmp_path / "deep" / "traces.sqlite"), None)
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    return Place(server.new_database(), server)
+
+
+@pytest.fixture
+async def kept(place: Place) -> AsyncIterator[Store]:
+    """An empty store."""
+    store = place.open()
+    yield store
+    await store.close()

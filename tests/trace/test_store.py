@@ -189,7 +189,7 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(tmp_path):
     for path, message in [
         (text, "cannot be opened (file is not a database); give another with --store."),
         (foreign, "is an SQLite file, but not a trace store; give another with --store."),
-        (newer, "was written by a newer Podium (format 99, this one knows 1)"),
+        (newer, "was written by a newer Podium (format 99, this one knows 2)"),
         (tmp_path, "cannot be opened (unable to open database file); give another with --store."),
         (text / "below", "cannot be opened ("),
     ]:
@@ -236,3 +236,9 @@ def test_adding_to_a_closed_store_is_a_bug(tmp_path, make_trace):
 )
 def test_the_default_place_follows_the_environment(environ, expected):
     assert default_path(environ) == expected
+
+
+def test_an_address_in_the_environment_is_not_taken_for_a_file_and_not_repeated():
+    with pytest.raises(UsageError, match=r"^PODIUM_STORE is the address of a server's store") as refused:
+        default_path({"PODIUM_STORE": "postgresql://u:hush@db/x"})
+    assert "hush" not in str(refused.value)

@@ -258,7 +258,7 @@ def test_a_pool_whose_ratings_cannot_be_read_is_refused_unless_it_is_opened_with
     with pytest.raises(ConfigError) as caught:
         load_pool(path)
     missing = tmp_path / "none.json"
-    assert str(caught.value) == f"{path}: {missing}: cannot be read: No such file or directory."
+    assert str(caught.value) == f"{path}, line 1: {missing}: cannot be read: No such file or directory."
     assert load_pool(path, rated=False).ratings is None
 
 

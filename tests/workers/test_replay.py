@@ -367,7 +367,7 @@ def test_a_pool_file_that_cannot_be_used_is_one_sentence_that_names_it(
     path.write_text(path.read_text().replace(before, after))
     with pytest.raises(ConfigError, match=sentence) as caught:
         load_pool(path)
-    assert str(caught.value).startswith(f"{path}: ")
+    assert str(caught.value).startswith(f"{path}, line ")
     assert "\n" not in str(caught.value)
 
 

@@ -58,6 +58,18 @@ api_key_env = "{}"
 """
 
 
+CIRCLE = """
+[[worker]]
+name = "a"
+kind = "vote"
+fallback = "b"
+[[worker]]
+name = "b"
+fallback = "a"
+kind = "vote"
+"""
+
+
 def _pool(*names: str, **fallbacks: str) -> Pool:
     return Pool([ScriptedWorker(name, [], fallback=fallbacks.get(name)) for name in names])
 
@@ -164,57 +176,138 @@ def test_overrides_address_workers_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "line", "sentence"),
     [
-        ("", "A pool of none: it needs at least one [[worker]]."),
-        ("worker = []", "A pool of none: it needs at least one [[worker]]."),
-        ("[worker]\nname = 'a'", "worker is a table, but it should be a list."),
-        ("[[workers]]\nname = 'a'", "unknown key 'workers'; did you mean 'worker'?"),
-        (FILE.replace('"vote"', '"votes"'), "worker.count.kind is \"votes\"; did you mean 'vote'?"),
+        ("", None, "A pool of none: it needs at least one [[worker]]."),
+        ("worker = []", 1, "A pool of none: it needs at least one [[worker]]."),
+        ("[worker]\nname = 'a'", 1, "worker is a table, but it should be a list."),
+        ("[[workers]]\nname = 'a'", 1, "unknown key 'workers'; did you mean 'worker'?"),
+        (FILE.replace('"vote"', '"votes"'), 24, "worker.count.kind is \"votes\"; did you mean 'vote'?"),
         (
             FILE.replace("timeout = 120", "timeot = 120"),
+            9,
             "unknown key 'worker.gpt-4.1.limits.timeot'; did you mean 'timeout'?",
         ),
         (
             FILE.replace("input = 1.25", "input = -1"),
+            8,
             "worker.gpt-4.1.price.input is -1, but it should be greater than or equal to 0.",
         ),
         (
             FILE.replace("0.9", "1.5"),
+            29,
             "worker.clerk.ability.arithmetic is 1.5, but it should be less than or equal to 1.",
         ),
-        (FILE.replace('"clerk"', '""'), 'worker..name is "", but it should be text that is not empty.'),
-        (FILE.replace('"echo"', '"parrot"'), "Two workers are named 'parrot'; give each its own name."),
+        (FILE.replace('"clerk"', '""'), 27, 'worker..name is "", but it should be text that is not empty.'),
+        (FILE.replace('"echo"', '"parrot"'), 18, "Two workers are named 'parrot'; give each its own name."),
         (
             FILE.replace('fallback = "parrot"', 'fallback = "carrot"'),
+            10,
             "Worker 'gpt-4.1' falls back to 'carrot', which is not in the pool; did you mean 'parrot'?",
         ),
+        (CIRCLE, 8, "The fallbacks go in a circle: a -> b -> a; leave one of them out."),
         (
             KEYED.format("sk-hush"),
+            7,
             "Worker 'a': api_key_env must be the name of an environment variable, not a key.",
         ),
         (
             KEYED.format("PODIUM_TEST_NO_KEY"),
+            7,
             "Worker 'a': the environment variable PODIUM_TEST_NO_KEY is not set; put the key there, or leave "
             "api_key_env out where none is needed.",
         ),
-        (KEYED.replace("_env", ""), "unknown key 'worker.a.api_key'; did you mean 'api_key_env'?"),
+        (
+            KEYED.replace("api_key_env", "key_header").format("api-key"),
+            7,
+            "worker.a: key_header needs api_key_env; add it, or leave key_header out.",
+        ),
+        (
+            KEYED.replace("api_key_env", "limits.max_tokens = 9\nlimits.first_token_timeout = 3 #"),
+            8,
+            "worker.a: limits.first_token_timeout needs stream = true; add it, or leave the limit out.",
+        ),
+        (
+            KEYED.replace("api_key_env", "[worker.extra]\ntop_p = 1\nmodel"),
+            9,
+            "worker.a.extra: model has a key of its own; write it beside extra.",
+        ),
+        (KEYED.replace("_env", ""), 7, "unknown key 'worker.a.api_key'; did you mean 'api_key_env'?"),
         (
             KEYED.replace("api_key_env", "profile").replace("https", "htps"),
+            6,
             "Worker 'a': base_url 'htps://x/v1' is not an address such as https://api.openai.com/v1.",
         ),
         (
             KEYED.replace("api_key_env", "profile").replace("x/v1", "me:hush@x/v1"),
+            6,
             "Worker 'a': base_url holds a user name or a query; name a variable in api_key_env instead.",
         ),
     ],
 )
-def test_a_bad_file_is_one_sentence_that_names_it(tmp_path: Path, text: str, sentence: str) -> None:
+def test_a_bad_file_is_one_sentence_that_names_file_and_line(
+    tmp_path: Path, text: str, line: int | None, sentence: str
+) -> None:
     path = _write(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
         load_pool(path)
-    assert str(caught.value) == f"{path}: {sentence}"
+    place = path if line is None else f"{path}, line {line}"
+    assert str(caught.value) == f"{place}: {sentence}"
     assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        (
+            "worker.gpt-4.1.fallback=carrot",
+            "Override 'worker.gpt-4.1.fallback': Worker 'gpt-4.1' falls back to 'carrot', which is not in the pool; "
+            "did you mean 'parrot'?",
+        ),
+        (
+            "worker.echo.name=parrot",
+            "Override 'worker.echo.name': Two workers are named 'parrot'; give each its own name.",
+        ),
+        (
+            "worker.gpt-4.1.api_key_env=PODIUM_TEST_NO_KEY",
+            "Override 'worker.gpt-4.1.api_key_env': Worker 'gpt-4.1': the environment variable PODIUM_TEST_NO_KEY is "
+            "not set; put the key there, or leave api_key_env out where none is needed.",
+        ),
+        (
+            "worker.gpt-4.1.price.input=-1",
+            "Override 'worker.gpt-4.1.price.input': worker.gpt-4.1.price.input is -1, but it should be greater than "
+            "or equal to 0.",
+        ),
+    ],
+)
+def test_a_pool_that_an_override_spoils_names_the_override(
+    tmp_path: Path, override: str, sentence: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_pool(_write(tmp_path, FILE), [override])
+    assert str(caught.value) == sentence
+
+
+async def test_a_pool_that_is_only_looked_at_needs_no_keys(tmp_path: Path) -> None:
+    path = _write(tmp_path, KEYED.format("PODIUM_TEST_NO_KEY") + "price = { input = 2 }\n" + FILE)
+    pool = load_pool(path, ready=False)
+    assert pool.names == ("a", "gpt-4.1", "parrot", "echo", "count", "clerk")
+    assert pool.profiles[0].price == Price(input=2)
+    with pytest.raises(WorkerError, match="the environment variable PODIUM_TEST_NO_KEY is not set") as caught:
+        await pool[0].answer(HELLO)
+    assert (caught.value.kind, caught.value.passing) == ("unready", False)
+    await pool.close()
+
+
+@pytest.mark.parametrize("spoiled", ['name = "count"', 'fallback = "carrot"', "rpm = 0"])
+def test_a_pool_that_is_only_looked_at_is_refused_like_any_other(tmp_path: Path, spoiled: str) -> None:
+    text = (KEYED.format("PODIUM_TEST_NO_KEY") + FILE).replace(
+        'name = "clerk"', spoiled.replace("rpm", "limits.rpm")
+    )
+    if spoiled != 'name = "count"':
+        text += 'name = "clerk"\n'
+    with pytest.raises(ConfigError):
+        load_pool(_write(tmp_path, text), ready=False)
 
 
 @pytest.mark.parametrize("key", ["two words", "line\nbreak", "schlüssel"])

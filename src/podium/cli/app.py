@@ -42,6 +42,14 @@ VERBS = (
         'podium plan "Find the date 60 days after 3 March 2024. Then name the weekday of it." --pool my-workers.toml',
     ),
     Verb(
+        "serve",
+        "podium.cli.serve:serve",
+        "Serve the team as one model, behind OpenAI's API, with a viewer.",
+        "podium serve\n"
+        "podium serve --pool my-workers.toml --budget-usd 0.10\n"
+        "podium serve --host 0.0.0.0 --store postgresql://podium@db/podium    # after: podium keys add NAME",
+    ),
+    Verb(
         "traces list",
         "podium.cli.traces:list_traces",
         "List what was asked, newest first.",
@@ -76,6 +84,37 @@ VERBS = (
         "podium.cli.pool:check",
         "Ask every worker of a pool one small question.",
         "podium pool check --pool my-workers.toml",
+    ),
+    Verb(
+        "cache show",
+        "podium.cli.cache:show",
+        "Show what a response cache holds.",
+        "podium cache show runs/mine/responses.sqlite",
+    ),
+    Verb(
+        "cache clear",
+        "podium.cli.cache:clear",
+        "Make a response cache forget replies, all or the old ones.",
+        "podium cache clear answers.sqlite --older 30d",
+    ),
+    Verb(
+        "keys add",
+        "podium.cli.keys:add",
+        "Make a key for a server's callers, and print it once.",
+        "podium keys add web --budget-usd 5/day --rpm 60 --deny opus\n"
+        "podium keys add me --admin --store postgresql+asyncpg://podium@db.example/podium",
+    ),
+    Verb(
+        "keys list",
+        "podium.cli.keys:list_keys",
+        "List the keys of a server, what they may do and have spent.",
+        "podium keys list",
+    ),
+    Verb(
+        "keys remove",
+        "podium.cli.keys:remove",
+        "Remove a key; running servers refuse it within a second.",
+        "podium keys remove web",
     ),
     Verb(
         "tasks list",
@@ -146,6 +185,8 @@ VERBS = (
 GROUPS = {
     "traces": "List, show, export and import what was asked and what happened.",
     "pool": "List the workers of a pool, and check that each answers.",
+    "cache": "Answers that were paid for and are kept: show what there is, and forget it.",
+    "keys": "Keys with which others may ask a server: make, list and remove them.",
     "replay": "Recordings of what models answered: make one, and show what it holds.",
     "tasks": "List the task sets, show samples of one, and look for its questions elsewhere.",
 }

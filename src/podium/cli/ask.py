@@ -9,12 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 
+from podium.cli.dispatching import open_dispatcher
 from podium.cli.drawing import print_trace
 from podium.cli.opening import open_console, open_store, read_question, to_budget
 from podium.cli.options import (
     AS_SHIPPED,
+    PLAIN_CALLS,
     UNLIMITED,
     BudgetOptions,
+    DispatchOptions,
     Flag,
     PlannerOptions,
     PoolName,
@@ -25,9 +28,9 @@ from podium.cli.printable import printable
 from podium.errors import QuestionFailedError, UsageError
 from podium.executor import StepEnded, StepStarted
 from podium.orchestrator import Event, Orchestrator, QuestionEnded
+from podium.orchestrator.team import open_pool
 from podium.trace import Trace
 from podium.trace.jsonl import to_json
-from podium.workers.pool import open_pool
 
 
 def ask(
@@ -38,6 +41,7 @@ def ask(
     planner: PlannerOptions = AS_SHIPPED,
     max_steps: int = 5,
     budget: BudgetOptions = UNLIMITED,
+    calls: DispatchOptions = PLAIN_CALLS,
     store: StoreFile = None,
     no_store: Flag = False,
     seed: str | None = None,
@@ -62,8 +66,13 @@ def ask(
     workers = open_pool(pool or "embedded")
 
     async def answer() -> Trace:
-        async with open_planner(planner, workers, seed=chosen_seed) as opened:
-            orchestrator = Orchestrator(opened, workers, budget=limits, max_steps=max_steps)
+        async with (
+            open_planner(planner, workers, seed=chosen_seed) as opened,
+            open_dispatcher(calls, workers, planner=planner) as dispatcher,
+        ):
+            orchestrator = Orchestrator(
+                opened, workers, budget=limits, max_steps=max_steps, dispatcher=dispatcher
+            )
             try:
                 with _keeping(store, no_store) as keep, _progress() as show:
 

@@ -5,7 +5,7 @@ For a terminal or a pipe, through `rich`. Texts are made printable first and nev
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
@@ -89,7 +89,7 @@ def draw_workflow(workflow: Workflow, pool: Sequence[Profile], notes: Sequence[s
 
 def is_simulated(trace: Trace) -> bool:
     """Whether any worker of the trace was a simulation."""
-    return any(span.simulated_s and span.recorded is None for span in trace.spans)
+    return any(span.simulated_s and span.recorded is None and not span.cached for span in trace.spans)
 
 
 def _recorded(trace: Trace) -> int:
@@ -102,10 +102,12 @@ def _totals(trace: Trace) -> str:
     if is_simulated(trace):
         took = f"{seconds(trace.critical_path_s)} simulated, {took}"
     about = "about " if trace.usage.estimated else ""
+    spared = sum(span.saved_usd for span in trace.spans)
+    saved = f" ({dollars(spared)} saved by the cache)" if spared else ""
     return (
         f"{trace.id[:8]}  {trace.status}, planned by {printable(trace.planner)}, "
         f"{counted(trace.calls, 'call')}, {about}{counted(trace.usage.tokens, 'token')}, "
-        f"{dollars(trace.cost_usd)}, {took}"
+        f"{dollars(trace.cost_usd)}{saved}, {took}"
     )
 
 
@@ -147,10 +149,29 @@ def _draw_span(span: Span, previous: bool, full: bool) -> RenderableType:
         label.append(f"\n{printable(span.error)}", _COLOURS[span.status])
     if span.called:
         label.append(f"\n{_spent(span)}", "dim")
+    if span.nested is not None:
+        label.append(f"\nled by {printable(span.nested.planner)}:", "dim")
+        for line in _team(span.nested, "  "):
+            label.append(f"\n{line}", "dim")
     return label
 
 
+def _team(trace: Trace, indent: str) -> Iterator[str]:
+    """A line for each step of a team's trace, those of its own teams under it."""
+    for number, round_ in enumerate(trace.rounds):
+        before = f"round {number + 1}, " if len(trace.rounds) > 1 else ""
+        for span in round_.spans:
+            did = _spent(span) if span.called else span.status
+            failed = f", {span.status}" if span.called and span.status != "done" else ""
+            yield f"{indent}{before}{span.position} {printable(span.worker)}: {did}{failed}"
+            if span.nested is not None:
+                yield from _team(span.nested, f"{indent}  ")
+
+
 def _spent(span: Span) -> str:
+    if span.cached:
+        once = f"{dollars(span.saved_usd)} and {seconds(span.seconds)} when it was made"
+        return f"{counted(span.usage.tokens, 'token')}, out of the cache ({once})"
     spent = [
         counted(span.usage.tokens, "token"),
         dollars(span.cost_usd),

@@ -13,8 +13,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from podium.baselines import PlanFor
 from podium.baselines.embedded_oracle import embedded_oracle
+from podium.cli.dispatching import open_dispatcher
 from podium.cli.opening import open_console
-from podium.cli.options import AS_SHIPPED, Flag, PlannerOptions, PoolName
+from podium.cli.options import (
+    AS_SHIPPED,
+    PLAIN_CALLS,
+    DispatchOptions,
+    Flag,
+    PlannerOptions,
+    PoolName,
+    RunBudget,
+)
 from podium.cli.planning import open_planner
 from podium.cli.questions import open_questions
 from podium.conductor import Checkpoint
@@ -24,10 +33,10 @@ from podium.evals.compare import CompareProgress
 from podium.evals.report import COMPARISON, write_report
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
+from podium.orchestrator.team import open_pool
 from podium.tasks import ALL
 from podium.tasks.open import EMBEDDED
 from podium.types import Budget
-from podium.workers.pool import open_pool
 from podium.workers.specialist import Specialist
 
 
@@ -46,11 +55,13 @@ def evaluate(
     max_steps: int = 5,
     rounds: int = 1,
     concurrency: int = 16,
+    calls: DispatchOptions = PLAIN_CALLS,
+    run_budget_usd: RunBudget = None,
     seed: int = 0,
     json: Flag = False,
     markdown: Flag = False,
 ) -> int:
-    """Compare the Conductor with every baseline.
+    """Compare the Conductor with every baseline; in a run's folder, the same command goes on where it was stopped.
 
     Args:
         run: A run's folder: its policy is evaluated, unless a Conductor is named, and the comparison and the
@@ -108,14 +119,21 @@ def evaluate(
             on_progress=report,
         )
         chosen = _of_run(planner, run)
-        if recorded:
-            comparison = asyncio.run(_compare_recorded(contest, None if chosen == AS_SHIPPED else chosen))
-        else:
-            frontier = Frontier.load(constant_plans) if constant_plans else None
-            before = untrained or ("warmstart" if embedded else "none")
-            bound = embedded and any(isinstance(worker, Specialist) for worker in workers)
-            oracle = embedded_oracle(list(workers)) if bound else None
-            comparison = asyncio.run(_compare(contest, chosen, before, oracle, frontier))
+        frontier = Frontier.load(constant_plans) if constant_plans else None
+        before = untrained or ("warmstart" if embedded else "none")
+        bound = embedded and any(isinstance(worker, Specialist) for worker in workers)
+        oracle = embedded_oracle(list(workers)) if bound else None
+
+        async def measure() -> Comparison:
+            async with open_dispatcher(
+                calls, workers, planner=chosen, run=run, run_budget_usd=run_budget_usd
+            ) as dispatcher:
+                shared = dataclasses.replace(contest, dispatcher=dispatcher)
+                if recorded:
+                    return await _compare_recorded(shared, None if chosen == AS_SHIPPED else chosen)
+                return await _compare(shared, chosen, before, oracle, frontier)
+
+        comparison = asyncio.run(measure())
     if run is not None:
         comparison.save(run / COMPARISON)
         print(f"Written to {write_report(run)}", file=sys.stderr)

@@ -65,5 +65,28 @@ class BudgetOptions:
     """Seconds at most."""
 
 
+@Parameter(name="*", group="Workers' calls")
+@dataclass(frozen=True)
+class DispatchOptions:
+    """What calls to workers share."""
+
+    cache: Path | None = None
+    """An SQLite file of answers that were paid for and are not asked again. In a run's folder: responses.sqlite."""
+    replay: Flag = False
+    """Answer from the cache alone: nothing is asked, and what is not in it fails."""
+    day_budget_usd: float | None = None
+    """Dollars at most that all commands of a day (UTC) may cost together. Default: $PODIUM_DAY_BUDGET_USD."""
+
+
+RunBudget = Annotated[
+    float | None,
+    Parameter(
+        name="--run-budget-usd",
+        group="Workers' calls",
+        help="Dollars at most that the run may cost, over all its starts.",
+    ),
+]
+
+PLAIN_CALLS = DispatchOptions()
 AS_SHIPPED = PlannerOptions()
 UNLIMITED = BudgetOptions()

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import json as json_
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
 from rich.text import Text
 
 from podium.cli.drawing import draw_workflow
-from podium.cli.estimate import PlanEstimate, estimate
 from podium.cli.opening import open_console, read_question
-from podium.cli.options import AS_SHIPPED, Flag, PlannerOptions, PoolName
+from podium.cli.options import AS_SHIPPED, Flag, PlannerOptions, PoolName, StoreFile
 from podium.cli.planning import open_planner
 from podium.cli.printable import counted, dollars, printable, seconds
 from podium.errors import QuestionFailedError, UsageError
+from podium.executor.estimate import ENOUGH, SPREAD, PlanEstimate, StepEstimate, estimate
+from podium.orchestrator.team import open_pool
 from podium.planner import Plan, Situation
+from podium.trace.answers import PastAnswers, past_answers
+from podium.trace.store import default_path
 from podium.types import Profile
-from podium.workers.pool import open_pool
 from podium.workflow import Workflow, topology
+
+_RANGE = ("low", "likely", "high")
 
 
 def plan(
@@ -32,6 +37,7 @@ def plan(
     planner: PlannerOptions = AS_SHIPPED,
     max_steps: int = 5,
     response_tokens: int = 200,
+    store: StoreFile = None,
     seed: str | None = None,
     json: Flag = False,
 ) -> int:
@@ -40,7 +46,7 @@ def plan(
     Args:
         question: The question, in quotes; "-" reads it from standard input.
         max_steps: Steps that the plan may have.
-        response_tokens: Tokens that a response is taken to have.
+        response_tokens: Tokens that a response is taken to have where the store has fewer than 5 of its worker.
         seed: Names the planner's randomness. Default: a new one.
         json: Print the plan and its estimate as one line of JSON.
     """
@@ -65,12 +71,24 @@ def plan(
         else:
             open_console().print(Text(printable(decided.text), "dim"))
         raise QuestionFailedError(f"There is no plan. {workflow}")
-    expected = estimate(workflow, workers, asked, response_tokens=response_tokens)
+    past = _past(store)
+    expected = estimate(workflow, workers, asked, response_tokens=response_tokens, past=past)
     if json:
         print(json_.dumps(_document(name, decided, workflow, expected)))
     else:
         _print(name, decided, workflow, expected, workers.profiles)
+        _print_assumptions(expected, response_tokens)
     return 0
+
+
+def _past(store: Path | None) -> Mapping[str, PastAnswers]:
+    """Of the store's newest traces; the default one need not be there yet."""
+    place = store or default_path()
+    if place.is_file():
+        return past_answers(place)
+    if store is not None:
+        raise UsageError(f"There is no trace store at {store}; `podium ask` makes one, or leave --store out.")
+    return {}
 
 
 def _document(planner: str, decided: Plan, workflow: Workflow, expected: PlanEstimate) -> dict[str, Any]:
@@ -84,8 +102,21 @@ def _document(planner: str, decided: Plan, workflow: Workflow, expected: PlanEst
             "cost_usd": expected.cost_usd,
             "most_usd": expected.most_usd,
             "latency_s": expected.latency_s,
-            "steps": [asdict(step) | {"usage": step.usage.model_dump()} for step in expected.steps],
+            **{name: asdict(getattr(expected, name)) for name in _RANGE},
+            "steps": [_step_document(step) for step in expected.steps],
         },
+    }
+
+
+def _step_document(step: StepEstimate) -> dict[str, Any]:
+    guesses = {name: getattr(step, name) for name in _RANGE}
+    return {
+        "position": step.position,
+        "worker": step.worker,
+        "past_answers": step.answers,
+        "usage": step.usage.model_dump(),
+        "cost_usd": step.cost_usd,
+        **{name: asdict(guess) | {"usage": guess.usage.model_dump()} for name, guess in guesses.items()},
     }
 
 
@@ -94,12 +125,43 @@ def _print(
 ) -> None:
     notes = ["" for _ in workflow.steps]
     for step in expected.steps:
-        about = f"about {counted(step.usage.tokens, 'token')}, {dollars(step.cost_usd)}"
-        notes[step.position] = about + ("" if step.latency_s is None else f", {seconds(step.latency_s)}")
+        low, high = step.low, step.high
+        basis = f"from {counted(step.answers, 'past answer')}" if step.answers else "assumed"
+        notes[step.position] = (
+            f"about {counted(step.usage.tokens, 'token')} ({low.usage.tokens:,} to {high.usage.tokens:,}), "
+            f"{_range(dollars, low.cost_usd, step.cost_usd, high.cost_usd)}"
+            f"{_time(low.latency_s, step.likely.latency_s, high.latency_s)}; {basis}"
+        )
     planned = f"Planned by {printable(planner)}, {dollars(decided.cost_usd)}."
-    costs = f"about {dollars(expected.cost_usd)}, at most {dollars(expected.most_usd)}"
-    took = "" if expected.latency_s is None else f", about {seconds(expected.latency_s)}"
+    least, likely, most = expected.low, expected.likely, expected.high
+    costs = f"about {_range(dollars, least.cost_usd, likely.cost_usd, most.cost_usd)}"
+    costs += f", at most {dollars(expected.most_usd)}"
+    tokens = f"{counted(likely.tokens, 'token')} ({least.tokens:,} to {most.tokens:,})"
+    took = _time(least.latency_s, likely.latency_s, most.latency_s)
     console = open_console()
     console.print(draw_workflow(workflow, pool, notes))
     console.print(Text(f"\n{planned} Nothing was run."))
-    console.print(Text(f"Running it: {counted(len(expected.steps), 'call')}, {costs}{took}.", "bold"))
+    console.print(
+        Text(f"Running it: {counted(len(expected.steps), 'call')}, {costs}, {tokens}{took}.", "bold")
+    )
+
+
+def _print_assumptions(expected: PlanEstimate, response_tokens: int) -> None:
+    if not all(step.answers for step in expected.steps):
+        sentence = (
+            f"Assumed where fewer than {ENOUGH} past answers are known: responses of {response_tokens} tokens "
+            f"(--response-tokens), {SPREAD} times fewer or {SPREAD} times more."
+        )
+        open_console().print(Text(sentence, "dim"))
+
+
+def _time(low: float | None, likely: float | None, high: float | None) -> str:
+    if low is None or likely is None or high is None:
+        return ""
+    return f", {_range(seconds, low, likely, high)}"
+
+
+def _range(shown: Callable[[float], str], low: float, likely: float, high: float) -> str:
+    """The likely amount, and from where to where, unless it is all the same."""
+    between = "" if shown(low) == shown(high) else f" ({shown(low)} to {shown(high)})"
+    return f"{shown(likely)}{between}"

@@ -7,49 +7,61 @@ import json as json_
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Parameter
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from podium.cli.opening import open_console
+from podium.cli.opening import open_console, open_store
 from podium.cli.options import Flag, PoolName
-from podium.cli.printable import counted, printable, seconds, shorten
-from podium.errors import UsageError, WorkerError
-from podium.types import Message, Profile
-from podium.workers.base import Request, Worker
-from podium.workers.pool import Pool, open_pool
-
-_QUESTION = "Reply with the one word: ready"
+from podium.cli.past import Past, read_past
+from podium.cli.printable import counted, dollars, printable, seconds, shorten
+from podium.errors import UsageError
+from podium.executor.resting import Resting, RestingFile
+from podium.orchestrator.team import open_pool
+from podium.workers.base import Worker
+from podium.workers.checkup import Finding
+from podium.workers.checkup import check as check_workers
+from podium.workers.pool import Pool
+from podium.workers.unready import UnreadyWorker
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
-    """How one worker answered."""
+class _Listed:
+    """One worker, and what is known of it besides its profile."""
 
-    worker: str
-    answered: bool
-    seconds: float
-    """By the clock."""
-    text: str
-    """The reply, or why there is none."""
+    worker: Worker
+    resting: Resting | None
+    past: Past | None
 
 
-def list_workers(*, pool: PoolName = None, json: Flag = False) -> int:
-    """List the workers of a pool.
+def list_workers(
+    *,
+    pool: PoolName = None,
+    store: Annotated[
+        Path | None, Parameter(help="A SQLite file of traces: also tell each worker's calls in it.")
+    ] = None,
+    json: Flag = False,
+) -> int:
+    """List the workers of a pool, and those that rest because they failed too often. Needs no keys.
 
     Args:
         json: Print a JSON array.
     """
-    profiles = open_pool(pool or "embedded").profiles
+    listed = _look(open_pool(pool or "embedded", ready=False), store)
     if json:
-        print(json_.dumps([profile.model_dump(mode="json") for profile in profiles]))
+        print(json_.dumps([_as_json(one) for one in listed]))
     else:
-        _print_profiles(profiles)
+        _print_listed(listed, with_past=store is not None)
     return 0
 
 
 def check(*, pool: PoolName = None, timeout: float | None = None, json: Flag = False) -> int:
-    """Ask every worker one small question; returns 1 if any did not answer.
+    """Ask every worker one small question, all at once; returns 1 if any did not answer. Costs what the answers cost.
 
     Args:
         timeout: Seconds at most for each. Default: as the pool file has it.
@@ -57,64 +69,120 @@ def check(*, pool: PoolName = None, timeout: float | None = None, json: Flag = F
     """
     if timeout is not None and not timeout > 0:
         raise UsageError(f"--timeout {timeout}: give seconds above 0.")
-    results = asyncio.run(_check_all(open_pool(pool or "embedded"), timeout))
+    findings = asyncio.run(_check(open_pool(pool or "embedded", rated=False, ready=False), timeout))
     if json:
-        print(json_.dumps([asdict(result) for result in results]))
+        print(json_.dumps([asdict(finding) for finding in findings]))
     else:
-        _print_results(results)
-    return 0 if all(result.answered for result in results) else 1
+        _print_findings(findings)
+    return 0 if all(finding.answered for finding in findings) else 1
 
 
-async def _check_all(pool: Pool, limit_s: float | None) -> tuple[CheckResult, ...]:
+async def _check(pool: Pool, limit_s: float | None) -> tuple[Finding, ...]:
     try:
-        async with asyncio.TaskGroup() as group:
-            checks = [group.create_task(_check(worker, limit_s)) for worker in pool]
+        return await check_workers(pool, limit_s)
     finally:
         await pool.close()
-    return tuple(done.result() for done in checks)
 
 
-async def _check(worker: Worker, limit_s: float | None) -> CheckResult:
-    name = worker.profile.name
-    limit = worker.limits.timeout if limit_s is None else limit_s
-    started = time.perf_counter()
+def _look(pool: Pool, store: Path | None) -> list[_Listed]:
+    past: dict[str, Past] = {}
+    if store is not None:
+        with open_store(store, create=False) as kept:
+            past = read_past(kept.iterate())
+    told = RestingFile()
     try:
-        async with asyncio.timeout(limit):
-            reply = await worker.answer(Request((Message(role="user", content=_QUESTION),), seed="check"))
-        answered, text = True, reply.text
-    except WorkerError as error:
-        answered, text = False, str(error)
-    except TimeoutError:
-        answered, text = False, f"No answer within {seconds(limit)}."
-    return CheckResult(name, answered, time.perf_counter() - started, text)
+        return [_Listed(worker, told.get(worker), past.get(worker.profile.name)) for worker in pool]
+    finally:
+        told.close()
 
 
-def _print_profiles(profiles: Sequence[Profile]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("worker", no_wrap=True)
-    table.add_column("$ in / out", justify="right", no_wrap=True)
-    table.add_column("time", justify="right", no_wrap=True)
+def _as_json(listed: _Listed) -> dict[str, object]:
+    worker = listed.worker
+    return worker.profile.model_dump(mode="json") | {
+        "unready": worker.reason if isinstance(worker, UnreadyWorker) else None,
+        "resting": asdict(listed.resting) if listed.resting else None,
+        "past": asdict(listed.past) if listed.past else None,
+    }
+
+
+def _print_listed(listed: Sequence[_Listed], *, with_past: bool) -> None:
+    table = _table("worker", ">$ in / out", ">time", *([">calls", ">failed", ">median"] if with_past else []))
     table.add_column("profile", ratio=1)
-    for number, profile in enumerate(profiles):
-        cells = (
+    for number, one in enumerate(listed):
+        profile = one.worker.profile
+        cells = [
             f"{number} {printable(profile.name)}",
             f"{profile.price.input:g} / {profile.price.output:g}",
-            "" if profile.latency_s is None else seconds(profile.latency_s),
-            " ".join(printable(profile.description).split()),
-        )
-        table.add_row(*(Text(cell) for cell in cells))
+            _seconds(profile.latency_s),
+        ]
+        if with_past:
+            past = one.past or Past(0, 0, None)
+            cells += [f"{past.calls:,}", f"{past.failures:,}", _seconds(past.median_s)]
+        table.add_row(*map(Text, (*cells, " ".join(printable(profile.description).split()))))
     console = open_console()
     console.print(table)
-    console.print(Text(f"\n{counted(len(profiles), 'worker')}; prices in dollars per million tokens", "dim"))
+    for one in listed:
+        if isinstance(one.worker, UnreadyWorker):
+            _note(console, one.worker.profile.name, f"not ready: {one.worker.reason}", "yellow")
+        if one.resting:
+            _note(console, one.worker.profile.name, _rest(one.resting, time.time()), "yellow")
+    console.print(Text(f"\n{counted(len(listed), 'worker')}; prices in dollars per million tokens", "dim"))
 
 
-def _print_results(results: Sequence[CheckResult]) -> None:
-    console = open_console()
-    width = max(len(printable(result.worker)) for result in results)
-    for result in results:
-        verdict = ("ok    ", "green") if result.answered else ("failed", "red")
-        said = shorten(result.text, 120)
-        name = f"{printable(result.worker):<{width}}  "
-        console.print(
-            Text.assemble((name, "bold"), verdict, f"  {seconds(result.seconds):>8}  ", (said, "dim"))
+def _rest(resting: Resting, now: float) -> str:
+    again = "with the next call"
+    if resting.probe_at > now:
+        again = f"at {_moment(resting.probe_at)}"
+    failures = counted(resting.failures, "failure")
+    return f"resting since {_moment(resting.since)} after {failures} in a row, tried again {again}: {resting.error}"
+
+
+def _print_findings(findings: Sequence[Finding]) -> None:
+    table = _table("worker", "", ">time", ">first token", ">tokens in / out", ">cost")
+    table.add_column("said")
+    for finding in findings:
+        tokens = f"{finding.input_tokens:,} / {finding.output_tokens:,}"
+        table.add_row(
+            Text(printable(finding.worker), "bold"),
+            Text("ok", "green") if finding.answered else Text("failed", "red"),
+            Text(seconds(finding.seconds)),
+            Text(_seconds(finding.first_token_s)),
+            Text(f"{'~' * finding.estimated}{tokens}" if finding.answered else ""),
+            Text(dollars(finding.cost_usd) if finding.answered else ""),
+            Text(shorten(finding.text, 32) if finding.answered else "", "dim"),
         )
+    console = open_console()
+    console.print(table)
+    failed = [finding for finding in findings if not finding.answered]
+    for finding in failed:
+        _note(console, finding.worker, " ".join(filter(None, (finding.text, finding.mend))), "red")
+    spent = dollars(sum(finding.cost_usd for finding in findings if not finding.simulated))
+    simulated = sum(finding.cost_usd for finding in findings if finding.simulated)
+    claimed = f", {dollars(simulated)} simulated" if simulated else ""
+    guessed = "; ~ counted by us" if any(finding.estimated for finding in findings) else ""
+    answered = f"{len(findings) - len(failed)} of {counted(len(findings), 'worker')} answered"
+    console.print(Text(f"\n{answered}; {spent} spent{claimed}{guessed}", "dim"))
+
+
+def _table(*columns: str) -> Table:
+    """A table with these columns; those that begin with > are numbers."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(
+            column.removeprefix(">"), justify="right" if column.startswith(">") else "left", no_wrap=True
+        )
+    return table
+
+
+def _note(console: Console, name: str, sentence: str, style: str) -> None:
+    """One line of its own: whole, whatever the width."""
+    line = Text.assemble((f"{printable(name)}: ", f"bold {style}"), " ".join(printable(sentence).split()))
+    console.print(line, soft_wrap=True)
+
+
+def _seconds(duration: float | None) -> str:
+    return "" if duration is None else seconds(duration)
+
+
+def _moment(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -13,12 +13,12 @@ from podium.cli.opening import open_console
 from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, printable
 from podium.errors import ConfigError, UsageError
+from podium.orchestrator.team import open_pool
 from podium.rollout.answers import read_answers
 from podium.rollout.kinds import find_kinds
 from podium.rollout.rating import rate
 from podium.rollout.run_folder import replace_file
 from podium.tasks import ALL, open_tasks
-from podium.workers.pool import open_pool
 from podium.workers.ratings import Ratings
 from podium.workers.replay import ReplayWorker
 

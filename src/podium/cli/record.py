@@ -8,15 +8,17 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from podium.cli.dispatching import open_dispatcher
 from podium.cli.opening import open_console, to_budget
-from podium.cli.options import BudgetOptions, Flag, PoolName
+from podium.cli.options import PLAIN_CALLS, BudgetOptions, DispatchOptions, Flag, PoolName
 from podium.cli.printable import counted, dollars
 from podium.cli.questions import open_questions
 from podium.errors import UsageError
+from podium.orchestrator.team import open_pool
 from podium.recordings import Gathering, Header, RecordedWorker
 from podium.rollout import recorder
 from podium.tasks import TaskSet
-from podium.workers.pool import Pool, open_pool
+from podium.workers.pool import Pool
 
 
 def record(
@@ -33,6 +35,7 @@ def record(
     budget_calls: int | None = None,
     budget_usd: float | None = None,
     budget_seconds: float | None = None,
+    calls: DispatchOptions = PLAIN_CALLS,
     seed: int = 0,
     json: Flag = False,
 ) -> int:
@@ -78,6 +81,7 @@ def record(
                 workers,
                 asked,
                 gathering,
+                calls,
                 split=split,
                 samples=samples,
                 concurrency=concurrency,
@@ -105,7 +109,9 @@ def record(
     return 1 if gone else 0
 
 
-async def _ask(pool: Pool, tasks: TaskSet, gathering: Gathering, **options: Any) -> recorder.Progress:
+async def _ask(
+    pool: Pool, tasks: TaskSet, gathering: Gathering, calls: DispatchOptions, **options: Any
+) -> recorder.Progress:
     """Ask, with a bar; the workers' connections are given back."""
     columns = (TextColumn("Recording"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = open_console(stderr=True)
@@ -116,7 +122,10 @@ async def _ask(pool: Pool, tasks: TaskSet, gathering: Gathering, **options: Any)
             bar.update(line, completed=made.kept, total=made.wanted)
 
         try:
-            return await recorder.record(pool, tasks, gathering, watch=watch, **options)
+            async with open_dispatcher(calls, pool) as dispatcher:
+                return await recorder.record(
+                    pool, tasks, gathering, dispatcher=dispatcher, watch=watch, **options
+                )
         finally:
             await pool.close()
 

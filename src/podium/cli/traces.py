@@ -20,7 +20,8 @@ from podium.cli.printable import counted, dollars, seconds, shorten
 from podium.errors import UsageError
 from podium.trace import Trace, TraceStatus
 from podium.trace.jsonl import read, to_json, write
-from podium.trace.store import TraceSummary, default_path
+from podium.trace.store import default_path
+from podium.trace.summary import TraceSummary
 
 
 def list_traces(

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+from podium.cli.options import PLAIN_CALLS, DispatchOptions, RunBudget
 from podium.errors import UsageError
 
 
@@ -15,6 +16,8 @@ def train(
     stage: Literal["grpo", "warmstart"] = "grpo",
     config: Path | None = None,
     eval_questions: int = 200,
+    calls: DispatchOptions = PLAIN_CALLS,
+    run_budget_usd: RunBudget = None,
 ) -> int:
     """Train in a run folder; the same command goes on where a killed run was left.
 
@@ -33,5 +36,7 @@ def train(
 
     if stage == "warmstart":
         return 0 if training.make_warmstart(config, overrides, run) else 1
-    training.run_grpo(config, overrides, run, eval_questions=eval_questions)
+    training.run_grpo(
+        config, overrides, run, eval_questions=eval_questions, calls=calls, run_budget_usd=run_budget_usd
+    )
     return 0

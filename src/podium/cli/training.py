@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from podium.cli.dispatching import open_dispatcher
 from podium.cli.opening import open_console
+from podium.cli.options import DispatchOptions
 from podium.conductor import Checkpoint, Conductor, open_policy
 from podium.config import Settings, build, load
 from podium.evals import evaluate
+from podium.executor import Dispatcher
+from podium.orchestrator.team import open_pool
 from podium.rollout.pools import PoolSource
 from podium.tasks import open_tasks
 from podium.train.display import training_display
-from podium.train.experiment import Experiment, run_experiment
+from podium.train.experiment import Dispatch, Experiment, run_experiment
 from podium.train.loop import Evaluate
 from podium.train.warmstart.gate import (
     COPYING,
@@ -33,22 +37,35 @@ from podium.train.warmstart.gate import (
 )
 from podium.train.warmstart.pretraining import WarmStartSettings
 from podium.train.warmstart.run import run_warmstart
-from podium.workers.pool import open_pool
+from podium.workers.pool import Pool
 
 S = TypeVar("S", bound=Settings)
 _LINE_EVERY = 10
 """Rows of a warm start from line to line, where there is no terminal to draw on."""
 
 
-def run_grpo(config: Path | None, overrides: Sequence[str], run: Path, *, eval_questions: int) -> Path:
+def run_grpo(
+    config: Path | None,
+    overrides: Sequence[str],
+    run: Path,
+    *,
+    eval_questions: int,
+    calls: DispatchOptions,
+    run_budget_usd: float | None,
+) -> Path:
     """Train, or go on training; returns the folder of the trained policy."""
     experiment = _settings(config, Experiment, overrides)
+
+    def dispatch(pool: Pool) -> AbstractAsyncContextManager[Dispatcher]:
+        return open_dispatcher(calls, pool, run=run, run_budget_usd=run_budget_usd)
+
     console = open_console()
     policy = asyncio.run(
         run_experiment(
             experiment,
             run,
-            evaluate=_evaluator(experiment, eval_questions) if experiment.grpo.eval_every else None,
+            dispatch=dispatch,
+            evaluate=_evaluator(experiment, eval_questions, dispatch) if experiment.grpo.eval_every else None,
             display=training_display(
                 console,
                 iterations=experiment.grpo.iterations,
@@ -96,20 +113,25 @@ def _settings(config: Path | None, model: type[S], overrides: Sequence[str]) -> 
     return build({}, model, overrides, source="command line")
 
 
-def _evaluator(experiment: Experiment, questions: int) -> Evaluate:
-    """What judges the policy in training: held-out validation questions over the run's pool."""
+def _evaluator(experiment: Experiment, questions: int, dispatch: Dispatch) -> Evaluate:
+    """What judges the policy in training: held-out validation questions over the run's pool.
+
+    Nothing else is asked meanwhile, so a dispatcher of its own over the same files keeps all limits.
+    """
 
     async def judge(folder: Path) -> Mapping[str, Any]:
         checkpoint = Checkpoint.read(folder)
         workers = open_pool(experiment.pool)
         tasks = list(open_tasks(experiment.tasks, "validation", size=questions, pool=workers))
         try:
-            evaluation = await evaluate(
-                Conductor(open_policy(checkpoint), checkpoint.prompt),
-                tasks,
-                PoolSource(workers, experiment.pool_draw).draw("evaluation"),
-                max_steps=experiment.grpo.max_steps,
-            )
+            async with dispatch(workers) as dispatcher:
+                evaluation = await evaluate(
+                    Conductor(open_policy(checkpoint), checkpoint.prompt),
+                    tasks,
+                    PoolSource(workers, experiment.pool_draw).draw("evaluation"),
+                    max_steps=experiment.grpo.max_steps,
+                    dispatcher=dispatcher,
+                )
         finally:
             await workers.close()
         accuracy = evaluation.accuracy

@@ -13,7 +13,7 @@ from podium.conductor.prompt import PromptSettings
 from podium.conductor.served_policy import ServedPolicy
 from podium.errors import UsageError
 from podium.types import Price
-from podium.workers.build import read_key
+from podium.workers.secrets import read_key
 
 _THINKING_ALOUD = Sampling(max_tokens=8192)
 """For instruct models: they may reason at length before they write the three lists."""
@@ -68,7 +68,7 @@ def served_policy(
     Raises:
         ConfigError: the key is not there, or the URL is none.
     """
-    from podium.workers.openai import ChatClient  # noqa: PLC0415 - loads the HTTP client
+    from podium.workers.chat.client import ChatClient  # noqa: PLC0415 - loads the HTTP client
 
     key = None if key_env is None else read_key(key_env, option)
     priced = None if price is None else Price(input=price[0], output=price[1])

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import stamina
 
 from podium.conductor.policy import Completion, Sampling
 from podium.types import Limits, Message, Price
+from podium.workers.chat.seed import seed_number
 from podium.workers.retry import retry
 
 if TYPE_CHECKING:
-    from podium.workers.openai import ChatClient
+    from podium.workers.chat.client import ChatClient
 
 _LONGEST_WAIT_S = 30.0
 """Who is asked to wait longer than this is told so instead."""
@@ -79,7 +79,7 @@ class ServedPolicy:
                     timeout=self._limits.timeout,
                     max_tokens=sampling.max_tokens or self._limits.max_tokens,
                     temperature=sampling.temperature if self._sampled else None,
-                    seed=_number(sampling.seed) if self._sampled else None,
+                    seed=seed_number(sampling.seed) if self._sampled else None,
                     extra=self._extra,
                 )
         return Completion(reply.text, reply.usage, self._price.cost(reply.usage))
@@ -87,8 +87,3 @@ class ServedPolicy:
     async def close(self) -> None:
         """Give back the connections."""
         await self._client.close()
-
-
-def _number(seed: str) -> int:
-    """A seed as endpoints take it: 31 bits, the same on every machine."""
-    return int.from_bytes(sha256(seed.encode()).digest()[:4]) >> 1

@@ -25,7 +25,7 @@ from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.frontier import Frontier
 from podium.evals.routing import ALIGNMENTS, routing, steps_by_hops
 from podium.evals.search import search_constant
-from podium.executor import ExecutionSettings
+from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import Planner
 from podium.tasks.task import Task
 from podium.types import Budget
@@ -56,6 +56,8 @@ class Contest:
     """For planners that choose how many; self-consistency is limited by cost alone."""
     budget: Budget = field(default_factory=Budget)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
+    dispatcher: Dispatcher | None = None
+    """What their calls share besides limits: a response cache, accounts of money. None: nothing."""
     on_progress: CompareProgress | None = None
 
     async def run(self, label: str, planner: Planner, tasks: Sequence[Task] | None = None) -> Evaluation:
@@ -74,6 +76,7 @@ class Contest:
             budget=self.budget,
             max_steps=self.max_steps,
             execution=self.execution,
+            dispatcher=self.dispatcher,
             on_progress=report and (lambda done, total: report(label, done, total)),
         )
 
@@ -174,6 +177,7 @@ async def _searched(contest: Contest, cost_usd: float) -> Frontier:
         max_cost=cost_usd,
         seed=contest.seed,
         execution=contest.execution,
+        dispatcher=contest.dispatcher,
         on_progress=report and (lambda done, total: report("Searching constant plans", done, total)),
     )
 

@@ -49,6 +49,9 @@ class Row(Value):
     steps: float
     calls: float
     cost_usd: float
+    """Of cached answers what they had cost."""
+    saved_usd: float = 0.0
+    """Of the cost: what was not paid again, since the answers were in a response cache."""
     latency_s: float
     """Seconds along the critical path."""
     validity: float
@@ -148,6 +151,7 @@ def row(
         steps=evaluation.steps,
         calls=evaluation.calls,
         cost_usd=evaluation.cost_usd,
+        saved_usd=evaluation.saved_usd,
         latency_s=evaluation.latency_s,
         validity=evaluation.validity,
         failures=evaluation.failures,
@@ -196,5 +200,5 @@ def _example_plan(rollout: Rollout) -> ExamplePlan:
         error=(first.plan_error if first else None) or rollout.trace.error,
         answer=rollout.grade.found or rollout.trace.answer,
         correct=rollout.correct,
-        cost_usd=rollout.trace.cost_usd,
+        cost_usd=rollout.trace.uncached_usd,
     )

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from podium.errors import UsageError
+from podium.errors import BudgetError, UsageError
 from podium.evals.statistics import Interval, accuracy_interval
-from podium.executor import ExecutionSettings, Gates
+from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.planner import Planner
 from podium.rollout import Rollout, roll
@@ -88,8 +88,13 @@ class Evaluation:
 
     @property
     def cost_usd(self) -> float:
-        """Dollars a question, the planner's own included."""
-        return self._mean(lambda r: r.trace.cost_usd)
+        """Dollars a question, the planner's own included; of cached answers what they had cost."""
+        return self._mean(lambda r: r.trace.uncached_usd)
+
+    @property
+    def saved_usd(self) -> float:
+        """Of these, dollars a question that were not paid again: the answers were in a response cache."""
+        return self._mean(lambda r: r.trace.uncached_usd - r.trace.cost_usd)
 
     @property
     def steps(self) -> float:
@@ -120,8 +125,11 @@ class Evaluation:
     def simulated(self) -> bool:
         """Whether any worker's reply was simulated: then accuracy, seconds and dollars are too."""
         return any(
-            # Tools claim no time and use no tokens; they are what they are.
-            span.simulated_s is not None and span.usage.tokens > 0 and span.recorded is None
+            # Tools claim no time and use no tokens; cached answers have the time that they once took.
+            span.simulated_s is not None
+            and span.usage.tokens > 0
+            and span.recorded is None
+            and not span.cached
             for span in self.spans
         )
 
@@ -160,14 +168,20 @@ async def evaluate(
     budget: Budget | None = None,
     max_steps: int = 5,
     execution: ExecutionSettings | None = None,
+    dispatcher: Dispatcher | None = None,
     on_progress: Progress | None = None,
 ) -> Evaluation:
     """Answer and grade every task `repeats` times, at most `concurrency` at once.
 
-    `pool` is the same for all questions, or says which each one is asked over.
+    `pool` is the same for all questions, or says which each one is asked over. Evaluations over the same workers may
+    share a `dispatcher`; None: limits of its own, no cache and no accounts.
 
     The same arguments give the same rollouts in the same order. Two planners with one seed meet the same
     luck where they make the same calls, which narrows the interval of their difference.
+
+    Raises:
+        UsageError: no tasks, or questions that cannot be asked.
+        BudgetError: the dispatcher's accounts refused a call; the same evaluation can be made again.
     """
     if not tasks:
         raise UsageError("There are no tasks to evaluate on: give at least one.")
@@ -175,21 +189,31 @@ async def evaluate(
         raise UsageError(f"Repeats ({repeats}) and concurrency ({concurrency}) must be at least 1.")
     jobs = [(task, repeat) for repeat in range(repeats) for task in tasks]
     pools = {task.id: pool if isinstance(pool, Pool) else pool(task) for task in tasks}
-    gates = Gates()
+    shared = dispatcher or Dispatcher()
     rollouts: dict[int, Rollout] = {}
+    refusals: list[BudgetError] = []
     pending = iter(enumerate(jobs))
 
     async def work() -> None:
         for index, (task, repeat) in pending:
+            if refusals:
+                return
             orchestrator = Orchestrator(
                 planner,
                 pools[task.id],
                 budget=budget or Budget(),
                 max_steps=max_steps,
                 settings=execution,
-                gates=gates,
+                dispatcher=shared,
             )
-            rollouts[index] = await roll(orchestrator, task, seed=f"evaluation/{seed}/{task.id}/{repeat}")
+            try:
+                rollouts[index] = await roll(
+                    orchestrator, task, seed=f"evaluation/{seed}/{task.id}/{repeat}", sample=repeat
+                )
+            except BudgetError as error:
+                # Not raised here: calls in flight are paid for, so they may end, and a cache keeps their answers.
+                refusals.append(error)
+                return
             if on_progress:
                 on_progress(len(rollouts), len(jobs))
 
@@ -199,6 +223,8 @@ async def evaluate(
                 group.create_task(work())
     except* UsageError as errors:
         raise _first(errors) from None
+    if refusals:
+        raise refusals[0]
     return Evaluation(
         planner=planner.name,
         pool=tuple(dict.fromkeys(name for offered in pools.values() for name in offered.names)),

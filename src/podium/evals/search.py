@@ -15,7 +15,7 @@ from podium.baselines.phrases import COMPARE, PHRASES, WHOLE
 from podium.errors import UsageError
 from podium.evals.evaluation import evaluate
 from podium.evals.frontier import ConstantPlan, Frontier, ranked, undominated
-from podium.executor import ExecutionSettings
+from podium.executor import Dispatcher, ExecutionSettings
 from podium.tasks.task import Task
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render
@@ -44,6 +44,7 @@ async def search_constant(
     seed: str = "0",
     rungs: Rungs = RUNGS,
     execution: ExecutionSettings | None = None,
+    dispatcher: Dispatcher | None = None,
     on_progress: SearchProgress | None = None,
 ) -> Frontier:
     """Search over the phrase book, the pool's workers and access to none or all earlier steps.
@@ -54,6 +55,7 @@ async def search_constant(
             questions owes much of it to luck.
         max_cost: dollars a question; plans that cost more are neither grown nor kept.
         rungs: how hard to look, twice at each length. The default takes about 25,000 answers for 5 lengths.
+        dispatcher: as `evaluate`'s.
 
     The best plan found is a lower bound of the best there is.
     """
@@ -61,7 +63,13 @@ async def search_constant(
         raise UsageError("There are no tasks to search constant plans on: give at least one.")
     used = min(len(tasks), max(questions for _, questions in rungs))
     trials = _Trials(
-        pool, tasks[:used], max_steps=max_steps, max_cost=max_cost, seed=seed, execution=execution
+        pool,
+        tasks[:used],
+        max_steps=max_steps,
+        max_cost=max_cost,
+        seed=seed,
+        execution=execution,
+        dispatcher=dispatcher,
     )
     moves = _Moves(pool.names)
     random = Random(f"search-constant/{seed}")
@@ -156,6 +164,7 @@ class _Trials:
     max_cost: float | None
     seed: str
     execution: ExecutionSettings | None
+    dispatcher: Dispatcher | None
     tallies: dict[Workflow, _Tally] = field(default_factory=dict)
 
     async def best(self, plans: Sequence[Workflow], rungs: Rungs) -> list[Workflow]:
@@ -184,10 +193,11 @@ class _Trials:
             seed=f"search-constant/{self.seed}",
             max_steps=self.max_steps,
             execution=self.execution,
+            dispatcher=self.dispatcher,
         )
         tally.questions += len(tasks)
         tally.correct += sum(rollout.correct for rollout in evaluation.rollouts)
-        tally.cost_usd += sum(rollout.trace.cost_usd for rollout in evaluation.rollouts)
+        tally.cost_usd += sum(rollout.trace.uncached_usd for rollout in evaluation.rollouts)
 
     def result(self, plan: Workflow) -> ConstantPlan:
         """The plan with its means so far."""

@@ -53,9 +53,7 @@ def notes(comparison: Comparison) -> Iterator[str]:
     ungraded = sum(shown.ungraded for shown in comparison.rows)
     if ungraded:
         yield f"{ungraded} answers could not be graded because the grader failed; they are left out of accuracies."
-    grading = sum(shown.grading_usd for shown in comparison.rows)
-    if grading:
-        yield f"Judging the answers cost ${grading:.2f}, which is in no row."
+    yield from _money(comparison)
     for found in comparison.routing:
         if found.pairs:
             verdict = "above chance" if found.by_question else "within chance"
@@ -79,6 +77,20 @@ def notes(comparison: Comparison) -> Iterator[str]:
                 f"{shown.label}: {percent(shown.beyond_recording)} of its recorded responses stand for a rewritten "
                 "subtask, or for a step that saw others' work. A recording cannot show what these change."
             )
+
+
+def _money(comparison: Comparison) -> Iterator[str]:
+    """What the column of dollars does not say."""
+    grading = sum(shown.grading_usd for shown in comparison.rows)
+    if grading:
+        yield f"Judging the answers cost ${grading:.2f}, which is in no row."
+    saved = sum(shown.saved_usd for shown in comparison.rows)
+    if saved:
+        share = saved / sum(shown.cost_usd for shown in comparison.rows)
+        yield (
+            f"{percent(share)} of these dollars were not paid again: the answers were in a response cache. They count "
+            "with what they had cost and the seconds that they had taken."
+        )
 
 
 def markdown(comparison: Comparison) -> str:

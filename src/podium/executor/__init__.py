@@ -1,24 +1,24 @@
 """Runs a workflow over a pool: in order of need, within a budget, recording everything (design §5, §6)."""
 
 from podium.executor.context import Context, EarlierStep, Style, build_messages, fence_token
-from podium.executor.events import StepEnded, StepStarted
+from podium.executor.dispatcher import Dispatcher
+from podium.executor.events import StepEnded, StepStarted, StepText
 from podium.executor.execution import Execution
-from podium.executor.gate import Gate, Gates
 from podium.executor.inquiry import ExecutionSettings, Inquiry
 from podium.executor.ledger import Hold, Ledger
 
 __all__ = [
     "Context",
+    "Dispatcher",
     "EarlierStep",
     "Execution",
     "ExecutionSettings",
-    "Gate",
-    "Gates",
     "Hold",
     "Inquiry",
     "Ledger",
     "StepEnded",
     "StepStarted",
+    "StepText",
     "Style",
     "build_messages",
     "fence_token",

@@ -1,23 +1,21 @@
-"""One step's call: reserved, tried, retried, handed to a fallback, settled.
+"""One step's call: looked up in the cache, asked for, handed to a fallback.
 
 The boundary at which a `WorkerError` becomes data. What a worker raises besides is a bug and escapes.
 """
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import dataclass
-from functools import partial
-
-import stamina
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import count
 
 from podium.errors import WorkerError
+from podium.executor.asking import Asking, RefusalError
 from podium.executor.inquiry import Inquiry
-from podium.executor.ledger import Hold
 from podium.trace import Attempt
-from podium.types import Usage, estimate_tokens
 from podium.workers.base import Reply, Request, Worker
-from podium.workers.retry import retry
+from podium.workers.pool import Pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +26,9 @@ class Answered:
     """The chosen one or a fallback."""
     reply: Reply
     cost_usd: float
+    """Dollars paid now."""
+    saved_usd: float
+    """Dollars that a cached answer had cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,95 +38,91 @@ class Unanswered:
     error: str
     """One sentence."""
     refused: bool
-    """By the budget, before any worker was called."""
+    """By a budget, before any worker was called."""
 
 
 async def call(
-    inquiry: Inquiry, worker: Worker, request: Request, attempts: list[Attempt]
+    inquiry: Inquiry,
+    worker: Worker,
+    request: Request,
+    attempts: list[Attempt],
+    listen: Callable[[int], Callable[[str], None]] | None = None,
 ) -> Answered | Unanswered:
     """Ask `worker`, then the chain of its fallbacks, until one answers.
 
     Args:
         attempts: grows by one for each try, the one that is cancelled included.
+        listen: who is told what try number 0, 1, ... writes, piece by piece; tries may write side by side.
     """
-    loop = asyncio.get_running_loop()
-    input_tokens = sum(estimate_tokens(message.content) for message in request.messages)
     failures: list[str] = []
-    while True:
-        profile, limits = worker.profile, worker.limits
-        hold = Hold.most(
-            input_tokens=input_tokens,
-            output_tokens=limits.max_tokens,
-            price=profile.price,
-            calls=0 if failures else 1,
+    tries = count()
+    cut: Answered | None = None
+    left = deque(
+        _Turn(each, patient=inquiry.pool.fallback(each) is None) for each in _chain(inquiry.pool, worker)
+    )
+    resting: Worker | None = None
+    first = True
+    while left:
+        turn = left.popleft()
+        asking = Asking(
+            inquiry, turn.worker, request, attempts, calls=1 if first else 0, patient=turn.patient
         )
-        refusal = inquiry.ledger.reserve(hold, loop.time())
-        if refusal is not None:
-            return Unanswered(" ".join([*failures, refusal]), refused=not failures)
-        usage, cost_usd = Usage(), 0.0
+        first = False
+        if listen is not None:
+            asking.listened(listen, tries)
+        cache = inquiry.dispatcher.cache
         try:
-            reply = await _tries(inquiry, worker, request, hold.tokens, attempts)
-            usage, cost_usd = reply.usage, profile.price.cost(reply.usage)
-            return Answered(profile.name, reply, cost_usd)
+            reply = await (asking.paid() if cache is None else cache.reply(turn.worker, request, asking.paid))
+        except RefusalError as refusal:
+            return cut or Unanswered(" ".join([*failures, str(refusal)]), refused=not failures)
         except WorkerError as error:
-            failures.append(f"{profile.name}: {error}")
-        finally:
-            inquiry.ledger.settle(hold, usage, cost_usd)
-        fallback = inquiry.pool.fallback(worker)  # A chain: a pool has no circle of fallbacks.
-        if fallback is None:
-            return Unanswered(" ".join(failures), refused=False)
-        worker = fallback
+            failures.append(f"{turn.worker.profile.name}: {error}")
+            if not turn.patient and inquiry.dispatcher.line(turn.worker).breaker.state != "closed":
+                resting = resting or turn.worker
+        else:
+            profile = turn.worker.profile
+            usd = reply.price(profile)
+            answered = Answered(profile.name, reply, *((0.0, usd) if reply.cached else (usd, 0.0)))
+            if not _is_cut(answered, request) or (cut is None and not left):
+                return answered
+            _hand_over(attempts, answered)
+            cut = cut or replace(answered, cost_usd=0.0)  # Which the try now tells.
+        if not left and resting is not None and cut is None:
+            left.append(_Turn(resting, patient=True))  # Nobody else could: it is worth the wait.
+            resting = None
+    return cut or Unanswered(" ".join(failures), refused=False)
 
 
-async def _tries(
-    inquiry: Inquiry, worker: Worker, request: Request, tokens: int, attempts: list[Attempt]
-) -> Reply:
-    """Try, and try again what may pass; the last error is raised."""
-    settings = inquiry.settings
-    if not worker.limits.retries:  # The machinery below costs a simulated worker more than its answer.
-        return await _try(inquiry, worker, request, tokens, attempts)
-    async for attempt in stamina.retry_context(
-        on=partial(retry, settings.longest_wait_s),
-        attempts=worker.limits.retries + 1,
-        timeout=None,
-        wait_initial=settings.first_wait_s,
-        wait_max=settings.longest_wait_s,
-        wait_jitter=settings.first_wait_s,
-    ):
-        with attempt:
-            reply = await _try(inquiry, worker, request, tokens, attempts)
-    return reply
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    worker: Worker
+    patient: bool
+    """Whether it is waited for, if it rests."""
 
 
-async def _try(
-    inquiry: Inquiry, worker: Worker, request: Request, tokens: int, attempts: list[Attempt]
-) -> Reply:
-    """One try, within the worker's gate and time limit."""
-    name, timeout = worker.profile.name, worker.limits.timeout
-    gate = inquiry.gates.of(worker)
-    async with gate.slots:
-        await gate.admit(tokens)
-        started = inquiry.elapsed()
+def _chain(pool: Pool, worker: Worker) -> Iterator[Worker]:
+    """The worker and its fallbacks; a pool has no circle of them."""
+    following: Worker | None = worker
+    while following is not None:
+        yield following
+        following = pool.fallback(following)
 
-        def record(kind: str | None = None, message: str | None = None) -> None:
-            attempts.append(
-                Attempt(
-                    worker=name, started_s=started, ended_s=inquiry.elapsed(), error_kind=kind, error=message
-                )
+
+def _is_cut(answered: Answered, request: Request) -> bool:
+    """Whether the answer ends where the worker's own limit was reached, and not where the caller wants it to."""
+    return answered.reply.finish == "length" and request.options.max_tokens is None
+
+
+def _hand_over(attempts: list[Attempt], answered: Answered) -> None:
+    """Say of the try whose answer was cut that it is not the one that counts, and what it cost."""
+    for place in reversed(range(len(attempts))):
+        attempt = attempts[place]
+        if attempt.worker == answered.worker and attempt.error_kind is None:
+            attempts[place] = attempt.model_copy(
+                update={
+                    "error_kind": "length",
+                    "error": "The answer was cut off at max_tokens.",
+                    "cost_usd": answered.cost_usd,
+                }
             )
-
-        try:
-            async with asyncio.timeout(timeout):
-                reply = await worker.answer(request)
-        except WorkerError as error:
-            record(error.kind, str(error))
-            raise
-        except TimeoutError:
-            late = WorkerError(f"No answer within {timeout:g} s.", kind="timeout", passing=True)
-            record(late.kind, str(late))
-            raise late from None
-        except asyncio.CancelledError:
-            record("cancelled", "Cancelled while in flight.")
-            raise
-        record()
-        return reply
+            return

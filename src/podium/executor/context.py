@@ -1,7 +1,8 @@
 """What a step's worker is sent: the question, the earlier work that it may see, and its subtask (design §5).
 
-Two styles. `packed`: one user message of fenced blocks, read back by `podium.workers.view`. `chat`: earlier
-work as exchanges. A worker's own system prompt is added by the worker, not here.
+Three styles. `packed`: one user message of fenced blocks, read back by `podium.workers.view`. `chat`: earlier
+work as exchanges. `plain`: what the caller wrote and nothing else, for a plan of one step that answers the whole
+question. A worker's own system prompt is added by the worker, not here.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Literal
 
 from podium.types import Message, Question
 
-Style = Literal["packed", "chat"]
+Style = Literal["packed", "chat", "plain"]
 
 _PREAMBLE = (
     "You are one of several workers on one question. Each block below is fenced, and its fences carry the "
@@ -52,9 +53,19 @@ def fence_token(seed: str, question: Question) -> str:
     return f"{Random(f'fence/{seed}/{question.text}').getrandbits(64):016x}"
 
 
-def build_messages(context: Context, style: Style, token: str) -> tuple[Message, ...]:
-    """The messages for one step: the question's history first, then the context in `style`."""
-    return (*context.question.history, *_BUILDERS[style](context, token))
+def build_messages(context: Context, style: Style, token: str, *, sees: bool = False) -> tuple[Message, ...]:
+    """The messages for one step: the question's history first, then the context in `style`.
+
+    Args:
+        sees: whether images are shown.
+    """
+    question = context.question
+    messages = (*question.history, *_BUILDERS[style](context, token))
+    if not sees:
+        return tuple(m.model_copy(update={"images": ()}) if m.images else m for m in messages)
+    if not question.images or messages[-1].role != "user":
+        return messages
+    return (*messages[:-1], messages[-1].model_copy(update={"images": question.images}))
 
 
 def _packed(context: Context, token: str) -> tuple[Message, ...]:
@@ -85,4 +96,18 @@ def _chat(context: Context, token: str) -> tuple[Message, ...]:
     return (*messages, Message(role="user", content=task))
 
 
-_BUILDERS: Mapping[Style, Callable[[Context, str], tuple[Message, ...]]] = {"packed": _packed, "chat": _chat}
+def _plain(context: Context, token: str) -> tuple[Message, ...]:
+    del token  # There is no other worker's text to fence.
+    if context.earlier or context.previous is not None:
+        raise ValueError("The plain style shows no earlier work; it is for a plan of one step.")
+    history = context.question.history
+    if history and history[-1].role == "tool":  # The question stands in its past already.
+        return ()
+    return (Message(role="user", content=context.question.text),)
+
+
+_BUILDERS: Mapping[Style, Callable[[Context, str], tuple[Message, ...]]] = {
+    "packed": _packed,
+    "chat": _chat,
+    "plain": _plain,
+}

@@ -18,6 +18,17 @@ class StepStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class StepText:
+    """A piece of the answer, as its worker writes it."""
+
+    round: int
+    position: int
+    text: str
+    attempt: int = 0
+    """Which try of the step writes it: each begins anew, and two may write side by side."""
+
+
+@dataclass(frozen=True, slots=True)
 class StepEnded:
     """The step was answered, failed, was refused or was cancelled. Skipped steps have no events."""
 

@@ -6,18 +6,21 @@ Knows nothing of who planned it. Structured: no call outlives `run`, however it 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from podium.executor.call import Answered, call
 from podium.executor.context import Context, EarlierStep, build_messages
-from podium.executor.events import StepEnded, StepStarted
+from podium.executor.events import StepEnded, StepStarted, StepText
 from podium.executor.inquiry import Inquiry
 from podium.trace import Attempt, Span
+from podium.types import AnswerOptions
 from podium.workers.base import Request
 from podium.workflow import Workflow, live_steps
 
 _GONE = "The caller went away."
+_TOLD = ("recorded", "cached", "finish", "model", "first_token_s", "tool_calls", "nested")
+"""What a span has from its reply as it is."""
 
 
 class Execution:
@@ -93,17 +96,22 @@ class Execution:
         inquiry, step = self._inquiry, self._workflow.steps[position]
         worker = inquiry.pool[step.worker]
         request = Request(
-            build_messages(self._context(position), inquiry.settings.context, inquiry.token),
+            build_messages(
+                self._context(position), inquiry.settings.context, inquiry.token, sees=worker.profile.sees
+            ),
             seed=f"{inquiry.seed}/{self._round}/{position}",
             question_seed=inquiry.seed,
             repeat=self._repeat(position),
+            sample=inquiry.sample,
+            mark=inquiry.token,
+            options=inquiry.question.options if self._is_last(position) else AnswerOptions(),
         )
         if inquiry.observe is not None:
             inquiry.observe(StepStarted(self._round, position, worker.profile.name, step.subtask))
         attempts: list[Attempt] = []
         result: dict[str, Any] = {"messages": request.messages, "started_s": inquiry.elapsed()}
         try:
-            outcome = await call(inquiry, worker, request, attempts)
+            outcome = await call(inquiry, worker, request, attempts, self._listener(position))
             if isinstance(outcome, Answered):
                 result |= {
                     "status": "done",
@@ -111,8 +119,9 @@ class Execution:
                     "answered_by": outcome.worker,
                     "usage": outcome.reply.usage,
                     "cost_usd": outcome.cost_usd,
+                    "saved_usd": outcome.saved_usd,
                     "simulated_s": outcome.reply.latency_s,
-                    "recorded": outcome.reply.recorded,
+                    **{name: getattr(outcome.reply, name) for name in _TOLD},
                 }
             else:
                 result |= {"status": "refused" if outcome.refused else "failed", "error": outcome.error}
@@ -120,10 +129,24 @@ class Execution:
             result |= {"status": "cancelled", "error": self._why_stopped}
             raise
         finally:
+            lost_usd = sum(attempt.cost_usd for attempt in attempts)
+            if lost_usd:
+                result["cost_usd"] = result.get("cost_usd", 0.0) + lost_usd
             if "status" in result:  # Not so after a bug of ours, which escapes.
                 self._record(
                     self._span(position, attempts=tuple(attempts), ended_s=inquiry.elapsed(), **result)
                 )
+
+    def _is_last(self, position: int) -> bool:
+        return position == len(self._workflow.steps) - 1
+
+    def _listener(self, position: int) -> Callable[[int], Callable[[str], None]] | None:
+        """Who is told the text of a step while a try writes it: it must be the answer for sure."""
+        observe = self._inquiry.observe
+        final = self._round == self._inquiry.ledger.budget.rounds - 1
+        if observe is None or not self._inquiry.streams or not final or not self._is_last(position):
+            return None
+        return lambda attempt: lambda text: observe(StepText(self._round, position, text, attempt))
 
     def _repeat(self, position: int) -> int:
         worker = self._workflow.steps[position].worker
@@ -140,7 +163,10 @@ class Execution:
             if (response := self._spans[j].response) is not None
         )
         previous = self._previous if step.access.sees_previous else None
-        return Context(self._inquiry.question, step.subtask, earlier, previous)
+        question, past = self._inquiry.question, self._inquiry.settings.past
+        if past is not None:
+            question = question.model_copy(update={"history": past})
+        return Context(question, step.subtask, earlier, previous)
 
     def _record(self, span: Span) -> None:
         self._spans[span.position] = span

@@ -1,59 +1,119 @@
-"""The gate before a worker: how many calls at once, requests a minute, tokens a minute.
+"""The gate before a worker: how many calls at once, requests a minute, tokens a minute, and whose turn it is.
 
-One `Gates` serves all questions that share a pool; an orchestrator makes its own unless it is handed one.
 Limits hold within one process: two processes with the same key need half the limits each.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from dataclasses import dataclass
 
-from aiolimiter import AsyncLimiter
-
+from podium.executor.window import Entry, Window
 from podium.types import Limits
-from podium.workers.base import Worker
 
-_BURST_S = 6.0
-"""A bucket holds this many seconds' worth, so that no minute sees much more than its limit."""
+_MINUTE_S = 61.0
+"""A second more than the provider's: calls are counted here when they leave, there when they arrive."""
+_BURSTS = 20
+"""A minute's requests may not all be made at once: in each of so many parts of it at most twice its share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A call that was let through; to be handed back with `Gate.leave`."""
+
+    tokens: Entry | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiter:
+    tokens: int
+    turn: asyncio.Future[Pass]
 
 
 class Gate:
-    """The limits of one worker, shared by all its callers on one event loop."""
+    """The limits of one worker, shared by all its callers on one event loop.
+
+    Callers are named, and take turns: one with many calls waits behind one with few, not before it.
+    """
 
     def __init__(self, limits: Limits) -> None:
-        self.slots = asyncio.Semaphore(limits.concurrency)
-        """Entered around a call."""
-        self._requests = None if limits.rpm is None else _bucket(limits.rpm)
-        self._tokens = None if limits.tpm is None else _bucket(limits.tpm)
+        self._free = limits.concurrency
+        self._concurrency = limits.concurrency
+        self._requests = () if limits.rpm is None else _windows(limits.rpm)
+        self._tokens = None if limits.tpm is None else Window(limits.tpm, _MINUTE_S)
+        self._rests_until = 0.0
+        self._waiting: dict[str, deque[_Waiter]] = {}
+        """By caller; the first is the one whose turn it is."""
+        self._alarm: asyncio.TimerHandle | None = None
 
-    async def admit(self, tokens: int) -> None:
-        """Wait until one more request of at most `tokens` is within the limits a minute."""
-        if self._requests is not None:
-            await self._requests.acquire()
+    @property
+    def in_flight(self) -> int:
+        """Calls that were let through and have not left."""
+        return self._concurrency - self._free
+
+    @property
+    def waiting(self) -> int:
+        """Calls that were not let through yet."""
+        return sum(not waiter.turn.done() for queue in self._waiting.values() for waiter in queue)
+
+    async def enter(self, caller: str, tokens: int) -> Pass:
+        """Wait for a place, and until one more request of at most `tokens` is within the limits a minute."""
+        waiter = _Waiter(tokens, asyncio.get_running_loop().create_future())
+        self._waiting.setdefault(caller, deque()).append(waiter)
+        self._admit()
+        try:
+            return await waiter.turn
+        except asyncio.CancelledError:
+            if waiter.turn.done() and not waiter.turn.cancelled():  # Let through and cancelled at once.
+                self.leave(waiter.turn.result(), 0)
+            else:
+                self._admit()  # It may have stood before others.
+            raise
+
+    def leave(self, passed: Pass, tokens: int) -> None:
+        """Give back the place; the call took `tokens`."""
+        self._free += 1
+        if self._tokens is not None and passed.tokens is not None:
+            self._tokens.correct(passed.tokens, tokens)
+        self._admit()
+
+    def rest(self, seconds: float) -> None:
+        """Let nobody through for so long: the worker asked for it."""
+        self._rests_until = max(self._rests_until, asyncio.get_running_loop().time() + seconds)
+
+    def _admit(self) -> None:
+        """Let through whoever may, in turns."""
+        now = asyncio.get_running_loop().time()
+        while self._waiting and self._free:
+            caller, queue = next(iter(self._waiting.items()))
+            waiter = queue[0]
+            if not waiter.turn.done():
+                wait = self._wait(waiter.tokens, now)
+                if wait > 0:
+                    self._again_in(wait)
+                    return
+                self._free -= 1
+                for window in self._requests:
+                    window.add(1, now)
+                tokens = None if self._tokens is None else self._tokens.add(waiter.tokens, now)
+                waiter.turn.set_result(Pass(tokens))
+            queue.popleft()
+            del self._waiting[caller]
+            if queue:
+                self._waiting[caller] = queue
+
+    def _wait(self, tokens: int, now: float) -> float:
+        waits = [self._rests_until - now, *(window.wait(1, now) for window in self._requests)]
         if self._tokens is not None:
-            # A call larger than the bucket waits for a full one: it cannot be made in parts.
-            await self._tokens.acquire(min(tokens, self._tokens.max_rate))
+            waits.append(self._tokens.wait(tokens, now))
+        return max(waits)
+
+    def _again_in(self, seconds: float) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = asyncio.get_running_loop().call_later(seconds, self._admit)
 
 
-class Gates:
-    """The gates of all workers, by name, made when first needed."""
-
-    def __init__(self) -> None:
-        self._gates: dict[str, Gate] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def of(self, worker: Worker) -> Gate:
-        """The gate of `worker` on the running event loop."""
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:  # Waiters belong to their loop; a new `asyncio.run` starts afresh.
-            self._gates, self._loop = {}, loop
-        name = worker.profile.name
-        gate = self._gates.get(name)
-        if gate is None:
-            gate = self._gates[name] = Gate(worker.limits)
-        return gate
-
-
-def _bucket(per_minute: float) -> AsyncLimiter:
-    size = max(1.0, per_minute * _BURST_S / 60)
-    return AsyncLimiter(size, size * 60 / per_minute)
+def _windows(per_minute: float) -> tuple[Window, Window]:
+    return Window(per_minute, _MINUTE_S), Window(max(1.0, 2 * per_minute / _BURSTS), _MINUTE_S / _BURSTS)

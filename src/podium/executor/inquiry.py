@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from podium.executor.context import Style
-from podium.executor.events import StepEnded, StepStarted
-from podium.executor.gate import Gates
+from podium.executor.dispatcher import Dispatcher
+from podium.executor.events import StepEnded, StepStarted, StepText
 from podium.executor.ledger import Ledger
-from podium.types import Profile, Question
+from podium.types import Message, Profile, Question
 from podium.workers.pool import Pool
 
 
@@ -19,6 +19,8 @@ class ExecutionSettings:
     """How workflows are run. Times in seconds."""
 
     context: Style = "packed"
+    past: tuple[Message, ...] | None = None
+    """What steps are shown in place of the question's history: for a worker that goes on where it was interrupted."""
     run_all: bool = False
     """Run also the steps that nothing needs."""
     first_wait_s: float = 0.5
@@ -37,11 +39,15 @@ class Inquiry:
     token: str
     """The mark of this question's fences."""
     ledger: Ledger
-    gates: Gates
+    dispatcher: Dispatcher
     settings: ExecutionSettings
     started: float
     """When the trace began, on the event loop's clock."""
-    observe: Callable[[StepStarted | StepEnded], None] | None = None
+    sample: int = 0
+    """Which independent answering of the question this is: a response cache gives each its own answers."""
+    streams: bool = False
+    """Whether the observer wants the text of the answer while it is written."""
+    observe: Callable[[StepStarted | StepText | StepEnded], None] | None = None
     """Told of each step as it starts and ends. Must be quick: nothing else runs meanwhile."""
 
     @property

@@ -1,13 +1,16 @@
-"""The budget of one question under concurrency: reserve before each call, settle after.
+"""The budget of one question under concurrency, and the dollars that questions share: reserve before, settle after.
 
-Not thread-safe and not awaited: one event loop, no suspension between the check and the booking.
+Not thread-safe: one event loop, no suspension between a check and its booking.
 What it cannot know: tokens that a provider counts beyond our estimate of the input, or bills for a call that
 failed, can carry the total past a limit by that much. Such a total refuses every later call.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from podium.types import Budget, Price, Usage
 
@@ -22,14 +25,58 @@ class Hold:
     usd: float
 
     @classmethod
-    def most(cls, *, input_tokens: int, output_tokens: int, price: Price, calls: int = 1) -> Hold:
-        """The hold for a call of `input_tokens` that may answer with `output_tokens`."""
+    def most(
+        cls,
+        *,
+        input_tokens: int,
+        output_tokens: int,
+        price: Price,
+        calls: int = 1,
+        most_usd: float | None = None,
+    ) -> Hold:
+        """The hold for a call of `input_tokens` that may answer with `output_tokens`.
+
+        Args:
+            most_usd: dollars at most, where tokens and price do not tell them.
+        """
         usd = (input_tokens * price.input + output_tokens * price.output) / 1e6
-        return cls(calls, input_tokens + output_tokens, usd)
+        return cls(calls, input_tokens + output_tokens, usd if most_usd is None else most_usd)
+
+
+class Purse(Protocol):
+    """Dollars that many questions share; `podium.executor.accounts.Account` is one."""
+
+    refusal: str | None
+    """Why the latest call was refused that it refused for good; None: none was."""
+
+    def reserve(self, usd: float) -> str | None:
+        """Keep `usd` aside; or the sentence that says which limit that could break, and nothing is kept."""
+        ...
+
+    def settle(self, held_usd: float, paid_usd: float) -> None:
+        """Give back what was held and book what was paid."""
+        ...
+
+    def may_make_room(self, usd: float) -> bool:
+        """Whether calls in flight could, once they are settled, leave room for `usd`."""
+        ...
+
+    async def settled(self) -> None:
+        """Wait until something has been settled."""
+        ...
+
+    async def quiet(self) -> None:
+        """Wait until no call is in flight that may cost something."""
+        ...
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether more has been spent than the limit."""
+        ...
 
 
 class Ledger:
-    """What one question has spent, holds for calls in flight, and may still spend.
+    """What one question has spent, holds for calls in flight, and may still spend; every dollar also in the accounts.
 
     A call is one step's request to its worker, retries and fallback included: these cost tokens, dollars and
     time, and no further call. A planner's usage is charged after it is known and counts no call.
@@ -37,11 +84,13 @@ class Ledger:
     Args:
         budget: the limits.
         deadline: when `budget.seconds` are over, on the event loop's clock; None: no such limit.
+        accounts: dollars shared with other questions.
     """
 
-    def __init__(self, budget: Budget, deadline: float | None = None) -> None:
+    def __init__(self, budget: Budget, deadline: float | None = None, accounts: Sequence[Purse] = ()) -> None:
         self.budget = budget
         self.deadline = deadline
+        self.accounts = tuple(accounts)
         self.calls = 0
         """Calls made or in flight."""
         self.tokens = 0
@@ -52,6 +101,17 @@ class Ledger:
         self._held_usd = 0.0
         self._in_flight = 0
 
+    async def admit(self, hold: Hold) -> str | None:
+        """As `reserve`; but where only dollars of an account are missing that calls in flight may give back, wait."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            refusal = self._reserve(hold, clock())
+            if not isinstance(refusal, _Short):
+                return refusal
+            if not refusal.purse.may_make_room(hold.usd):
+                return refusal.final()
+            await refusal.purse.settled()
+
     def reserve(self, hold: Hold, now: float) -> str | None:
         """Keep `hold` aside; or the sentence that says which limit the call could break, and nothing is kept.
 
@@ -59,6 +119,19 @@ class Ledger:
             hold: the most that the call may take.
             now: the event loop's clock.
         """
+        refusal = self._reserve(hold, now)
+        return refusal.final() if isinstance(refusal, _Short) else refusal
+
+    def _reserve(self, hold: Hold, now: float) -> str | _Short | None:
+        refusal = self._own_refusal(hold, now) or self._shared_refusal(hold)
+        if refusal is None:
+            self.calls += hold.calls
+            self._held_tokens += hold.tokens
+            self._held_usd += hold.usd
+            self._in_flight += 1
+        return refusal
+
+    def _own_refusal(self, hold: Hold, now: float) -> str | None:
         budget = self.budget
         if self.deadline is not None and now >= self.deadline:
             return self.time_is_up
@@ -76,10 +149,16 @@ class Ledger:
                 f"The call could cost ${hold.usd:.6f}, and ${left_usd:.6f} of the budget's ${budget.usd:g} "
                 "are left: raise the budget's usd or lower the worker's max_tokens."
             )
-        self.calls += hold.calls
-        self._held_tokens += hold.tokens
-        self._held_usd += hold.usd
-        self._in_flight += 1
+        return None
+
+    def _shared_refusal(self, hold: Hold) -> _Short | None:
+        """Keep the dollars aside in all accounts, or in none."""
+        for number, account in enumerate(self.accounts):
+            sentence = account.reserve(hold.usd)
+            if sentence is not None:
+                for kept in self.accounts[:number]:
+                    kept.settle(hold.usd, 0.0)
+                return _Short(account, sentence)
         return None
 
     def settle(self, hold: Hold, usage: Usage, usd: float) -> None:
@@ -88,12 +167,17 @@ class Ledger:
         self._held_tokens -= hold.tokens
         # Sums of floats leave crumbs, and a crumb held for ever would refuse the last call that fits.
         self._held_usd = self._held_usd - hold.usd if self._in_flight else 0.0
-        self.charge(usage, usd)
+        self._book(usage, hold.usd, usd)
 
     def charge(self, usage: Usage, usd: float) -> None:
         """Book what was not reserved: a planner's tokens and dollars."""
+        self._book(usage, 0.0, usd)
+
+    def _book(self, usage: Usage, held_usd: float, usd: float) -> None:
         self.tokens += usage.tokens
         self.usd += usd
+        for account in self.accounts:
+            account.settle(held_usd, usd)
 
     @property
     def exhausted(self) -> bool:
@@ -103,9 +187,23 @@ class Ledger:
             (budget.calls is not None and self.calls >= budget.calls)
             or (budget.tokens is not None and self.tokens >= budget.tokens)
             or (budget.usd is not None and self.usd > budget.usd)
+            or any(account.exhausted for account in self.accounts)
         )
 
     @property
     def time_is_up(self) -> str:
         """The sentence for a question whose seconds are over."""
         return f"The time limit of {self.budget.seconds:g} s was reached."
+
+
+@dataclass(frozen=True, slots=True)
+class _Short:
+    """An account refuses; calls in flight may make room."""
+
+    purse: Purse
+    sentence: str
+
+    def final(self) -> str:
+        """The refusal, when nothing is waited for."""
+        self.purse.refusal = self.sentence
+        return self.sentence

@@ -79,7 +79,7 @@ class Podium(ModelAPI):
                 allowed no call.
         """
         _refuse(tools, config)
-        trace = await self._team.answer(to_question(input), seed=_seed(config))
+        trace = await self._team.answer(to_question(input), seed=_seed(config), sample=_epoch())
         if trace.answer is None and not _misplanned(trace):
             raise QuestionFailedError(f"{trace.error} (trace {trace.id})")
         return _output(trace, self.model_name, config)
@@ -113,6 +113,12 @@ def _seed(config: GenerateConfig) -> str:
     return token_hex(8) if config.seed is None else str(config.seed)
 
 
+def _epoch() -> int:
+    """From 0: with a response cache each epoch has answers of its own."""
+    active = sample_active()
+    return 0 if active is None else active.epoch - 1
+
+
 def _misplanned(trace: Trace) -> bool:
     """Whether no worker was asked because of what the planner wrote: such a question is wrong, not broken."""
     return not trace.spans and all(
@@ -133,7 +139,7 @@ def _output(trace: Trace, model: str, config: GenerateConfig) -> ModelOutput:
         input_tokens=trace.usage.input_tokens,
         output_tokens=trace.usage.output_tokens,
         total_tokens=trace.usage.tokens,
-        total_cost=trace.cost_usd,
+        total_cost=trace.uncached_usd,
     )
     output.metadata = {
         "trace_id": trace.id,
@@ -142,6 +148,7 @@ def _output(trace: Trace, model: str, config: GenerateConfig) -> ModelOutput:
         "concern": trace.error,
         "calls": trace.calls,
         "cost_usd": trace.cost_usd,
+        "uncached_usd": trace.uncached_usd,
         "usage_estimated": trace.usage.estimated,
         "not_passed_on": [name for name in _NOT_PASSED_ON if getattr(config, name) is not None],
     }

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from podium.baselines import Single
-from podium.executor import Gates, Ledger
+from podium.errors import BudgetError
+from podium.executor import Dispatcher, Ledger
 from podium.executor.ledger import Hold
 from podium.orchestrator import Orchestrator
 from podium.recordings import Gathering, RecordedQuestion, Response, split_by_hash
@@ -50,6 +51,7 @@ async def record(
     concurrency: int = 16,
     budget: Budget = Budget(),
     seed: str = "0",
+    dispatcher: Dispatcher | None = None,
     watch: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
     """Ask every worker every question `samples` times, leaving out what is gathered already. Tools are not asked.
@@ -59,6 +61,7 @@ async def record(
         budget: of the whole run. A call that could break it waits for those in flight; if it still could, no more
             are made.
         seed: names the randomness of simulated workers.
+        dispatcher: with a response cache or accounts; when an account refuses a call, no more are made.
         watch: told of progress after each call.
     """
     # Each alone: a fallback's answer is not the worker's own, and nobody wants to pay for it here.
@@ -67,7 +70,7 @@ async def record(
     missing = [job for job in wanted if not gathering.has(job.task.id, job.worker, job.sample)]
     progress = Progress(wanted=len(wanted), kept=len(wanted) - len(missing))
     purse = _Purse(budget)
-    gates = Gates()
+    shared = dispatcher or Dispatcher()
     jobs = iter(missing)
 
     async def work() -> None:
@@ -78,8 +81,11 @@ async def record(
                 return
             usage, cost_usd = Usage(), 0.0
             try:
-                rollout = await job.run(gates, seed)
+                rollout = await job.run(shared, seed)
                 usage, cost_usd = rollout.trace.usage, rollout.trace.cost_usd
+            except BudgetError as error:
+                progress.refusal = str(error)
+                return
             finally:
                 progress.usd = purse.settle(job.hold, usage, cost_usd)
             if job.keep(rollout, gathering, split):
@@ -144,11 +150,14 @@ class _Job:
             price=worker.profile.price,
         )
 
-    async def run(self, gates: Gates, seed: str) -> Rollout:
+    async def run(self, dispatcher: Dispatcher, seed: str) -> Rollout:
         """Ask and grade."""
-        orchestrator = Orchestrator(Single(self.worker), self.pool, gates=gates)
+        orchestrator = Orchestrator(Single(self.worker), self.pool, dispatcher=dispatcher)
         return await roll(
-            orchestrator, self.task, seed=f"record/{seed}/{self.task.id}/{self.worker}/{self.sample}"
+            orchestrator,
+            self.task,
+            seed=f"record/{seed}/{self.task.id}/{self.worker}/{self.sample}",
+            sample=self.sample,
         )
 
     def keep(self, rollout: Rollout, gathering: Gathering, split: str | None) -> bool:

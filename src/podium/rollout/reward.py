@@ -68,7 +68,7 @@ def reward(trace: Trace, grade: Grade, settings: RewardSettings) -> Reward:
     return Reward(
         format=HALF,
         correct=HALF if grade.correct else 0.0,
-        cost=settings.cost * trace.cost_usd,
+        cost=settings.cost * trace.uncached_usd,
         calls=settings.calls * trace.calls,
         latency=settings.latency * trace.critical_path_s,
     )

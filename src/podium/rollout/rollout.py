@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.errors import GraderError
+from podium.errors import BudgetError, GraderError
+from podium.executor import Dispatcher
 from podium.orchestrator import Orchestrator
 from podium.rollout.reward import Reward, RewardSettings, reward
 from podium.tasks.task import Grade, Task
@@ -66,22 +67,43 @@ def _failed(round_: RoundTrace) -> bool:
 
 
 async def roll(
-    orchestrator: Orchestrator, task: Task, *, seed: str, settings: RewardSettings | None = None
+    orchestrator: Orchestrator,
+    task: Task,
+    *,
+    seed: str,
+    sample: int = 0,
+    settings: RewardSettings | None = None,
 ) -> Rollout:
     """Answer `task` and grade the answer. A question without an answer has score 0.
 
     Args:
         seed: names the randomness of planner and workers: the same arguments give the same rollout.
+        sample: which independent answering of the question this is; those of one number share a response cache's.
         settings: the reward's weights; None: none of what was spent counts.
+
+    Raises:
+        BudgetError: an account of the dispatcher stood in the way: that the money ran out is no verdict on a plan.
     """
-    trace = await orchestrator.answer(task.question, seed=seed)
+    trace = await orchestrator.answer(task.question, seed=seed, sample=sample)
+    _check_accounts(orchestrator.dispatcher, trace)
     grade = Grade(score=0.0) if trace.answer is None else await _graded(task, trace.answer)
+    for account in orchestrator.dispatcher.accounts:
+        account.settle(0.0, grade.cost_usd)
     return Rollout(
         task_id=task.id,
         trace=trace,
         grade=grade,
         reward=reward(trace, grade, settings or RewardSettings()),
     )
+
+
+def _check_accounts(dispatcher: Dispatcher, trace: Trace) -> None:
+    """Accounts refuse for all questions; one whose steps were all answered is none the worse for it."""
+    refusal = next((account.refusal for account in dispatcher.accounts if account.refusal is not None), None)
+    if refusal is not None and any(span.error is not None for span in trace.spans):
+        if dispatcher.cache is not None:
+            refusal += " What was paid for is kept: the same command goes on from here."
+        raise BudgetError(refusal)
 
 
 async def _graded(task: Task, answer: str) -> Grade:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from podium.executor import ExecutionSettings, Gates
+from podium.errors import BudgetError
+from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.planner import Planner
 from podium.rollout.reward import RewardSettings
@@ -29,8 +30,11 @@ class Scorer:
     """Of one question. A single completion is read again in each round: for `score` leave rounds at 1."""
     max_steps: int = 5
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
-    gates: Gates = field(default_factory=Gates, compare=False)
-    """The workers' limits, shared by all that is scored: they count together, whatever the pools."""
+    dispatcher: Dispatcher = field(default_factory=Dispatcher, compare=False)
+    """The workers' limits, and what is shared besides: they count together for all that is scored, whatever the pools.
+
+    With a response cache, the rollouts of a question share their identical calls.
+    """
 
     async def score(self, completion: str, task: Task, pool: Pool, *, seed: str) -> Rollout | None:
         """Parse `completion`, run it over `pool` and grade the answer.
@@ -41,6 +45,9 @@ class Scorer:
 
         Returns:
             None when the workers failed the plan: never the policy's fault, so it is left out of its group.
+
+        Raises:
+            BudgetError: the dollars that a run or a day may cost do not suffice.
         """
         return await self.roll(Written(completion), task, pool, seed=seed)
 
@@ -54,10 +61,16 @@ class Scorer:
             budget=self.budget,
             max_steps=self.max_steps,
             settings=self.execution,
-            gates=self.gates,
+            dispatcher=self.dispatcher,
         )
         settings = (
             self.reward.model_copy(update={"cost": self.thrift[thrift]}) if self.thrift else self.reward
         )
-        rollout = await roll(orchestrator, task, seed=seed, settings=settings)
+        try:
+            rollout = await roll(orchestrator, task, seed=seed, settings=settings)
+        except BudgetError:
+            # Who scores a batch gives all of it up; what other rollouts have in flight is paid for, and kept first.
+            for account in self.dispatcher.accounts:
+                await account.quiet()
+            raise
         return None if rollout.infrastructure_failed else rollout

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from podium.types import Budget, Message, Profile, Question, Usage, Value
+from podium.types import Budget, Message, Profile, Question, ToolCall, Usage, Value
 from podium.workflow import Workflow
 
 TraceStatus = Literal["ok", "degraded", "failed", "cancelled"]
@@ -25,6 +25,8 @@ class Attempt(Value):
     error_kind: str | None = None
     """None: the try succeeded."""
     error: str | None = None
+    cost_usd: float = 0.0
+    """Dollars that a try cost which gave no answer."""
     hedge: bool = False
     """A second request, made because the first was slow."""
 
@@ -49,7 +51,7 @@ class Span(Value):
     """Name of the worker that answered: the chosen one or a fallback."""
     usage: Usage = Usage()
     cost_usd: float = 0.0
-    """Dollars paid for the answer; nothing, if it was in the response cache."""
+    """Dollars paid for the answer, and for tries without one; an answer from the response cache costs nothing."""
     cached: bool = False
     """The answer was in the response cache, or was shared with an identical call in flight."""
     saved_usd: float = 0.0
@@ -60,6 +62,8 @@ class Span(Value):
     """The model that the provider says answered."""
     first_token_s: float | None = None
     """Seconds until a streamed response began."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Calls that the worker wants made by whoever asked; its response may be empty then."""
     nested: Trace | None = None
     """What another team did, where the worker is one."""
     started_s: float = 0.0
@@ -79,8 +83,8 @@ class Span(Value):
 
     @property
     def called(self) -> bool:
-        """Whether a worker was called at all."""
-        return bool(self.attempts)
+        """Whether a worker was called at all, now or when a cached answer was made."""
+        return bool(self.attempts) or self.cached
 
 
 class RoundTrace(Value):
@@ -123,7 +127,7 @@ class Trace(Value):
     seed: str
     budget: Budget = Budget()
     max_steps: int = 5
-    context: Literal["packed", "chat"] = "packed"
+    context: Literal["packed", "chat", "plain"] = "packed"
     rounds: tuple[RoundTrace, ...] = ()
     answer: str | None = None
     status: TraceStatus
@@ -134,11 +138,23 @@ class Trace(Value):
     seconds: float
     """By the clock, planning included."""
     versions: dict[str, str] = Field(default_factory=dict)
+    owner: str | None = None
+    """Name of the key with which it was asked; None: no key was needed."""
+    user: str | None = None
+    """Whom the caller said that it asked for."""
+    metadata: dict[str, str] = Field(default_factory=dict)
+    """The caller's own."""
 
     @property
     def spans(self) -> tuple[Span, ...]:
         """The steps of all rounds, in order."""
         return tuple(span for round_ in self.rounds for span in round_.spans)
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """Calls that the worker of the answer wants made; none where the answer stands."""
+        spans = self.rounds[-1].spans if self.rounds else ()
+        return spans[-1].tool_calls if spans else ()
 
     @property
     def calls(self) -> int:
@@ -161,7 +177,8 @@ class Trace(Value):
     @property
     def uncached_usd(self) -> float:
         """Dollars that it would have cost without the response cache: what plans are compared by."""
-        return self.cost_usd + sum(span.saved_usd for span in self.spans)
+        # Span by span: sums of floats depend on their order, and the same question costs the same.
+        return sum(s.cost_usd + s.saved_usd for s in self.spans) + sum(r.plan_cost_usd for r in self.rounds)
 
     @property
     def critical_path_s(self) -> float:

@@ -14,41 +14,39 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Self
 
+from podium.database import connect
 from podium.errors import StoreError, UsageError
 from podium.trace.model import Trace, TraceStatus
-from podium.trace.table import LISTED, connect, insert, prepare
+from podium.trace.statements import LISTED
+from podium.trace.summary import TraceSummary
+from podium.trace.table import SQLITE, WAY_OUT, insert, open_writer
 
 _BATCH = 256
 
 
-@dataclass(frozen=True, slots=True)
-class TraceSummary:
-    """What a list shows of a trace."""
-
-    id: str
-    started: datetime
-    """UTC."""
-    planner: str
-    status: TraceStatus
-    question: str
-    """The first 200 characters."""
-    calls: int
-    cost_usd: float
-    seconds: float
+def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """`podium` under `$XDG_DATA_HOME` or `~/.local/share`."""
+    return Path(environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "podium"
 
 
 def default_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """`$PODIUM_STORE`, else `podium/traces.sqlite` under `$XDG_DATA_HOME` or `~/.local/share`."""
-    if chosen := environ.get("PODIUM_STORE"):
-        return Path(chosen).expanduser()
-    data = environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(data).expanduser() / "podium" / "traces.sqlite"
+    """`$PODIUM_STORE`, else `traces.sqlite` in the folder for data.
+
+    Raises:
+        UsageError: PODIUM_STORE is an address, which servers alone use.
+    """
+    chosen = environ.get("PODIUM_STORE")
+    if chosen and "://" in chosen:
+        raise UsageError(
+            "PODIUM_STORE is the address of a server's store, and this is kept in a file; give one with --store."
+        )
+    return Path(chosen).expanduser() if chosen else data_folder(environ) / "traces.sqlite"
 
 
 class TraceStore:
@@ -155,7 +153,7 @@ class TraceStore:
         query = f"SELECT {LISTED} FROM traces{where} ORDER BY started DESC, rowid DESC LIMIT ?"
         with self._reading:
             rows = self._reader.execute(query, (*values, -1 if limit is None else limit)).fetchall()
-        return tuple(TraceSummary(id_, datetime.fromtimestamp(at, UTC), *rest) for id_, at, *rest in rows)
+        return tuple(SQLITE.summary(row) for row in rows)
 
     def iterate(
         self,
@@ -173,22 +171,10 @@ class TraceStore:
                 yield Trace.model_validate_json(document)
 
     def _open(self, create: bool) -> tuple[sqlite3.Connection, sqlite3.Connection]:
-        way_out = "give another with --store"
         if not create and not self.path.is_file():
-            raise UsageError(f"There is no trace store at {self.path}; `podium ask` makes one, or {way_out}.")
-        opened: list[sqlite3.Connection] = []
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            opened.append(reader := connect(self.path))
-            opened.append(writer := connect(self.path))
-            prepare(writer, self.path)
-        except (OSError, sqlite3.Error, UsageError) as error:
-            for connection in opened:
-                connection.close()
-            if isinstance(error, UsageError):
-                raise
-            raise UsageError(f"The trace store {self.path} cannot be opened ({error}); {way_out}.") from error
-        return reader, writer
+            raise UsageError(f"There is no trace store at {self.path}; `podium ask` makes one, or {WAY_OUT}.")
+        writer = open_writer(self.path)
+        return connect(self.path), writer
 
     def _check_open(self) -> None:
         if self._closed:

@@ -1,93 +1,128 @@
-"""The one table of a trace store: its columns, the mark that tells our file from others, how rows get in.
+"""The one table of a trace store in a file: its columns, how rows get in, and how older files are brought up to date.
 
-Below `store`, which owns threads and connections; here is what is said to SQLite.
+Below `store` and `sqlite_store`, which own threads and connections; here is what is said to SQLite.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from pathlib import Path
 
-from podium.errors import UsageError
-from podium.trace.jsonl import clean, to_json
+from podium.database import FileForm
+from podium.trace.kept import Filters
 from podium.trace.model import Trace
+from podium.trace.row import TraceRow, to_row, to_searched
+from podium.trace.statements import Dialect
 
-LISTED = "id, started, planner, status, question, calls, cost_usd, seconds"
-"""The columns that a list needs; the whole trace is in `document`, as JSON."""
+WAY_OUT = "give another with --store"
+COLUMNS = ", ".join(TraceRow._fields)
 _TABLE = """(
     id TEXT PRIMARY KEY, started REAL, planner TEXT, status TEXT, question TEXT,
-    calls INTEGER, cost_usd REAL, seconds REAL, document TEXT
+    calls INTEGER, cost_usd REAL, seconds REAL, document TEXT,
+    owner TEXT, workers TEXT DEFAULT '[]', searched TEXT DEFAULT ''
 )"""
-_APPLICATION = 0x506F4469  # "PoDi", in the file's header
-_VERSION = 1
-_QUESTION_START = 200
-_PATIENCE_S = 30.0
-"""How long one process waits for another that writes."""
-
-
-def connect(path: Path) -> sqlite3.Connection:
-    """A connection that commits each statement by itself and may be used from any thread."""
-    return sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
-
-
-def prepare(writer: sqlite3.Connection, path: Path) -> None:
-    """Make the tables of a new file; refuse one that is not ours before touching it."""
-    # Tables first: another process that makes them at this moment writes the mark in the same transaction.
-    (tables,) = writer.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    (application,) = writer.execute("PRAGMA application_id").fetchone()
-    (version,) = writer.execute("PRAGMA user_version").fetchone()
-    if tables and application != _APPLICATION:
-        raise UsageError(f"{path} is an SQLite file, but not a trace store; give another with --store.")
-    if version > _VERSION:
-        raise UsageError(
-            f"{path} was written by a newer Podium (format {version}, this one knows {_VERSION}); "
-            "update Podium or give another file with --store."
+"""`workers` is a list in JSON; the whole trace is in `document`, as JSON."""
+_NARROW = "planner, cost_usd, calls, seconds, workers, question, searched"
+_UPGRADED = """UPDATE traces SET
+    owner = json_extract(document, '$.owner'),
+    workers = (
+        SELECT json_group_array(name) FROM (
+            SELECT coalesce(json_extract(span.value, '$.answered_by'), json_extract(span.value, '$.worker')) AS name
+            FROM json_each(traces.document, '$.rounds') AS round, json_each(round.value, '$.spans') AS span
+            GROUP BY name ORDER BY min(1000 * round.key + span.key)
         )
-    writer.execute("PRAGMA journal_mode = WAL")
-    writer.execute("PRAGMA synchronous = FULL")
-    writer.execute("BEGIN IMMEDIATE")
-    writer.execute(f"CREATE TABLE IF NOT EXISTS traces {_TABLE}")
-    writer.execute("CREATE INDEX IF NOT EXISTS by_start ON traces (started)")
-    writer.execute(f"PRAGMA application_id = {_APPLICATION}")
-    writer.execute(f"PRAGMA user_version = {_VERSION}")
-    writer.execute("COMMIT")
+    ),
+    searched = podium_searched(coalesce(json_extract(document, '$.question.text'), ''))
+WHERE json_valid(document)"""
+
+
+def _indexed(filters: Filters) -> str:
+    """The table, with the index said outright: SQLite without statistics takes any that fits."""
+    if filters.owner is not None:
+        return "traces INDEXED BY listed_of"
+    return f"traces INDEXED BY {'listed' if filters.status in (None, 'ok') else 'troubled'}"
+
+
+SQLITE = Dialect(
+    name="traces",
+    table=_indexed,
+    mark=lambda number: "?",
+    has_worker="instr(workers, {}) > 0",
+    worker=lambda name: json.dumps(name, ensure_ascii=False),
+    contains="instr(searched, {}) > 0",
+    workers=json.loads,
+)
+
+
+def _upgrade(connection: sqlite3.Connection, version: int) -> None:
+    """From format 1, which had no owner, no workers and nothing to search. Traces stay as they are."""
+    del version
+    for column in ("owner TEXT", "workers TEXT DEFAULT '[]'", "searched TEXT DEFAULT ''"):
+        connection.execute(f"ALTER TABLE traces ADD COLUMN {column}")
+    connection.create_function("podium_searched", 1, to_searched, deterministic=True)
+    connection.execute(_UPGRADED)
+
+
+_FORM = FileForm(
+    "trace store",
+    mark=0x506F4469,  # "PoDi"
+    version=2,
+    tables=(
+        f"CREATE TABLE IF NOT EXISTS traces {_TABLE}",
+        "CREATE INDEX IF NOT EXISTS by_start ON traces (started)",
+        # Lists are read from these alone: rows of the table hold whole traces, and are hundreds of times as wide.
+        f"CREATE INDEX IF NOT EXISTS listed ON traces (started, id, owner, status, {_NARROW})",
+        f"CREATE INDEX IF NOT EXISTS listed_of ON traces (owner, started, id, status, {_NARROW})",
+        f"CREATE INDEX IF NOT EXISTS troubled ON traces (status, started, id, owner, {_NARROW}) WHERE status <> 'ok'",
+    ),
+    way_out=WAY_OUT,
+    upgrade=_upgrade,
+)
+
+
+def open_writer(path: Path) -> sqlite3.Connection:
+    """The connection that writes, to a file that is made if it is missing.
+
+    Raises:
+        UsageError: the file cannot be opened, or is not ours.
+    """
+    writer = _FORM.open(path)
     writer.execute(f"CREATE TEMP TABLE staging {_TABLE}")
+    return writer
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """A connection that reads, to a file that is there.
+
+    Raises:
+        UsageError: the file cannot be opened, or is not ours.
+    """
+    return _FORM.open_read_only(path)
 
 
 def insert(writer: sqlite3.Connection, traces: Iterable[Trace]) -> int:
-    """Write `traces`, all or none, replacing those with the same ids; returns how many.
+    """Write `traces`, all or none, replacing those with the same ids; returns how many."""
+    return insert_rows(writer, map(to_row, traces))
+
+
+def insert_rows(writer: sqlite3.Connection, rows: Iterable[TraceRow]) -> int:
+    """As `insert`.
 
     They are staged and then copied in one statement, so that a slow source never holds the file.
     """
     count = 0
+    marks = ", ".join("?" * len(TraceRow._fields))
     try:
-        for trace in traces:
-            writer.execute("INSERT OR REPLACE INTO staging VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", _row(trace))
+        for row in rows:
+            named = row._replace(workers=json.dumps(row.workers, ensure_ascii=False))  # type: ignore[arg-type]
+            writer.execute(f"INSERT OR REPLACE INTO staging ({COLUMNS}) VALUES ({marks})", named)
             count += 1
         if count:
-            writer.execute("INSERT OR REPLACE INTO main.traces SELECT * FROM staging ORDER BY rowid")
+            writer.execute(
+                f"INSERT OR REPLACE INTO main.traces ({COLUMNS}) SELECT {COLUMNS} FROM staging ORDER BY rowid"
+            )
     finally:
         writer.execute("DELETE FROM staging")
     return count
-
-
-def _row(trace: Trace) -> tuple[str | int | float, ...]:
-    return (
-        trace.id,
-        _seconds(trace.started_at),
-        trace.planner,
-        trace.status,
-        clean(trace.question.text[:_QUESTION_START]),
-        trace.calls,
-        trace.cost_usd,
-        trace.seconds,
-        to_json(trace),
-    )
-
-
-def _seconds(moment: str) -> float:
-    """Seconds since 1970 of an ISO 8601 time; one without a zone is UTC."""
-    at = datetime.fromisoformat(moment)
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -12,6 +12,8 @@ from pydantic import Field, model_validator
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.config import Settings
+from podium.executor import Dispatcher
+from podium.orchestrator.team import open_pool
 from podium.rollout import RewardSettings, Scorer
 from podium.rollout.pools import PoolDraw, PoolSource
 from podium.rollout.run_folder import RunFolder
@@ -21,7 +23,7 @@ from podium.train.display import Display
 from podium.train.loop import Draw, Evaluate, train
 from podium.train.settings import GRPOSettings
 from podium.types import Budget
-from podium.workers.pool import Pool, open_pool
+from podium.workers.pool import Pool
 
 _ENDLESS = 10**9
 
@@ -62,10 +64,15 @@ FREE = ("grpo.minutes", "grpo.eval_every", "grpo.save_every")
 """Settings that a resumed run may change: they do not change what is learned."""
 
 
+Dispatch = Callable[[Pool], AbstractAsyncContextManager[Dispatcher]]
+"""Opens what the calls to a pool's workers share, once the run's folder is there."""
+
+
 async def run_experiment(
     experiment: Experiment,
     folder: Path,
     *,
+    dispatch: Dispatch = lambda pool: nullcontext(Dispatcher()),
     evaluate: Evaluate | None = None,
     display: AbstractContextManager[Display] | None = None,
 ) -> Path:
@@ -75,24 +82,29 @@ async def run_experiment(
         CheckpointError: `start` is no checkpoint that can be trained.
         ConfigError: the pool cannot be used.
         RunMismatchError: the folder belongs to another configuration.
+        BudgetError: the dollars of the run or the day are spent; it goes on from its newest checkpoint.
     """
     start = Checkpoint.read(experiment.start)
     pool = open_pool(experiment.pool)
     try:
-        return await train(
-            experiment.grpo,
-            start=start,
-            run=RunFolder.open(folder, experiment.model_dump(mode="json"), free=FREE),
-            draw=draw_of(experiment, pool),
-            score=Scorer(
-                reward=experiment.reward,
-                thrift=experiment.grpo.thrift,
-                budget=Budget(rounds=experiment.grpo.rounds),
-                max_steps=experiment.grpo.max_steps,
-            ).roll,
-            evaluate=evaluate,
-            display=display,
-        )
+        draw = draw_of(experiment, pool)
+        run = RunFolder.open(folder, experiment.model_dump(mode="json"), free=FREE)
+        async with dispatch(pool) as dispatcher:
+            return await train(
+                experiment.grpo,
+                start=start,
+                run=run,
+                draw=draw,
+                score=Scorer(
+                    reward=experiment.reward,
+                    thrift=experiment.grpo.thrift,
+                    budget=Budget(rounds=experiment.grpo.rounds),
+                    max_steps=experiment.grpo.max_steps,
+                    dispatcher=dispatcher,
+                ).roll,
+                evaluate=evaluate,
+                display=display,
+            )
     finally:
         await pool.close()
 

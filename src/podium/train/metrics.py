@@ -46,7 +46,7 @@ def metrics_row(
         "penalty": _mean([rollout.reward.penalty for rollout in valid]),
         "steps": _mean([rollout.steps for rollout in valid]),
         "calls": _mean([rollout.trace.calls for rollout in scored]),
-        "cost_usd": _mean([rollout.trace.cost_usd for rollout in scored]),
+        "cost_usd": _mean([rollout.trace.uncached_usd for rollout in scored]),
         "workers": worker_shares(valid),
         "entropy": -_mean(logprobs),
         "kl": _mean([nats for group in distances for nats in group]),

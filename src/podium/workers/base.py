@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from podium.trace import Trace
-from podium.types import Limits, Message, Profile, Usage
+from podium.types import AnswerOptions, Limits, Message, Profile, ToolCall, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,10 @@ class Request:
     """Which independent answering of this question it belongs to."""
     mark: str = ""
     """The random mark in the messages' fences; it says nothing, and is no part of what is asked."""
+    options: AnswerOptions = AnswerOptions()
+    """Over the worker's own; a worker without tools or temperature has no use for them."""
+    on_text: Callable[[str], None] | None = None
+    """Told the text piece by piece as it is written, by workers that can; their reply is the whole all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,8 @@ class Reply:
     """Dollars, where they are not told by usage and price."""
     cached: bool = False
     """From the response cache: it costs nothing now."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Calls that the worker wants made by whoever asked."""
     nested: Trace | None = None
     """What another team did to answer, where the worker is one."""
 

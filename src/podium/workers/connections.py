@@ -1,4 +1,4 @@
-"""The HTTP connections that a pool's endpoints share: one client session for each event loop.
+"""What a pool's workers share towards the world: its secrets, and one HTTP client session for each event loop.
 
 A pool may live through several `asyncio.run` calls, and connections may not. The HTTP client is imported
 with the first call, so that a pool that is only listed costs nothing.
@@ -10,15 +10,21 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from podium.per_loop import PerLoop
+from podium.workers.secrets import Secrets
 
 if TYPE_CHECKING:
     import aiohttp
 
 
 class Connections:
-    """Opens a session where it is first needed; closing is final for the running loop's session alone."""
+    """Opens a session where it is first needed; closing is final for the running loop's session alone.
 
-    def __init__(self) -> None:
+    Args:
+        secrets: what no message or response may hold; None: those in the addresses of the environment's proxies.
+    """
+
+    def __init__(self, secrets: Secrets | None = None) -> None:
+        self.secrets = Secrets.of_proxies() if secrets is None else secrets
         self._sessions = PerLoop(_hold)
 
     async def session(self) -> aiohttp.ClientSession:

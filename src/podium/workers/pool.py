@@ -9,15 +9,16 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from podium.config import load, suggestion
+from podium.config import Source, suggestion
 from podium.errors import ConfigError
 from podium.recordings.shelf import Shelf
 from podium.types import Profile
 from podium.workers.base import Worker
-from podium.workers.build import build_worker
+from podium.workers.build import TeamBuilder, build_worker
 from podium.workers.connections import Connections
 from podium.workers.ratings import Ratings
 from podium.workers.spec import PoolSpec
+from podium.workers.unready import UnreadyWorker
 
 
 class Pool:
@@ -39,12 +40,14 @@ class Pool:
         self._ratings = ratings
         self._profiles = tuple(worker.profile for worker in self._workers)
         if not self._workers:
-            raise ConfigError("A pool of none: it needs at least one [[worker]].")
+            raise ConfigError("A pool of none: it needs at least one [[worker]].", ("worker",))
         self._by_name: dict[str, Worker] = {}
-        for worker in self._workers:
+        for i, worker in enumerate(self._workers):
             name = worker.profile.name
             if name in self._by_name:
-                raise ConfigError(f"Two workers are named {name!r}; give each its own name.")
+                raise ConfigError(
+                    f"Two workers are named {name!r}; give each its own name.", ("worker", i, "name")
+                )
             self._by_name[name] = worker
 
     @property
@@ -112,44 +115,73 @@ class Pool:
     def _check_fallbacks(self, worker: Worker) -> None:
         chain = [worker.profile.name]
         while (name := worker.fallback) is not None:
+            where = ("worker", self.names.index(chain[-1]), "fallback")
             if name not in self._by_name:
                 raise ConfigError(
                     f"Worker {chain[-1]!r} falls back to {name!r}, which is not in the pool; "
-                    f"{suggestion(name, self.names)}"
+                    f"{suggestion(name, self.names)}",
+                    where,
                 )
             chain.append(name)
             if name in chain[:-1]:
                 circle = " -> ".join(chain[chain.index(name) :])
-                raise ConfigError(f"The fallbacks go in a circle: {circle}; leave one of them out.")
+                raise ConfigError(f"The fallbacks go in a circle: {circle}; leave one of them out.", where)
             worker = self._by_name[name]
 
 
-def load_pool(path: Path, overrides: Sequence[str] = (), *, rated: bool = True) -> Pool:
+def load_pool(
+    path: Path,
+    overrides: Sequence[str] = (),
+    *,
+    rated: bool = True,
+    ready: bool = True,
+    teams: TeamBuilder | None = None,
+) -> Pool:
     """The pool of a TOML file (design §10), after overrides such as "worker.gpt-5.limits.timeout=10".
 
     Args:
         rated: whether its ratings are read, if it names some.
+        ready: whether every worker has to be one that can be asked. If not, an `UnreadyWorker` stands for each
+            that cannot, as where a key is not in the environment.
+        teams: builds the workers that are whole teams; None: they are refused.
 
     Raises:
-        ConfigError: anything about it that cannot be used, in one sentence that names the file.
+        ConfigError: anything about it that cannot be used, in one sentence that names the file and the line.
     """
-    spec = load(path, PoolSpec, overrides)
+    source = Source.read(path, overrides)
+    spec = source.into(PoolSpec)
     connections, shelf = Connections(), Shelf(path.parent)
     try:
         ratings = Ratings.open(path.parent / spec.ratings) if rated and spec.ratings else None
-        return Pool([build_worker(worker, connections, shelf) for worker in spec.worker], ratings)
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
+        raise source.refuse(ConfigError(str(error), ("ratings",))) from None
+    workers: list[Worker] = []
+    for i, worker in enumerate(spec.worker):
+        try:
+            workers.append(build_worker(worker, connections, shelf, folder=path.parent, teams=teams))
+        except ConfigError as error:
+            if ready:
+                raise source.refuse(ConfigError(str(error), ("worker", i, *error.where))) from None
+            workers.append(UnreadyWorker(worker, error))
+    try:
+        return Pool(workers, ratings)
+    except ConfigError as error:
+        raise source.refuse(error) from None
 
 
-def open_pool(name: str = "embedded", *, rated: bool = True) -> Pool:
-    """The pool that comes with the package under this name, or that of a file.
+def open_pool(name: str = "embedded", *, rated: bool = True, ready: bool = True) -> Pool:
+    """The pool that comes with the package under this name, or that of a file; without teams.
 
     Args:
-        rated: as `load_pool`.
+        rated, ready: as `load_pool`.
 
     Raises:
         ConfigError: as `load_pool`.
     """
+    return load_pool(pool_file(name), rated=rated, ready=ready)
+
+
+def pool_file(name: str, folder: Path = Path()) -> Path:
+    """The file of a pool that comes with the package under this name, or else the one seen from `folder`."""
     shipped = Path(__file__).parent.parent / "assets" / "pools" / f"{name}.toml"
-    return load_pool(shipped if shipped.is_file() else Path(name), rated=rated)
+    return shipped if shipped.is_file() else folder / name

@@ -5,15 +5,23 @@ Only what TOML can say. `build` turns a spec into a worker.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from podium.config import Settings
 from podium.types import Limits, Price, Profile
+from podium.workers.chat.headers import check_names, check_plain, check_query
+from podium.workers.planner_settings import PlannerSettings
 
 Chance = Annotated[float, Field(ge=0, le=1)]
+
+_SECRET = re.compile(
+    r"(x[-_])?api[-_]?key|authorization|password|secret|(access|auth)[-_]?token", re.IGNORECASE
+)
+"""Names of `extra` that hold a secret; others sound like one and are none, such as prompt_cache_key."""
 
 
 class WorkerSpec(Settings):
@@ -51,13 +59,73 @@ class OpenAISpec(WorkerSpec):
     model: str = Field(min_length=1)
     base_url: str
     """Up to and without /chat/completions, as in "https://api.openai.com/v1"."""
+    query: dict[str, str] = Field(default_factory=dict)
+    """Added to the address, as in { api-version = "2024-10-21" }."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the key; None: no key is sent."""
+    key_header: str | None = None
+    """Header that takes the bare key, as Azure's "api-key"; None: Authorization, as "Bearer KEY"."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Further headers, sent as they are; no secrets."""
+    headers_env: dict[str, str] = Field(default_factory=dict)
+    """Further headers that are secrets: header -> name of the environment variable that holds its value."""
+    sees: bool = False
+    """Whether the model understands images; others are not shown any."""
+    calls_tools: bool = True
+    """Whether it can ask for its caller's tools."""
     system: str | None = None
     """The worker's own system prompt; stands before everything else."""
     temperature: float | None = Field(default=None, ge=0)
+    """None: none is sent, for models that refuse one."""
+    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] | None = None
+    """What the endpoint calls `limits.max_tokens`; None: the second for api.openai.com, else the first."""
+    stream: bool = False
+    """Whether replies are asked for in pieces; needed for `limits.first_token_timeout`."""
+    send_seed: bool = False
+    """Whether each call sends a seed of its own, a number of 31 bits, the same when the question is asked again."""
     extra: dict[str, Any] = Field(default_factory=dict)
-    """Further keys of the request's body, sent as they are."""
+    """Further keys of the request's body, sent as they are: reasoning_effort, thinking, top_p, top_k, ..."""
+
+    def to_profile(self, description: str = "") -> Profile:
+        """With what the model can do besides."""
+        can = {"sees": self.sees, "calls_tools": self.calls_tools}
+        return super().to_profile(description).model_copy(update=can)
+
+    @field_validator("headers")
+    @classmethod
+    def _plain(cls, headers: dict[str, str]) -> dict[str, str]:
+        check_plain(headers)
+        return headers
+
+    @field_validator("query")
+    @classmethod
+    def _open(cls, query: dict[str, str]) -> dict[str, str]:
+        check_query(query)
+        return query
+
+    @field_validator("extra")
+    @classmethod
+    def _further(cls, extra: dict[str, Any]) -> dict[str, Any]:
+        for name in extra:
+            if name in ("model", "stream"):
+                raise ValueError(f"{name} has a key of its own; write it beside extra.")
+            if name == "messages":
+                raise ValueError("messages are made for each question; leave them out.")
+            if _SECRET.fullmatch(name):
+                raise ValueError(f"{name!r} looks like a secret; send it as a header, by headers_env.")
+        return extra
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        key = [self.key_header or "Authorization"] if self.api_key_env is not None else []
+        check_names([*key, *self.headers, *self.headers_env])
+        if self.key_header is not None and self.api_key_env is None:
+            raise ValueError("key_header needs api_key_env; add it, or leave key_header out.")
+        if self.limits.first_token_timeout is not None and not self.stream:
+            raise ValueError(
+                "limits.first_token_timeout needs stream = true; add it, or leave the limit out."
+            )
+        return self
 
 
 class SpecialistSpec(WorkerSpec):
@@ -114,8 +182,100 @@ class VoteSpec(WorkerSpec):
     limits: Limits = Limits(retries=0)
 
 
+class CommandSpec(WorkerSpec):
+    """A program of the user's, run for each call."""
+
+    kind: Literal["command"]
+    command: tuple[str, ...] = Field(min_length=1)
+    """The program and its arguments; no shell. A program with a slash is seen from `folder`, another is in PATH."""
+    folder: Path = Path()
+    """Where it is run, seen from the pool file's folder."""
+    output: Literal["text", "json"] = "text"
+    """Whether it writes its answer as it is, or as { "text": ..., "usage": ..., "cost_usd": ... }."""
+    env: tuple[str, ...] = ()
+    """Variables that it sees, besides PATH, HOME, LANG, LC_* and TMPDIR; taken for secrets in what it says."""
+    cache: bool = False
+    """Whether its answers may be kept: the same messages get the same answer, whatever the seed."""
+
+
+class FunctionSpec(WorkerSpec):
+    """A Python function of the user's."""
+
+    kind: Literal["python"]
+    callable: str
+    """As in "package.module:function"."""
+    path: Path | None = None
+    """Folder of its module, seen from the pool file's folder; None: it is installed."""
+    env: tuple[str, ...] = ()
+    """Variables that it reads: they have to be set, and are taken for secrets in what it says."""
+    cache: bool = False
+    """Whether its answers may be kept: the same messages, and seed if it asks for one, get the same answer."""
+
+
+class LiteLLMSpec(WorkerSpec):
+    """A model behind any provider that litellm knows."""
+
+    kind: Literal["litellm"]
+    model: str = Field(min_length=1)
+    """litellm's name for it, with its provider, as in "bedrock/...", "vertex_ai/..."."""
+    base_url: str | None = None
+    """None: the provider's own."""
+    api_key_env: str | None = None
+    """Name of the environment variable that holds the key; None: litellm looks for one where it is used to."""
+    env: tuple[str, ...] = ()
+    """Variables that litellm reads for itself: they have to be set, and are taken for secrets in what it says."""
+    system: str | None = None
+    """The worker's own system prompt; stands before everything else."""
+    temperature: float | None = Field(default=None, ge=0)
+    """None: none is sent."""
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Further arguments of litellm's acompletion, such as reasoning_effort, top_p, aws_region_name."""
+
+    @field_validator("extra")
+    @classmethod
+    def _further(cls, extra: dict[str, Any]) -> dict[str, Any]:
+        for name in extra:
+            if name in ("model", "messages", "stream", "api_base", "base_url", "timeout", "num_retries"):
+                raise ValueError(f"{name} is not litellm's to be told in extra; leave it out.")
+            if _SECRET.search(name):
+                raise ValueError(f"{name!r} looks like a secret; name its environment variable in env.")
+        return extra
+
+
+class PodiumSpec(WorkerSpec, PlannerSettings):
+    """A whole team: another pool, and a planner of its own."""
+
+    kind: Literal["podium"]
+    limits: Limits = Limits(retries=0)
+    """`timeout` and `max_usd` are the team's own budget for a question."""
+    pool: str = Field(min_length=1)
+    """Its workers: a TOML file seen from the pool file's folder, or a shipped pool's name."""
+    rounds: int = Field(default=1, ge=1)
+    """Plans for a question at most."""
+    max_steps: int = Field(default=5, ge=1)
+    """Steps that a plan may have."""
+    cache: bool = False
+    """Whether its answers may be kept: the same messages get the same answer."""
+
+    @field_validator("price")
+    @classmethod
+    def _priceless(cls, price: Price) -> Price:
+        if price != Price():
+            raise ValueError("a team costs what its workers cost; leave its price out.")
+        return price
+
+
 AnySpec = Annotated[
-    OpenAISpec | SpecialistSpec | ScriptedSpec | ReplaySpec | VoteSpec, Field(discriminator="kind")
+    OpenAISpec
+    | LiteLLMSpec
+    | CommandSpec
+    | FunctionSpec
+    | PodiumSpec
+    | SpecialistSpec
+    | ScriptedSpec
+    | ReplaySpec
+    | VoteSpec,
+    Field(discriminator="kind"),
 ]
 
 

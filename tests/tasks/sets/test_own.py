@@ -298,10 +298,10 @@ def test_a_bad_row_is_refused_with_file_and_line_or_skipped_and_told(
         ('id = "number"', "rows.jsonl has no column 'number'; known: answer, nr, problem."),
         ('facts = ["topci"]', "rows.jsonl has no column 'topci'; known:"),
         ("where = { nrr = 1 }", "rows.jsonl has no column 'nrr'; did you mean 'nr'?"),
-        ('glod = "answer"', "mine.toml: unknown key 'part.0.glod'; did you mean 'gold'?"),
+        ('glod = "answer"', "mine.toml, line 7: unknown key 'part.0.glod'; did you mean 'gold'?"),
         (
             '[part.grader]\nkind = "numerc"',
-            "mine.toml: part.0.grader.kind is \"numerc\"; did you mean 'numeric'?",
+            "mine.toml, line 8: part.0.grader.kind is \"numerc\"; did you mean 'numeric'?",
         ),
         ('[part.grader]\nkind = "numeric"\nabsolut = 1', "'part.0.grader.absolut'; did you mean 'absolute'?"),
         (

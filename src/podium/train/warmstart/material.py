@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 
 from podium.conductor.prompt import PromptSettings, rating_words
 from podium.config import Settings
+from podium.orchestrator.team import open_pool
 from podium.recordings import Recording
 from podium.rollout.answers import read_answers
 from podium.tasks import ALL, open_tasks
@@ -27,7 +28,7 @@ from podium.train.warmstart.lessons import PROMPT, Lesson, Shares, draw_lesson
 from podium.train.warmstart.recorded_lessons import Course, Read
 from podium.train.warmstart.teams import Team, TeamSource, team_of
 from podium.train.warmstart.worth import Worth
-from podium.workers.pool import Pool, open_pool
+from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 
 _ANSWER_CHARS = 60

@@ -1,0 +1,124 @@
+"""The pictures of the viewer in docs/: a real server on the embedded pool, real questions, a real run.
+
+python runs/screenshots.py [FOLDER OF RUNS]
+
+The folder has to hold a run called demo, as `make demo` leaves it in runs/. Needs Chromium on the PATH.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, sync_playwright
+
+from podium.orchestrator.team import open_pool
+from podium.tasks import open_tasks
+
+DOCS = Path(__file__).parent.parent / "docs"
+PLANNERS = ("conductor", "single:gus", "conductor", "random")
+QUESTIONS = 40
+WIDE, PHONE = {"width": 1200, "height": 900}, {"width": 390, "height": 844}
+
+
+@contextmanager
+def serving(runs: Path, store: Path) -> Iterator[str]:
+    """The address of a server, which is ended with the block."""
+    command = [
+        sys.executable,
+        "-m",
+        "podium",
+        "serve",
+        "--port",
+        "0",
+        "--runs",
+        str(runs),
+        "--store",
+        str(store),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            said = re.search(r"http://\S+", server.stdout.readline())
+            if said is None:
+                raise SystemExit("The server did not start.")
+            yield said[0]
+        finally:
+            server.terminate()
+
+
+def ask(url: str, text: str, planner: str, rounds: int = 1) -> str:
+    """The id of the trace of a question that has ended."""
+    body = {"question": text, "planner": planner, "rounds": rounds}
+    found = str(fetch(f"{url}/api/ask", body)["id"])
+    with urllib.request.urlopen(f"{url}/api/traces/{found}/events") as events:
+        events.read()
+    return found
+
+
+def fetch(url: str, body: dict[str, Any]) -> Any:
+    headers = {"Content-Type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)) as answer:
+        return json.load(answer)
+
+
+def picture(page: Page, name: str, *, whole: bool = False) -> None:
+    page.wait_for_timeout(400)
+    page.screenshot(path=str(DOCS / f"viewer-{name}.png"), full_page=whole)
+    print(f"docs/viewer-{name}.png")
+
+
+def main(runs: Path) -> None:
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None or not (runs / "demo").is_dir():
+        raise SystemExit("Needs Chromium on the PATH, and a run called demo: make demo")
+    pool = open_pool("embedded")
+    tasks = [task.question.text for task in open_tasks("embedded", "test", size=QUESTIONS, pool=pool)]
+    longest = max(tasks, key=len)
+    with tempfile.TemporaryDirectory() as folder, serving(runs, Path(folder) / "traces.sqlite") as url:
+        for number, task in enumerate(tasks):
+            ask(url, task, PLANNERS[number % len(PLANNERS)])
+        one, other = ask(url, longest, "conductor", 2), ask(url, longest, "single:gus")
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            page = browser.new_page(viewport=WIDE, color_scheme="light")
+            page.goto(f"{url}/#/ask")
+            page.fill("textarea", longest)
+            page.keyboard.press("Enter")
+            page.wait_for_selector(".headline .mark.good")
+            picture(page, "ask")
+            page.goto(f"{url}/#/traces")
+            page.wait_for_selector(".list-row a")
+            picture(page, "traces")
+            page.goto(f"{url}/#/traces/{one}")
+            page.locator(".step-box").last.click()
+            page.wait_for_selector(".step-detail")
+            picture(page, "trace", whole=True)
+            page.goto(f"{url}/#/compare/{one}/{other}")
+            page.wait_for_selector(".pair .trace >> nth=1")
+            picture(page, "compare")
+            page.goto(f"{url}/#/runs/demo")
+            page.wait_for_selector(".frontier circle")
+            picture(page, "runs", whole=True)
+            page.emulate_media(color_scheme="dark")
+            page.goto(f"{url}/#/pool")
+            page.wait_for_selector(".worker >> nth=6")
+            picture(page, "pool")
+            page.set_viewport_size(PHONE)
+            page.goto(f"{url}/#/traces/{one}")
+            page.wait_for_selector(".step-box")
+            picture(page, "phone")
+            browser.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)

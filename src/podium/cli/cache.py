@@ -1,0 +1,75 @@
+"""`podium cache`: what a response cache holds, and making it forget."""
+
+from __future__ import annotations
+
+import json as json_
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from podium.cli.moments import read_moment
+from podium.cli.options import Flag
+from podium.cli.printable import dollars, shorten
+from podium.workers.response_cache import ResponseCache, WorkerSummary
+
+
+def show(file: Path, /, *, json: Flag = False) -> int:
+    """Show what a response cache holds of each worker.
+
+    Args:
+        file: As --cache names it; of a run, responses.sqlite in its folder.
+        json: Print a JSON object.
+    """
+    with ResponseCache(file, replay=True) as cache:
+        size, workers = cache.size, cache.workers
+    if json:
+        kept = [
+            asdict(worker) | {"oldest": worker.oldest.isoformat(), "newest": worker.newest.isoformat()}
+            for worker in workers
+        ]
+        print(json_.dumps({"bytes": size, "workers": kept}))
+        return 0
+    total = sum(worker.replies for worker in workers)
+    paid = dollars(sum(worker.usd for worker in workers))
+    print(f"{_counted(total)} in {file}, {size / 1e6:,.1f} MB, for {paid}.")
+    if workers:
+        _print(workers)
+    return 0
+
+
+def clear(file: Path, /, *, older: str | None = None) -> int:
+    """Forget replies: all of them, or the old ones.
+
+    Args:
+        file: As --cache names it; of a run, responses.sqlite in its folder.
+        older: Only replies from before then: a date, a time, or 12h, 30d ago.
+    """
+    before = None if older is None else read_moment(older, datetime.now(UTC))
+    with ResponseCache(file, create=False) as cache:
+        forgotten = cache.forget(before)
+        left = cache.count
+    print(f"{_counted(forgotten)} forgotten, {left:,} left in {file}.", file=sys.stderr)
+    return 0
+
+
+def _counted(replies: int) -> str:
+    return "1 reply" if replies == 1 else f"{replies:,} replies"
+
+
+def _print(workers: Sequence[WorkerSummary]) -> None:
+    rows = [("worker", "replies", "cost", "oldest (UTC)", "newest (UTC)")]
+    rows += [
+        (
+            shorten(worker.worker, 40),
+            f"{worker.replies:,}",
+            dollars(worker.usd),
+            f"{worker.oldest:%Y-%m-%d %H:%M}",
+            f"{worker.newest:%Y-%m-%d %H:%M}",
+        )
+        for worker in workers
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -1,0 +1,193 @@
+"""`podium keys`: makes, lists and removes the keys with which others may ask a server."""
+
+from __future__ import annotations
+
+import asyncio
+import json as json_
+import re
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from podium.cli.options import Flag
+from podium.cli.printable import dollars, shorten
+from podium.errors import UsageError
+from podium.server.keys.allowance import NANO, Allowance
+from podium.server.keys.caller import Caller
+from podium.server.keys.opening import open_register
+from podium.server.keys.register import KeptKey, Standing
+from podium.server.keys.secret import Secret
+
+StorePlace = Annotated[
+    str | None,
+    Parameter(
+        name="--store",
+        help="The server's --store: the SQLite file of traces, beside which keys.sqlite is, or an address as "
+        "postgresql+asyncpg://user:password@host/database. Default: $PODIUM_STORE, else "
+        "~/.local/share/podium/traces.sqlite.",
+    ),
+]
+_MOST_RPM = 60_000
+_NAME = re.compile(r"\w(?:[\w .@+-]{0,62}\w)?")
+
+
+def add(
+    name: str,
+    /,
+    *,
+    budget_usd: str | None = None,
+    rpm: int | None = None,
+    allow: str | None = None,
+    deny: str | None = None,
+    admin: Flag = False,
+    store: StorePlace = None,
+) -> int:
+    """Make a key and print it: it is shown this once.
+
+    Args:
+        name: Whose it is, as traces name it.
+        budget_usd: Dollars that it may spend: 5/day, 20/month (UTC), or 100, once and for all. Default: any number.
+        rpm: Requests that it may make in any 60 seconds. Default: any number.
+        allow: The only workers that it may use, with commas between them. Default: all.
+        deny: Workers that it may not use, with commas between them.
+        admin: It sees the traces of all keys.
+    """
+    name = name.strip()
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{shorten(name, 80)!r} cannot be a key's name: use up to 64 letters, digits, spaces and . @ + - _."
+        )
+    if rpm is not None and not 1 <= rpm <= _MOST_RPM:
+        raise UsageError(f"--rpm {rpm}: give from 1 to {_MOST_RPM} requests a minute.")
+    secret = Secret.new()
+    caller = Caller(
+        name=name,
+        admin=admin,
+        allow=None if allow is None else _names("--allow", allow),
+        deny=() if deny is None else _names("--deny", deny),
+        id=secret.id,
+        rpm=rpm,
+        allowance=None if budget_usd is None else Allowance.read(budget_usd),
+    )
+    if not asyncio.run(_add(KeptKey(caller, secret.digest, datetime.now(UTC)), store)):
+        raise UsageError(
+            f"There is a key named {name!r} already; give another name, or remove it with `podium keys remove`."
+        )
+    print(secret.text)
+    print(f"The key of {name}: keep it, for it is not kept here and not shown again.", file=sys.stderr)
+    return 0
+
+
+def list_keys(*, store: StorePlace = None, json: Flag = False) -> int:
+    """List the keys, with what each may do and has spent; the keys themselves nobody can show.
+
+    Args:
+        json: Print a JSON array.
+    """
+    found = asyncio.run(_list(store))
+    if json:
+        print(json_.dumps([_document(kept, standing) for kept, standing in found]))
+    elif found:
+        _print(found)
+    else:
+        print("There are no keys.")
+    return 0
+
+
+def remove(name: str, /, *, store: StorePlace = None) -> int:
+    """Remove a key: running servers refuse it within a second; questions in flight end.
+
+    Args:
+        name: As `podium keys list` shows it.
+    """
+    name = name.strip()
+    if not asyncio.run(_remove(name, store)):
+        raise UsageError(
+            f"There is no key named {shorten(name, 80)!r}; `podium keys list` shows those there are."
+        )
+    print(f"The key of {name} is removed.", file=sys.stderr)
+    return 0
+
+
+async def _add(key: KeptKey, store: str | None) -> bool:
+    register = open_register(store)
+    try:
+        return await register.add(key)
+    finally:
+        await register.close()
+
+
+async def _remove(name: str, store: str | None) -> bool:
+    register = open_register(store, create=False)
+    try:
+        return await register.remove(name)
+    finally:
+        await register.close()
+
+
+async def _list(store: str | None) -> list[tuple[KeptKey, Standing]]:
+    register = open_register(store, create=False)
+    now = datetime.now(UTC)
+    try:
+        found = []
+        for kept in await register.keys():
+            allowance = kept.caller.allowance
+            standing = Standing()
+            if allowance is not None:
+                standing = await register.standing(kept.caller.id or "", allowance.period(now))
+            found.append((kept, standing))
+        return found
+    finally:
+        await register.close()
+
+
+def _names(option: str, text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    if "" in names:
+        raise UsageError(
+            f"{option} {text!r}: give names of workers with commas between them, as in fast,clever."
+        )
+    return names
+
+
+def _document(kept: KeptKey, standing: Standing) -> dict[str, object]:
+    caller = kept.caller
+    return {
+        "name": caller.name,
+        "id": caller.id,
+        "added": kept.added.isoformat(timespec="seconds"),
+        "admin": caller.admin,
+        "rpm": caller.rpm,
+        "budget_usd": None if caller.allowance is None else str(caller.allowance),
+        "spent_usd": None if caller.allowance is None else standing.spent / NANO,
+        "held_usd": None if caller.allowance is None else standing.held / NANO,
+        "allow": caller.allow,
+        "deny": caller.deny,
+    }
+
+
+def _print(found: Sequence[tuple[KeptKey, Standing]]) -> None:
+    rows = [("name", "key", "added (UTC)", "rpm", "budget", "spent", "held", "workers")]
+    for kept, standing in found:
+        caller = kept.caller
+        money = ("-", "-", "-")
+        if caller.allowance is not None:
+            money = (f"${caller.allowance}", dollars(standing.spent / NANO), dollars(standing.held / NANO))
+        workers = "all" if caller.allow is None else ", ".join(caller.allow)
+        workers += f" but {', '.join(caller.deny)}" if caller.deny else ""
+        rows.append(
+            (
+                shorten(caller.name or "", 40) + (" (admin)" if caller.admin else ""),
+                f"{caller.id}-...",
+                f"{kept.added:%Y-%m-%d %H:%M}",
+                "-" if caller.rpm is None else str(caller.rpm),
+                *money,
+                shorten(workers, 60),
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -1,0 +1,198 @@
+"""`podium serve`: one endpoint in front of the team, with its viewer.
+
+Opens what the server needs, and closes it when the server has ended. How it runs and ends is `podium.server.serving`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from podium.cli.dispatching import open_dispatcher
+from podium.cli.opening import to_budget
+from podium.cli.options import (
+    AS_SHIPPED,
+    PLAIN_CALLS,
+    UNLIMITED,
+    BudgetOptions,
+    DispatchOptions,
+    Flag,
+    PlannerOptions,
+    PoolName,
+)
+from podium.cli.planning import open_planner, to_settings
+from podium.errors import UsageError
+from podium.orchestrator.team import open_pool
+from podium.server.app import create_app
+from podium.server.keys.guard import require_keys
+from podium.server.keys.keys import Keys
+from podium.server.keys.opening import open_register
+from podium.server.live import Live
+from podium.server.service import Service
+from podium.server.serving import listen, run
+from podium.server.serving import serve as serve_on
+from podium.server.settings import ServeSettings
+from podium.server.telemetry import open_telemetry
+from podium.trace.kept import open_store
+from podium.trace.store import default_path
+from podium.workers.pool import Pool
+
+StorePlace = Annotated[
+    str | None,
+    Parameter(
+        name="--store",
+        help="Where traces are kept: an SQLite file, or postgresql://USER@HOST/DATABASE. Keys are kept with them. "
+        "Default: $PODIUM_STORE, else ~/.local/share/podium/traces.sqlite.",
+    ),
+]
+RunBudget = Annotated[
+    float | None,
+    Parameter(
+        name="--run-budget-usd",
+        group="Workers' calls",
+        help="Dollars at most that all questions together may cost until the server ends.",
+    ),
+]
+Origins = Annotated[list[str] | None, Parameter(name="--cors", negative="")]
+_PORTS = 65535
+
+
+def serve(
+    *,
+    pool: PoolName = None,
+    planner: PlannerOptions = AS_SHIPPED,
+    max_steps: int = 5,
+    budget: BudgetOptions = UNLIMITED,
+    calls: DispatchOptions = PLAIN_CALLS,
+    run_budget_usd: RunBudget = None,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    store: StorePlace = None,
+    runs: Path = Path("runs"),
+    cors: Origins = None,
+    max_body_mib: float = 20.0,
+    timeout: float = 600.0,
+    drain: float = 30.0,
+    no_viewer: Flag = False,
+) -> int:
+    """Answer questions over HTTP, until it is told to end.
+
+    Args:
+        max_steps: Steps that a plan may have, where a request does not say.
+        host: The address to listen on. Any but this machine's own (127.0.0.1, ::1, localhost) needs keys.
+        port: The port; 0 is a free one.
+        runs: The folder of run folders that the viewer shows.
+        cors: An origin, as https://chat.example.com, whose pages may ask from a browser; may be given several times.
+        max_body_mib: The most that a request may have, in MiB.
+        timeout: Seconds after which a request is answered with an error and what it asked is cancelled.
+        drain: Seconds that questions in flight have to end when the server is told to end.
+        no_viewer: Serve no viewer, only the API.
+    """
+    settings = ServeSettings(
+        planner=to_settings(planner),
+        budget=to_budget(budget),
+        max_steps=_at_least_1("--max-steps", max_steps),
+        most_rounds=max(ServeSettings().most_rounds, budget.rounds),
+        most_steps=max(ServeSettings().most_steps, max_steps),
+        runs=runs,
+        origins=tuple(_origin(text) for text in cors or ()),
+        body_bytes=int(_positive("--max-body-mib", max_body_mib) * 2**20) or 1,
+        request_seconds=_positive("--timeout", timeout),
+        drain_seconds=_positive("--drain", drain, or_nothing=True),
+        viewer=not no_viewer,
+    )
+    if not 0 <= port <= _PORTS:
+        raise UsageError(f"--port {port}: give a number from 0 to {_PORTS}.")
+    place = store or os.environ.get("PODIUM_STORE") or str(default_path())
+    workers = open_pool(pool or "embedded")
+
+    async def life() -> bool:
+        async with AsyncExitStack() as opened:
+            opened.push_async_callback(workers.close)
+            await _check_planner(planner, workers)
+            sockets = [opened.enter_context(closing(one)) for one in listen(host, port)]
+            service = await opened.enter_async_context(
+                _open_service(workers, settings, place, host, (planner, calls, run_budget_usd))
+            )
+            app = create_app(service)
+            where = f"[{host}]" if ":" in host else host
+            address = f"http://{where}:{sockets[0].getsockname()[1]}"
+            return await serve_on(app, sockets, lambda: _say(address, service))
+
+    if not run(life()):
+        print("podium: Some questions did not end in time; they are recorded as cancelled.", file=sys.stderr)
+    return 0
+
+
+@asynccontextmanager
+async def _open_service(
+    workers: Pool,
+    settings: ServeSettings,
+    place: str,
+    host: str,
+    paying: tuple[PlannerOptions, DispatchOptions, float | None],
+) -> AsyncIterator[Service]:
+    """All that requests share; what they did is written before it is closed."""
+    planner, calls, run_budget_usd = paying
+    async with AsyncExitStack() as opened:
+        traces = open_store(place)
+        opened.push_async_callback(traces.close)
+        keys = Keys(open_register(place))
+        opened.push_async_callback(keys.close)
+        await require_keys(host, keys)
+        await keys.look()
+        telemetry = open_telemetry(workers)
+        if telemetry is not None:
+            opened.push_async_callback(asyncio.to_thread, telemetry.close)
+        dispatcher = await opened.enter_async_context(
+            open_dispatcher(calls, workers, planner=planner, run_budget_usd=run_budget_usd)
+        )
+        yield Service(
+            workers,
+            dispatcher,
+            store=traces,
+            keys=keys,
+            live=Live(),
+            settings=settings,
+            watches=() if telemetry is None else (telemetry.watch,),
+        )
+
+
+async def _check_planner(planner: PlannerOptions, workers: Pool) -> None:
+    """Say what is wrong with the planner's options now, and not with the first question."""
+    async with open_planner(planner, workers, seed="served"):
+        pass
+
+
+def _say(address: str, service: Service) -> None:
+    keys = "a key is needed" if service.needs_keys else "no key is needed on this machine"
+    print(f"Podium serves at {address} ({keys}); Ctrl+C ends it.", flush=True)
+
+
+def _origin(text: str) -> str:
+    given = text.strip().rstrip("/")
+    if not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#\s@]+", given):
+        raise UsageError(
+            f"--cors {text}: give an origin, as https://chat.example.com or http://localhost:3000."
+        )
+    return given.lower()
+
+
+def _positive(option: str, value: float, *, or_nothing: bool = False) -> float:
+    if not (0 <= value < float("inf")) or (value == 0 and not or_nothing):
+        raise UsageError(f"{option} {value:g}: give a number {'from 0 on' if or_nothing else 'above 0'}.")
+    return value
+
+
+def _at_least_1(option: str, value: int) -> int:
+    if value < 1:
+        raise UsageError(f"{option} {value}: a plan has at least 1 step.")
+    return value

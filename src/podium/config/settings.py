@@ -1,0 +1,11 @@
+"""The base of every model that a configuration file is read into."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Settings(BaseModel):
+    """Base of everything that a configuration file may hold: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")

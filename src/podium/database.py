@@ -1,0 +1,127 @@
+"""SQLite files of ours: opened, told from others by a mark in their header, made where they are new.
+
+What the tables hold, and who may wait for what, is said by their owners. It keeps no connection.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from podium.errors import UsageError
+
+PATIENCE_S = 30.0
+"""How long one process waits for another that writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileForm:
+    """One kind of file."""
+
+    noun: str
+    """As in "trace store"."""
+    mark: int
+    """Its application id, in the file's header."""
+    version: int
+    """Of the tables. A file of a later one is refused."""
+    tables: tuple[str, ...]
+    """Statements that make what is missing, after the upgrade."""
+    way_out: str
+    """What to do about a file that cannot be used, as in "give another with --store"."""
+    synchronous: Literal["FULL", "NORMAL"] = "FULL"
+    """FULL: what was committed outlives the machine's power; NORMAL: the process alone, at a fifth of the price."""
+    shrinks: bool = False
+    """Whether `PRAGMA incremental_vacuum` gives deleted pages back to the disk."""
+    upgrade: Callable[[sqlite3.Connection, int], None] | None = None
+    """Brings the tables of an earlier version, which it is told, to this one's; all of it happens, or nothing does."""
+
+    def open(self, path: Path) -> sqlite3.Connection:
+        """Open the file for writing; it and its folders are made if they are missing.
+
+        Raises:
+            UsageError: it cannot be opened, is not ours, or is a newer Podium's. It is left as it was.
+        """
+        with ExitStack() as failing:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                connection = failing.enter_context(closing(connect(path)))
+                self._check(connection, path)
+                self._make(connection)
+            except (OSError, sqlite3.Error) as error:
+                raise self._unusable(path, error) from error
+            failing.pop_all()
+        return connection
+
+    def open_read_only(self, path: Path) -> sqlite3.Connection:
+        """Open a file that is there for reading alone.
+
+        Raises:
+            UsageError: as `open`; also for an empty file.
+        """
+        with ExitStack() as failing:
+            try:
+                connection = failing.enter_context(closing(_connect_read_only(path)))
+                self._check(connection, path, empty=False)
+            except (OSError, sqlite3.Error) as error:
+                raise self._unusable(path, error) from error
+            failing.pop_all()
+        return connection
+
+    def _check(self, connection: sqlite3.Connection, path: Path, *, empty: bool = True) -> None:
+        # Tables first: another process that makes them at this moment writes the mark in the same transaction.
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (mark,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if mark != self.mark and (tables or not empty):
+            raise UsageError(f"{path} is an SQLite file, but not a {self.noun}; {self.way_out}.")
+        if version > self.version:
+            raise UsageError(
+                f"{path} was written by a newer Podium (format {version}, this one knows {self.version}); "
+                f"update Podium or {self.way_out}."
+            )
+
+    def _make(self, connection: sqlite3.Connection) -> None:
+        if self.shrinks:  # Holds for an empty file alone, and WAL makes it one that is not.
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {self.synchronous}")
+        connection.execute("BEGIN IMMEDIATE")
+        # Read again, for another process may have upgraded the file since it was checked.
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if self.upgrade is not None and 0 < version < self.version:
+            self.upgrade(connection, version)
+        for statement in self.tables:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {self.mark}")
+        connection.execute(f"PRAGMA user_version = {max(version, self.version)}")
+        connection.execute("COMMIT")
+
+    def _unusable(self, path: Path, error: Exception) -> UsageError:
+        return UsageError(f"The {self.noun} {path} cannot be opened ({error}); {self.way_out}.")
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection that commits each statement by itself and may be used from any thread."""
+    return sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
+
+
+def _connect_read_only(path: Path) -> sqlite3.Connection:
+    place = f"{path.absolute().as_uri()}?mode=ro"
+    connection = sqlite3.connect(
+        place, uri=True, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master")
+    except sqlite3.OperationalError as error:
+        connection.close()
+        # Readers of WAL write beside the file. Where they may not, nothing can be there that they would miss.
+        if error.sqlite_errorname != "SQLITE_READONLY_DIRECTORY":
+            raise
+        connection = sqlite3.connect(
+            f"{place}&immutable=1", uri=True, isolation_level=None, check_same_thread=False
+        )
+    return connection

@@ -1,0 +1,244 @@
+"""One worker, asked as often as it takes: reserved, tried, retried, hedged, settled.
+
+Below `call`, which hands over to fallbacks. What a worker raises besides `WorkerError` is a bug and escapes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import stamina
+
+from podium.errors import WorkerError
+from podium.executor.inquiry import Inquiry
+from podium.executor.ledger import Hold
+from podium.executor.line import Line
+from podium.trace import Attempt
+from podium.types import Usage, estimate_tokens
+from podium.workers.base import Reply, Request, Worker
+from podium.workers.retry import retry
+
+_GRACE_S = 0.1
+"""A worker that keeps its time limit itself knows better than we what it was waiting for."""
+
+
+class RefusalError(Exception):
+    """A budget refuses the call; the text says which."""
+
+
+class Asking:
+    """One worker, asked as often as it takes.
+
+    Args:
+        calls: 1, or 0 where it goes on with a call that another began.
+        patient: whether the worker is waited for, if it rests.
+    """
+
+    def __init__(
+        self,
+        inquiry: Inquiry,
+        worker: Worker,
+        request: Request,
+        attempts: list[Attempt],
+        *,
+        calls: int,
+        patient: bool,
+    ) -> None:
+        self._inquiry = inquiry
+        self._worker = worker
+        self._request = request
+        self._attempts = attempts
+        self._calls = calls
+        self._input_tokens = sum(estimate_tokens(message.content) for message in request.messages)
+        self._line = inquiry.dispatcher.line(worker)
+        self._patient = patient
+        self._listen: Callable[[], Callable[[str], None]] | None = None
+
+    def listened(self, listen: Callable[[int], Callable[[str], None]], tries: Iterator[int]) -> None:
+        """Have each try heard by a listener of its own, numbered by `tries`."""
+        self._listen = lambda: listen(next(tries))
+
+    async def paid(self) -> Reply:
+        """The reply, within the budgets: reserved before, booked after.
+
+        Raises:
+            WorkerError: the worker failed for good.
+            RefusalError: a budget is in the way.
+        """
+        ledger = self._inquiry.ledger
+        hold = self._hold(self._calls)
+        refusal = await ledger.admit(hold)
+        if refusal is not None:
+            raise RefusalError(refusal)
+        usage, cost_usd, before = Usage(), 0.0, len(self._attempts)
+        try:
+            reply = await self._tries()
+            usage, cost_usd = reply.usage, reply.price(self._worker.profile)
+            return reply
+        finally:
+            lost_usd = sum(attempt.cost_usd for attempt in self._attempts[before:])
+            ledger.settle(hold, usage, cost_usd + lost_usd)
+
+    def _hold(self, calls: int) -> Hold:
+        limits = self._worker.limits
+        return Hold.most(
+            input_tokens=self._input_tokens,
+            output_tokens=limits.max_tokens,
+            price=self._worker.profile.price,
+            calls=calls,
+            most_usd=limits.max_usd,
+        )
+
+    async def _tries(self) -> Reply:
+        """Try, and try again what may pass; the last error is raised."""
+        # The machinery below costs a simulated worker more than its answer.
+        if not self._worker.limits.retries:
+            return await self._hedged()
+        now = asyncio.get_running_loop().time
+        settings, budget = self._inquiry.settings, self._line.retry_budget
+        failure: WorkerError | None = None
+        budget.called(now())
+        async for attempt in stamina.retry_context(
+            on=partial(retry, settings.longest_wait_s),
+            attempts=self._worker.limits.retries + 1,
+            timeout=None,
+            wait_initial=settings.first_wait_s,
+            wait_max=settings.longest_wait_s,
+            wait_jitter=settings.first_wait_s,
+        ):
+            with attempt:
+                if failure is not None:
+                    if not budget.take(now()):
+                        raise WorkerError(
+                            f"{failure} It is not tried again: too many calls to this worker failed lately.",
+                            kind=failure.kind,
+                        )
+                    self._line.retries += 1
+                try:
+                    reply = await self._hedged()
+                except WorkerError as error:
+                    failure = error
+                    if error.passing and not self._patient and self._line.breaker.state == "open":
+                        raise WorkerError(
+                            str(error), kind=error.kind
+                        ) from None  # Its fallback need not wait.
+                    raise
+        return reply
+
+    async def _hedged(self) -> Reply:
+        """One try, and another beside it if it is slow; the first that is answered counts."""
+        slow_s = self._line.slow_s
+        if slow_s is None:
+            return await self._try()
+        begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        first = asyncio.create_task(self._try(begun=begun))
+        tries = {first}
+        try:
+            either: set[asyncio.Future[Any]] = {first, begun}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(tries, timeout=slow_s)
+            if not done:
+                tries.add(asyncio.create_task(self._hedge(first)))
+            return await _first(tries)
+        finally:
+            for task in tries:
+                task.cancel()
+            await asyncio.gather(*tries, return_exceptions=True)
+
+    async def _hedge(self, first: asyncio.Task[Reply]) -> Reply:
+        """A second try, if the budgets allow it; else what becomes of the first."""
+        ledger, hold = self._inquiry.ledger, self._hold(0)
+        if ledger.reserve(hold, asyncio.get_running_loop().time()) is not None:
+            return await asyncio.shield(first)
+        self._line.hedges += 1
+        try:
+            return await self._try(hedge=True)
+        finally:
+            ledger.settle(hold, Usage(), 0.0)
+
+    async def _try(self, *, hedge: bool = False, begun: asyncio.Future[None] | None = None) -> Reply:
+        """One try, once breaker and gate let it through, within the worker's time limit.
+
+        Args:
+            begun: done when they have.
+        """
+        line = self._line
+        while True:
+            probe = await line.breaker.admit(patient=self._patient)
+            try:
+                passed = await line.gate.enter(self._inquiry.token, self._hold(0).tokens)
+            except asyncio.CancelledError:
+                line.breaker.let_go(probe=probe)
+                raise
+            if probe or line.breaker.state == "closed":
+                break
+            line.gate.leave(passed, 0)  # It opened while this call stood before the gate.
+        if begun is not None:
+            begun.set_result(None)
+        spent = self._input_tokens
+        try:
+            reply = await self._answer(line, probe, hedge)
+            spent = reply.usage.tokens
+            return reply
+        finally:
+            line.gate.leave(passed, spent)
+
+    async def _answer(self, line: Line, probe: bool, hedge: bool) -> Reply:
+        """The worker's own answer, recorded as an attempt."""
+        worker, inquiry = self._worker, self._inquiry
+        request, timeout = self._request, worker.limits.timeout
+        if self._listen is not None:
+            request = replace(request, on_text=self._listen())
+        began, started = asyncio.get_running_loop().time(), inquiry.elapsed()
+
+        def record(kind: str | None = None, message: str | None = None, cost_usd: float = 0.0) -> None:
+            self._attempts.append(
+                Attempt(
+                    worker=worker.profile.name,
+                    started_s=started,
+                    ended_s=inquiry.elapsed(),
+                    error_kind=kind,
+                    error=message,
+                    cost_usd=cost_usd,
+                    hedge=hedge,
+                )
+            )
+
+        try:
+            async with asyncio.timeout(timeout + _GRACE_S):
+                reply = await worker.answer(request)
+        except (WorkerError, TimeoutError) as error:
+            if isinstance(error, TimeoutError):
+                error = WorkerError(f"No answer within {timeout:g} s.", kind="timeout", passing=True)
+            record(error.kind, str(error), error.cost_usd)
+            line.failed(began, error, probe=probe)
+            raise error from None
+        except BaseException as error:
+            line.breaker.let_go(probe=probe)
+            if isinstance(error, asyncio.CancelledError):
+                record("cancelled", "Cancelled while in flight.")
+            raise
+        record()
+        line.answered(began)
+        return reply
+
+
+async def _first(tries: set[asyncio.Task[Reply]]) -> Reply:
+    """The reply of whichever is answered first; if none is, the error of the first one to fail."""
+    failure: WorkerError | None = None
+    pending = tries
+    while pending:
+        done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            error = task.exception()
+            if error is None:
+                return task.result()
+            if not isinstance(error, WorkerError):
+                raise error
+            failure = failure or error
+    assert failure is not None
+    raise failure

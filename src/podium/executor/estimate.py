@@ -1,0 +1,212 @@
+"""What a plan would cost: from prices, the sizes of messages, and how long each worker's past answers were.
+
+An estimate of calls that were not made. It counts four characters a token, and neither retries nor fallbacks. Low and
+high take every response of the plan as short, or as long, as one in ten: the whole is seldom outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import quantiles
+from types import MappingProxyType
+
+from podium.executor.context import Context, EarlierStep, build_messages
+from podium.trace.answers import PastAnswers
+from podium.types import Question, Usage, estimate_tokens
+from podium.workers.base import Worker
+from podium.workers.pool import Pool
+from podium.workflow import Workflow, live_steps
+
+ENOUGH = 5
+"""Past answers; with fewer, lengths are assumed."""
+SPREAD = 4
+"""How many times shorter and longer an assumed response may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """One step, for responses of one length."""
+
+    usage: Usage
+    cost_usd: float
+    latency_s: float | None
+    """Seconds of its worker; None: neither past answers nor its profile tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepEstimate:
+    """One step that would be run."""
+
+    position: int
+    worker: str
+    answers: int
+    """Past answers that it rests on; 0: the length of the response is assumed."""
+    low: Guess
+    likely: Guess
+    high: Guess
+
+    @property
+    def usage(self) -> Usage:
+        """Likely tokens."""
+        return self.likely.usage
+
+    @property
+    def cost_usd(self) -> float:
+        """Likely dollars."""
+        return self.likely.cost_usd
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """All steps of a plan that would be run."""
+
+    tokens: int
+    cost_usd: float
+    latency_s: float | None
+    """Seconds along the slowest chain of steps; None when those of a step are not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEstimate:
+    """The steps of a plan that would be run, in order, and what they add up to."""
+
+    steps: tuple[StepEstimate, ...]
+    low: Total
+    likely: Total
+    high: Total
+    most_usd: float
+    """Dollars if every response were as long as its worker may write."""
+
+    @property
+    def cost_usd(self) -> float:
+        """Likely dollars."""
+        return self.likely.cost_usd
+
+    @property
+    def latency_s(self) -> float | None:
+        """Likely seconds."""
+        return self.likely.latency_s
+
+
+@dataclass(frozen=True, slots=True)
+class _Length:
+    """What is expected of one worker's answer."""
+
+    tokens: float
+    seconds: float | None
+
+
+def estimate(
+    workflow: Workflow,
+    pool: Pool,
+    question: Question,
+    *,
+    response_tokens: int,
+    past: Mapping[str, PastAnswers] = MappingProxyType({}),
+) -> PlanEstimate:
+    """What running `workflow`, checked against `pool`, would cost.
+
+    Args:
+        response_tokens: of workers with fewer than `ENOUGH` past answers.
+        past: by worker's name.
+    """
+    live = live_steps(workflow)
+    workers = {position: pool[workflow.steps[position].worker] for position in live}
+    expected = {
+        name: _expected(worker, past.get(name), response_tokens)
+        for worker in workers.values()
+        for name in [worker.profile.name]
+    }
+
+    def guesses(which: int) -> dict[int, Guess]:
+        lengths = {p: expected[worker.profile.name][which] for p, worker in workers.items()}
+        return _guesses(workflow, workers, question, lengths)
+
+    low, likely, high = (guesses(which) for which in range(3))
+    most = _guesses(
+        workflow, workers, question, {p: _Length(w.limits.max_tokens, None) for p, w in workers.items()}
+    )
+    return PlanEstimate(
+        steps=tuple(
+            StepEstimate(
+                position,
+                worker.profile.name,
+                _known(past.get(worker.profile.name)),
+                low[position],
+                likely[position],
+                high[position],
+            )
+            for position, worker in workers.items()
+        ),
+        low=_total(workflow, low),
+        likely=_total(workflow, likely),
+        high=_total(workflow, high),
+        most_usd=sum(
+            guess.cost_usd if workers[p].limits.max_usd is None else workers[p].limits.max_usd or 0.0
+            for p, guess in most.items()
+        ),
+    )
+
+
+def _known(past: PastAnswers | None) -> int:
+    return 0 if past is None or len(past) < ENOUGH else len(past)
+
+
+def _expected(worker: Worker, past: PastAnswers | None, assumed: int) -> tuple[_Length, _Length, _Length]:
+    """Low, likely and high: of past answers those that one in ten, half and nine in ten do not exceed."""
+    if past is None or not _known(past):
+        seconds = worker.profile.latency_s
+        low, likely, high = (
+            _Length(min(tokens, worker.limits.max_tokens), seconds)
+            for tokens in (assumed / SPREAD, assumed, assumed * SPREAD)
+        )
+    else:
+        low, likely, high = (
+            _Length(tokens, seconds)
+            for tokens, seconds in zip(_deciles(past.output_tokens), _deciles(past.seconds), strict=True)
+        )
+    return low, likely, high
+
+
+def _deciles(values: Sequence[float]) -> tuple[float, float, float]:
+    cuts = quantiles(values, n=10, method="inclusive")
+    return cuts[0], cuts[4], cuts[8]
+
+
+def _guesses(
+    workflow: Workflow, workers: Mapping[int, Worker], question: Question, lengths: Mapping[int, _Length]
+) -> dict[int, Guess]:
+    """One for each live step; what a step reads is as long as the answers before it."""
+    guesses: dict[int, Guess] = {}
+    for position, worker in workers.items():
+        step = workflow.steps[position]
+        earlier = tuple(
+            EarlierStep(j, workflow.steps[j].subtask, "    " * round(lengths[j].tokens))
+            for j in workflow.reads(position)
+        )
+        messages = build_messages(Context(question, step.subtask, earlier), "packed", "0" * 16)
+        usage = Usage(
+            input_tokens=sum(estimate_tokens(message.content) for message in messages),
+            output_tokens=round(lengths[position].tokens),
+            estimated=True,
+        )
+        guesses[position] = Guess(usage, worker.profile.price.cost(usage), lengths[position].seconds)
+    return guesses
+
+
+def _total(workflow: Workflow, guesses: Mapping[int, Guess]) -> Total:
+    return Total(
+        tokens=sum(guess.usage.tokens for guess in guesses.values()),
+        cost_usd=sum(guess.cost_usd for guess in guesses.values()),
+        latency_s=_slowest_path_s(workflow, guesses),
+    )
+
+
+def _slowest_path_s(workflow: Workflow, guesses: Mapping[int, Guess]) -> float | None:
+    finish: dict[int, float] = {}
+    for position, guess in guesses.items():
+        if guess.latency_s is None:
+            return None
+        finish[position] = guess.latency_s + max((finish[j] for j in workflow.reads(position)), default=0.0)
+    return max(finish.values())

@@ -1,0 +1,100 @@
+"""The line to one worker: gate, breaker, budget of retries, and how long calls take; shared by all questions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from podium.errors import WorkerError
+from podium.executor.breaker import Breaker, Rest, State
+from podium.executor.gate import Gate
+from podium.executor.retries import RetryBudget
+from podium.workers.base import Worker
+
+_DOWN = ("timeout", "connection", "status")
+"""Kinds of failures that may pass and say that a worker is down."""
+_LATEST = 100
+_ENOUGH = 20
+"""Answers, before it is said what is slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineStatus:
+    """How it stands with one worker."""
+
+    worker: str
+    state: State
+    """Of its breaker."""
+    error: str | None
+    """Why it rests, if it does."""
+    in_flight: int
+    waiting: int
+    attempts: int
+    failures: int
+    """Attempts that failed."""
+    retries: int
+    hedges: int
+
+
+class Line:
+    """What all calls of one worker share on one event loop.
+
+    Args:
+        worker: whom it leads to.
+        tell: as `Breaker`'s.
+    """
+
+    def __init__(self, worker: Worker, tell: Callable[[Rest | None], None] = lambda rest: None) -> None:
+        self.worker = worker
+        self.gate = Gate(worker.limits)
+        self.breaker = Breaker(worker.profile.name, worker.limits, tell)
+        self.retry_budget = RetryBudget(worker.limits.retry_share)
+        self.attempts = 0
+        self.failures = 0
+        self.retries = 0
+        self.hedges = 0
+        self._seconds: deque[float] = deque(maxlen=_LATEST)
+        """Of the latest calls that were answered."""
+
+    @property
+    def slow_s(self) -> float | None:
+        """Seconds after which a call is among the slow ones that are hedged; None: it is not known, or not wanted."""
+        share = self.worker.limits.hedge
+        if share is None or len(self._seconds) < _ENOUGH:
+            return None
+        return sorted(self._seconds)[int(share * len(self._seconds))]
+
+    @property
+    def status(self) -> LineStatus:
+        """How it stands."""
+        rest = self.breaker.rest
+        return LineStatus(
+            worker=self.worker.profile.name,
+            state=self.breaker.state,
+            error=None if rest is None else rest.error,
+            in_flight=self.gate.in_flight,
+            waiting=self.gate.waiting,
+            attempts=self.attempts,
+            failures=self.failures,
+            retries=self.retries,
+            hedges=self.hedges,
+        )
+
+    def answered(self, began: float) -> None:
+        """An attempt that was begun at `began`, on the event loop's clock, was answered."""
+        self.attempts += 1
+        self._seconds.append(asyncio.get_running_loop().time() - began)
+        self.breaker.succeeded()
+
+    def failed(self, began: float, error: WorkerError, *, probe: bool) -> None:
+        """It failed."""
+        self.attempts += 1
+        self.failures += 1
+        if error.kind == "limited" and error.retry_after_s is not None:
+            self.gate.rest(error.retry_after_s)
+        if error.passing and error.kind in _DOWN:
+            self.breaker.failed(began, error, probe=probe)
+        else:
+            self.breaker.let_go(probe=probe)

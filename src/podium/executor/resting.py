@@ -1,0 +1,102 @@
+"""Which workers rest, told from process to process: rows in the state file, made when the first one rests.
+
+A convenience for people and for processes that start: a file that cannot be read or written tells nothing and stops
+nobody. When a worker rests is the breaker's to say.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from podium.errors import UsageError
+from podium.executor.state import STATE, default_state_path
+from podium.workers.base import Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Resting:
+    """Why and since when a worker rests. Times in seconds since 1970."""
+
+    name: str
+    """What the process called it that tells."""
+    since: float
+    probe_at: float
+    """When a call may try whether it is back."""
+    failures: int
+    """In a row."""
+    error: str
+    """One sentence: the latest failure."""
+
+
+class RestingFile:
+    """Who rests, by identity: the same endpoint and model is the same worker, whatever a pool calls it.
+
+    Workers without an identity are nobody else's, and are not told of.
+
+    Args:
+        path: the state file; None: the default one.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = default_state_path() if path is None else path
+        self._file: sqlite3.Connection | None = None
+
+    def note(self, worker: Worker, *, since: float, probe_at: float, failures: int, error: str) -> None:
+        """Tell that `worker` rests.
+
+        Args:
+            error: one sentence, free of secrets.
+        """
+        key = _key(worker)
+        if key is not None:
+            values = (key, worker.profile.name, since, probe_at, failures, error)
+            self._run("INSERT OR REPLACE INTO resting VALUES (?, ?, ?, ?, ?, ?)", values, create=True)
+
+    def clear(self, worker: Worker) -> None:
+        """Tell that `worker` is back."""
+        key = _key(worker)
+        if key is not None:
+            self._run("DELETE FROM resting WHERE worker = ?", (key,))
+
+    def get(self, worker: Worker) -> Resting | None:
+        """What was told of `worker` last; None: it does not rest, as far as anybody knows."""
+        key = _key(worker)
+        if key is None:
+            return None
+        rows = self._run(
+            "SELECT name, since, probe_at, failures, error FROM resting WHERE worker = ?", (key,)
+        )
+        return Resting(*rows[0]) if rows else None
+
+    def all(self) -> tuple[Resting, ...]:
+        """Everybody who rests, the latest first."""
+        rows = self._run("SELECT name, since, probe_at, failures, error FROM resting ORDER BY since DESC")
+        return tuple(Resting(*row) for row in rows)
+
+    def close(self) -> None:
+        """Let go of the file; a later call opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _run(
+        self, statement: str, values: tuple[str | float, ...] = (), *, create: bool = False
+    ) -> list[tuple[str, float, float, int, str]]:
+        try:
+            if self._file is None:
+                if not create and not self.path.is_file():
+                    return []
+                self._file = STATE.open(self.path)
+            return self._file.execute(statement, values).fetchall()
+        except (sqlite3.Error, OSError, UsageError):
+            return []
+
+
+def _key(worker: Worker) -> str | None:
+    if worker.identity is None:
+        return None
+    return sha256(json.dumps(worker.identity, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

@@ -1,0 +1,214 @@
+"""One question on its way: rounds of planning and running, and in the end its trace.
+
+The one place where a question's trace is made, and where a planner's failure becomes data.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from podium.errors import WorkerError
+from podium.executor import Execution, Inquiry, Ledger, fence_token
+from podium.orchestrator.events import Event, PlanReady, QuestionEnded, RoundEnded
+from podium.planner import Outcome, Plan, Situation
+from podium.trace import RoundTrace, Span, Trace, TraceStatus
+from podium.types import Question
+from podium.workflow import Acceptance, PlanError, Workflow, check
+
+if TYPE_CHECKING:
+    from podium.orchestrator.orchestrator import Orchestrator
+
+
+class Answering:
+    """One question on its way from rounds to a trace."""
+
+    def __init__(
+        self,
+        orchestrator: Orchestrator,
+        question: Question,
+        *,
+        seed: str,
+        sample: int,
+        trace_id: str,
+        on_event: Callable[[Event], None] | None,
+        streams: bool,
+    ) -> None:
+        budget = orchestrator.budget
+        started = asyncio.get_running_loop().time()
+        self._orchestrator = orchestrator
+        self._trace_id = trace_id
+        self._started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._tell = on_event or (lambda event: None)
+        self._inquiry = Inquiry(
+            question=question,
+            pool=orchestrator.pool,
+            seed=seed,
+            token=fence_token(seed, question),
+            ledger=Ledger(
+                budget,
+                None if budget.seconds is None else started + budget.seconds,
+                orchestrator.accounts,
+            ),
+            dispatcher=orchestrator.dispatcher,
+            settings=orchestrator.settings,
+            started=started,
+            sample=sample,
+            streams=streams,
+            observe=on_event,
+        )
+        self._rounds: list[RoundTrace] = []
+        self._outcomes: tuple[Outcome, ...] = ()
+        self._answer: str | None = None
+        self._concern: str | None = None
+        """Why the answer is not what the latest plan would have given; None: it is."""
+
+    async def run(self) -> None:
+        """Plan and run, round after round, until there is an answer that nothing can change."""
+        for number in range(self._orchestrator.budget.rounds):
+            if number and self._inquiry.ledger.exhausted:
+                return
+            started = self._inquiry.elapsed()
+            plan = await self._plan(number)
+            seconds = self._inquiry.elapsed() - started
+            self._inquiry.ledger.charge(plan.usage, plan.cost_usd)
+            self._tell(PlanReady(number, plan, seconds))
+            match plan.decision:
+                case Workflow() as workflow:
+                    await self._run_round(number, plan, workflow, seconds)
+                case Acceptance():
+                    self._close(number, plan, seconds, accepted=True)
+                    return
+                case PlanError() as error:
+                    self._concern = f"There is no plan to run. {error.message}"
+                    self._close(number, plan, seconds, error=error)
+                    return
+
+    async def _plan(self, number: int) -> Plan:
+        """The plan of round `number`; one that cannot be had or run has a `PlanError` for its decision."""
+        orchestrator, inquiry = self._orchestrator, self._inquiry
+        situation = Situation(
+            question=inquiry.question,
+            pool=inquiry.profiles,
+            outcomes=self._outcomes,
+            max_steps=orchestrator.max_steps,
+            seed=f"{inquiry.seed}/{number}/plan",
+        )
+        limit = asyncio.timeout_at(inquiry.ledger.deadline)
+        try:
+            async with limit:
+                plan = await orchestrator.planner.plan(situation)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return Plan("", PlanError("time_is_up", inquiry.ledger.time_is_up))
+        except WorkerError as error:
+            return Plan("", PlanError("planner_failed", f"{orchestrator.planner.name}: {error}"))
+        fault = _fault(plan.decision, workers=len(inquiry.pool), later_round=number > 0)
+        return plan if fault is None else Plan(plan.text, fault, plan.usage, plan.cost_usd)
+
+    async def _run_round(self, number: int, plan: Plan, workflow: Workflow, seconds: float) -> None:
+        previous = self._outcomes[-1].response if self._outcomes else None
+        asked = Counter(
+            round_.workflow.steps[span.position].worker
+            for round_ in self._rounds
+            if round_.workflow is not None
+            for span in round_.spans
+            if span.status != "skipped"
+        )
+        execution = Execution(self._inquiry, workflow, round=number, previous=previous or None, asked=asked)
+        try:
+            await execution.run()
+        finally:  # Also when cancelled: what was answered so far belongs in the trace.
+            spans = execution.spans
+            latest = max((span.position for span in spans if span.status == "done"), default=None)
+            response = None if latest is None else spans[latest].response
+            self._outcomes = (*self._outcomes, Outcome(workflow, response or ""))
+            self._answer = self._answer if response is None else response
+            self._concern = _concern(spans, latest)
+            self._close(number, plan, seconds, workflow=workflow, spans=spans, response=response)
+
+    def _close(
+        self,
+        number: int,
+        plan: Plan,
+        seconds: float,
+        *,
+        workflow: Workflow | None = None,
+        accepted: bool = False,
+        error: PlanError | None = None,
+        spans: tuple[Span, ...] = (),
+        response: str | None = None,
+    ) -> None:
+        trace = RoundTrace(
+            plan_text=plan.text,
+            workflow=workflow,
+            accepted=accepted,
+            plan_error=None if error is None else str(error),
+            plan_error_kind=None if error is None else error.kind,
+            plan_usage=plan.usage,
+            plan_cost_usd=plan.cost_usd,
+            plan_seconds=seconds,
+            spans=spans,
+            response=response,
+        )
+        self._rounds.append(trace)
+        self._tell(RoundEnded(number, trace))
+
+    def end(self, *, cancelled: bool = False) -> Trace:
+        """The record of the question as it stands."""
+        orchestrator, inquiry = self._orchestrator, self._inquiry
+        status: TraceStatus = "ok"
+        error = self._concern
+        if cancelled:
+            status, error = "cancelled", "The caller went away."
+        elif self._answer is None:
+            status = "failed"
+        elif error is not None:
+            status = "degraded"
+            if self._rounds[-1].response is None:
+                error += " The answer is that of an earlier round."
+        trace = Trace(
+            id=self._trace_id,
+            question=inquiry.question,
+            pool=inquiry.profiles,
+            planner=orchestrator.planner.name,
+            seed=inquiry.seed,
+            budget=orchestrator.budget,
+            max_steps=orchestrator.max_steps,
+            context=orchestrator.settings.context,
+            rounds=tuple(self._rounds),
+            answer=self._answer,
+            status=status,
+            error=error,
+            started_at=self._started_at,
+            seconds=inquiry.elapsed(),
+            versions=orchestrator.versions,
+        )
+        self._tell(QuestionEnded(trace))
+        return trace
+
+
+def _fault(
+    decision: Workflow | Acceptance | PlanError, *, workers: int, later_round: bool
+) -> PlanError | None:
+    """Why a planner's decision cannot be run: not every planner's plans come through the parser."""
+    match decision:
+        case Workflow(steps=steps):
+            return check(decision, workers=workers, max_steps=max(1, len(steps)), later_round=later_round)
+        case Acceptance() if not later_round:
+            return PlanError("nothing_to_accept", "The first round has no answer to accept: expected steps.")
+    return None
+
+
+def _concern(spans: tuple[Span, ...], latest: int | None) -> str | None:
+    """What is wrong with a round whose latest step that succeeded is `latest`."""
+    if latest is None:
+        faults = " ".join(f"Step {span.position}: {span.error}" for span in spans if span.error is not None)
+        return f"No step succeeded. {faults}"
+    if latest == len(spans) - 1:
+        return None
+    return f"The last step did not succeed ({spans[-1].error}); step {latest} is the latest that did."

@@ -1,0 +1,37 @@
+"""What an orchestrator tells of a question while it answers it, besides what the executor tells of steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from podium.executor import StepEnded, StepStarted, StepText
+from podium.planner import Plan
+from podium.trace import RoundTrace, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReady:
+    """The planner has decided."""
+
+    round: int
+    """From 0."""
+    plan: Plan
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RoundEnded:
+    """A plan was run, accepted what there was, or could not be used."""
+
+    round: int
+    trace: RoundTrace
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionEnded:
+    """The whole record. A question whose caller went away has one too, before `CancelledError` propagates."""
+
+    trace: Trace
+
+
+Event = PlanReady | StepStarted | StepText | StepEnded | RoundEnded | QuestionEnded

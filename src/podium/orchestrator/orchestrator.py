@@ -1,0 +1,101 @@
+"""Planner, pool and budget together: answers a question by planning, running and planning again.
+
+Bad plans and failed workers are data in the trace; the caller's going away and our own bugs propagate. Does not
+grade, store or print.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections.abc import Callable, Sequence
+from uuid import uuid4
+
+from podium import __version__
+from podium.errors import UsageError
+from podium.executor import Dispatcher, ExecutionSettings
+from podium.executor.ledger import Purse
+from podium.orchestrator.answering import Answering
+from podium.orchestrator.events import Event
+from podium.planner import Planner
+from podium.trace import Trace
+from podium.types import Budget, Question
+from podium.workers.pool import Pool
+
+
+class Orchestrator:
+    """Answers questions, any number at a time.
+
+    Args:
+        planner: decides.
+        pool: the workers on offer. Stays the caller's to close.
+        budget: limits for each question.
+        max_steps: told to the planner. What bounds the calls is the budget.
+        settings: how workflows are run.
+        dispatcher: shared with other orchestrators over the same workers; None: this one's own.
+        accounts: dollars that these questions share with others, beside those of the dispatcher.
+    """
+
+    def __init__(
+        self,
+        planner: Planner,
+        pool: Pool,
+        *,
+        budget: Budget = Budget(),
+        max_steps: int = 5,
+        settings: ExecutionSettings | None = None,
+        dispatcher: Dispatcher | None = None,
+        accounts: Sequence[Purse] = (),
+    ) -> None:
+        self.planner = planner
+        self.pool = pool
+        self.budget = budget
+        self.max_steps = max_steps
+        self.settings = settings or ExecutionSettings()
+        self.dispatcher = dispatcher or Dispatcher()
+        self.accounts = (*self.dispatcher.accounts, *accounts)
+        self.versions = {"podium": __version__, "python": platform.python_version()}
+
+    async def answer(
+        self,
+        question: Question,
+        *,
+        seed: str = "0",
+        sample: int = 0,
+        trace_id: str | None = None,
+        on_event: Callable[[Event], None] | None = None,
+        streams: bool = False,
+    ) -> Trace:
+        """Answer `question`; what fails on the way is in the trace, not raised.
+
+        Args:
+            question: its text must not be blank.
+            seed: names all randomness. Give live questions a random one: it also marks the fences between
+                workers' texts, which nobody should be able to guess.
+            sample: which independent answering of the question this is; a response cache gives each its own answers.
+            trace_id: 32 hexadecimal digits; None: new ones.
+            on_event: told of progress as it is made. Must be quick.
+            streams: whether it is also told the text of the answer while it is written, by workers that can, in the
+                last round that the budget allows; an earlier one may not be the last.
+
+        Raises:
+            UsageError: the question is empty.
+            asyncio.CancelledError: the caller went away; every call in flight was cancelled.
+        """
+        if not question.text.strip():
+            raise UsageError("The question is empty: write what you want answered.")
+        answering = Answering(
+            self,
+            question,
+            seed=seed,
+            sample=sample,
+            trace_id=trace_id or uuid4().hex,
+            on_event=on_event,
+            streams=streams,
+        )
+        try:
+            await answering.run()
+        except asyncio.CancelledError:
+            answering.end(cancelled=True)
+            raise
+        return answering.end()

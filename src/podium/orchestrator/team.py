@@ -1,0 +1,200 @@
+"""A whole team as one worker: another pool and a planner of its own, within what one call may take.
+
+Here pools are opened that may hold teams; `podium.workers.pool` opens those without. A team has a dispatcher of its
+own: it shares neither limits nor response cache with the pool that it stands in, which pays for it as for any worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from podium.errors import ConfigError, UsageError, WorkerError
+from podium.executor import StepText
+from podium.orchestrator.events import Event
+from podium.orchestrator.orchestrator import Orchestrator
+from podium.types import Budget, Limits, Message, Profile, Question
+from podium.workers.base import Reply, Request, Worker
+from podium.workers.planner_settings import PlannerSettings
+from podium.workers.pool import Pool, load_pool, pool_file
+from podium.workers.spec import PodiumSpec
+
+if TYPE_CHECKING:
+    from podium.orchestrator.planning import OpenedPlanner
+
+_DEEPEST = 3
+"""Pools within one another."""
+_SHARE = 0.95
+"""Of the time for a call that the team takes, so that what it has by then is not lost with the call."""
+
+
+class TeamWorker:
+    """Answers as another orchestrator does.
+
+    Args:
+        profile: as for any worker; it costs what its workers and its planner cost, and has no price.
+        orchestrator: answers; its budget is what one call may take. Its pool is closed with this worker.
+        opened: its planner, if that holds connections to be closed, too.
+        limits, fallback: as for any worker. A budget in dollars needs `max_usd` to know beforehand what a call may
+            cost; without it, a call is let through that costs more than is left.
+        identity: as for any worker; None: its answers are not kept.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        orchestrator: Orchestrator,
+        *,
+        opened: OpenedPlanner | None = None,
+        limits: Limits | None = None,
+        fallback: str | None = None,
+        identity: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.profile = profile
+        self.orchestrator = orchestrator
+        self.limits = limits or Limits(retries=0)
+        self.fallback = fallback
+        self.identity = identity
+        self.opened = opened
+
+    def __repr__(self) -> str:
+        return f"TeamWorker({self.profile.name!r}, {self.orchestrator.planner.name!r}, {self.orchestrator.pool!r})"
+
+    async def answer(self, request: Request) -> Reply:
+        """One question to the team: the last message of a user; what came before it is its past.
+
+        Raises:
+            WorkerError: "exhausted": the team has no answer, and why; "protocol": it cannot be asked this.
+        """
+        question = _question(request)
+        tell = request.on_text
+
+        def observe(event: Event) -> None:
+            if tell is not None and isinstance(event, StepText):
+                tell(event.text)
+
+        try:
+            trace = await self.orchestrator.answer(
+                question,
+                seed=request.seed,
+                sample=request.sample,
+                on_event=observe,
+                streams=tell is not None,
+            )
+        except UsageError as error:
+            raise WorkerError(f"The team cannot be asked this: {error}", kind="protocol") from None
+        if trace.answer is None:
+            raise WorkerError(
+                f"The team has no answer. {trace.error}", kind="exhausted", cost_usd=trace.cost_usd
+            )
+        simulated = any(span.simulated_s is not None for span in trace.spans)
+        return Reply(
+            trace.answer,
+            trace.usage,
+            latency_s=trace.critical_path_s if simulated else None,
+            cost_usd=trace.cost_usd,
+            tool_calls=trace.tool_calls,
+            nested=trace,
+        )
+
+    async def close(self) -> None:
+        """Give back the connections of its workers and its planner. Calling twice is fine."""
+        try:
+            await self.orchestrator.pool.close()
+        finally:
+            if self.opened is not None:
+                await self.opened.close()
+
+
+def open_pool(name: str = "embedded", *, rated: bool = True, ready: bool = True) -> Pool:
+    """The pool that comes with the package under this name, or that of a file; with its teams.
+
+    Args:
+        rated, ready: as `load_pool`.
+
+    Raises:
+        ConfigError: as `load_pool`; a team's pool or planner cannot be opened, or pools go in a circle or too deep.
+    """
+    path = pool_file(name)
+    return load_pool(path, rated=rated, ready=ready, teams=_Teams((path.resolve(),)).build)
+
+
+class _Teams:
+    """Opens the teams of one pool.
+
+    Args:
+        chain: the files of the pools that it stands in, the outermost first, and its own.
+    """
+
+    def __init__(self, chain: Sequence[Path]) -> None:
+        self._chain = tuple(chain)
+
+    def build(self, spec: PodiumSpec, folder: Path) -> Worker:
+        """The team that `spec` describes, whose paths are seen from `folder`."""
+        owner = f"Worker {spec.name!r}"
+        path = pool_file(spec.pool, folder)
+        chain = (*self._chain, path.resolve())
+        if chain[-1] in self._chain:
+            circle = " -> ".join(str(file) for file in chain[self._chain.index(chain[-1]) :])
+            raise ConfigError(f"{owner}: the pools go in a circle: {circle}; name another pool.", ("pool",))
+        if len(chain) > _DEEPEST:
+            nested = " -> ".join(str(file) for file in chain)
+            raise ConfigError(
+                f"{owner}: {nested} are more than {_DEEPEST} pools within one another; leave one out.",
+                ("pool",),
+            )
+        try:
+            pool = load_pool(path, teams=_Teams(chain).build)
+        except ConfigError as error:
+            raise ConfigError(f"{owner}: {error}", ("pool",)) from None
+        try:
+            return _team(spec, pool, _settings(spec, folder))
+        except UsageError as error:
+            raise ConfigError(f"{owner}: {error}", ("planner",)) from None
+
+
+def _team(spec: PodiumSpec, pool: Pool, settings: PlannerSettings) -> TeamWorker:
+    from podium.orchestrator.planning import open_planner  # noqa: PLC0415 - loads the Conductor's arithmetic
+
+    opened = open_planner(settings, pool, seed=f"team/{spec.name}")
+    limits = spec.limits
+    budget = Budget(rounds=spec.rounds, usd=limits.max_usd, seconds=limits.timeout * _SHARE)
+    identity = {
+        "kind": "podium",
+        "planner": settings.model_dump(mode="json"),
+        "pool": [[worker.profile.model_dump(mode="json"), worker.identity] for worker in pool],
+        "budget": budget.model_dump(mode="json"),
+        "max_steps": spec.max_steps,
+    }
+    return TeamWorker(
+        spec.to_profile(),
+        Orchestrator(opened.planner, pool, budget=budget, max_steps=spec.max_steps),
+        opened=opened,
+        limits=limits,
+        fallback=spec.fallback,
+        identity=identity if spec.cache else None,
+    )
+
+
+def _settings(spec: PodiumSpec, folder: Path) -> PlannerSettings:
+    """Who plans, with the paths of that as our process sees them."""
+    from podium.conductor.checkpoint import SHIPPED  # noqa: PLC0415 - loads NumPy
+
+    settings = PlannerSettings(**{name: getattr(spec, name) for name in PlannerSettings.model_fields})
+    seen: dict[str, str] = {}
+    form, colon, file = settings.planner.partition(":")
+    if form == "constant" and file:
+        seen["planner"] = f"{form}{colon}{folder / file}"
+    if settings.conductor is not None and settings.conductor not in SHIPPED:
+        seen["conductor"] = str(folder / settings.conductor)
+    return settings.model_copy(update=seen)
+
+
+def _question(request: Request) -> Question:
+    messages = request.messages
+    last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
+    if last is None:
+        raise WorkerError("The team cannot be asked without a message of a user.", kind="protocol")
+    asked: Message = messages[last]
+    return Question(text=asked.content, history=messages[:last], images=asked.images, options=request.options)

@@ -1,0 +1,121 @@
+"""The bodies of requests: not too large, not too slow, not too deep; counted while they come.
+
+A route reads a body when it knows who asks, and finds it whole, or is stopped by a `Complaint`. What comes after a
+refusal is thrown away by the server, so that its sender gets to read why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from podium.errors import Complaint
+from podium.server.complaints import invalid
+from podium.server.guards.doors import SAFE
+from podium.server.guards.refusal import refuse
+
+_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_OTHERS = bytes(set(range(256)) - set(b"[]{}"))
+
+
+class Bodies:
+    """Hands each body to the application in one piece.
+
+    Args:
+        most_bytes: of a body.
+        most_seconds: from when the application asks for it until it is whole.
+        most_depth: lists and objects within one another.
+    """
+
+    def __init__(self, app: ASGIApp, most_bytes: int, most_seconds: float, most_depth: int) -> None:
+        self._app = app
+        self._most_bytes = most_bytes
+        self._most_seconds = most_seconds
+        self._most_depth = most_depth
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in SAFE:
+            await self._app(scope, receive, send)
+            return
+        declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+        if declared.isdigit() and int(declared) > self._most_bytes:
+            await refuse(self._too_large(), scope, receive, send)
+            return
+        whole = False
+
+        async def read() -> Message:
+            nonlocal whole
+            if whole:
+                return await receive()
+            message = await self._whole(receive)
+            whole = True
+            return message
+
+        await self._app(scope, read, send)
+
+    async def _whole(self, receive: Receive) -> Message:
+        pieces = []
+        size = 0
+        limit = asyncio.timeout(self._most_seconds)
+        try:
+            async with limit:
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        return message
+                    piece = message.get("body", b"")
+                    size += len(piece)
+                    if size > self._most_bytes:
+                        raise self._too_large()
+                    pieces.append(piece)
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise self._too_slow(size) from None
+        body = b"".join(pieces)
+        if deeper(body, self._most_depth):
+            raise invalid(
+                f"The body has more than {self._most_depth} lists and objects within one another.",
+                code="too_deep",
+            )
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    def _too_large(self) -> Complaint:
+        return Complaint(
+            413,
+            "invalid_request_error",
+            f"The body has more than the {self._most_bytes} bytes that are taken: send less, or have the server "
+            "started with a larger --max-body-mib.",
+            code="body_too_large",
+        )
+
+    def _too_slow(self, size: int) -> Complaint:
+        return Complaint(
+            408,
+            "timeout_error",
+            f"After {self._most_seconds:g} s the body was not whole; {size} bytes of it had come.",
+            code="body_too_slow",
+            headers={"Connection": "close"},
+        )
+
+
+def deeper(body: bytes, depth: int) -> bool:
+    """Whether the JSON in `body` has more than `depth` lists and objects within one another.
+
+    Of what is no JSON nothing is known: it is refused where it is parsed.
+    """
+    if body.count(b"[") + body.count(b"{") <= depth:
+        return False
+    brackets = _TEXT.sub(b"", body).translate(_BRACKETS, _OTHERS)
+    for _ in range(depth):
+        # Takes the innermost away, everywhere at once.
+        inner = brackets.replace(b"[]", b"")
+        if len(inner) == len(brackets):
+            return b"[" * (depth + 1) in brackets
+        brackets = inner
+    return bool(brackets)

@@ -1,0 +1,147 @@
+"""What is told of a question while it is answered, event by event, in the form of the wire; of one that has ended too.
+
+From a trace the same events are made, but for the pieces of text: the responses are in the steps.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from podium.executor import StepEnded, StepStarted, StepText
+from podium.orchestrator import Event, PlanReady, QuestionEnded, RoundEnded
+from podium.planner import Plan
+from podium.trace import RoundTrace, Span, Trace
+from podium.trace.jsonl import to_json
+from podium.workflow import Acceptance, PlanError, Workflow
+
+ENDED = "ended"
+"""The last event's kind, and its place: there is nothing after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One event."""
+
+    place: str
+    """Where it stands in its stream: what comes behind it can be asked for."""
+    kind: str
+    data: str
+    """An object, in JSON."""
+
+    @property
+    def sent(self) -> bytes:
+        """As a stream of events has it."""
+        return f"id: {self.place}\nevent: {self.kind}\ndata: {self.data}\n\n".encode()
+
+
+def began(
+    place: str,
+    trace_id: str,
+    *,
+    question: str | None,
+    planner: str | None,
+    started_at: str,
+    workers: Sequence[str],
+) -> Happening:
+    """The first event; None: not known."""
+    data = {
+        "id": trace_id,
+        "question": question,
+        "planner": planner,
+        "started_at": started_at,
+        "workers": list(workers) or None,
+    }
+    return _happening(place, "started", data)
+
+
+def written(place: str, event: StepText, text: str) -> Happening:
+    """A piece of a response, as long as it may be. `attempt`: each try of a step begins its text anew."""
+    data = {"round": event.round, "position": event.position, "attempt": event.attempt, "text": text}
+    return _happening(place, "text", data)
+
+
+def happened(place: str, event: Event, workers: Sequence[str]) -> Happening:
+    """Any other event.
+
+    Args:
+        workers: names of the pool; plans say numbers.
+    """
+    match event:
+        case PlanReady(round=number, plan=plan, seconds=seconds):
+            return _happening(place, "plan", _plan(number, plan, seconds, workers))
+        case StepStarted(round=number, position=position, worker=worker, subtask=subtask):
+            data = {"round": number, "position": position, "worker": worker, "subtask": subtask}
+            return _happening(place, "step_started", data)
+        case StepText():
+            return written(place, event, event.text)
+        case StepEnded(round=number, span=span):
+            return _happening(place, "step_ended", {"round": number, "span": span.model_dump(mode="json")})
+        case RoundEnded(round=number, trace=round_):
+            return _happening(place, "round_ended", _round(number, round_))
+        case QuestionEnded(trace=trace):
+            return Happening(ENDED, ENDED, f'{{"trace":{to_json(trace)}}}')
+
+
+def replayed(trace: Trace) -> Iterator[Happening]:
+    """The events of a question that has ended, in the order in which they came."""
+    names = [profile.name for profile in trace.pool]
+    yield began(
+        "0",
+        trace.id,
+        question=trace.question.text,
+        planner=trace.planner,
+        started_at=trace.started_at,
+        workers=names,
+    )
+    place = 0
+    for number, round_ in enumerate(trace.rounds):
+        decision = round_.workflow or (
+            Acceptance()
+            if round_.accepted
+            else PlanError(round_.plan_error_kind or "", round_.plan_error or "")
+        )
+        plan = Plan(round_.plan_text, decision, round_.plan_usage, round_.plan_cost_usd)
+        events: list[Event] = [PlanReady(number, plan, round_.plan_seconds)]
+        steps: list[tuple[float, int, Event]] = []
+        for span in round_.spans:
+            if span.status == "skipped":
+                continue
+            if span.called:
+                steps.append((span.started_s, 0, _start(number, span)))
+            steps.append((span.ended_s, 1, StepEnded(number, span)))
+        events += [event for _, _, event in sorted(steps, key=lambda step: step[:2])]
+        events.append(RoundEnded(number, round_))
+        for event in events:
+            place += 1
+            yield happened(str(place), event, names)
+    yield happened(ENDED, QuestionEnded(trace), names)
+
+
+def _start(number: int, span: Span) -> StepStarted:
+    return StepStarted(number, span.position, span.worker, span.subtask)
+
+
+def _plan(number: int, plan: Plan, seconds: float, workers: Sequence[str]) -> dict[str, Any]:
+    workflow = plan.decision if isinstance(plan.decision, Workflow) else None
+    return {
+        "round": number,
+        "text": plan.text,
+        "workflow": None if workflow is None else asdict(workflow),
+        "workers": list(workers) or None,
+        "accepted": isinstance(plan.decision, Acceptance),
+        "error": str(plan.decision) if isinstance(plan.decision, PlanError) else None,
+        "seconds": seconds,
+        "usage": plan.usage.model_dump(),
+        "cost_usd": plan.cost_usd,
+    }
+
+
+def _round(number: int, round_: RoundTrace) -> dict[str, Any]:
+    return {"round": number, "response": round_.response, "accepted": round_.accepted}
+
+
+def _happening(place: str, kind: str, data: dict[str, Any]) -> Happening:
+    return Happening(place, kind, json.dumps(data, separators=(",", ":")))

@@ -1,0 +1,162 @@
+"""The keys of a server: whose a request is, whether it may come in now, and the money that it may spend.
+
+Sits between the routes and the register. What a key may ask of whom is its `Caller`'s; what becomes of a refusal is
+the routes'. No key and no part of one, but its public beginning, leaves this folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from podium.errors import Complaint
+from podium.server.keys.caller import NOBODY, Caller
+from podium.server.keys.register import KeptKey, Register
+from podium.server.keys.secret import NO_DIGEST, bearer, public_part, same
+from podium.server.keys.wallet import Wallet
+
+_FRESH_S = 1.0
+"""For so long what was read is believed: a key that is removed is refused from then on at the latest."""
+_UNKNOWN = (
+    "This server does not know your key; send one as 'Authorization: Bearer pk-...'. "
+    "Whoever runs the server makes them with `podium keys add`."
+)
+
+
+def _utc() -> datetime:
+    return datetime.now(UTC)
+
+
+class Keys:
+    """Who may ask, how often, and for how much. Belongs to one event loop.
+
+    Args:
+        register: where the keys are kept; closed with this.
+        always: whether a key is needed even where there is none yet; else one is needed once there is one.
+        now: the time in UTC.
+    """
+
+    def __init__(
+        self, register: Register, *, always: bool = False, now: Callable[[], datetime] = _utc
+    ) -> None:
+        self.register = register
+        self._needed = always
+        self._now = now
+        self._known: dict[str, KeptKey] = {}
+        self._read_s = -math.inf
+        self._reading = asyncio.Lock()
+        self._wallets: dict[tuple[str, str], Wallet] = {}
+
+    async def caller(self, authorization: str | None) -> Caller:
+        """Whose the request with this header is.
+
+        A server that has once seen a key lets nobody in without one, also when the last is removed.
+
+        Raises:
+            Complaint: 401, the same whatever is wrong with the key.
+            StoreError: the keys cannot be read.
+        """
+        await self._read()
+        if not self._needed:
+            return NOBODY
+        text = bearer(authorization)
+        kept = self._known.get(public_part(text))
+        # Compared in any case, so that an unknown key takes as long as a wrong one.
+        right = same(text, NO_DIGEST if kept is None else kept.digest)
+        if kept is None or not right:
+            raise Complaint(
+                401,
+                "authentication_error",
+                _UNKNOWN,
+                code="invalid_api_key",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        return kept.caller
+
+    async def admit(self, caller: Caller) -> None:
+        """Book one request of the caller.
+
+        Raises:
+            Complaint: 429, with the whole seconds to wait in Retry-After.
+            StoreError: it cannot be booked.
+        """
+        if caller.id is None:
+            return
+        if caller.rpm is not None:
+            wait_s = await self.register.request(caller.id)
+            if wait_s is not None:
+                seconds = max(1, math.ceil(wait_s))
+                raise Complaint(
+                    429,
+                    "rate_limit_error",
+                    f"The key {caller.name!r} may make {caller.rpm} requests a minute: try again in {seconds} s.",
+                    code="rate_limit_exceeded",
+                    headers={"Retry-After": str(seconds)},
+                )
+        wallet = self._wallet(caller)
+        if wallet is not None:
+            looked_s = wallet.looked_s
+            if looked_s is None or asyncio.get_running_loop().time() - looked_s > _FRESH_S:
+                await wallet.look()
+
+    def account(self, caller: Caller) -> Wallet | None:
+        """What the caller may spend on one question, for its ledger; None: any sum.
+
+        A question is paid for by the day or the month in which it begins.
+
+        Raises:
+            Complaint: 402, nothing is left. Its code is the one at which OpenAI's clients do not try again.
+        """
+        wallet = self._wallet(caller)
+        if wallet is not None and wallet.spent_out is not None:
+            raise Complaint(402, "budget_exceeded", wallet.spent_out, code="insufficient_quota")
+        return wallet
+
+    @property
+    def needed(self) -> bool:
+        """Whether nobody comes in without a key, as far as is known."""
+        return self._needed
+
+    async def look(self) -> bool:
+        """Whether nobody comes in without a key, by the keys that there are now."""
+        await self._read()
+        return self._needed
+
+    async def require(self) -> bool:
+        """Let nobody in without a key from now on; whether there is any key."""
+        self._needed = True
+        self._read_s = -math.inf
+        await self._read()
+        return bool(self._known)
+
+    async def close(self) -> None:
+        """Book what was spent, and let go of the register. Calling twice is fine."""
+        for wallet in self._wallets.values():
+            await wallet.close()
+        self._wallets.clear()
+        await self.register.close()
+
+    async def _read(self) -> None:
+        clock = asyncio.get_running_loop().time
+        if clock() - self._read_s <= _FRESH_S:
+            return
+        async with self._reading:
+            began = clock()
+            if began - self._read_s > _FRESH_S:
+                self._known = {kept.caller.id or "": kept for kept in await self.register.keys()}
+                self._needed = self._needed or bool(self._known)
+                self._read_s = began
+
+    def _wallet(self, caller: Caller) -> Wallet | None:
+        if caller.id is None or caller.allowance is None:
+            return None
+        place = (caller.id, caller.allowance.period(self._now()))
+        if place not in self._wallets:
+            # Those of days and months that are over are closed by themselves: all that they held is booked.
+            over = [old for old, wallet in self._wallets.items() if old[0] == caller.id and wallet.idle]
+            for old in over:
+                del self._wallets[old]
+            self._wallets[place] = Wallet(self.register, caller, place[1])
+        return self._wallets[place]

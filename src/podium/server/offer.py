@@ -1,0 +1,125 @@
+"""Whom a request may have: what the key allows, what the request allows, and who can do what it needs.
+
+Every refusal is made before anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from podium.config import suggestion
+from podium.errors import Complaint
+from podium.server.complaints import forbidden, invalid, missing
+from podium.server.keys import Caller
+from podium.types import Profile, Question
+from podium.workers.pool import Pool
+
+if TYPE_CHECKING:
+    from podium.server.planners import Planners
+    from podium.server.service import Asked
+
+
+def offer(pool: Pool, caller: Caller, asked: Asked, planners: Planners) -> Pool:
+    """The workers that a planner may choose from.
+
+    Raises:
+        Complaint: 400 or 404 for a name that is not known, 403 for one that is not allowed, 400 where nobody is left.
+    """
+    allowed = caller.allowed(pool.names)
+    for key, names in (("podium.allow", asked.allow or ()), ("podium.deny", asked.deny)):
+        for name in names:
+            if name not in pool.names:
+                raise invalid(
+                    f"There is no worker {name[:100]!r}; {suggestion(name, allowed)}",
+                    key,
+                    code="unknown_worker",
+                )
+    for name in asked.allow or ():
+        _check_allowed(name, allowed, "podium.allow")
+    about = None if asked.planner is None else planners.worker(asked.planner)
+    if about is not None and about in pool.names:
+        _check_allowed(about, allowed, asked.planner_param)
+    fits = _able(asked.question)
+    left = [
+        number
+        for number, profile in enumerate(pool.profiles)
+        if profile.name in allowed
+        and (asked.allow is None or profile.name in asked.allow)
+        and profile.name not in asked.deny
+        and fits(profile)
+    ]
+    if not left:
+        raise _nobody(asked.question)
+    return pool if len(left) == len(pool) else pool.subset(left)
+
+
+def reach(pool: Pool, caller: Caller, asked: Asked) -> Pool:
+    """The worker that is asked straight, first, and those who may take over from it.
+
+    Raises:
+        Complaint: 404 for a worker that is not there, 403 for one that is not allowed, 400 for one that cannot do it.
+    """
+    name = asked.worker or ""
+    if name not in pool.names:
+        raise unknown_model(name, pool, caller)
+    allowed = caller.allowed(pool.names)
+    _check_allowed(name, allowed, "model")
+    if name in asked.deny or (asked.allow is not None and name not in asked.allow):
+        raise invalid(f"The model {name!r} is a worker that the request itself leaves out.", "podium")
+    fits = _able(asked.question)
+    if not fits(pool.named(name).profile):
+        raise _nobody(asked.question, name)
+    chain = [name]
+    while (after := pool.fallback(pool.named(chain[-1]))) is not None:
+        chain.append(after.profile.name)
+    out = set(asked.deny) | {other for other in chain if asked.allow is not None and other not in asked.allow}
+    taken = [
+        pool.names.index(other)
+        for other in chain
+        if other in allowed and other not in out and fits(pool.named(other).profile)
+    ]
+    return pool.subset(taken)
+
+
+def unknown_model(name: str, pool: Pool, caller: Caller) -> Complaint:
+    """The refusal of a model that is none."""
+    models = ["podium", *caller.allowed(pool.names)]
+    return missing(
+        f"The model {name[:100]!r} does not exist; {suggestion(name, models)} GET /v1/models lists them.",
+        "model",
+        code="model_not_found",
+    )
+
+
+def _check_allowed(name: str, allowed: tuple[str, ...], param: str) -> None:
+    if name not in allowed:
+        raise forbidden(
+            f"This key may not use the worker {name!r}; ask for another, or with another key.", param
+        )
+
+
+def _able(question: Question) -> Callable[[Profile], bool]:
+    sees = shows_images(question)
+    calls = bool(question.options.tools)
+    return lambda profile: (profile.sees or not sees) and (profile.calls_tools or not calls)
+
+
+def shows_images(question: Question) -> bool:
+    """Whether there is an image in the question or in its past."""
+    return bool(question.images) or any(message.images for message in question.history)
+
+
+def _nobody(question: Question, name: str | None = None) -> Complaint:
+    who = "No worker that may be asked" if name is None else f"The worker {name!r}"
+    lacks = "lacks" if name is not None else "has"
+    what = [
+        *(["sees = true (the request has images)"] if shows_images(question) else []),
+        *(["calls_tools = true (the request has tools)"] if question.options.tools else []),
+    ]
+    if not what:
+        return invalid(
+            "The request leaves no worker: allow more, or deny fewer.", "podium.allow", code="no_worker"
+        )
+    param = "messages" if shows_images(question) else "tools"
+    return invalid(f"{who} {lacks} {' and '.join(what)} in its profile.", param, code="no_worker")

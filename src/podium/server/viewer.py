@@ -1,0 +1,96 @@
+"""The viewer's files, at `/` and under `/viewer/`: what a browser needs to show traces, runs and the pool.
+
+They hold nothing of anybody's, so they need no key. Read once, when the routes are made. What they show, they ask of
+the API.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastapi import APIRouter, Request, Response
+
+from podium.server.complaints import missing
+from podium.server.service import Service
+
+FOLDER = Path(__file__).parent / "viewer"
+_KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".md": "text/plain; charset=utf-8",
+    ".txt": "text/plain; charset=utf-8",
+    "": "text/plain; charset=utf-8",
+}
+"""Media types by suffix: those of the system's table differ from machine to machine."""
+_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        # No text can become HTML at all, in browsers that know this.
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+_HEADERS = {
+    # Asked for anew each time, and not sent again while it is the same: an update is seen at once.
+    "cache-control": "no-cache",
+    "content-security-policy": _POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    content: bytes
+    headers: dict[str, str]
+
+
+def routes(service: Service) -> APIRouter:
+    """The viewer's routes; they need nothing of the service."""
+    del service
+    router = APIRouter(include_in_schema=False)
+    files = _read(FOLDER)
+
+    @router.api_route("/", methods=["GET", "HEAD"])
+    async def page(request: Request) -> Response:
+        return _answer(request, files["index.html"])
+
+    @router.api_route("/viewer/{path:path}", methods=["GET", "HEAD"])
+    async def file(request: Request, path: str) -> Response:
+        if path not in files:
+            raise missing(f"The viewer has no file {path[:100]!r}.")
+        return _answer(request, files[path])
+
+    return router
+
+
+def _answer(request: Request, file: _File) -> Response:
+    known = request.headers.get("if-none-match", "")
+    if file.headers["etag"] in (mark.strip().removeprefix("W/") for mark in known.split(",")):
+        return Response(status_code=304, headers=file.headers)
+    return Response(file.content, headers=file.headers)
+
+
+def _read(folder: Path) -> dict[str, _File]:
+    files = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.suffix in _KINDS:
+            content = path.read_bytes()
+            mark = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+            headers = {**_HEADERS, "etag": mark, "content-type": _KINDS[path.suffix]}
+            files[path.relative_to(folder).as_posix()] = _File(content, headers)
+    return files

@@ -1,0 +1,80 @@
+// The frame around the pages, and which page an address opens.
+import { Component, html, render } from "./html.js";
+import { KeyDialog } from "./key_dialog.js";
+import { AskPage } from "./pages/ask.js";
+import { ComparePage } from "./pages/compare.js";
+import { PoolPage } from "./pages/pool.js";
+import { RunPage } from "./pages/run.js";
+import { RunsPage } from "./pages/runs.js";
+import { TracePage } from "./pages/trace.js";
+import { TracesPage } from "./pages/traces.js";
+import { here, to } from "./route.js";
+import { ThemeSwitch } from "./theme_switch.js";
+import { Trouble } from "./trouble.js";
+
+const PAGES = [
+  ["ask", "Ask"],
+  ["traces", "Traces"],
+  ["runs", "Runs"],
+  ["pool", "Pool"],
+];
+
+class App extends Component {
+  constructor(props) {
+    super(props);
+    this.state = { route: here(), fault: null };
+  }
+
+  componentDidMount() {
+    addEventListener("hashchange", () => {
+      this.setState({ route: here(), fault: null });
+      scrollTo(0, 0);
+    });
+  }
+
+  componentDidCatch(fault) {
+    console.error(fault);
+    this.setState({ fault });
+  }
+
+  render(_, { route, fault }) {
+    const { parts, query } = route;
+    const [first = "ask"] = parts;
+    const current = first === "compare" ? "traces" : first;
+    const name = PAGES.find(([path]) => path === current)?.[1];
+    document.title = name && name !== "Ask" ? `${name} · Podium` : "Podium";
+    return html`<a class="skip" href="#main" onClick=${skip}>Skip to the page</a>
+      <header class="top">
+        <a class="brand" href=${to(["ask"])}>Podium</a>
+        <nav aria-label="Pages">
+          ${PAGES.map(([path, label]) => html`<a href=${to([path])} aria-current=${path === current ? "page" : null}>${label}</a>`)}
+        </nav>
+        <${ThemeSwitch} />
+      </header>
+      <main id="main" tabindex="-1">
+        ${fault
+          ? html`<${Trouble} error=${new Error(`The page could not be drawn: ${fault.message}`)} />`
+          : html`<${Page} first=${first} rest=${parts.slice(1)} query=${query} />`}
+      </main>
+      <${KeyDialog} />`;
+  }
+}
+
+function Page({ first, rest, query }) {
+  if (first === "ask") return html`<${AskPage} query=${query} />`;
+  if (first === "traces" && rest.length === 1) return html`<${TracePage} key=${rest[0]} id=${rest[0]} />`;
+  if (first === "traces") return html`<${TracesPage} query=${query} />`;
+  if (first === "compare" && rest.length === 2) return html`<${ComparePage} key=${rest.join()} ids=${rest} />`;
+  if (first === "runs" && rest.length) return html`<${RunPage} key=${rest.join("/")} name=${rest.join("/")} />`;
+  if (first === "runs") return html`<${RunsPage} />`;
+  if (first === "pool") return html`<${PoolPage} />`;
+  return html`<p class="none">There is no such page. <a href=${to(["ask"])}>Ask a question</a> instead.</p>`;
+}
+
+/** The address after "#" names the page, so the link moves the focus itself. */
+function skip(event) {
+  event.preventDefault();
+  document.getElementById("main").focus();
+}
+
+render(html`<${App} />`, document.getElementById("app"));

@@ -1,0 +1,78 @@
+// What follows from a trace and is not kept in it: totals, who is read directly, the critical path.
+
+export function cost(rounds) {
+  return sum(rounds, (round) => (round.plan_cost_usd ?? 0) + sum(spans(round), (span) => span.cost_usd));
+}
+
+export function saved(rounds) {
+  return sum(rounds, (round) => sum(spans(round), (span) => span.saved_usd ?? 0));
+}
+
+export function calls(rounds) {
+  return sum(rounds, (round) => spans(round).filter(called).length);
+}
+
+export function tokens(rounds) {
+  return sum(rounds, (round) => spent(round.plan_usage) + sum(spans(round), (span) => spent(span.usage)));
+}
+
+export function spent(usage) {
+  return usage ? usage.input_tokens + usage.output_tokens : 0;
+}
+
+export function called(span) {
+  return span.attempts.length > 0 || span.cached;
+}
+
+/** Seconds that a step took: as claimed by a simulated worker, else by the clock. */
+export function took(span) {
+  return span.simulated_s ?? span.ended_s - span.started_s;
+}
+
+function spans(round) {
+  return round.steps.map((step) => step.span).filter(Boolean);
+}
+
+/** For each step the earlier ones that it reads and that no other step it reads stands between. */
+export function direct(steps) {
+  const behind = new Map(); // position -> Set of all that it needs
+  const found = new Map();
+  for (const { position, reads } of steps) {
+    const needs = new Set();
+    for (const read of reads) {
+      needs.add(read);
+      for (const further of behind.get(read) ?? []) needs.add(further);
+    }
+    behind.set(position, needs);
+    found.set(position, reads.filter((read) => !reads.some((other) => other !== read && behind.get(other)?.has(read))));
+  }
+  return found;
+}
+
+/** {path: Set of positions along the slowest chain, seconds, begins: Map of position to seconds, simulated} of a round's steps. */
+export function timing(steps) {
+  const begins = new Map();
+  const ends = new Map();
+  const before = new Map();
+  const simulated = steps.some(({ span }) => span?.simulated_s != null);
+  for (const { position, span, reads } of steps) {
+    if (!span || !called(span)) continue;
+    const last = latest(ends, reads.filter((read) => ends.has(read)));
+    before.set(position, last);
+    begins.set(position, last === null ? 0 : ends.get(last));
+    ends.set(position, begins.get(position) + took(span));
+  }
+  const path = new Set();
+  let at = latest(ends, [...ends.keys()]);
+  const seconds = at === null ? 0 : ends.get(at);
+  for (; at != null; at = before.get(at)) path.add(at);
+  return { path, seconds, begins, simulated };
+}
+
+function latest(ends, positions) {
+  return positions.reduce((a, b) => (a !== null && ends.get(a) >= ends.get(b) ? a : b), null);
+}
+
+function sum(items, of) {
+  return items.reduce((total, item) => total + (of(item) || 0), 0);
+}

@@ -1,0 +1,46 @@
+// Asks for the API key, once, when the server wants one.
+import { Component, createRef, html } from "./html.js";
+import * as key from "./key.js";
+import { line } from "./text.js";
+
+export class KeyDialog extends Component {
+  constructor(props) {
+    super(props);
+    this.dialog = createRef();
+    this.state = { message: null };
+  }
+
+  componentDidMount() {
+    this.stop = key.onAsking((message) => {
+      this.setState({ message });
+      if (message) this.dialog.current.showModal();
+      else this.dialog.current.close();
+    });
+  }
+
+  componentWillUnmount() {
+    this.stop();
+  }
+
+  render(_, { message }) {
+    const submit = (event) => {
+      event.preventDefault();
+      const field = event.currentTarget.elements.key;
+      if (field.value.trim()) key.give(field.value.trim());
+      field.value = "";
+    };
+    return html`<dialog ref=${this.dialog} aria-labelledby="key-title" onCancel=${key.refuse}>
+      <form onSubmit=${submit}>
+        <h2 id="key-title">This server needs a key</h2>
+        <p>${line(message ?? "", 300)}</p>
+        <label for="key">Key</label>
+        <input id="key" name="key" type="password" autocomplete="off" spellcheck=${false} required />
+        <p class="none">It is kept in this tab alone, until the tab is closed.</p>
+        <div class="row">
+          <button type="button" class="quiet" onClick=${key.refuse}>Not now</button>
+          <button class="first">Go on</button>
+        </div>
+      </form>
+    </dialog>`;
+  }
+}

@@ -1,0 +1,41 @@
+// The marks of a state: a sign, a word and a colour, so that none of the three has to be seen alone.
+import { html } from "./html.js";
+
+const MARKS = {
+  ok: ["✓", "answered", "good"],
+  done: ["✓", "done", "good"],
+  degraded: ["!", "degraded", "warn"],
+  failed: ["✕", "failed", "bad"],
+  refused: ["⊘", "refused", "warn"],
+  cancelled: ["■", "cancelled", "warn"],
+  skipped: ["–", "skipped", "calm"],
+  waiting: ["○", "waiting", "calm"],
+  running: ["◐", "running", "live"],
+  closed: ["✓", "in service", "good"],
+  open: ["✕", "resting", "bad"],
+  "half-open": ["◐", "being tried", "warn"],
+  idle: ["○", "not called yet", "calm"],
+  unready: ["!", "not ready", "bad"],
+};
+
+export function sign(state) {
+  return (MARKS[state] ?? ["·"])[0];
+}
+
+export function word(state) {
+  return (MARKS[state] ?? [, state])[1];
+}
+
+export function tone(state) {
+  return (MARKS[state] ?? [, , "calm"])[2];
+}
+
+export function Mark({ state }) {
+  return html`<span class=${`mark ${tone(state)}`}><span aria-hidden="true">${sign(state)}</span> ${word(state)}</span>`;
+}
+
+/** Which of the colours is a worker's: by its number among the names that are shown together. */
+export function colour(name, names) {
+  const at = names.indexOf(name);
+  return at < 0 ? "var(--calm)" : `var(--hue-${at % 9})`;
+}

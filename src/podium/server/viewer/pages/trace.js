@@ -1,0 +1,96 @@
+// One trace: everything, a link to share, its JSON, and the same question asked of another planner.
+import { Component, html } from "../html.js";
+import { PlannerChoice, readPool } from "../offer.js";
+import { ask } from "../server.js";
+import { go, to } from "../route.js";
+import { Text, line } from "../text.js";
+import { TracePane } from "../trace_pane.js";
+import { Trouble } from "../trouble.js";
+
+export class TracePage extends Component {
+  constructor(props) {
+    super(props);
+    this.state = { copied: false, pool: null, planner: "", error: null, asking: false };
+  }
+
+  async again(shown) {
+    this.setState({ asking: true, error: null });
+    const { planner } = this.state;
+    try {
+      const { id } = await ask("/api/ask", {
+        method: "POST",
+        body: { question: shown.question, ...(planner && { planner }), rounds: shown.trace.budget.rounds },
+      });
+      go(["compare", shown.id, id]);
+    } catch (error) {
+      this.setState({ asking: false, error });
+    }
+  }
+
+  async copy() {
+    try {
+      await navigator.clipboard.writeText(location.href);
+      this.setState({ copied: true });
+      setTimeout(() => this.setState({ copied: false }), 1500);
+    } catch {
+      this.setState({ error: new Error("The browser does not let the link be copied; it is in the address bar.") });
+    }
+  }
+
+  save(shown) {
+    const blob = new Blob([JSON.stringify(shown.trace, null, 2)], { type: "application/json" });
+    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: `${shown.id}.json` });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+
+  async remove(shown) {
+    if (!this.state.sure) {
+      this.setState({ sure: true });
+      setTimeout(() => this.setState({ sure: false }), 4000);
+      return;
+    }
+    try {
+      await ask(`/api/traces/${shown.id}`, { method: "DELETE" });
+      go(["traces"]);
+    } catch (error) {
+      this.setState({ error });
+    }
+  }
+
+  choose(event) {
+    if (!event.currentTarget.open || this.state.pool) return;
+    readPool().then(
+      (pool) => this.setState({ pool }),
+      (error) => this.setState({ error }),
+    );
+  }
+
+  render({ id }, { copied, pool, planner, error, asking, raw, sure }) {
+    const actions = (shown) =>
+      html`<div class="actions">
+          <button class="quiet" onClick=${() => this.copy()}>${copied ? "copied" : "copy the link"}</button>
+          ${shown.trace &&
+          html`<button class="quiet" aria-expanded=${!!raw} onClick=${() => this.setState({ raw: !raw })}>raw JSON</button>
+            <button class="quiet" onClick=${() => this.save(shown)}>save as a file</button>
+            <details class="again" onToggle=${(event) => this.choose(event)}>
+              <summary>ask again</summary>
+              <div class="field">
+                ${pool
+                  ? html`<label class="aside" for="again">Planner</label>
+                      <${PlannerChoice} id="again" pool=${pool} value=${planner} onChange=${(value) => this.setState({ planner: value })} />
+                      <button class="second" disabled=${asking} onClick=${() => this.again(shown)}>Ask and compare</button>`
+                  : html`<span class="none">Reading the pool …</span>`}
+              </div>
+            </details>
+            <button class="quiet danger" onClick=${() => this.remove(shown)}>${sure ? "delete for good?" : "delete"}</button>`}
+        </div>
+        ${error && html`<${Trouble} error=${error} />`}
+        ${raw && shown.trace && html`<div class="raw"><${Text} text=${JSON.stringify(shown.trace, null, 2)} fold=${20000} /></div>`}`;
+    return html`<div>
+      <p class="trail"><a href=${to(["traces"])}>Traces</a> / <span class="id">${line(id, 40)}</span></p>
+      <h1 class="aside">Trace ${line(id, 40)}</h1>
+      <${TracePane} key=${id} id=${id} actions=${actions} />
+    </div>`;
+  }
+}

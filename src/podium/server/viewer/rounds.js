@@ -1,0 +1,88 @@
+// The rounds of a question side by side: plan, graph, waterfall, and the step that was chosen.
+import { Component, html } from "./html.js";
+import { money, seconds } from "./figures.js";
+import { spent, timing } from "./facts.js";
+import { PlanGraph } from "./plan_graph.js";
+import { StepDetail } from "./step_detail.js";
+import { Text } from "./text.js";
+import { Waterfall } from "./waterfall.js";
+
+export class Rounds extends Component {
+  constructor(props) {
+    super(props);
+    this.state = { chosen: null };
+    this.choose = (round) => (position) => this.setState({ chosen: position === null ? null : { round, position } });
+    this.close = (event) => {
+      if (event.key === "Escape" && this.state.chosen) {
+        event.stopPropagation();
+        this.setState({ chosen: null });
+      }
+    };
+  }
+
+  render({ shown, names, nested }, { chosen }) {
+    const step = chosen && shown.rounds[chosen.round]?.steps[chosen.position];
+    const rounds = shown.rounds.length ? shown.rounds : [{ number: 0, steps: [], planned: false }];
+    return html`<div onKeyDown=${this.close}>
+      <div class=${`rounds ${rounds.length > 1 ? "several" : ""}`}>
+        ${rounds.map(
+          (round) =>
+            html`<${Round}
+              key=${round.number}
+              round=${round}
+              running=${shown.status === "running"}
+              alone=${rounds.length === 1}
+              names=${names}
+              chosen=${chosen?.round === round.number ? chosen.position : null}
+              onChoose=${this.choose(round.number)}
+            />`,
+        )}
+      </div>
+      ${step &&
+      html`<${StepDetail}
+        key=${`${chosen.round}/${chosen.position}`}
+        step=${step}
+        nested=${nested}
+        onClose=${() => this.setState({ chosen: null })}
+      />`}
+    </div>`;
+  }
+}
+
+function Round({ round, running, alone, names, chosen, onChoose }) {
+  const times = timing(round.steps.filter(Boolean));
+  return html`<section class="round" aria-label=${`Round ${round.number + 1}`}>
+    <header>
+      <h3>${alone ? "Plan" : `Round ${round.number + 1}`}</h3>
+      <span class="figures">${round.planned ? planFigures(round) : running ? "planning …" : "no plan"}</span>
+    </header>
+    ${round.accepted && html`<p class="note">The planner accepted the answer of the round before.</p>`}
+    ${round.plan_error && html`<div class="trouble"><${Text} text=${round.plan_error} /></div>`}
+    ${(round.steps.length > 0 || (running && !round.accepted)) &&
+    html`<${PlanGraph}
+      steps=${round.steps}
+      names=${names}
+      path=${round.steps.length > 1 ? times.path : null}
+      chosen=${chosen}
+      onChoose=${onChoose}
+      label=${`Steps of round ${round.number + 1}`}
+    />`}
+    <${Waterfall} steps=${round.steps.filter(Boolean)} timing=${times} names=${names} chosen=${chosen} onChoose=${onChoose} />
+    ${round.plan_text &&
+    html`<details class="plan-text"><summary>The plan as it was written</summary><${Text} text=${round.plan_text} /></details>`}
+    ${!alone &&
+    round.response != null &&
+    html`<details class="plan-text" open><summary>Its answer</summary><${Text} text=${round.response} fold=${800} /></details>`}
+  </section>`;
+}
+
+function planFigures(round) {
+  const tokens = spent(round.plan_usage);
+  return [
+    `planned in ${seconds(round.plan_seconds)}`,
+    tokens ? `${tokens} tokens` : null,
+    round.plan_cost_usd ? money(round.plan_cost_usd) : null,
+  ]
+    .filter(Boolean)
+    .join(" · ");
+}

@@ -1,0 +1,110 @@
+// Talks to the server: JSON, and streams of events read with fetch, so that the key can go along.
+import * as key from "./key.js";
+
+const MOST_WAITS = 5;
+
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** The JSON that `path` answers; asks for a key when one is needed. */
+export async function ask(path, { method = "GET", body, signal } = {}) {
+  const response = await send(path, {
+    method,
+    signal,
+    headers: body === undefined ? {} : { "Content-Type": "application/json" },
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  return response.status === 204 ? null : response.json();
+}
+
+/** Each event of a stream, as {type, data}; ends when the stream does. */
+async function* events(path, { signal } = {}) {
+  const response = await send(path, { headers: { Accept: "text/event-stream" }, signal });
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      const blocks = (rest + decoder.decode(value, { stream: true })).split(/\r?\n\r?\n/);
+      rest = blocks.pop();
+      for (const block of blocks) {
+        const event = read(block);
+        if (event) yield event;
+      }
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+/** Follow a stream until `onEvent` returns true; begins again, with pauses, when the connection breaks. */
+export async function follow(path, { signal, onBegin = () => path, onEvent }) {
+  for (let failures = 0; !signal.aborted; failures++) {
+    try {
+      for await (const { type, data } of events(onBegin() ?? path, { signal })) {
+        failures = 0;
+        if (onEvent(type, data) === true) return;
+      }
+      failures = 0; // A stream that ends without its last event is taken up again.
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof Refused && error.status < 500 && error.status !== 429) throw error;
+      if (failures >= 8) throw error;
+    }
+    await pause(Math.min(8000, 250 * 2 ** failures), signal);
+  }
+}
+
+/** The answer to a request; one that came too soon for its key is made again when it may be. */
+async function send(path, options) {
+  for (let waits = 0; ; ) {
+    let response;
+    try {
+      response = await fetch("." + path, { ...options, headers: { ...options.headers, ...key.headers() } });
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new Refused(599, "The server cannot be reached. Is it still running?");
+    }
+    if (response.ok) return response;
+    const message = await complaint(response);
+    if (response.status === 401) {
+      await key.want(message);
+    } else if (response.status === 429 && !options.method?.match(/POST|DELETE/) && waits++ < MOST_WAITS) {
+      await pause(1000 * Math.min(60, Number(response.headers.get("Retry-After")) || 1), options.signal);
+    } else {
+      throw new Refused(response.status, message);
+    }
+  }
+}
+
+async function complaint(response) {
+  try {
+    const said = await response.json();
+    return said.error?.message ?? said.detail ?? `The server answered ${response.status}.`;
+  } catch {
+    return `The server answered ${response.status}.`;
+  }
+}
+
+function read(block) {
+  let type = "message";
+  const data = [];
+  for (const line of block.split(/\r?\n/)) {
+    if (line.startsWith("event:")) type = line.slice(6).trim();
+    else if (line.startsWith("data:")) data.push(line.slice(line[5] === " " ? 6 : 5));
+  }
+  return data.length ? { type, data: JSON.parse(data.join("\n")) } : null;
+}
+
+function pause(ms, signal) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+  });
+}

@@ -1,0 +1,111 @@
+// One step in full: what its worker saw, word for word, what it answered, what it took, what went wrong.
+import { Component, html } from "./html.js";
+import { count, money, seconds } from "./figures.js";
+import { took } from "./facts.js";
+import { Mark } from "./marks.js";
+import { Text, line } from "./text.js";
+
+export function StepDetail({ step, onClose, nested }) {
+  const { span } = step;
+  return html`<section class="step-detail" aria-label=${`Step ${step.position}`}>
+    <header>
+      <h3>Step ${step.position}: ${line(step.worker, 60)}</h3>
+      <${Mark} state=${step.status} />
+      <button class="quiet" onClick=${onClose} aria-label="Close the step">close</button>
+    </header>
+    ${span && html`<${Facts} span=${span} step=${step} />`} ${span?.error && html`<p class="trouble">${line(span.error, 2000)}</p>`}
+    <${Part} title="Subtask"><${Text} text=${step.subtask} /><//>
+    <${Part} title="Response">
+      <${Text} text=${span ? span.response : step.text} quiet=${span ? "no response" : "not yet"} />
+      ${(span?.tool_calls ?? []).map(
+        (call) => html`<p class="tool">wants <b>${line(call.name, 80)}</b> to be called with</p>
+          <${Text} text=${call.arguments} />`,
+      )}
+    <//>
+    ${span &&
+    html`<${Part} title="What the worker saw" hint="exactly as it was sent">
+      ${span.messages.length === 0 && html`<p class="none">nothing was sent</p>`}
+      ${span.messages.map((message) => html`<${Sent} message=${message} />`)}
+    <//>`}
+    ${span && span.attempts.length > 0 && html`<${Part} title="Attempts"><${Attempts} attempts=${span.attempts} /><//>`}
+    ${span?.nested && html`<${Nested} trace=${span.nested} nested=${nested} />`}
+  </section>`;
+}
+
+function Part({ title, hint, children }) {
+  return html`<div class="part">
+    <h4>${title} ${hint && html`<small>${hint}</small>`}</h4>
+    ${children}
+  </div>`;
+}
+
+function Facts({ span, step }) {
+  const { usage } = span;
+  const marks = [
+    span.cached && "from the response cache",
+    span.attempts.some((attempt) => attempt.hedge) && "hedged",
+    span.answered_by && span.answered_by !== span.worker && `answered by the fallback ${span.answered_by}`,
+    span.finish === "length" && "cut off at its limit of tokens",
+    span.recorded && `recorded: ${span.recorded}`,
+    span.simulated_s != null && "simulated",
+    usage.estimated && "tokens estimated",
+  ].filter(Boolean);
+  const facts = [
+    ["time", seconds(took(span))],
+    ["first token", span.first_token_s == null ? null : seconds(span.first_token_s)],
+    ["cost", money(span.cost_usd)],
+    ["saved", span.saved_usd ? money(span.saved_usd) : null],
+    ["tokens in", count(usage.input_tokens) + (usage.cached_tokens ? ` (${count(usage.cached_tokens)} cached)` : "")],
+    ["tokens out", count(usage.output_tokens) + (usage.reasoning_tokens ? ` (${count(usage.reasoning_tokens)} thought)` : "")],
+    ["attempts", count(span.attempts.length)],
+    ["reads", reading(step)],
+    ["model", span.model && line(span.model, 60)],
+  ].filter(([, value]) => value != null);
+  return html`<dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
+    ${marks.length > 0 && html`<p class="tags">${marks.map((mark) => html`<span class="tag">${line(mark, 80)}</span>`)}</p>`}`;
+}
+
+function reading({ reads, previous }) {
+  const read = [...(reads.length ? [reads.join(", ")] : []), ...(previous ? ["the answer before"] : [])];
+  return read.length ? read.join(" and ") : "no other step";
+}
+
+function Sent({ message }) {
+  return html`<div class=${`message ${message.role}`}>
+    <p class="role">${message.role}${message.tool_call_id ? `, for call ${line(message.tool_call_id, 40)}` : ""}</p>
+    <${Text} text=${message.content} />
+    ${message.images.map((image) => html`<p class="none">an image: ${line(image, 80)}</p>`)}
+    ${message.tool_calls.map((call) => html`<p class="tool">called ${line(call.name, 80)}</p><${Text} text=${call.arguments} />`)}
+  </div>`;
+}
+
+function Attempts({ attempts }) {
+  return html`<div class="scrolls"><table>
+    <thead><tr><th>worker</th><th class="number">began</th><th class="number">took</th><th>result</th></tr></thead>
+    <tbody>
+      ${attempts.map(
+        (attempt) => html`<tr>
+          <td>${line(attempt.worker, 40)}${attempt.hedge && html` <span class="tag">hedge</span>`}</td>
+          <td class="number">${seconds(attempt.started_s)}</td>
+          <td class="number">${seconds(attempt.ended_s - attempt.started_s)}</td>
+          <td>${attempt.error_kind ? html`<b>${attempt.error_kind}</b> ${line(attempt.error, 400)}` : "answered"}</td>
+        </tr>`,
+      )}
+    </tbody>
+  </table></div>`;
+}
+
+/** What another team did, drawn when it is opened; `nested` draws a trace, and is handed in to break the circle. */
+class Nested extends Component {
+  constructor(props) {
+    super(props);
+    this.state = { open: false };
+  }
+
+  render({ trace, nested }, { open }) {
+    return html`<details class="part nested" onToggle=${(event) => this.setState({ open: event.currentTarget.open })}>
+      <summary>What its team did</summary>
+      ${open && nested(trace)}
+    </details>`;
+  }
+}

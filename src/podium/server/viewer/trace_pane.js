@@ -1,0 +1,114 @@
+// One question by its id, wherever it stands: read whole if it has ended, followed event by event while it runs.
+import { Component, html } from "./html.js";
+import { Refused, ask, follow } from "./server.js";
+import { after, nothingYet, ofTrace } from "./shown.js";
+import { Trouble } from "./trouble.js";
+import { TraceView } from "./trace_view.js";
+
+const EVERY_MS = 50; // Pieces of text that come faster than this are drawn together.
+const AGAIN_MS = 1000;
+const MOST_TRIES = 600;
+
+export class TracePane extends Component {
+  constructor(props) {
+    super(props);
+    this.state = { shown: null, error: null, elapsed: 0 };
+  }
+
+  componentDidMount() {
+    this.open();
+  }
+
+  componentDidUpdate(before) {
+    if (before.id !== this.props.id) {
+      this.stop();
+      this.open();
+    }
+  }
+
+  componentWillUnmount() {
+    this.stop();
+  }
+
+  stop() {
+    this.reading?.abort();
+    clearTimeout(this.drawing);
+    clearInterval(this.ticking);
+    this.drawing = null;
+  }
+
+  async open() {
+    const { id, begun } = this.props;
+    const reading = (this.reading = new AbortController());
+    this.setState({ shown: begun ?? null, error: null, elapsed: 0 });
+    try {
+      const trace = begun ? null : await this.kept(id, reading.signal);
+      if (trace) this.show(ofTrace(trace));
+      else await this.follow(id, reading.signal);
+    } catch (error) {
+      if (!reading.signal.aborted) this.setState({ error });
+    } finally {
+      if (reading === this.reading) clearInterval(this.ticking);
+    }
+  }
+
+  /** The trace, if it has ended: one that runs is not in the store yet. */
+  async kept(id, signal) {
+    try {
+      return await ask(`/api/traces/${encodeURIComponent(id)}`, { signal });
+    } catch (error) {
+      if (error instanceof Refused && error.status === 404) return null;
+      throw error;
+    }
+  }
+
+  /** What was begun here but cannot be followed here, as on another replica, is waited for. */
+  async await(id, signal) {
+    for (let tries = 0; tries < MOST_TRIES && !signal.aborted; tries++) {
+      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      const trace = await this.kept(id, signal);
+      if (trace) return this.show(ofTrace(trace));
+    }
+  }
+
+  async follow(id, signal) {
+    const began = performance.now();
+    this.ticking = setInterval(() => this.setState({ elapsed: (performance.now() - began) / 1000 }), 100);
+    let shown;
+    await follow(`/api/traces/${encodeURIComponent(id)}/events`, {
+      signal,
+      onBegin: () => {
+        shown = this.props.begun ?? nothingYet(id); // The stream begins anew with all that happened so far.
+      },
+      onEvent: (type, data) => {
+        shown = after(shown, type, data);
+        if (type === "ended") {
+          clearInterval(this.ticking);
+          this.show(shown);
+          return true;
+        }
+        this.drawing ??= setTimeout(() => {
+          this.drawing = null;
+          this.setState({ shown });
+        }, EVERY_MS);
+        return false;
+      },
+    }).catch((error) => {
+      if (!this.props.begun || error.status !== 404) throw error;
+      return this.await(id, signal);
+    });
+  }
+
+  show(shown) {
+    clearTimeout(this.drawing);
+    this.drawing = null;
+    this.setState({ shown });
+    this.props.onEnded?.(shown);
+  }
+
+  render({ actions, begun }, { shown, error, elapsed }) {
+    if (error) return html`<${Trouble} error=${error} />`;
+    if (!shown) return html`<p class="none loading" role="status">Reading the trace …</p>`;
+    return html`<${TraceView} shown=${shown} elapsed=${elapsed} actions=${actions?.(shown)} steady=${!!begun} />`;
+  }
+}

@@ -1,0 +1,108 @@
+"""Replies that refuse: a status other than 200, in the forms that providers, gateways and proxies write."""
+
+from __future__ import annotations
+
+import math
+import time
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Any, Literal
+
+from pydantic import Field
+
+from podium.testing.completion import error
+from podium.testing.exchange import Exchange
+from podium.testing.faults.base import Fault
+
+HTML = "text/html; charset=utf-8"
+
+
+class Status(Fault):
+    """An error of any status."""
+
+    kind: Literal["status"] = "status"
+    code: int = Field(ge=400, le=599)
+    form: Literal["openai", "html", "text", "empty"] = "openai"
+    """Of the body. Gateways and proxies in front of a provider write HTML, or nothing."""
+    message: str | None = None
+    """None: what the status means."""
+
+    async def serve(self, exchange: Exchange) -> None:
+        said = self.message or _phrase(self.code)
+        match self.form:
+            case "openai":
+                await exchange.send_json(error(said, _kind(self.code), self.code), code=self.code)
+            case "html":
+                page = f"<html><head><title>{self.code} {said}</title></head><body>{said}</body></html>"
+                await exchange.send(page.encode(), HTML, code=self.code)
+            case "text":
+                await exchange.send(said.encode(), "text/plain; charset=utf-8", code=self.code)
+            case "empty":
+                await exchange.send(b"", "text/plain", code=self.code)
+
+
+class RateLimited(Fault):
+    """429: too many requests."""
+
+    kind: Literal["rate-limited"] = "rate-limited"
+    retry_after: float | str | None = None
+    """Seconds to wait, or any text, as it stands in the header; None: no such header."""
+    as_date: bool = False
+    """Whether the seconds are told as a date, rounded up to a whole second."""
+    message: str = "Rate limit reached for requests."
+
+    async def serve(self, exchange: Exchange) -> None:
+        await refuse_limited(exchange, self.message, _header(self.retry_after, as_date=self.as_date))
+
+
+class Redirect(Fault):
+    """Another address is named, for the same request."""
+
+    kind: Literal["redirect"] = "redirect"
+    to: str
+    """An address, or a path on this server."""
+    code: Literal[301, 302, 303, 307, 308] = 307
+
+    async def serve(self, exchange: Exchange) -> None:
+        await exchange.send(b"", "text/plain", code=self.code, headers={"Location": self.to})
+
+
+class EchoHeaders(Fault):
+    """An error that repeats the headers of the request, with the key: nothing of it may be shown or kept."""
+
+    kind: Literal["echo-headers"] = "echo-headers"
+    code: int = Field(default=401, ge=400, le=599)
+
+    async def serve(self, exchange: Exchange) -> None:
+        told = "; ".join(f"{name}: {value}" for name, value in exchange.request.headers.items())
+        headers = {f"X-Echo-{name}": value for name, value in exchange.request.headers.items()}
+        payload = error(f"Refused a request with the headers {told}", _kind(self.code), self.code)
+        await exchange.send_json(payload, code=self.code, headers=headers)
+
+
+async def refuse_limited(exchange: Exchange, message: str, retry_after: str | None) -> None:
+    """429 in OpenAI's form, with a Retry-After if one is given."""
+    headers = {} if retry_after is None else {"Retry-After": retry_after}
+    payload: dict[str, Any] = error(message, "requests", "rate_limit_exceeded")
+    await exchange.send_json(payload, code=429, headers=headers)
+
+
+def _header(retry_after: float | str | None, *, as_date: bool) -> str | None:
+    if isinstance(retry_after, int | float):
+        # A date has whole seconds: rounded down, it would ask for less than was said.
+        return (
+            formatdate(math.ceil(time.time() + retry_after), usegmt=True) if as_date else f"{retry_after:g}"
+        )
+    return retry_after
+
+
+def _phrase(code: int) -> str:
+    try:
+        return HTTPStatus(code).phrase
+    except ValueError:
+        return f"Error {code}"
+
+
+def _kind(code: int) -> str:
+    known = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
+    return known.get(code, "server_error" if code >= 500 else "invalid_request_error")

@@ -1,0 +1,96 @@
+"""Replies that take too long, or never come."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Literal
+
+from pydantic import Field
+
+from podium.testing.completion import DONE, encoded, event
+from podium.testing.exchange import EVENTS, JSON, Exchange
+from podium.testing.faults.base import Fault
+
+
+class Hang(Fault):
+    """The request is taken, and its reply never ends; only the client or the server's end does it."""
+
+    kind: Literal["hang"] = "hang"
+    when: Literal["before", "middle"] = "before"
+    """Before the headers, or in the middle of the body or stream."""
+
+    async def serve(self, exchange: Exchange) -> None:
+        if self.when == "middle":
+            await begin_half(exchange)
+        await asyncio.sleep(math.inf)
+
+
+class SlowFirstByte(Fault):
+    """Nothing for a time, then a good reply."""
+
+    kind: Literal["slow-first-byte"] = "slow-first-byte"
+    seconds: float = Field(ge=0)
+
+    async def serve(self, exchange: Exchange) -> None:
+        await asyncio.sleep(self.seconds)
+        await exchange.reply(await exchange.answer())
+
+
+class SlowFirstToken(Fault):
+    """Headers at once, as from a gateway, then nothing but comments for a time, then a good reply.
+
+    Where nothing is streamed, blanks stand for the comments: JSON may begin with them.
+    """
+
+    kind: Literal["slow-first-token"] = "slow-first-token"
+    seconds: float = Field(ge=0)
+    every: float = Field(default=0.1, gt=0)
+    """Seconds between comments."""
+
+    async def serve(self, exchange: Exchange) -> None:
+        await exchange.begin(EVENTS if exchange.streams else JSON)
+        for _ in range(int(self.seconds / self.every)):
+            await exchange.write(b": WAITING\n\n" if exchange.streams else b" ")
+            await asyncio.sleep(self.every)
+        await asyncio.sleep(self.seconds % self.every)
+        if exchange.streams:
+            await exchange.write(b"".join(map(event, await exchange.chunks())) + DONE)
+        else:
+            await exchange.write(encoded(await exchange.completion()))
+        await exchange.end()
+
+
+class SlowDrip(Fault):
+    """A good reply that comes piece by piece: events where it is streamed, else some bytes each."""
+
+    kind: Literal["slow-drip"] = "slow-drip"
+    seconds: float = Field(ge=0)
+    """Before each piece."""
+    size: int = Field(default=64, ge=1)
+    """Bytes of a piece, where nothing is streamed."""
+
+    async def serve(self, exchange: Exchange) -> None:
+        if exchange.streams:
+            pieces = [event(chunk) for chunk in await exchange.chunks()] + [DONE]
+            await exchange.begin(EVENTS)
+        else:
+            content = encoded(await exchange.completion())
+            pieces = [content[start : start + self.size] for start in range(0, len(content), self.size)]
+            await exchange.begin(JSON, length=len(content))
+        for piece in pieces:
+            await asyncio.sleep(self.seconds)
+            await exchange.write(piece)
+        await exchange.end()
+
+
+async def begin_half(exchange: Exchange) -> None:
+    """The headers of a good reply and half of what they promise."""
+    if exchange.streams:
+        chunks = await exchange.chunks()
+        await exchange.begin(EVENTS)
+        await exchange.write(b"".join(map(event, chunks[: -(-len(chunks) // 2)])))
+    else:
+        content = encoded(await exchange.completion())
+        await exchange.begin(JSON, length=len(content))
+        await exchange.write(content[: len(content) // 2])

@@ -1,0 +1,123 @@
+"""Who answers behind the fault server's socket: keys, models, limits a minute, and then the rules.
+
+Serves one exchange at a time, as many at once as there are; connections and records are the server's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+
+from podium.testing.answer import Answering, Said, count_input
+from podium.testing.completion import error
+from podium.testing.exchange import Exchange
+from podium.testing.faults.refusals import refuse_limited
+from podium.testing.quota import Admission, Quota
+from podium.testing.rule import Rule, Script
+
+
+class Provider:
+    """What `FaultServer` serves; its arguments are explained there."""
+
+    def __init__(
+        self,
+        answer: Said | Answering,
+        *,
+        models: Mapping[str, Said | Answering] | Collection[str] | None,
+        rules: Sequence[Rule],
+        keys: Collection[str] | None,
+        limits: tuple[int | None, int | None, float],
+        seed: str,
+    ) -> None:
+        self._answer = answer
+        self._answers = (
+            models if models is None or isinstance(models, Mapping) else dict.fromkeys(models, answer)
+        )
+        # A lone text is a collection of its letters, and every key would be wrong.
+        self._keys = {keys} if isinstance(keys, str) else keys
+        self._limits = limits
+        self._quotas: dict[str, Quota] = {}
+        self._seed = seed
+        self.script = Script(rules, seed)
+
+    def follow(self, rules: Sequence[Rule]) -> None:
+        """Put other rules in force; their counts and draws begin anew."""
+        self.script = Script(rules, self._seed)
+
+    async def serve(self, exchange: Exchange) -> None:
+        """Reply, refuse, or do what the first rule says that gives its fault."""
+        asked = (exchange.request.method, exchange.request.path)
+        if not self._knows_key(exchange):
+            message = "Incorrect API key provided."
+            await _refuse(exchange, "key", 401, message, "invalid_api_key")
+        elif asked == ("GET", "/v1/models"):
+            data = [
+                {"id": name, "object": "model", "created": 0, "owned_by": "podium"}
+                for name in self._answers or ()
+            ]
+            await exchange.send_json({"object": "list", "data": data})
+        elif asked == ("POST", "/v1/chat/completions"):
+            await self._complete(exchange)
+        else:
+            await _refuse(exchange, "path", 404, f"Invalid URL ({' '.join(asked)})")
+
+    async def _complete(self, exchange: Exchange) -> None:
+        if complaint := await _read(exchange):
+            await _refuse(exchange, "body", 400, complaint)
+            return
+        model = exchange.body["model"]
+        if self._answers is not None and model not in self._answers:
+            message = f"The model `{model}` does not exist or you do not have access to it."
+            await _refuse(exchange, "model", 404, message, "model_not_found")
+            return
+        exchange.answering = self._answer if self._answers is None else self._answers[model]
+        admission = self._admit(exchange, model)
+        if isinstance(admission, float):
+            exchange.fault = "limit"
+            await refuse_limited(exchange, f"Rate limit reached for {model}.", f"{admission:.3f}")
+            return
+        try:
+            fault = self.script.fault(exchange)
+            if fault is None:
+                await exchange.reply(await exchange.answer())
+            else:
+                exchange.fault = fault.kind
+                await fault.serve(exchange)
+        finally:
+            if admission is not None and exchange.answered:
+                self._quotas[model].settle(admission, exchange.input_tokens + exchange.output_tokens)
+
+    def _admit(self, exchange: Exchange, model: str) -> Admission | float | None:
+        rpm, tpm, minute = self._limits
+        if rpm is None and tpm is None:
+            return None
+        quota = self._quotas.setdefault(model, Quota(rpm, tpm, minute))
+        return quota.admit(count_input(exchange.body["messages"]))
+
+    def _knows_key(self, exchange: Exchange) -> bool:
+        if self._keys is None:
+            return True
+        # Providers differ in the header that takes it, and Azure's takes it bare.
+        return any(value.removeprefix("Bearer ") in self._keys for value in exchange.request.headers.values())
+
+
+async def _refuse(exchange: Exchange, fault: str, code: int, message: str, word: str | None = None) -> None:
+    exchange.fault = fault
+    await exchange.send_json(error(message, "invalid_request_error", word), code=code)
+
+
+async def _read(exchange: Exchange) -> str | None:
+    """Read the body; what is wrong with it, if anything."""
+    try:
+        body = json.loads(await exchange.request.read())
+    except (ValueError, RecursionError):
+        return "We could not parse the JSON body of your request."
+    if not isinstance(body, dict):
+        return "The body of your request is not a JSON object."
+    exchange.body = body
+    if not isinstance(body.get("model"), str):
+        return "You must provide a model parameter."
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
+        return "Missing required parameter: 'messages'."
+    return None

@@ -1,0 +1,70 @@
+"""Which request gets which fault: rules, and the script that counts for them.
+
+A rule is a value; what was counted is the script's, so one rule may serve in many servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from pydantic import Field
+
+from podium.config import Settings
+from podium.testing.exchange import Exchange
+from podium.testing.faults.any import AnyFault
+from podium.testing.faults.base import Fault
+from podium.testing.received import messages_text
+
+
+class Rule(Settings):
+    """A fault, and the requests that get it: those that match every condition that is given."""
+
+    fault: AnyFault
+    model: str | None = None
+    """Asked of this model."""
+    contains: str | None = None
+    """In the content of any message."""
+    after: int = Field(default=0, ge=0)
+    """So many matching requests are let pass first."""
+    every: int = Field(default=1, ge=1)
+    """Of the matching requests the first, and then every so many."""
+    share: float = Field(default=1.0, ge=0, le=1)
+    """Chance of each, drawn by the server's seed."""
+    times: int | None = Field(default=None, ge=0)
+    """The fault is given so often and no more."""
+
+    def matches(self, exchange: Exchange) -> bool:
+        """Whether it is asked of this model and holds this text; the counts are the script's."""
+        if self.model is not None and self.model != exchange.model:
+            return False
+        return self.contains is None or self.contains in messages_text(exchange.body["messages"])
+
+
+class Script:
+    """Rules in force, with what each has seen and given.
+
+    The first rule that gives its fault decides; only requests that come to a rule are counted for it. So rules one
+    after another are a sequence: two refusals, then one that hangs, then good replies.
+    """
+
+    def __init__(self, rules: Sequence[Rule], seed: str) -> None:
+        self.rules = tuple(rules)
+        self._seen = [0] * len(self.rules)
+        self._given = [0] * len(self.rules)
+        self._draws = [Random(f"{seed}/rule/{place}") for place in range(len(self.rules))]
+
+    def fault(self, exchange: Exchange) -> Fault | None:
+        """What this request gets; None: a good reply. It is counted."""
+        for place, rule in enumerate(self.rules):
+            if rule.matches(exchange) and self._gives(place, rule):
+                self._given[place] += 1
+                return rule.fault
+        return None
+
+    def _gives(self, place: int, rule: Rule) -> bool:
+        turn = self._seen[place] - rule.after
+        self._seen[place] += 1
+        if turn < 0 or turn % rule.every or self._given[place] == rule.times:
+            return False
+        return rule.share == 1.0 or self._draws[place].random() < rule.share

@@ -1,0 +1,271 @@
+"""An OpenAI-compatible server on loopback that fails as it is told and remembers what it was asked.
+
+    async with FaultServer("Four.", rules=[Rule(fault=Status(code=503), times=2)]) as server:
+        ...  # ask the endpoint at server.url
+    assert len(server.requests) == 3
+
+For tests: it is no proxy, holds no model, and listens to this machine alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from aiohttp import web
+
+from podium.testing.answer import Answering, Said, echo
+from podium.testing.certificate import self_signed
+from podium.testing.completion import error
+from podium.testing.exchange import Exchange
+from podium.testing.port import HOST, Port
+from podium.testing.provider import Provider
+from podium.testing.received import Received
+from podium.testing.rule import Rule
+from podium.testing.thread import in_thread
+
+_LARGEST_REQUEST = 256 * 2**20
+_UNTIL_CUT = 5.0
+"""Seconds that an answer which was cancelled is given to end."""
+
+
+class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
+    """Serves POST /v1/chat/completions, streamed or not, and GET /v1/models. Runs while it is entered, once."""
+
+    def __init__(
+        self,
+        answer: Said | Answering = echo,
+        *,
+        models: Mapping[str, Said | Answering] | Collection[str] | None = None,
+        rules: Sequence[Rule] = (),
+        keys: Collection[str] | None = None,
+        rpm: int | None = None,
+        tpm: int | None = None,
+        minute: float = 60.0,
+        seed: str = "faults",
+        tls: bool = False,
+        port: int = 0,
+    ) -> None:
+        """Nothing is started yet.
+
+        Args:
+            answer: what models say that have no answer of their own: a text, an `Answer`, or a callable from messages
+                and body to one, async or not. What it raises is a 500, and raised again when the server ends.
+            models: their names, or an answer for each; another model is a 404. None: any name is known.
+            rules: what goes wrong with chat completions; the first rule that gives its fault decides.
+            keys: another key is a 401. None: no key is needed.
+            rpm, tpm: requests and tokens a minute that each model lets through; more is a 429, with the seconds until
+                it would be let through. None: no limit.
+            minute: seconds that a minute of these lasts.
+            seed: names the draws of rules with a share.
+            tls: with a certificate of its own, which nobody trusts; needs the openssl program.
+            port: 0: a free one.
+        """
+        self._provider = Provider(
+            answer, models=models, rules=rules, keys=keys, limits=(rpm, tpm, minute), seed=seed
+        )
+        self._tls = tls
+        self._wanted_port = port
+        self._port: Port | None = None
+        self._http: web.Server | None = None
+        self._stack = AsyncExitStack()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
+        self._exchanges: list[Exchange] = []
+        self._failure: Exception | None = None
+        self._silent = True
+        """Whether requests that still come through are cut: it is down, or ends."""
+        self.certificate: Path | None = None
+        """The file (PEM) of its certificate, with `tls`, while it runs; for a client that is to trust it."""
+        self.in_flight = 0
+        """Requests that have come and not ended."""
+        self.peak = 0
+        """The most that were in flight at one moment."""
+
+    async def __aenter__(self) -> Self:
+        if self._loop is not None:
+            raise RuntimeError("A FaultServer runs once; make another.")
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
+        context = None
+        if self._tls:
+            context, self.certificate = await self._stack.enter_async_context(self_signed())
+        self._http = web.Server(
+            self._serve, request_factory=self._request, handler_cancellation=True, access_log=None
+        )
+        try:
+            self._port = Port(self._wanted_port, self._http, context)
+        except OSError:
+            await self._stack.aclose()
+            raise
+        self.up()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._port is not None
+        assert self._http is not None
+        self._silent = True
+        self._port.close()
+        try:
+            async with asyncio.timeout(_UNTIL_CUT):
+                while self.in_flight or self._http.connections or self._port.coming:
+                    self._cut()
+                    await asyncio.sleep(0)
+                # A transport closes its socket in the loop's next turn.
+                await asyncio.sleep(0)
+        except TimeoutError:
+            raise RuntimeError("An answer of the FaultServer goes on though it was cancelled.") from problem
+        finally:
+            await self._http.shutdown(0)
+            await self._stack.aclose()
+        if self._failure is not None and kind is None:
+            raise self._failure
+
+    def in_thread(self) -> AbstractContextManager[FaultServer]:
+        """Run it in a thread of its own: `with FaultServer(...).in_thread() as server`."""
+        return in_thread(self)
+
+    @property
+    def url(self) -> str:
+        """What a pool file calls base_url."""
+        return f"{'https' if self._tls else 'http'}://{HOST}:{self.port}/v1"
+
+    @property
+    def https_url(self) -> str:
+        """The same address by https: a server without `tls` speaks none, and every handshake fails."""
+        return f"https://{HOST}:{self.port}/v1"
+
+    @property
+    def port(self) -> int:
+        """The port, also while it is down."""
+        return self._running_port().number
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules in force. Setting them, also while it runs, begins their counts and draws anew."""
+        return self._provider.script.rules
+
+    @rules.setter
+    def rules(self, rules: Iterable[Rule]) -> None:
+        self._provider.follow(tuple(rules))
+
+    @property
+    def connections(self) -> int:
+        """Sockets that are open."""
+        assert self._http is not None
+        return len(self._http.connections)
+
+    @property
+    def requests(self) -> tuple[Received, ...]:
+        """Every request so far, in order of arrival, as it stands now."""
+        return tuple(exchange.record() for exchange in tuple(self._exchanges))
+
+    async def idle(self) -> None:
+        """Wait until nothing is in flight. In any event loop, not only the server's."""
+        while self.in_flight:  # noqa: ASYNC110 - an event belongs to one loop
+            await asyncio.sleep(0.005)
+
+    async def arrived(self, number: int) -> None:
+        """Wait until so many requests have come, refused ones too. In any event loop."""
+        while len(self._exchanges) < number:  # noqa: ASYNC110 - an event belongs to one loop
+            await asyncio.sleep(0.001)
+
+    def down(self) -> None:
+        """Cut all connections and refuse new ones, as when its process is gone."""
+        self._change(self._running_port().refuse, silent=True)
+
+    def deaf(self) -> None:
+        """Cut all connections and leave new ones hanging before they stand, as when its machine is gone."""
+        self._change(self._running_port().deafen, silent=True)
+
+    def up(self) -> None:
+        """Take connections again, at the same address."""
+        self._change(self._running_port().take, silent=False)
+
+    def _change(self, act: Callable[[], None], *, silent: bool) -> None:
+        def change() -> None:
+            self._silent = silent
+            act()
+            if silent:
+                self._cut()
+
+        if threading.get_ident() == self._thread:
+            change()
+            return
+        done: Future[None] = Future()
+
+        def carry() -> None:
+            try:
+                change()
+            except BaseException as problem:
+                done.set_exception(problem)
+            else:
+                done.set_result(None)
+
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(carry)
+        done.result()
+
+    def _running_port(self) -> Port:
+        if self._port is None:
+            raise RuntimeError(
+                "A FaultServer has an address once it is entered: async with FaultServer() as server."
+            )
+        return self._port
+
+    def _cut(self) -> None:
+        assert self._http is not None
+        for connection in self._http.connections:
+            if connection.transport is not None:
+                connection.transport.abort()
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        exchange = Exchange(request, len(self._exchanges))
+        self._exchanges.append(exchange)
+        self.in_flight += 1
+        self.peak = max(self.peak, self.in_flight)
+        try:
+            if self._silent:
+                exchange.reset()
+                await asyncio.sleep(math.inf)
+            await self._provider.serve(exchange)
+        except asyncio.CancelledError:
+            self._note_cut(exchange)
+            raise
+        except Exception as problem:
+            if isinstance(problem, ConnectionError) and exchange.failure is None:
+                self._note_cut(exchange)
+                # As where the connection's end came first; aiohttp would log any other exception.
+                raise asyncio.CancelledError from problem
+            self._failure = self._failure or problem
+            if exchange.begun:
+                exchange.hang_up()
+                raise asyncio.CancelledError from problem
+            await exchange.send_json(error(f"The answer raised {problem!r}.", "server_error"), code=500)
+        finally:
+            exchange.ended_at = time.monotonic()
+            self.in_flight -= 1
+        assert exchange.response is not None
+        return exchange.response
+
+    def _note_cut(self, exchange: Exchange) -> None:
+        if self._silent:
+            exchange.fault = exchange.fault or "down"
+        elif not exchange.cut_by_us:
+            exchange.gone_at = time.monotonic()
+
+    def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+        # aiohttp's own limit is a megabyte; a long context is more.
+        loop = asyncio.get_running_loop()
+        return web.BaseRequest(
+            message, payload, protocol, writer, task, loop, client_max_size=_LARGEST_REQUEST
+        )

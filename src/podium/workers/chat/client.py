@@ -1,0 +1,185 @@
+"""The client: posts one chat to one endpoint, once, and gives its reply or a `WorkerError`.
+
+No retries; tools are the caller's to call. A streamed reply is given when it is whole, its text told as it comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import aiohttp
+
+from podium.types import AnswerOptions, Message
+from podium.workers.base import Reply
+from podium.workers.chat.body import MaxTokensKey, chat_body
+from podium.workers.chat.endpoint import Endpoint
+from podium.workers.chat.failure import Failures, filtered
+from podium.workers.chat.receiving import Receiving
+from podium.workers.chat.telling import Telling
+from podium.workers.chat.usage import read_usage
+from podium.workers.connections import Connections
+
+_NAME = 200
+"""Characters of a name that an endpoint gives which are kept."""
+
+
+class ChatClient:
+    """Posts to one endpoint's /chat/completions.
+
+    Args:
+        base_url: up to and without /chat/completions, as in "https://api.openai.com/v1".
+        key: sent in `key_header`; None: no such header.
+        connections: shared with other clients, with their secrets; None: its own.
+        key_header, query, headers, secret_headers: as `Endpoint`.
+        max_tokens_key: what the endpoint calls the limit; None: by its address.
+
+    Raises:
+        ConfigError: `base_url` is not an http or https address.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        key: str | None = None,
+        *,
+        connections: Connections | None = None,
+        key_header: str | None = None,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        secret_headers: Mapping[str, str] | None = None,
+        max_tokens_key: MaxTokensKey | None = None,
+    ) -> None:
+        self._connections = connections or Connections()
+        self._secrets = self._connections.secrets
+        self.endpoint = Endpoint(
+            base_url,
+            key,
+            self._secrets,
+            key_header=key_header,
+            query=query,
+            headers=headers,
+            secret_headers=secret_headers,
+        )
+        self._failures = Failures(self.endpoint.base_url, self._secrets)
+        # OpenAI's newer models refuse the name that every other server knows.
+        ours = self.endpoint.host == "api.openai.com"
+        self._max_tokens_key = max_tokens_key or ("max_completion_tokens" if ours else "max_tokens")
+
+    def __repr__(self) -> str:
+        return f"ChatClient({self.endpoint.base_url!r})"
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        model: str,
+        timeout: float = 120.0,  # noqa: ASYNC109 - a limit of the worker's, told to the user as such
+        connect_timeout: float = 10.0,
+        first_token_timeout: float | None = None,
+        stream: bool = False,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        seed: int | None = None,
+        extra: Mapping[str, Any] | None = None,
+        options: AnswerOptions = AnswerOptions(),
+        on_text: Callable[[str], None] | None = None,
+    ) -> Reply:
+        """One attempt at one completion.
+
+        Args:
+            messages: what is sent, oldest first.
+            model: the endpoint's name for the model.
+            timeout: seconds for the whole call.
+            connect_timeout: seconds until the connection stands, with its name found and TLS agreed on.
+            first_token_timeout: seconds until a streamed reply must have begun; None: no limit.
+            stream: whether the reply is asked for in pieces.
+            max_tokens, temperature, seed: left to the endpoint where None.
+            extra: further keys of the body; they win over the others.
+            options: what the caller of the question wants; where it offers tools, calls of them may be the reply.
+            on_text: told each piece of the text as it comes, which asks for a stream.
+
+        Raises:
+            WorkerError: anything but a text came back.
+        """
+        settings = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
+        stream = stream or on_text is not None
+        body = chat_body(
+            messages,
+            model=model,
+            max_tokens_key=self._max_tokens_key,
+            settings=settings,
+            options=options,
+            extra=extra or {},
+            stream=stream,
+        )
+        telling = None if on_text is None else Telling(on_text, self._secrets)
+        whole = asyncio.timeout(timeout)
+        receiving = Receiving(
+            self._failures,
+            streamed=stream,
+            first_token_timeout=first_token_timeout if stream else None,
+            tell=None if telling is None else telling.add,
+        )
+        draft = receiving.draft
+        try:
+            async with whole, receiving.patience:
+                await self._post(json.dumps(body).encode(), connect_timeout, receiving)
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            # What comes after the answer's end is not worth paying for it again.
+            if not receiving.complete:
+                if isinstance(error, aiohttp.ConnectionTimeoutError):
+                    raise self._failures.late("connect_timeout", connect_timeout, draft) from None
+                if whole.expired():
+                    raise self._failures.late("timeout", timeout, draft) from None
+                if receiving.patience.expired():
+                    raise self._failures.late(
+                        "first_token_timeout", first_token_timeout or 0.0, draft
+                    ) from None
+                raise self._failures.transport(error) from None
+        reply = self._reply(receiving, messages, tools=bool(options.tools))
+        if telling is not None:
+            telling.end()
+        return reply
+
+    async def close(self) -> None:
+        """Give back the connections, also those shared with other clients; a later call opens new ones."""
+        await self._connections.close()
+
+    async def _post(self, content: bytes, connect_timeout: float, receiving: Receiving) -> None:
+        session = await self._connections.session()
+        async with session.post(
+            self.endpoint.url,
+            params=self.endpoint.query or None,
+            data=content,
+            headers=self.endpoint.all_headers(),
+            allow_redirects=False,
+            proxy=self.endpoint.proxy,
+            # The default would round what is over 5 s.
+            timeout=aiohttp.ClientTimeout(total=None, connect=connect_timeout, ceil_threshold=float("inf")),
+        ) as response:
+            await receiving.read(response)
+
+    def _reply(self, receiving: Receiving, messages: Sequence[Message], *, tools: bool) -> Reply:
+        draft = receiving.draft
+        text = draft.text
+        calls = draft.tool_calls if tools else ()
+        if not (text.strip() or calls) or filtered(draft.finish):
+            raise self._failures.no_text(draft)
+        if draft.finish == "error":
+            raise self._failures.error("it broke off with an error", "status", passing=True)
+        return Reply(
+            self._secrets.scrub(text),
+            read_usage(draft.usage, messages, text, draft.thought),
+            finish=self._name(draft.finish),
+            model=self._name(draft.model),
+            first_token_s=receiving.first_token_s,
+            tool_calls=tuple(
+                call.model_copy(update={"arguments": self._secrets.scrub(call.arguments)}) for call in calls
+            ),
+        )
+
+    def _name(self, said: str | None) -> str | None:
+        return None if said is None else self._secrets.scrub(said)[:_NAME]

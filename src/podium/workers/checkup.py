@@ -1,0 +1,99 @@
+"""A checkup: every worker of a pool is asked one small question at once, and what came back is told.
+
+One attempt each, without retries, fallbacks and the response cache: it shows how things are. Prints nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from podium.errors import WorkerError
+from podium.types import Message
+from podium.workers.base import Request, Worker
+
+QUESTION = "Reply with the one word: ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """How one worker answered."""
+
+    worker: str
+    answered: bool
+    seconds: float
+    """By the clock."""
+    text: str
+    """The reply, or why there is none."""
+    mend: str | None = None
+    """What to do about it, where `text` does not say."""
+    error: str | None = None
+    """Kind of the `WorkerError`."""
+    first_token_s: float | None = None
+    """Seconds until a streamed reply began."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    estimated: bool = False
+    """Whether the tokens were counted by us."""
+    cost_usd: float = 0.0
+    simulated: bool = False
+    """Nobody asks for that money."""
+    model: str | None = None
+    """The model that the provider says answered."""
+
+
+async def check(workers: Iterable[Worker], limit_s: float | None = None) -> tuple[Finding, ...]:
+    """Ask all of `workers` at once; their findings in order.
+
+    Args:
+        limit_s: seconds at most for each; None: as its limits have it.
+    """
+    async with asyncio.TaskGroup() as group:
+        asked = [group.create_task(_ask(worker, limit_s)) for worker in workers]
+    return tuple(task.result() for task in asked)
+
+
+async def _ask(worker: Worker, limit_s: float | None) -> Finding:
+    name = worker.profile.name
+    limit = worker.limits.timeout if limit_s is None else limit_s
+    started = time.perf_counter()
+    try:
+        async with asyncio.timeout(limit):
+            reply = await worker.answer(Request((Message(role="user", content=QUESTION),), seed="check"))
+    except WorkerError as error:
+        taken = time.perf_counter() - started
+        # What a recording lacks tells that it was read, and that is all that there is to check.
+        answered = error.kind == "unrecorded"
+        return Finding(name, answered, taken, str(error), None if answered else _mend(error), error.kind)
+    except TimeoutError:
+        late = WorkerError(f"No answer within {limit:g} s.", kind="timeout", passing=True)
+        return Finding(name, False, time.perf_counter() - started, str(late), _mend(late), late.kind)
+    return Finding(
+        name,
+        True,
+        time.perf_counter() - started,
+        reply.text,
+        first_token_s=reply.first_token_s,
+        input_tokens=reply.usage.input_tokens,
+        output_tokens=reply.usage.output_tokens,
+        estimated=reply.usage.estimated,
+        cost_usd=reply.price(worker.profile),
+        simulated=reply.latency_s is not None,
+        model=reply.model,
+    )
+
+
+def _mend(error: WorkerError) -> str | None:
+    """The way out of failures whose own sentences tell only what happened."""
+    match error.kind:
+        case "timeout":
+            return "See whether it is up, or give it more time in its limits."
+        case "connection" if error.passing:
+            return "See whether its server runs, and whether base_url is right."
+        case "limited":
+            return "Wait, then set limits.rpm and limits.tpm to what the provider allows, or pay for more."
+        case "status" if error.passing:
+            return "The trouble is its provider's: try again later, or name a fallback."
+    return None

@@ -1,0 +1,181 @@
+"""`command`: a program of the user's that reads one JSON object on its standard input and writes its answer.
+
+No shell: the command is a list. Each call is a process of its own, which is killed, with all that it started, when
+nobody waits for it any more. Not a sandbox.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from podium.errors import ConfigError, WorkerError
+from podium.types import Limits, Profile
+from podium.workers.base import Reply, Request
+from podium.workers.program import Ended, Program
+from podium.workers.reply_form import read_form, text_reply
+
+Output = Literal["text", "json"]
+
+_MOST = 16 * 2**20
+"""Bytes of an answer."""
+_SHOWN = 300
+"""Characters of a program's complaint that a message repeats."""
+_LINES = 3
+"""Last lines of it."""
+_TRY_LATER = 75
+"""EX_TEMPFAIL of sysexits.h."""
+_PASSING = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY}
+"""Why a program could not be started just now."""
+_GIVEN = ("PATH", "HOME", "LANG", "TMPDIR")
+
+
+class CommandWorker:
+    """A program that is run for each call.
+
+    Args:
+        profile: as for any worker.
+        command: an absolute path and arguments.
+        folder: where it is run.
+        environment: all that it sees of ours.
+        output: whether it writes its answer as it is, or a JSON object of `reply_form`.
+        limits, fallback: as for any worker. Its `max_tokens` is told to the program, which may do with it as it likes.
+        scrub: takes secrets out of what it says.
+        identity: as for any worker; None: its answers are not kept.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        command: Sequence[str],
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+        output: Output = "text",
+        limits: Limits | None = None,
+        fallback: str | None = None,
+        scrub: Callable[[str], str] = str,
+        identity: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.profile = profile
+        self.limits = limits or Limits()
+        self.fallback = fallback
+        self.identity = identity
+        self._command = tuple(command)
+        self._folder = folder
+        self._environment = dict(environment)
+        self._output = output
+        self._scrub = scrub
+
+    def __repr__(self) -> str:
+        return f"CommandWorker({self.profile.name!r}, {self._command[0]!r})"
+
+    async def answer(self, request: Request) -> Reply:
+        """Run the program once.
+
+        Raises:
+            WorkerError: "status": it failed, as it may again unless its exit status is 75; "protocol": what it wrote
+                is no answer; "connection": it could not be started.
+        """
+        asked = {
+            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+            "seed": request.seed,
+            "repeat": request.repeat,
+            "sample": request.sample,
+            "max_tokens": min(self.limits.max_tokens, request.options.max_tokens or self.limits.max_tokens),
+        }
+        try:
+            program = Program(self._command, self._folder, self._environment)
+        except OSError as error:
+            raise self._error(
+                f"cannot be started ({error.strerror})", "connection", passing=error.errno in _PASSING
+            ) from None
+        ended = await program.run(json.dumps(asked).encode() + b"\n", _MOST)
+        if ended.cut:
+            raise self._error(f"wrote more than {_MOST // 2**20} MiB", "protocol")
+        if ended.status:
+            raise self._error(
+                f"{_ending(ended.status)}: {self._said(ended)}",
+                "status",
+                passing=ended.status == _TRY_LATER,
+            )
+        return self._read(ended.output, request)
+
+    async def close(self) -> None:
+        """Nothing to give back: no program outlives its call."""
+
+    def _read(self, output: bytes, request: Request) -> Reply:
+        try:
+            text = output.decode()
+        except UnicodeDecodeError:
+            raise self._error("wrote an answer that is not UTF-8", "protocol") from None
+        try:
+            if self._output == "json":
+                return read_form(self._scrub(text).encode(), request.messages)
+            return text_reply(self._scrub(text).strip("\r\n"), request.messages)
+        except ValueError as error:
+            form = ' of the form {"text": "..."}' if self._output == "json" else ""
+            raise self._error(f"wrote no answer{form} ({error})", "protocol") from None
+
+    def _said(self, ended: Ended) -> str:
+        """The last lines of its standard error, scrubbed before they are cut: half a key is a secret too."""
+        text = self._scrub(ended.complaints.decode("utf-8", "replace"))
+        lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+        said = " / ".join(lines[-_LINES:]).rstrip(".")
+        return (said if len(said) <= _SHOWN else f"…{said[-_SHOWN:]}") or "(nothing on its standard error)"
+
+    def _error(self, what: str, kind: str, *, passing: bool = False) -> WorkerError:
+        return WorkerError(f"The program {self._command[0]} {what}.", kind=kind, passing=passing)
+
+
+def find_program(name: str, folder: Path) -> str:
+    """The absolute path of a program: one with a slash is seen from `folder`, any other is looked for in PATH.
+
+    Raises:
+        ConfigError: there is none, or it may not be run.
+    """
+    local = os.sep in name
+    found = shutil.which(str(folder.absolute() / name) if local else name)
+    if found is not None:
+        return os.path.abspath(found)
+    if local and (folder / name).is_file():
+        raise ConfigError(
+            f"{folder / name} may not be run; make it executable, or name its interpreter first."
+        )
+    if local:
+        raise ConfigError(
+            f"there is no program {folder / name}; check the path, which is seen from `folder`."
+        )
+    way_out = f"; for the one in {folder} write ./{name}" if (folder / name).is_file() else ""
+    raise ConfigError(f"there is no program {name!r} in PATH; install it, or give its path{way_out}.")
+
+
+def kept_environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """What every program sees of `ours`: the language and the usual folders."""
+    return {key: value for key, value in ours.items() if key in _GIVEN or key.startswith("LC_")}
+
+
+def digests(command: Sequence[str], folder: Path) -> dict[str, str]:
+    """SHA-256 of each part of a command that is a file: the program, its script."""
+    return {part: _digest(folder / part) for part in command if part and (folder / part).is_file()}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _ending(status: int) -> str:
+    if status > 0:
+        return f"ended with the status {status}"
+    try:
+        return f"was killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"was killed by the signal {-status}"

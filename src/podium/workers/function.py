@@ -1,0 +1,263 @@
+"""`python`: a function of the user's, called in our own process.
+
+An async function runs on our event loop and is cancelled like any call. Another runs in a thread, which nobody can
+stop: when nobody waits for it any more its result is dropped, and it may run on, without keeping anything from ending.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import hashlib
+import importlib
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from podium.errors import ConfigError, WorkerError
+from podium.types import Limits, Profile
+from podium.workers.base import Reply, Request
+from podium.workers.reply_form import read_form, text_reply
+
+Function = Callable[..., Any]
+
+_KEYWORDS = ("seed", "repeat", "sample", "max_tokens")
+"""What a function may ask for, besides the messages."""
+_SHOWN = 300
+"""Characters of an exception that a message repeats."""
+
+
+class FunctionWorker:
+    """A Python function that answers messages.
+
+    Args:
+        profile: as for any worker.
+        function: called with a list of `{"role": ..., "content": ...}`, and with those of `seed`, `repeat`, `sample`
+            and `max_tokens` that it has parameters for. Returns text, a dict of `reply_form`, or a `Reply`.
+        limits, fallback: as for any worker.
+        scrub: takes secrets out of what it says.
+        identity: as for any worker; None: its answers are not kept.
+
+    Raises:
+        ConfigError: it cannot be called so.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        function: Function,
+        *,
+        limits: Limits | None = None,
+        fallback: str | None = None,
+        scrub: Callable[[str], str] = str,
+        identity: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.profile = profile
+        self.limits = limits or Limits()
+        self.fallback = fallback
+        self.identity = identity
+        self._function = function
+        self.keywords = accepted(function)
+        """Those of `seed`, `repeat`, `sample` and `max_tokens` that it is told."""
+        self._scrub = scrub
+        self._name = getattr(function, "__qualname__", type(function).__qualname__)
+
+    def __repr__(self) -> str:
+        return f"FunctionWorker({self.profile.name!r}, {self._name})"
+
+    async def answer(self, request: Request) -> Reply:
+        """Call it once.
+
+        Raises:
+            WorkerError: what it raises itself; "timeout" or "connection": it raised the like, which may pass;
+                "protocol": it raised anything else, or what it returned is no answer.
+        """
+        messages = [{"role": m.role, "content": m.content} for m in request.messages]
+        told = {
+            "seed": request.seed,
+            "repeat": request.repeat,
+            "sample": request.sample,
+            "max_tokens": min(self.limits.max_tokens, request.options.max_tokens or self.limits.max_tokens),
+        }
+        try:
+            said = await self._call(messages, {name: told[name] for name in self.keywords})
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise self._failure(error) from None  # Something of its own was cancelled, not the call.
+        except (Exception, SystemExit) as error:
+            raise self._failure(error) from None
+        return self._read(said, request)
+
+    async def close(self) -> None:
+        """Nothing to give back: what the function keeps open is its own."""
+
+    async def _call(self, messages: list[dict[str, str]], told: Mapping[str, Any]) -> Any:
+        if _is_async(self._function):
+            return await self._function(messages, **told)
+        said = await _in_thread(lambda: self._function(messages, **told))
+        return await said if inspect.isawaitable(said) else said
+
+    def _read(self, said: Any, request: Request) -> Reply:
+        try:
+            if isinstance(said, Reply) and isinstance(said.text, str):
+                reply = text_reply(said.text, request.messages)
+                return replace(said, text=self._scrub(reply.text))
+            if isinstance(said, str):
+                return text_reply(self._scrub(said), request.messages)
+            if isinstance(said, Mapping):
+                reply = read_form(said, request.messages)
+                return replace(reply, text=self._scrub(reply.text))
+        except ValueError as error:
+            raise self._error(f"returned no answer ({self._scrub(str(error))})", "protocol") from None
+        raise self._error(
+            f"returned {type(said).__name__}; it should return a text, a dict with one, or a Reply",
+            "protocol",
+        )
+
+    def _failure(self, error: BaseException) -> WorkerError:
+        # Scrubbed before it is cut: half a key is a secret too.
+        said = " ".join(self._scrub(str(error)).split())
+        if isinstance(error, WorkerError):
+            return WorkerError(
+                said, kind=error.kind, passing=error.passing, retry_after_s=error.retry_after_s
+            )
+        said = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
+        kind = next((kind for type_, kind in _PASSING.items() if isinstance(error, type_)), None)
+        what = f"raised {type(error).__name__}{': ' if said else ''}{said.rstrip('.')}"
+        return self._error(what, kind or "protocol", passing=kind is not None)
+
+    def _error(self, what: str, kind: str, *, passing: bool = False) -> WorkerError:
+        return WorkerError(f"The function {self._name} {what}.", kind=kind, passing=passing)
+
+
+_PASSING = {TimeoutError: "timeout", ConnectionError: "connection"}
+
+
+def find_function(named: str, path: Path | None = None) -> Function:
+    """What "package.module:function" names, imported.
+
+    Args:
+        path: a folder in which modules are looked for, after all others, from now on.
+
+    Raises:
+        ConfigError: it cannot be imported, is not there, or cannot be called.
+    """
+    place, colon, attribute = named.partition(":")
+    if not (colon and all(part.isidentifier() for part in (*place.split("."), *attribute.split(".")))):
+        raise ConfigError(f"callable {named!r} is not of the form package.module:function.")
+    if path is not None:
+        if not path.is_dir():
+            raise ConfigError(
+                f"path {path} is not a folder; give the one that the module {place!r} is in.", ("path",)
+            )
+        folder = str(path.resolve())
+        if folder not in sys.path:
+            sys.path.append(folder)
+            importlib.invalidate_caches()
+    module = _import(place)
+    found: Any = module
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            where = getattr(module, "__file__", None) or "the interpreter"
+            raise ConfigError(
+                f"callable {named!r}: the module {place!r}, from {where}, has no {attribute!r}."
+            )
+        found = getattr(found, part)
+    if not callable(found):
+        raise ConfigError(
+            f"callable {named!r} is {type(found).__name__}, which cannot be called; name a function."
+        )
+    return found  # type: ignore[no-any-return]
+
+
+def accepted(function: Function) -> tuple[str, ...]:
+    """Those of seed, repeat, sample and max_tokens that a function has parameters for.
+
+    Raises:
+        ConfigError: it cannot be called with messages and these.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):
+        return ()  # Some of those written in C do not say.
+    kinds = {name: parameter.kind for name, parameter in signature.parameters.items()}
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    first = next(iter(kinds), None)
+    keywords = tuple(
+        name
+        for name in _KEYWORDS
+        if (kinds.get(name) in named and name != first) or inspect.Parameter.VAR_KEYWORD in kinds.values()
+    )
+    try:
+        signature.bind([], **dict.fromkeys(keywords))
+    except TypeError as error:
+        raise ConfigError(
+            f"the function cannot be called with messages and {', '.join(_KEYWORDS)} as it asks for them "
+            f"({error}); give its other parameters defaults."
+        ) from None
+    return keywords
+
+
+def digest(function: Function) -> str | None:
+    """SHA-256 of the file that a function stands in; None: it is in none."""
+    module = inspect.getmodule(function)
+    file = getattr(module, "__file__", None)
+    return None if file is None else hashlib.sha256(Path(file).read_bytes()).hexdigest()
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise ConfigError(
+                f"there is no module {name!r}; install it, or name the folder that it is in as `path`."
+            ) from None
+        raise ConfigError(f"the module {name!r} needs {error.name!r}, which is not installed.") from error
+    except (Exception, SystemExit) as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN].rstrip(".")
+        raise ConfigError(f"the module {name!r} cannot be imported ({said}); mend it.") from error
+
+
+def _is_async(function: Function) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - asked whether it is async, not whether it is there
+    )
+
+
+async def _in_thread(call: Callable[[], Any]) -> Any:
+    """What `call` returns or raises, from a thread of its own.
+
+    A daemon: neither the end of an event loop nor that of the interpreter waits for it, as they would for those of a
+    pool.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def deliver(said: Any, error: BaseException | None) -> None:
+        if not done.done():
+            done.set_result((said, error))
+
+    def run() -> None:
+        said, failure = None, None
+        try:
+            said = context.run(call)
+        except BaseException as error:  # Raised again where it is waited for.
+            failure = error
+        with suppress(RuntimeError):  # The loop is closed: nobody wants it any more.
+            loop.call_soon_threadsafe(deliver, said, failure)
+
+    threading.Thread(target=run, name="podium-function", daemon=True).start()
+    said, failure = await done
+    if failure is not None:
+        raise failure
+    return said

@@ -1,0 +1,279 @@
+"""`litellm`: a model behind any provider that the library of that name knows.
+
+The library is imported with the first call, since that takes seconds. It makes one attempt: its own retries, its
+cache, its callbacks and its table of prices are left out. It reads the environment for itself, reads a reply however
+big it is, and keeps a task of its own on the event loop until the worker is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import importlib.util
+import json
+import os
+import ssl
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import aiohttp
+from pydantic import SecretStr
+
+from podium.errors import ConfigError, WorkerError
+from podium.types import Limits, Message, Profile
+from podium.workers.base import Reply, Request
+from podium.workers.chat.failure import filtered
+from podium.workers.chat.usage import read_usage
+from podium.workers.chat.waiting import retry_after
+
+_STOLEN = ("1.82.7", "1.82.8")
+"""Releases of March 2026 that sent the keys of whoever installed them to strangers."""
+_SHOWN = 300
+"""Characters of the library's error that a message repeats."""
+_WAY_OUT = {
+    401: " (is the key right?)",
+    402: " (pay the provider, or take another worker)",
+    403: " (is the key right, and may it use this model?)",
+    404: " (are base_url and model right?)",
+}
+_OPTIONS = ("temperature", "top_p", "stop", "response_format")
+"""What is heeded of what a caller wants of the answer, besides `max_tokens`. It is asked without tools and images."""
+_MAY_PASS = frozenset({408, 409, 425, 429})
+_BROKEN = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError)
+_GARBLED = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
+_NAME = 200
+"""Characters of a name that a provider gives which are kept."""
+_AT_IMPORT = {"LITELLM_MODE": "PRODUCTION", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+"""Without these, importing it reads a file .env into the environment and fetches prices from the network."""
+
+
+class LiteLLMWorker:
+    """A model that litellm asks.
+
+    Args:
+        profile: as for any worker; its price is the only one that counts.
+        model: the library's name for the model, such as "bedrock/anthropic.claude-3-haiku-20240307-v1:0".
+        key: handed to the library; None: it looks for one in the environment.
+        base_url: handed to the library; None: the provider's own.
+        limits, fallback: as for any worker.
+        system: the worker's own system prompt.
+        temperature: None: the provider's default.
+        extra: further arguments of the library's `acompletion`; they win over the others.
+        scrub: takes secrets out of what it says.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        model: str,
+        *,
+        key: str | None = None,
+        base_url: str | None = None,
+        limits: Limits | None = None,
+        fallback: str | None = None,
+        system: str | None = None,
+        temperature: float | None = None,
+        extra: Mapping[str, Any] | None = None,
+        scrub: Callable[[str], str] = str,
+    ) -> None:
+        self.profile = profile
+        self.limits = limits or Limits()
+        self.fallback = fallback
+        self._model = model
+        self._key = SecretStr(key) if key else None
+        self._base_url = base_url
+        self._system = (Message(role="system", content=system),) if system else ()
+        self._temperature = temperature
+        self._extra = dict(extra or {})
+        self._scrub = scrub
+        self._used = False
+
+    def __repr__(self) -> str:
+        return f"LiteLLMWorker({self.profile.name!r}, {self._model!r})"
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        return {
+            "kind": "litellm",
+            "url": self._base_url,
+            "model": self._model,
+            "system": [message.content for message in self._system],
+            "max_tokens": self.limits.max_tokens,
+            "temperature": self._temperature,
+            "extra": self._extra,
+        }
+
+    async def answer(self, request: Request) -> Reply:
+        """One attempt. The request's seed is not sent: providers do not keep what it promises."""
+        library = await asyncio.to_thread(_library)
+        self._used = True
+        messages, options = self._system + request.messages, request.options
+        given = {
+            "temperature": self._temperature,
+            "api_key": None if self._key is None else self._key.get_secret_value(),
+            "api_base": self._base_url,
+        }
+        arguments: dict[str, Any] = {
+            "model": self._model,
+            "messages": [{"role": m.role, "content": m.content} for m in messages],
+            "timeout": self.limits.timeout,
+            "max_tokens": min(self.limits.max_tokens, options.max_tokens or self.limits.max_tokens),
+            "num_retries": 0,
+            "max_retries": 0,
+            "caching": False,
+            "no-log": True,
+            **{name: value for name, value in given.items() if value is not None},
+            **self._extra,
+            **options.model_dump(mode="json", include=set(_OPTIONS), exclude_defaults=True),
+        }
+        try:
+            said = await library.acompletion(**arguments)
+        except Exception as error:
+            # Its own text may hold a key, and whoever prints a chain of errors prints that too.
+            raise self._failure(library, error) from None
+        return self._read(said, messages)
+
+    async def close(self) -> None:
+        """Give back the connections that the library keeps, those of other workers included, and end its task."""
+        if self._used:
+            self._used = False
+            library = _library()
+            await library.close_litellm_async_clients()
+            library.in_memory_llm_clients_cache.flush_cache()  # It would use the closed ones again.
+            from litellm.litellm_core_utils.logging_worker import GLOBAL_LOGGING_WORKER  # noqa: PLC0415
+
+            await GLOBAL_LOGGING_WORKER.stop()
+
+    def _read(self, said: Any, messages: Sequence[Message]) -> Reply:
+        try:
+            choice = said.choices[0]
+            text, finish = choice.message.content, choice.finish_reason
+        except (AttributeError, IndexError, TypeError):
+            raise self._error("the reply has no choices", "protocol") from None
+        if not isinstance(text, str) or not text.strip():
+            raise self._empty(finish, getattr(choice.message, "refusal", None))
+        # JSON can say half of a character, which no file and no wire takes.
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return Reply(
+            self._scrub(text),
+            read_usage(_counts(getattr(said, "usage", None)), messages, text),
+            finish=self._name(finish),
+            model=self._name(getattr(said, "model", None)),
+        )
+
+    def _name(self, said: object) -> str | None:
+        return self._scrub(said)[:_NAME] if isinstance(said, str) else None
+
+    def _empty(self, finish: str | None, refusal: object) -> WorkerError:
+        if refusal or filtered(finish):
+            return self._error(f"it refused: {refusal or finish}", "refused")
+        if finish == "length":
+            return self._error(
+                "it reached max_tokens before it wrote any answer; raise limits.max_tokens", "protocol"
+            )
+        return self._error(f"the reply has no text (finish_reason {finish!r})", "protocol")
+
+    def _failure(self, library: Any, error: Exception) -> WorkerError:
+        """What the library raised, in our words."""
+        names, status = library.exceptions, getattr(error, "status_code", None)
+        said = str(getattr(error, "message", None) or error) or type(error).__name__
+        if isinstance(error, names.Timeout):
+            return self._error(f"no reply within {self.limits.timeout:g} s", "timeout", passing=True)
+        if isinstance(error, names.ContentPolicyViolationError):
+            return self._error(f"it refused: {said}", "refused")
+        if (beneath := _beneath(error)) is not None:
+            what, kind, passing = beneath
+            return self._error(f"{what}: {said}", kind, passing=passing)
+        if not isinstance(status, int):
+            return self._error(said, "protocol")
+        passing = status in _MAY_PASS or status >= 500
+        return self._error(
+            f"status {status}: {said}",
+            "limited" if status == 429 else "status",
+            passing=passing,
+            retry_after_s=_wait(error) if passing else None,
+            way_out=_WAY_OUT.get(status, ""),
+        )
+
+    def _error(
+        self,
+        what: str,
+        kind: str,
+        *,
+        passing: bool = False,
+        retry_after_s: float | None = None,
+        way_out: str = "",
+    ) -> WorkerError:
+        # Scrubbed before it is cut: half a key is a secret too.
+        said = " ".join(self._scrub(what).split()).rstrip(".")
+        said = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
+        return WorkerError(
+            f"litellm, {self._model}: {said}{way_out}.",
+            kind=kind,
+            passing=passing,
+            retry_after_s=retry_after_s,
+        )
+
+
+def check_installed() -> None:
+    """Look for the library, without importing it.
+
+    Raises:
+        ConfigError: it is not there, or is one of the releases that nobody may use.
+    """
+    if importlib.util.find_spec("litellm") is None:
+        raise ConfigError(
+            "the kind litellm needs the library of its name; pip install 'podium-conductor[litellm]'."
+        )
+    version = importlib.metadata.version("litellm")
+    if version in _STOLEN:
+        raise ConfigError(
+            f"litellm {version} is a release that steals credentials; remove it, change every key that this "
+            "machine has seen, and pip install 'podium-conductor[litellm]'."
+        )
+
+
+def _library() -> Any:
+    for name, value in _AT_IMPORT.items():
+        os.environ.setdefault(name, value)
+    import litellm  # noqa: PLC0415
+
+    litellm.suppress_debug_info = True  # It prints to standard output where a call fails.
+    return litellm
+
+
+def _beneath(error: Exception) -> tuple[str, str, bool] | None:
+    """What went wrong below a reply, which the library calls a status 500: in words, its kind, whether it may pass."""
+    from openai import APIConnectionError  # noqa: PLC0415 - comes with the library, and is underneath most of it
+
+    causes = tuple(_causes(error))
+    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
+        return "its certificate is not trusted", "connection", False
+    if any(isinstance(cause, (APIConnectionError, *_BROKEN)) for cause in causes):
+        return "the connection failed", "connection", True
+    if any(isinstance(cause, _GARBLED) for cause in causes):
+        return "the reply is cut off or garbled", "protocol", True
+    return None
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error, what caused it, what caused that."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _wait(error: Exception) -> float | None:
+    """Seconds that the provider asks for, wherever the library has put its headers."""
+    of_reply = getattr(getattr(error, "response", None), "headers", None)
+    for headers in (getattr(error, "litellm_response_headers", None), of_reply):
+        if headers and (seconds := retry_after(headers)) is not None:
+            return seconds
+    return None
+
+
+def _counts(said: Any) -> Any:
+    """Its tokens as JSON has them; None where the library has put a nought for what it was not told."""
+    counts = said.model_dump() if hasattr(said, "model_dump") else said
+    known = isinstance(counts, dict) and (counts.get("prompt_tokens") or counts.get("completion_tokens"))
+    return counts if known else None

@@ -1,0 +1,71 @@
+"""Who plans, in the words of files and options: for a team as a worker, for Inspect, for the verbs.
+
+Words only: `podium.orchestrator.planning` opens what they name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self
+
+from pydantic import model_validator
+
+from podium.config import Settings
+
+
+class PlannerSettings(Settings):
+    """A Conductor, local or served, or a baseline."""
+
+    planner: str = "conductor"
+    """conductor, or a baseline: single:WORKER, self-consistency:WORKER:SAMPLES, constant:FILE or random."""
+    conductor: str | None = None
+    """A Conductor's checkpoint folder; or warmstart, the shipped one before its training."""
+    thrift: int | None = None
+    """How much a Conductor that knows levels of thrift is to save; 0 is nothing."""
+    conductor_url: str | None = None
+    """An OpenAI-compatible endpoint whose model conducts, up to and without /chat/completions."""
+    conductor_model: str | None = None
+    """The name of the model there."""
+    conductor_key_env: str | None = None
+    """The environment variable that holds the key for it."""
+    conductor_price: tuple[float, float] | None = None
+    """Its dollars per million tokens, input and output."""
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        fault = self.fault()
+        if fault is not None:
+            raise ValueError(fault)
+        return self
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """Those keys of a served Conductor that are given."""
+        keys = ("conductor_url", "conductor_model", "conductor_key_env", "conductor_price")
+        return tuple(key for key in keys if getattr(self, key) is not None)
+
+    def fault(self, called: Callable[[str], str] = str) -> str | None:
+        """Why they exclude each other, in one sentence; None: they do not.
+
+        Args:
+            called: what whoever asks calls a key.
+        """
+        if self.planner != "conductor":
+            own = ("conductor",) if self.conductor is not None else ()
+            given = " and ".join(called(key) for key in (*own, *self.served))
+            if given:
+                return f"{called('planner')} {self.planner} plans without a Conductor; leave {given} out."
+            return None if self.thrift is None else f"{called('thrift')} is for a Conductor; leave it out."
+        return self._fault_of_served(called) if self.served else None
+
+    def _fault_of_served(self, called: Callable[[str], str]) -> str | None:
+        url = called("conductor_url")
+        if self.thrift is not None:
+            return f"{called('thrift')} is for a Conductor of Podium's own; leave it out, or {url}."
+        if self.conductor is not None:
+            return f"{called('conductor')} names a folder, {url} a server; give one of them."
+        if self.conductor_url is None or self.conductor_model is None:
+            return f"A served Conductor needs both {url} and {called('conductor_model')}."
+        if self.conductor_price is not None and min(self.conductor_price) < 0:
+            return f"{called('conductor_price')} is below 0; give dollars per million tokens."
+        return None

@@ -1,0 +1,147 @@
+"""The recorded request most like one that is missing, and where the two differ first: what a replay's miss shows.
+
+Bounded work, whatever was asked: of a few hundred requests the words of their beginnings are looked at, and the best
+few are compared word by word.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher
+from heapq import nlargest
+from typing import Any
+
+from podium.workers.response_cache.asked import Asked
+
+CANDIDATES = 256
+_FINALISTS = 4
+_READ = 20_000
+"""Characters of a request that count for likeness."""
+_COMPARED = 400
+"""Words that are compared one by one, once what is the same at both ends is left out."""
+_BEFORE, _AFTER = 24, 40
+"""Characters shown on either side of where texts begin to differ."""
+_ORDER = ("messages", "options", "identity", "seed", "repeat", "sample", "format")
+"""What is compared first: a text that was changed says more than a setting."""
+_Place = tuple[str | int, ...]
+
+
+class _Nothing:
+    """Stands where one of two documents has nothing."""
+
+
+_NOTHING = _Nothing()
+
+
+def nearest(asked: Asked, others: Iterable[Asked]) -> Asked | None:
+    """The one of `others` that is most like `asked`; None: there are none."""
+    words = _words(asked)
+    known = set(words)
+    finalists = nlargest(
+        _FINALISTS, others, key=lambda other: (_overlap(known, set(_words(other))), *_same(asked, other))
+    )
+    return max(
+        finalists,
+        key=lambda other: (_likeness(words, _words(other)), *_same(asked, other)),
+        default=None,
+    )
+
+
+def difference(here: Asked, there: Asked) -> str:
+    """Where two requests differ first, in half a sentence that begins with a verb."""
+    mine, other = ({name: asked.document.get(name, _NOTHING) for name in _ORDER} for asked in (here, there))
+    for place, left, right in _differences(mine, other):
+        if isinstance(left, str) and isinstance(right, str):
+            start = _common(left, right)
+            shown = _excerpt(left, start), _excerpt(right, start)
+        else:
+            shown = _shown(left), _shown(right)
+        return f"differs first in {_named(place)}: {shown[0]} here, {shown[1]} there"
+    return "is the same"
+
+
+def _words(asked: Asked) -> list[str]:
+    return asked.text[:_READ].split()
+
+
+def _overlap(here: set[str], there: set[str]) -> float:
+    """Share of words in common, 0 to 1, wherever they stand."""
+    return 2 * len(here & there) / max(1, len(here) + len(there))
+
+
+def _same(here: Asked, there: Asked) -> tuple[bool, bool, int, int]:
+    """Between requests with the same texts: the same settings first, then the nearest repeat and sample."""
+    mine, other = here.document, there.document
+    return (
+        mine["messages"] == other["messages"],
+        mine["identity"] == other["identity"],
+        -abs(mine["repeat"] - other["repeat"]),
+        -abs(mine["sample"] - other["sample"]),
+    )
+
+
+def _likeness(here: list[str], there: list[str]) -> float:
+    """Share of words in common, 0 to 1, in the same order."""
+    total = len(here) + len(there)
+    start = _common(here, there)
+    here, there = here[start:], there[start:]
+    end = _common(here[::-1], there[::-1])
+    here, there = here[: len(here) - end], there[: len(there) - end]
+    blocks = SequenceMatcher(None, here[:_COMPARED], there[:_COMPARED], autojunk=False).get_matching_blocks()
+    return 2 * (start + end + sum(block.size for block in blocks)) / max(1, total)
+
+
+def _common(here: str | list[str], there: str | list[str]) -> int:
+    """How much two texts or lists have in common at their beginnings, found by halving: they may be long."""
+    low, high = 0, min(len(here), len(there))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if here[low:middle] == there[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _differences(here: Any, there: Any, place: _Place = ()) -> Iterator[tuple[_Place, Any, Any]]:
+    """The places at which two JSON values differ, with what each has there, in order."""
+    if isinstance(here, dict) and isinstance(there, dict):
+        for name in dict.fromkeys((*here, *there)):
+            yield from _differences(here.get(name, _NOTHING), there.get(name, _NOTHING), (*place, name))
+    elif isinstance(here, list | tuple) and isinstance(there, list | tuple):
+        for number in range(max(len(here), len(there))):
+            left, right = (side[number] if number < len(side) else _NOTHING for side in (here, there))
+            yield from _differences(left, right, (*place, number))
+    elif here != there or type(here) is not type(there):
+        yield place, here, there
+
+
+def _named(place: _Place) -> str:
+    """A place as a reader knows it: "message 2", "the setting extra.top_p", "sample"."""
+    first, *rest = place
+    if first == "messages":
+        what = f"message {int(rest[0]) + 1}"
+        return what if rest[1:2] in ([], ["content"]) else f"{rest[1]} of {what}"
+    if first == "options" and rest:
+        return f"the option {'.'.join(map(str, rest))}"
+    if first == "identity":
+        return f"the setting {'.'.join(map(str, rest))}" if rest else "the settings"
+    return f"the {first}"
+
+
+def _excerpt(text: str, start: int) -> str:
+    """A short piece of `text` round the place at which it begins to differ."""
+    low, high = max(0, start - _BEFORE), start + _AFTER
+    return f"{'…' if low else ''}{text[low:high]!r}{'…' if high < len(text) else ''}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, _Nothing):
+        return "nothing"
+    if isinstance(value, dict) and "content" in value:
+        value = "".join(value["content"])  # A whole message, where the other request has none.
+    if isinstance(value, str):
+        return _excerpt(value, 0)
+    text = json.dumps(value, default=str)
+    return text if len(text) <= _AFTER else f"{text[:_AFTER]}…"

@@ -1,0 +1,84 @@
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from podium.types import Message, Price, Profile
+from podium.workers.base import Request
+from podium.workers.response_cache import ResponseCache
+from podium.workers.scripted import ScriptedWorker
+
+
+@pytest.fixture
+def file() -> Path:
+    """Three replies of one worker and one of another."""
+    file = Path("answers.sqlite")
+
+    async def fill() -> None:
+        with ResponseCache(file) as cache:
+            for name, samples in (("ada", 3), ("b\x1b[2Job", 1)):
+                worker = ScriptedWorker(
+                    name, {"": "1234"}, profile=Profile(name=name, price=Price(output=1000.0))
+                )
+                worker.identity = {"model": name}
+                for sample in range(samples):
+                    asked = Request((Message(role="user", content="What?"),), seed="", sample=sample)
+                    await cache.reply(worker, asked, lambda ask=worker.answer, asked=asked: ask(asked))
+
+    asyncio.run(fill())
+    return file
+
+
+def test_show_says_what_is_kept_of_whom(podium, file):
+    shown = podium("cache", "show", str(file))
+    assert (shown.status, shown.err) == (0, "")
+    first, heading, *rows = shown.out.splitlines()
+    assert first == "4 replies in answers.sqlite, 0.0 MB, for $0.0040."
+    assert heading.split() == ["worker", "replies", "cost", "oldest", "(UTC)", "newest", "(UTC)"]
+    assert rows[0].split()[:3] == ["ada", "3", "$0.0030"]
+    assert rows[1].split()[:3] == ["b␛[2Job", "1", "$0.0010"]
+
+
+def test_show_has_a_form_for_programs(podium, file):
+    shown = json.loads(podium("cache", "show", str(file), "--json").out)
+    assert shown["bytes"] > 4096
+    assert [(worker["worker"], worker["replies"]) for worker in shown["workers"]] == [
+        ("ada", 3),
+        ("b\x1b[2Job", 1),
+    ]
+    assert shown["workers"][0]["oldest"].endswith("+00:00")
+
+
+def test_clear_forgets_what_is_old_or_all(podium, file):
+    kept = podium("cache", "clear", str(file), "--older", "1d")
+    assert (kept.status, kept.out, kept.err) == (0, "", "0 replies forgotten, 4 left in answers.sqlite.\n")
+    assert podium("cache", "clear", str(file)).err == "4 replies forgotten, 0 left in answers.sqlite.\n"
+    assert podium("cache", "show", str(file)).out == "0 replies in answers.sqlite, 0.0 MB, for $0.\n"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        (
+            ("show", "none.sqlite"),
+            "podium: There is no response cache at none.sqlite; a run that is given one",
+        ),
+        (
+            ("clear", "none.sqlite"),
+            "podium: There is no response cache at none.sqlite; a run that is given one",
+        ),
+        (
+            ("clear", "pool.toml"),
+            "podium: The response cache pool.toml cannot be opened (file is not a database)",
+        ),
+        (("clear", "answers.sqlite", "--older", "soon"), "podium: 'soon' is not a moment; write a date"),
+    ],
+)
+def test_what_cannot_be_used_is_status_2_and_touches_nothing(podium, file, tokens, said):
+    before = file.read_bytes()
+    refused = podium("cache", *tokens)
+    assert (refused.status, refused.out) == (2, "")
+    assert refused.err.startswith(said)
+    assert file.read_bytes() == before
+    assert not Path("none.sqlite").exists()

@@ -1,0 +1,128 @@
+"""What a command's calls share: caches and budgets, for workers that are paid for and for those that are not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from refusal import one_sentence
+
+from podium.testing import Answer, FaultServer
+from podium.trace import Trace
+
+PLAN = ("--planner", "constant:plan.txt")
+SIMULATED = ("ask", "What is 2 + 3?", "--pool", "pool.toml", *PLAN)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FaultServer]:
+    """Answers cost a tenth of a cent each; two workers, and three steps of which one is not run."""
+    async with FaultServer(Answer("Answer: 5", input_tokens=0, output_tokens=1000)) as serving:
+        prepare(serving.url)
+        yield serving
+
+
+def prepare(url: str) -> None:
+    worker = '[[worker]]\nname = "{}"\nkind = "openai"\nmodel = "{}"\nbase_url = "{}"\n'
+    worker += "price = {{ output = 1.0 }}\nlimits = {{ max_tokens = 1000 }}\n"
+    Path("paid.toml").write_text("".join(worker.format(name, name, url) for name in ("ada", "bob")))
+
+
+@pytest.fixture
+def paid(podium: Callable[..., Any]) -> Callable[..., Any]:
+    """Runs a verb over the paid pool, in a thread beside the server's loop."""
+
+    async def command(verb: str, *tokens: str) -> Any:
+        return await asyncio.to_thread(podium, verb, *tokens, "--pool", "paid.toml")
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("tokens", "sentence"),
+    [
+        (["--replay"], "--replay answers from a response cache; name its file with --cache."),
+        (["--replay", "--cache", "none.sqlite"], "none.sqlite"),
+        (["--cache", "plan.txt"], "The response cache plan.txt cannot be opened"),
+    ],
+)
+def test_a_cache_that_cannot_be_used_is_refused_in_one_sentence(
+    podium: Callable[..., Any], tokens: list[str], sentence: str
+) -> None:
+    before = sorted(os.listdir())
+    assert sentence in one_sentence(podium(*SIMULATED, *tokens))
+    assert sorted(os.listdir()) == before
+
+
+async def test_a_budget_that_is_no_amount_is_refused_in_one_sentence(
+    paid: Callable[..., Any], server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for wrong in ("-1", "nan"):
+        refused = await paid("ask", "Q?", *PLAN, "--day-budget-usd", wrong)
+        assert "A day may not have a budget of $" in one_sentence(refused)
+        refused = await paid("eval", "--run", "r", "--run-budget-usd", wrong)
+        assert "A run may not have a budget of $" in one_sentence(refused)
+    monkeypatch.setenv("PODIUM_DAY_BUDGET_USD", "five")
+    refused = await paid("ask", "Q?", *PLAN)
+    assert one_sentence(refused) == "podium: PODIUM_DAY_BUDGET_USD=five: give dollars from 0 on.\n"
+    assert not server.requests
+
+
+def test_simulated_workers_spend_nothing_of_the_days(
+    podium: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PODIUM_DAY_BUDGET_USD", "0")
+    asked = podium(*SIMULATED, "--json")
+    trace = Trace.model_validate_json(asked.out)
+    assert trace.status == "ok"
+    assert trace.cost_usd > 0, "by their prices"
+    assert os.listdir("kept") == ["traces.sqlite"]
+
+
+async def test_a_question_over_the_days_budget_fails_with_a_sentence_and_asks_nobody(
+    paid: Callable[..., Any], server: FaultServer
+) -> None:
+    asked = await paid("ask", "What is 2 + 3?", *PLAN, "--day-budget-usd", "0.0005")
+    assert asked.status == 1
+    assert "The call could cost $0.001000, and $0.000500 of the day's $0.0005 are left" in asked.err
+    assert not server.requests
+
+
+async def test_questions_of_a_day_share_its_budget(paid: Callable[..., Any], server: FaultServer) -> None:
+    first = await paid("ask", "What is 2 + 3?", *PLAN, "--day-budget-usd", "0.003", "--json")
+    assert Trace.model_validate_json(first.out).status == "ok"
+    second = await paid("ask", "What is 2 + 4?", *PLAN, "--day-budget-usd", "0.003", "--json")
+    trace = Trace.model_validate_json(second.out)
+    assert (trace.status, trace.answer) == ("degraded", "Answer: 5")
+    assert "of the day's $0.003 are left" in (trace.error or "")
+    assert len(server.requests) == 3
+
+
+async def test_a_cached_question_needs_no_budget(paid: Callable[..., Any], server: FaultServer) -> None:
+    for budget in ("0.002", "0.002", "0"):
+        asked = await paid(
+            "ask", "What is 2 + 3?", *PLAN, "--cache", "c.sqlite", "--day-budget-usd", budget, "--json"
+        )
+        assert Trace.model_validate_json(asked.out).status == "ok"
+    assert len(server.requests) == 2
+    drawn = await paid("ask", "What is 2 + 3?", *PLAN, "--cache", "c.sqlite")
+    assert "$0 ($0.0020 saved by the cache)" in drawn.out
+
+
+async def test_a_recording_that_the_day_stops_keeps_what_it_has_and_goes_on(
+    paid: Callable[..., Any], server: FaultServer
+) -> None:
+    tokens = ("r.parquet", "--questions", "4", "--concurrency", "1")
+    stopped = await paid("record", *tokens, "--day-budget-usd", "0.003")
+    assert stopped.status == 1
+    assert "Stopped: The call could cost $0.001000" in stopped.out
+    assert "of the day's $0.003 are left" in stopped.out
+    assert len(server.requests) == 3
+    ended = await paid("record", *tokens, "--day-budget-usd", "1")
+    assert ended.status == 0
+    assert "8 responses to 4 questions" in ended.out
+    assert len(server.requests) == 8

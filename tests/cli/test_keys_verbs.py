@@ -1,0 +1,174 @@
+"""`podium keys`: made, shown once, listed, removed; and what a server without keys may listen on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+
+import pytest
+from refusal import one_sentence
+
+from podium.errors import UsageError
+from podium.server.keys import Keys, is_loopback, open_register, require_keys
+
+KEPT = Path("kept") / "keys.sqlite"
+
+
+def test_a_key_is_printed_once_and_alone(podium):
+    made = podium("keys", "add", "web")
+    assert made.status == 0
+    assert re.fullmatch(r"pk-[0-9a-f]{8}-[\w-]{43}\n", made.out)
+    assert made.err == "The key of web: keep it, for it is not kept here and not shown again.\n"
+    assert made.out.strip() not in podium("keys", "list").out
+    assert made.out.strip() not in podium("keys", "list", "--json").out
+    assert KEPT.stat().st_mode & 0o777 == 0o600
+    assert made.out[12:].strip().encode() not in KEPT.read_bytes()
+
+
+def test_what_was_made_lets_its_holder_in(podium):
+    key = podium(
+        "keys", "add", "web", "--allow", "ada, bob", "--deny=cy", "--rpm", "5", "--admin"
+    ).out.strip()
+
+    async def caller():
+        keys = Keys(open_register())
+        try:
+            return await keys.caller(f"Bearer {key}")
+        finally:
+            await keys.close()
+
+    found = asyncio.run(caller())
+    assert (found.name, found.admin, found.rpm) == ("web", True, 5)
+    assert (found.allow, found.deny, found.allowance) == (("ada", "bob"), ("cy",), None)
+
+
+def test_the_list_shows_what_keys_may_do_and_have_spent(podium):
+    assert one_sentence(podium("keys", "list")).startswith("podium: There is no file of keys at ")
+    key = podium("keys", "add", "web", "--budget-usd", "5/day", "--rpm", "60", "--deny", "opus").out.strip()
+    podium("keys", "add", "my phone", "--admin")
+
+    async def spend():
+        keys = Keys(open_register())
+        keys.account(await keys.caller(f"Bearer {key}")).settle(0.0, 0.25)
+        await keys.close()
+
+    asyncio.run(spend())
+    heading, web, phone = podium("keys", "list").out.splitlines()
+    assert heading.split() == ["name", "key", "added", "(UTC)", "rpm", "budget", "spent", "held", "workers"]
+    assert re.fullmatch(
+        rf"web +{key[:11]}-\.\.\. +[\d-]+ [\d:]+ +60 +\$5/day +\$0\.25 +\$0 +all but opus", web
+    )
+    assert re.fullmatch(r"my phone \(admin\) +pk-\w{8}-\.\.\. +[\d-]+ [\d:]+ +- +- +- +- +all", phone)
+    first, second = json.loads(podium("keys", "list", "--json").out)
+    assert first.pop("added").endswith("+00:00")
+    assert first == {
+        "name": "web",
+        "id": key[:11],
+        "admin": False,
+        "rpm": 60,
+        "budget_usd": "5/day",
+        "spent_usd": 0.25,
+        "held_usd": 0.0,
+        "allow": None,
+        "deny": ["opus"],
+    }
+    assert (second["admin"], second["budget_usd"], second["spent_usd"]) == (True, None, None)
+
+
+def test_a_key_is_removed_by_its_name(podium):
+    podium("keys", "add", "web")
+    podium("keys", "add", "phone")
+    removed = podium("keys", "remove", "web")
+    assert (removed.status, removed.out, removed.err) == (0, "", "The key of web is removed.\n")
+    assert [key["name"] for key in json.loads(podium("keys", "list", "--json").out)] == ["phone"]
+    assert "There is no key named 'web'" in one_sentence(podium("keys", "remove", "web"))
+    podium("keys", "remove", "phone")
+    assert podium("keys", "list").out == "There are no keys.\n"
+    assert json.loads(podium("keys", "list", "--json").out) == []
+
+
+@pytest.mark.parametrize(
+    ("tokens", "says"),
+    [
+        (("web", "--budget-usd", "5/week"), "--budget-usd 5/week: give dollars"),
+        (("web", "--budget-usd=-1"), "--budget-usd -1: give dollars"),
+        (("web", "--rpm", "0"), "--rpm 0: give from 1 to 60000 requests a minute."),
+        (("web", "--rpm", "60001"), "--rpm 60001: give from 1"),
+        (("web", "--allow", "a,,b"), "--allow 'a,,b': give names of workers"),
+        (("web", "--deny", ""), "--deny '': give names of workers"),
+        (("",), "'' cannot be a key's name"),
+        (("a\x1b[2Jb",), "'a␛[2Jb' cannot be a key's name"),
+        (("x" * 65,), "cannot be a key's name: use up to 64 letters"),
+        (("../web",), "'../web' cannot be a key's name"),
+    ],
+)
+def test_a_key_that_cannot_be_made_is_refused_and_nothing_is_written(podium, tokens, says):
+    assert says in one_sentence(podium("keys", "add", *tokens))
+    assert not KEPT.exists()
+
+
+def test_a_name_is_given_once(podium):
+    podium("keys", "add", "web")
+    assert "There is a key named 'web' already" in one_sentence(podium("keys", "add", "web", "--admin"))
+    assert [key["admin"] for key in json.loads(podium("keys", "list", "--json").out)] == [False]
+
+
+def test_keys_lie_where_the_servers_traces_do(podium):
+    podium("keys", "add", "web", "--store", "there/traces.sqlite")
+    assert Path("there/keys.sqlite").is_file()
+    assert not KEPT.exists()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST", "::1", "[::1]", "127.3.2.1"])
+def test_loopback_needs_no_key(host):
+    assert is_loopback(host)
+    asyncio.run(require_keys(host, None))
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "0.0.0.0",
+        "::",
+        "192.168.1.4",
+        "example.com",
+        "",
+        "localhost.example.com",
+        "127.0.0.1.nip.io",
+        "2130706433",
+    ],
+)
+def test_any_other_address_needs_one_and_says_how_to_make_it(podium, host):
+    async def require():
+        keys = Keys(open_register())
+        try:
+            await require_keys(host, keys)
+        finally:
+            await keys.close()
+
+    assert not is_loopback(host)
+    for refuse in (require, lambda: require_keys(host, None)):
+        with pytest.raises(UsageError, match="make one with `podium keys add NAME`, with the same --store"):
+            asyncio.run(refuse())
+    podium("keys", "add", "web")
+    asyncio.run(require())
+
+
+def test_where_a_key_was_required_nobody_comes_in_without_one_though_all_were_removed(podium):
+    key = podium("keys", "add", "web").out.strip()
+
+    async def come_in():
+        keys = Keys(open_register())
+        try:
+            await require_keys("0.0.0.0", keys)
+            assert await keys.register.remove("web")
+            keys._read_s = -1e9
+            return await asyncio.gather(
+                keys.caller(None), keys.caller(f"Bearer {key}"), return_exceptions=True
+            )
+        finally:
+            await keys.close()
+
+    assert [getattr(error, "status", None) for error in asyncio.run(come_in())] == [401, 401]

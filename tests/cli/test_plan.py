@@ -1,0 +1,63 @@
+"""`podium plan`: what a plan would cost, from what past answers took."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from refusal import one_sentence
+
+PLAN = ("plan", "What is 2 + 3?", "--pool", "pool.toml", "--planner", "constant:plan.txt")
+
+
+def estimated(podium: Any, *tokens: str) -> dict[str, Any]:
+    document = json.loads(podium(*PLAN, "--json", *tokens).out)
+    estimate: dict[str, Any] = document["estimate"]
+    return estimate
+
+
+def test_without_past_answers_it_says_what_it_assumed(podium: Any) -> None:
+    drawn = podium(*PLAN, "--response-tokens", "100")
+    assert "past answers" in drawn.out
+    assert (
+        "Assumed where fewer than 5 past answers are known: responses of 100 tokens (--response-tokens), 4 times fewer "
+        "or 4 times more."
+    ) in " ".join(drawn.out.split())
+    assert "; assumed" in drawn.out
+    first, _ = estimated(podium, "--response-tokens", "100")["steps"]
+    assert first["past_answers"] == 0
+    assert [first[name]["usage"]["output_tokens"] for name in ("low", "likely", "high")] == [25, 100, 400]
+    assert not Path("kept").exists()
+
+
+def test_with_past_answers_it_rests_on_them(podium: Any, ask: Any) -> None:
+    for _ in range(5):
+        assert ask("What is 2 + 3?").status == 0
+    drawn = podium(*PLAN)
+    assert "from 5 past answers" in drawn.out
+    assert "Assumed" not in drawn.out
+    estimate = estimated(podium)
+    first, second = estimate["steps"]
+    assert (first["past_answers"], second["past_answers"]) == (5, 5)
+    # "2 + 3 = 5\nAnswer: 5" and "Right.\nAnswer: 5" are 5 and 4 tokens, each time.
+    assert [first[name]["usage"]["output_tokens"] for name in ("low", "likely", "high")] == [5, 5, 5]
+    assert second["usage"]["output_tokens"] == 4
+    assert estimate["likely"]["cost_usd"] == pytest.approx(first["cost_usd"] + second["cost_usd"])
+    assert estimate["likely"]["tokens"] == sum(
+        step["usage"][of] for step in (first, second) for of in ("input_tokens", "output_tokens")
+    )
+    assert estimate["cost_usd"] == estimate["likely"]["cost_usd"] < estimate["most_usd"]
+
+
+def test_another_store_is_looked_at_where_it_is_named(podium: Any, ask: Any) -> None:
+    for _ in range(5):
+        ask("What is 2 + 3?", "--store", "other.sqlite")
+    assert estimated(podium)["steps"][0]["past_answers"] == 0
+    assert estimated(podium, "--store", "other.sqlite")["steps"][0]["past_answers"] == 5
+    missing = podium(*PLAN, "--store", "none.sqlite")
+    assert (
+        "There is no trace store at none.sqlite; `podium ask` makes one, or leave --store out."
+        in one_sentence(missing)
+    )

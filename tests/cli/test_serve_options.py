@@ -1,0 +1,72 @@
+"""What `podium serve` refuses before it serves anything."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+from refusal import one_sentence
+
+
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        (["--pool", "missing.toml"], "missing.toml"),
+        (["--planner", "single:nobody"], "nobody"),
+        (["--planner", "random", "--conductor", "x"], "--conductor"),
+        (["--conductor", "nowhere"], "nowhere"),
+        (["--port", "70000"], "--port 70000"),
+        (["--host", "no such host"], "no such host"),
+        (["--host", "192.0.2.1"], "192.0.2.1"),
+        (["--host", "0.0.0.0"], "podium keys add"),
+        (["--max-steps", "0"], "--max-steps 0"),
+        (["--rounds", "0"], "--rounds 0"),
+        (["--budget-usd", "-1"], "--budget-usd -1"),
+        (["--max-body-mib", "0"], "--max-body-mib 0"),
+        (["--timeout", "nan"], "--timeout nan"),
+        (["--drain", "-1"], "--drain -1"),
+        (["--cors", "chat.example.com"], "--cors chat.example.com"),
+        (["--cors", "https://chat.example.com/page"], "--cors"),
+        (["--store", "mysql://here/there"], "mysql"),
+        (["--replay"], "--cache"),
+    ],
+)
+def test_it_is_refused_in_one_sentence(podium, tokens, said):
+    assert said in one_sentence(
+        podium("serve", *(["--port", "0"] if "--port" not in tokens else []), *tokens)
+    )
+
+
+def test_a_port_that_is_taken_is_refused(podium):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        said = one_sentence(podium("serve", "--port", port))
+    assert f"--port {port}" in said
+    assert "in use" in said
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, "podium-conductor[otel]"),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+            "http/protobuf",
+        ),
+    ],
+)
+def test_a_collector_that_cannot_be_sent_to_is_refused(tmp_path, variables, said):
+    # As where the extra is not installed.
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['opentelemetry.sdk.trace'] = None\n")
+    asked = subprocess.run(
+        [sys.executable, "-m", "podium", "serve", "--port", "0"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)} | variables,
+        check=False,
+        timeout=60,
+    )
+    assert (asked.returncode, asked.stdout) == (2, "")
+    assert said in asked.stderr
+    assert asked.stderr.count("\n") == 1

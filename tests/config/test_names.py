@@ -1,0 +1,13 @@
+"""The nearest known name."""
+
+import pytest
+
+from podium.config import nearest
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("timeot", "timeout"), ("TIMEOUT", "timeout"), ("gpt5", "gpt-5"), ("zebra", None), ("", None)],
+)
+def test_nearest_is_the_likely_one_or_none(name: str, expected: str | None) -> None:
+    assert nearest(name, ["timeout", "gpt-5", "model"]) == expected

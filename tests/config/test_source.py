@@ -1,0 +1,108 @@
+"""What is read, and the sentence for everything that cannot be used: file, line, key, value, way out."""
+
+from pathlib import Path
+
+import pytest
+from house import TOML, House
+
+from podium.config import load
+from podium.errors import ConfigError
+
+BELL = 'street = "Elm"\n[[thing]]\nkind = "bell"\nname = "b"\nbell = ["x"]\n'
+
+
+def _write(folder: Path, text: str) -> Path:
+    path = folder / "house.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_file_is_read_into_its_model(tmp_path: Path) -> None:
+    house = load(_write(tmp_path, TOML), House)
+    assert house.street == "Elm"
+    assert house.shape.width == 2.0
+    assert [thing.name for thing in house.thing] == ["desk", "v4.1"]
+
+
+def test_a_byte_order_mark_is_no_obstacle(tmp_path: Path) -> None:
+    path = tmp_path / "house.toml"
+    path.write_bytes(b'\xef\xbb\xbfstreet = "Elm"\r\n')
+    assert load(path, House).street == "Elm"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "sentence"),
+    [
+        ('street = "Elm"\nflors = 3', 2, "unknown key 'flors'; did you mean 'floors'?"),
+        ('stret = "Elm"', 1, "unknown key 'stret'; did you mean 'street'?"),
+        (
+            'street = "Elm"\nzzz = 3',
+            2,
+            "unknown key 'zzz'; known: street, floors, colour, shape, thing, chances.",
+        ),
+        ('street = "Elm"\n[shape]\nwith = 3', 3, "unknown key 'shape.with'; did you mean 'width'?"),
+        (TOML + "opn = true", 11, "unknown key 'thing.v4.1.opn'; did you mean 'open'?"),
+        (
+            TOML.replace('"desk"', '"desk"\nshape.widht = 1'),
+            8,
+            "unknown key 'thing.desk.shape.widht'; did you mean 'width'?",
+        ),
+        ("floors = 3", None, "the key 'street' is missing; add it."),
+        (TOML + "[[thing]]\nname = 'x'", 11, "thing.x lacks the key 'kind'; add it."),
+        (TOML + "[[thing]]\nname = 'x'\nkind = 'lmap'", 13, "thing.x.kind is \"lmap\"; did you mean 'lamp'?"),
+        (TOML + "[[thing]]\nname = 'x'\nkind = 'zzz'", 13, 'thing.x.kind is "zzz"; known: lamp, door, bell.'),
+        (BELL + "volum = 2", 6, "unknown key 'thing.b.volum'; did you mean 'volume'?"),
+        (BELL + "volume = 'x'", 6, 'thing.b.volume is "x", but it should be a whole number.'),
+        (BELL.replace('["x"]', "[1]"), 5, "thing.b.bell.0 is 1, but it should be text in quotes."),
+        (BELL.replace('name = "b"\n', ""), 2, "the key 'thing.0.name' is missing; add it."),
+        ('street = "Elm"\ncolour = "grene"', 2, "colour is \"grene\"; did you mean 'green'?"),
+        ("street = 7", 1, "street is 7, but it should be text in quotes."),
+        ('street = "Elm"\nfloors = "3"', 2, 'floors is "3", but it should be a whole number.'),
+        ('street = "Elm"\nfloors = 2.5', 2, "floors is 2.5, but it should be a whole number."),
+        ('street = "Elm"\nfloors = 0', 2, "floors is 0, but it should be greater than or equal to 1."),
+        ('street = "Elm"\nshape.width = "wide"', 2, 'shape.width is "wide", but it should be a number.'),
+        ('street = "Elm"\nshape = 3', 2, "shape is 3, but it should be a table."),
+        ('street = "Elm"\n[thing]\nname = "x"', 2, "thing is a table, but it should be a list."),
+        ('street = "Elm"\nfloors = 7', 2, "seven floors are unlucky; build six or eight."),
+        (
+            TOML + "api_key = 12345678",
+            11,
+            "thing.v4.1.api_key is set to something unusable, but it should be text in quotes.",
+        ),
+        (
+            f'street = "Elm"\nfloors = "{"9" * 100}"',
+            2,
+            f'floors is "{"9" * 56}..., but it should be a whole number.',
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_one_sentence_that_names_file_line_key_and_way_out(
+    tmp_path: Path, text: str, line: int | None, sentence: str
+) -> None:
+    path = _write(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load(path, House)
+    place = path if line is None else f"{path}, line {line}"
+    assert str(caught.value) == f"{place}: {sentence}"
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"gone\.toml: there is no such file; check the path\.$"):
+        load(tmp_path / "gone.toml", House)
+
+
+def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path, House)
+
+
+def test_broken_toml_is_told_with_line_and_column(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"house\.toml: is not valid TOML: .*line 2, column 8"):
+        load(_write(tmp_path, 'street = "Elm"\nfloors 3'), House)
+
+
+def test_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "house.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="is not UTF-8 text"):
+        load(path, House)

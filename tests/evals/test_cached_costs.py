@@ -1,0 +1,82 @@
+"""A plan is not cheaper, quicker or smaller because its answers were in a response cache."""
+
+import pytest
+
+from podium.baselines import Single
+from podium.evals import Comparison, evaluate
+from podium.evals.comparison import example, row
+from podium.evals.search import search_constant
+from podium.evals.table import notes, percent
+from podium.executor import Dispatcher
+from podium.tasks.graders.exact import Exact
+from podium.tasks.task import Task
+from podium.types import Price, Profile, Question
+from podium.workers.pool import Pool
+from podium.workers.response_cache import ResponseCache
+from podium.workers.scripted import ScriptedWorker
+
+TASKS = [
+    Task(id=f"t/{k}", question=Question(text=f"Which? {k}"), gold=str(k), grader=Exact()) for k in range(4)
+]
+
+
+class Paid(ScriptedWorker):
+    """One that is worth a cache."""
+
+    def __init__(self, name: str) -> None:
+        profile = Profile(name=name, price=Price(input=100.0, output=100.0))
+        super().__init__(name, {"": f"{name} says.\nAnswer: 1"}, delay=0.01, profile=profile)
+        self.identity = {"kind": "paid", "model": name}  # type: ignore[assignment]
+
+
+@pytest.fixture
+def dispatcher(tmp_path):
+    with ResponseCache(tmp_path / "c.sqlite") as cache:
+        yield Dispatcher(cache=cache)
+
+
+async def test_an_evaluation_out_of_the_cache_has_the_figures_of_the_one_that_paid(dispatcher):
+    worker = Paid("w")
+    paid, cached = [
+        await evaluate(Single("w"), TASKS, Pool([worker]), repeats=2, dispatcher=dispatcher) for _ in range(2)
+    ]
+    assert len(worker.requests) == 8
+    assert cached.cost_usd == paid.cost_usd > 0
+    assert (paid.saved_usd, cached.saved_usd) == (0, cached.cost_usd)
+    assert sum(rollout.trace.cost_usd for rollout in cached.rollouts) == 0
+    assert (cached.calls, cached.accuracy, cached.steps) == (paid.calls, paid.accuracy, paid.steps)
+    assert cached.latency_s == pytest.approx(paid.latency_s, rel=0.5)
+    assert cached.latency_s >= 0.01
+    assert not cached.simulated
+    before, after = (row("single", "w", evaluation) for evaluation in (paid, cached))
+    assert (before.saved_usd, after.saved_usd) == (0, after.cost_usd)
+    assert after.cost_usd == before.cost_usd
+    assert example(TASKS[0], cached.rollouts[0]).after.cost_usd == paid.rollouts[0].trace.cost_usd
+
+
+async def test_the_table_says_how_much_was_not_paid_again(dispatcher):
+    one, other = Paid("one"), Paid("another")
+    rows = []
+    for name in ("one", "one", "another"):
+        found = await evaluate(Single(name), TASKS, Pool([one, other]), dispatcher=dispatcher)
+        rows.append(row("single", name, found))
+    comparison = Comparison(questions=4, seed="0", pool=("one", "another"), simulated=False, rows=tuple(rows))
+    share = percent(rows[1].cost_usd / sum(shown.cost_usd for shown in rows))
+    said = (
+        f"{share} of these dollars were not paid again: the answers were in a response cache. They count with what "
+        "they had cost and the seconds that they had taken."
+    )
+    assert said in list(notes(comparison))
+    without = comparison.model_copy(update={"rows": (rows[0], rows[2])})
+    assert not any("response cache" in note for note in notes(without))
+
+
+async def test_constant_plans_are_searched_at_what_they_cost_when_they_are_paid_for(dispatcher):
+    pool = Pool([Paid("one"), Paid("another")])
+    first, second = [
+        await search_constant(pool, TASKS, max_steps=1, rungs=((20, 2), (4, 4)), dispatcher=dispatcher)
+        for _ in range(2)
+    ]
+    assert second == first
+    assert all(plan.cost_usd > 0 for plan in second.plans)
+    assert len(pool[0].requests) == len({request.messages[0].content for request in pool[0].requests})

@@ -1,0 +1,294 @@
+"""Accounts: dollars shared by questions and processes are never spent twice, whatever ends in between."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podium.errors import StoreError, UsageError
+from podium.executor import Hold, Ledger
+from podium.executor.accounts import Account, open_day_account
+from podium.types import Budget, Usage
+
+SPENDER = """
+import random, sys
+from pathlib import Path
+from podium.executor.accounts import Account
+account = Account(Path(sys.argv[1]), "run", 1.0)
+random.seed(sys.argv[2])
+paid = 0.0
+for _ in range(400):
+    if account.reserve(0.01) is None:
+        took = random.choice([0.0, 0.002, 0.004])
+        account.settle(0.01, took)
+        paid += took
+        assert account.spent_usd <= 1.0
+print(f"{paid:.6f}")
+"""
+HOLDER = """
+import sys, time
+from pathlib import Path
+from podium.executor.accounts import Account
+account = Account(Path(sys.argv[1]), "run", 1.0)
+assert account.reserve(0.4) is None
+account.settle(0.4, 0.3)
+assert account.reserve(0.5) is None
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "deep" / "state.sqlite"
+
+
+@pytest.fixture
+def account(file: Path) -> Iterator[Account]:
+    opened = Account(file, "run", 1.0)
+    yield opened
+    opened.close()
+
+
+def test_what_is_held_counts_until_it_is_settled(account: Account) -> None:
+    assert account.reserve(0.6) is None
+    assert account.reserve(0.6) == (
+        "The call could cost $0.600000, and $0.400000 of the run's $1 are left ($0.000000 spent, $0.600000 held for "
+        "calls in flight): raise the run's budget, or lower the worker's max_tokens."
+    )
+    account.settle(0.6, 0.1)
+    assert (account.spent_usd, account.held_usd) == (0.1, 0.0)
+    assert account.reserve(0.9) is None
+
+
+def test_a_limit_can_be_used_to_the_last_billionth(account: Account) -> None:
+    for _ in range(10):
+        assert account.reserve(0.1) is None
+        account.settle(0.1, 0.1)
+    assert account.spent_usd == 1.0
+    assert account.reserve(1e-9) is not None
+    assert account.reserve(0.0) is None, "what costs nothing breaks no limit"
+    assert not account.exhausted
+
+
+def test_a_limit_that_was_passed_refuses_even_what_costs_nothing(account: Account) -> None:
+    account.settle(0.0, 1.25)
+    assert account.exhausted
+    assert account.reserve(0.0) == "$1.250000 of the run's $1 are spent: raise the run's budget."
+
+
+def test_an_account_goes_on_where_the_process_before_left_it(account: Account, file: Path) -> None:
+    account.reserve(0.5)
+    account.settle(0.5, 0.25)
+    account.close()
+    again = Account(file, "run", 0.5)
+    assert (again.spent_usd, again.held_usd) == (0.25, 0.0)
+    assert again.reserve(0.3) is not None
+    assert again.reserve(0.25) is None
+    again.close()
+
+
+def test_what_costs_nothing_is_not_written(account: Account) -> None:
+    account.settle(0.0, 0.5)
+    before = account._file.total_changes
+    for _ in range(100):
+        assert account.reserve(0.0) is None
+        account.settle(0.0, 0.0)
+    assert account._file.total_changes == before
+
+
+@pytest.mark.parametrize("limit", [-1.0, float("nan"), float("inf")])
+def test_a_limit_must_be_an_amount(file: Path, limit: float) -> None:
+    with pytest.raises(UsageError, match="give dollars from 0 on"):
+        Account(file, "day", limit)
+    assert not file.exists()
+
+
+def test_days_are_apart_and_a_call_over_midnight_is_paid_on_the_day_it_began(file: Path) -> None:
+    day = ["2030-01-01"]
+    account = Account(file, "day", 1.0, today=lambda: day[0])
+    assert account.reserve(0.5) is None
+    assert account.reserve(0.25) is None
+    assert account.reserve(0.5) is not None
+    day[0] = "2030-01-02"
+    assert account.reserve(0.5) is None, "a new day, a new limit"
+    account.settle(0.5, 0.5)  # the first day's: of equal holds the oldest is settled first
+    assert (account.spent_usd, account.held_usd) == (0.0, 0.5)
+    account.settle(0.25, 0.25)
+    assert (account.spent_usd, account.held_usd) == (0.0, 0.5)
+    account.settle(0.5, 0.125)
+    assert (account.spent_usd, account.held_usd) == (0.125, 0.0)
+    day[0] = "2030-01-01"
+    assert (account.spent_usd, account.held_usd) == (0.75, 0.0)
+    account.close()
+
+
+def test_accounts_of_one_file_are_apart_by_name(file: Path) -> None:
+    run, day = Account(file, "run", 1.0), Account(file, "day", 1.0)
+    run.settle(0.0, 1.0)
+    assert (run.spent_usd, day.spent_usd) == (1.0, 0.0)
+    run.close()
+    day.close()
+
+
+def test_processes_that_spend_at_once_never_pass_the_limit_together(file: Path) -> None:
+    spenders = [
+        subprocess.Popen(
+            [sys.executable, "-c", SPENDER, str(file), str(seed)], stdout=subprocess.PIPE, text=True
+        )
+        for seed in range(4)
+    ]
+    paid = sum(float(spender.communicate(timeout=120)[0]) for spender in spenders)
+    assert [spender.returncode for spender in spenders] == [0] * 4
+    account = Account(file, "run", 1.0)
+    assert account.spent_usd == pytest.approx(paid)
+    assert account.held_usd == 0.0
+    assert 0.98 < account.spent_usd <= 1.0
+    account.close()
+
+
+def test_what_a_killed_process_held_stays_counted(file: Path) -> None:
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(file)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    os.kill(holder.pid, signal.SIGKILL)
+    holder.wait()
+    holder.stdout.close()
+    account = Account(file, "run", 1.0)
+    assert (account.spent_usd, account.held_usd) == (0.3, 0.5)
+    assert account.reserve(0.3) is not None
+    assert not account.may_make_room(0.3), "nobody will give it back"
+    assert account.reserve(0.2) is None
+    account.close()
+
+
+def test_the_file_of_another_program_is_refused_and_left_alone(file: Path) -> None:
+    file.parent.mkdir()
+    with sqlite3.connect(file) as other:
+        other.execute("CREATE TABLE theirs (x)")
+    other.close()
+    before = file.read_bytes()
+    with pytest.raises(UsageError, match="is an SQLite file, but not a state file"):
+        Account(file, "run", 1.0)
+    assert file.read_bytes() == before
+    file.write_text("no database at all, but long enough to be looked at as one" * 10)
+    with pytest.raises(UsageError, match=r"The state file .* cannot be opened"):
+        Account(file, "run", 1.0)
+
+
+def test_an_account_whose_file_is_gone_says_so(account: Account) -> None:
+    account._file.execute("DROP TABLE spending")
+    with pytest.raises(StoreError, match="cannot be booked"):
+        account.reserve(0.1)
+
+
+def test_the_day_account_takes_its_limit_from_the_option_then_the_environment(tmp_path: Path) -> None:
+    place = {"PODIUM_STORE": str(tmp_path / "traces.sqlite")}
+    assert open_day_account(None, place) is None
+    assert open_day_account(None, {**place, "PODIUM_DAY_BUDGET_USD": " "}) is None
+    assert not list(tmp_path.iterdir())
+    for option, variable, limit in [(None, "2.5", 2.5), (1.0, "2.5", 1.0), (0.0, "2.5", 0.0)]:
+        account = open_day_account(option, {**place, "PODIUM_DAY_BUDGET_USD": variable})
+        assert account is not None
+        assert (account.limit_usd, account.path) == (limit, tmp_path / "state.sqlite")
+        account.close()
+    for wrong in ("much", "-1", "nan", "inf"):
+        with pytest.raises(UsageError, match=f"PODIUM_DAY_BUDGET_USD={wrong}: give dollars from 0 on."):
+            open_day_account(None, {**place, "PODIUM_DAY_BUDGET_USD": wrong})
+
+
+def test_a_ledger_keeps_aside_in_its_budget_and_in_every_account_or_nowhere() -> None:
+    run, day = Account(None, "run", 1.0), Account(None, "day", 0.5)
+    ledger = Ledger(Budget(usd=2.0), accounts=[run, day])
+    refusal = ledger.reserve(Hold(1, 10, 0.75), now=0.0)
+    assert refusal is not None
+    assert "the day's $0.5" in refusal
+    assert (day.refusal, run.refusal) == (refusal, None)
+    assert (run.held_usd, day.held_usd, ledger.calls) == (0.0, 0.0, 0)
+    hold = Hold(1, 10, 0.25)
+    assert ledger.reserve(hold, now=0.0) is None
+    assert (run.held_usd, day.held_usd) == (0.25, 0.25)
+    ledger.settle(hold, Usage(output_tokens=5), 0.125)
+    ledger.charge(Usage(output_tokens=5), 0.25)
+    assert (run.spent_usd, day.spent_usd, ledger.usd) == (0.375, 0.375, 0.375)
+    assert (run.held_usd, day.held_usd) == (0.0, 0.0)
+    assert not ledger.exhausted
+    ledger.charge(Usage(), 0.25)
+    assert ledger.exhausted, "no further round is begun on a day that is spent"
+
+
+def test_a_question_that_its_own_budget_refuses_holds_nothing_in_an_account() -> None:
+    run = Account(None, "run", 1.0)
+    assert Ledger(Budget(calls=0), accounts=[run]).reserve(Hold(1, 10, 0.25), now=0.0) is not None
+    assert (run.held_usd, run.refusal) == (0.0, None)
+
+
+async def test_a_call_waits_for_those_in_flight_where_they_may_make_room() -> None:
+    run = Account(None, "run", 1.0)
+    first, second = Ledger(Budget(), accounts=[run]), Ledger(Budget(), accounts=[run])
+    hold = Hold(1, 10, 0.75)
+    assert await first.admit(hold) is None
+    waiting = asyncio.create_task(second.admit(hold))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    first.settle(hold, Usage(), 0.125)
+    assert await waiting is None
+    second.settle(hold, Usage(), 0.5)
+    refusal = await first.admit(hold)
+    assert refusal is not None, "nothing is in flight that could make room"
+    assert run.refusal == refusal
+
+
+async def test_a_call_that_can_never_fit_does_not_wait() -> None:
+    run = Account(None, "run", 1.0)
+    ledger = Ledger(Budget(), accounts=[run])
+    assert await ledger.admit(Hold(1, 10, 0.25)) is None
+    assert await ledger.admit(Hold(1, 10, 1.25)) is not None
+
+
+async def test_who_is_cancelled_while_waiting_holds_nothing() -> None:
+    run = Account(None, "run", 1.0)
+    ledger = Ledger(Budget(), accounts=[run])
+    hold = Hold(1, 10, 0.75)
+    assert await ledger.admit(hold) is None
+    waiting = asyncio.create_task(ledger.admit(hold))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    ledger.settle(hold, Usage(), 0.0)
+    assert run.held_usd == 0.0
+
+
+@given(
+    limit=st.integers(0, 50),
+    calls=st.lists(st.tuples(st.integers(0, 20), st.floats(0, 1), st.integers(0, 6)), max_size=25),
+)
+def test_no_order_of_calls_of_several_questions_passes_the_limit(
+    limit: int, calls: list[tuple[int, float, int]]
+) -> None:
+    account = Account(None, "run", limit / 100)
+    in_flight: list[tuple[Ledger, Hold, float]] = []
+    for most, share, others in calls:
+        ledger, hold = Ledger(Budget(), accounts=[account]), Hold(1, most, most / 100)
+        if ledger.reserve(hold, now=0.0) is None:
+            in_flight.append((ledger, hold, hold.usd * share))
+        while len(in_flight) > others:
+            done, kept, paid = in_flight.pop(0)
+            done.settle(kept, Usage(), paid)
+        assert account.spent_usd + account.held_usd <= limit / 100 + 1e-9
+    for done, kept, paid in in_flight:
+        done.settle(kept, Usage(), paid)
+    assert account.held_usd == 0.0
+    assert account.spent_usd <= limit / 100 + 1e-9
+    account.close()

@@ -1,0 +1,123 @@
+import asyncio
+
+import pytest
+
+from podium.errors import WorkerError
+from podium.executor.breaker import Breaker, Rest
+from podium.types import Limits
+
+LIMITS = Limits(failures=3, timeout=30.0, probe_after=0.1)
+BROKEN = WorkerError("status 500: no.", kind="status", passing=True)
+LATE = WorkerError("no reply within 30 s.", kind="timeout", passing=True)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def opened(told: list[Rest | None] | None = None) -> Breaker:
+    breaker = Breaker("w", LIMITS, [].append if told is None else told.append)
+    breaker.failed(now(), LATE, probe=False)
+    assert breaker.state == "open"
+    return breaker
+
+
+async def test_it_opens_after_so_many_failures_in_a_row_and_not_before():
+    breaker = Breaker("w", LIMITS)
+    for _ in range(2):
+        breaker.failed(now(), BROKEN, probe=False)
+    breaker.succeeded()
+    for _ in range(2):
+        breaker.failed(now(), BROKEN, probe=False)
+        assert breaker.state == "closed"
+    breaker.failed(now(), BROKEN, probe=False)
+    assert breaker.state == "open"
+
+
+async def test_one_timeout_opens_it_when_nothing_has_succeeded_since_the_call_began():
+    breaker, began = Breaker("w", LIMITS), now()
+    await asyncio.sleep(0.001)
+    breaker.succeeded()
+    breaker.failed(began, LATE, probe=False)
+    assert breaker.state == "closed"
+    breaker.failed(now(), LATE, probe=False)
+    assert breaker.state == "open"
+
+
+async def test_a_call_that_took_too_long_beside_others_that_succeeded_opens_nothing():
+    breaker = Breaker("w", LIMITS)
+    breaker.succeeded()
+    for error in (LATE, BROKEN):
+        breaker.failed(now() - 31.0, error, probe=False)
+    assert breaker.state == "closed"
+
+
+async def test_failures_for_as_long_as_a_timeout_open_it_however_few():
+    breaker = Breaker("w", LIMITS)
+    breaker.failed(now() - 31.0, BROKEN, probe=False)
+    assert breaker.state == "open"
+
+
+async def test_while_it_is_open_a_call_with_somewhere_else_to_go_is_refused_at_once():
+    breaker = opened()
+    with pytest.raises(WorkerError) as refused:
+        await breaker.admit(patient=False)
+    assert refused.value.kind == "open"
+    assert not refused.value.passing
+    assert str(refused.value) == (
+        "It rests after a failed call and is tried again in 0 s; the latest: no reply within 30 s."
+    )
+
+
+async def test_one_call_probes_and_when_it_succeeds_all_that_waited_pass():
+    told: list[Rest | None] = []
+    breaker = opened(told)
+    calls = [asyncio.create_task(breaker.admit(patient=True)) for _ in range(4)]
+    done, waiting = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+    assert [task.result() for task in done] == [True]
+    assert (len(waiting), breaker.state) == (3, "half-open")
+    breaker.succeeded()
+    assert sorted([await task for task in calls]) == [False, False, False, True]
+    assert breaker.state == "closed"
+    assert told[-1] is None
+    assert told[0] is not None
+    assert told[0].error == "no reply within 30 s."
+
+
+async def test_a_probe_that_fails_begins_another_rest_and_patience_ends():
+    breaker = opened()
+    began = now()
+
+    async def call() -> str:
+        if not await breaker.admit(patient=True):
+            return "passed"
+        breaker.failed(now(), LATE, probe=True)
+        return "probed"
+
+    results = await asyncio.gather(*(call() for _ in range(4)), return_exceptions=True)
+    assert [r for r in results if isinstance(r, str)] in (["probed"], ["probed"] * 2)
+    assert all(isinstance(r, str) or (isinstance(r, WorkerError) and r.kind == "open") for r in results)
+    assert now() - began < 5.0
+    assert breaker.state == "open"
+
+
+async def test_a_probe_that_is_cancelled_leaves_the_trial_to_another():
+    breaker = opened()
+    assert await breaker.admit(patient=True)
+    breaker.let_go(probe=True)
+    assert await breaker.admit(patient=True)
+
+
+async def test_failures_of_calls_from_before_it_opened_do_not_prolong_the_rest():
+    breaker = opened()
+    rest = breaker.rest
+    breaker.failed(now() - 1, LATE, probe=False)
+    assert breaker.rest == rest
+
+
+async def test_it_may_begin_as_another_process_left_it():
+    breaker = Breaker("w", LIMITS)
+    breaker.start_open(Rest(now() - 1, now() + 0.05, 7, "down"))
+    with pytest.raises(WorkerError, match="after 7 failed calls in a row"):
+        await breaker.admit(patient=False)
+    assert await breaker.admit(patient=True)

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from podium.executor.estimate import estimate
+from podium.types import Limits, Price, Profile, Question
+from podium.workers.pool import Pool
+from podium.workers.scripted import ScriptedWorker
+from podium.workflow import Access, Step, Workflow
+
+QUESTION = Question(text="What is 6 x 7?")
+
+
+def worker(name: str, *, latency_s: float | None = 2.0) -> ScriptedWorker:
+    profile = Profile(name=name, price=Price(input=1.0, output=2.0), latency_s=latency_s)
+    return ScriptedWorker(name, [], profile=profile, limits=Limits(max_tokens=1000))
+
+
+def test_a_plan_costs_what_its_steps_cost_and_a_step_reads_the_responses_before_it() -> None:
+    pool = Pool([worker("ada"), worker("bram")])
+    alone = estimate(Workflow((Step(0, "Answer."),)), pool, QUESTION, response_tokens=200)
+    both = Workflow((Step(0, "Answer."), Step(1, "Check.", Access(all=True))))
+    expected = estimate(both, pool, QUESTION, response_tokens=200)
+    first, second = expected.steps
+    assert first == alone.steps[0]
+    assert second.usage.input_tokens - first.usage.input_tokens > 200
+    assert expected.cost_usd == pytest.approx(first.cost_usd + second.cost_usd)
+    assert first.usage.output_tokens == 200
+    assert first.cost_usd == pytest.approx((first.usage.input_tokens + 2 * 200) / 1e6)
+
+
+def test_the_most_is_what_responses_as_long_as_they_may_be_cost() -> None:
+    expected = estimate(Workflow((Step(0, "Answer."),)), Pool([worker("ada")]), QUESTION, response_tokens=200)
+    assert expected.most_usd - expected.cost_usd == pytest.approx(2 * 800 / 1e6)
+
+
+def test_steps_that_nothing_needs_are_not_counted_and_side_by_side_takes_no_longer() -> None:
+    pool = Pool([worker("ada"), worker("bram")])
+    plan = Workflow(
+        (Step(0, "One."), Step(1, "Two."), Step(0, "Idle."), Step(1, "Both.", Access(steps=(0, 1))))
+    )
+    expected = estimate(plan, pool, QUESTION, response_tokens=10)
+    assert [step.position for step in expected.steps] == [0, 1, 3]
+    assert expected.latency_s == 4.0
+
+
+def test_without_a_workers_latency_there_is_none_for_the_plan() -> None:
+    plan = Workflow((Step(0, "One."),))
+    pool = Pool([worker("ada", latency_s=None)])
+    assert estimate(plan, pool, QUESTION, response_tokens=10).latency_s is None

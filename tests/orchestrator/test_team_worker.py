@@ -1,0 +1,430 @@
+"""Whole teams as workers: pools within pools, each with a planner of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from podium.errors import ConfigError, WorkerError
+from podium.executor import Dispatcher, ExecutionSettings, StepText
+from podium.orchestrator import Event, Orchestrator
+from podium.orchestrator.team import TeamWorker, open_pool
+from podium.planner import Plan, Situation
+from podium.testing import FaultServer
+from podium.types import Budget, Limits, Message, Profile, Question, Usage
+from podium.workers import Pool, Reply, Request, ScriptedWorker, Worker, load_pool
+from podium.workers.openai import OpenAIWorker
+from podium.workers.response_cache import ResponseCache
+from podium.workers.unready import UnreadyWorker
+from podium.workflow import Access, Step, Workflow
+
+INNER = """
+[[worker]]
+name = "ada"
+kind = "scripted"
+replies = { "" = "Answer: 5" }
+price = { input = 1.0, output = 2.0 }
+
+[[worker]]
+name = "bob"
+kind = "scripted"
+replies = { "" = "Right.\\nAnswer: 5" }
+price = { input = 3.0, output = 6.0 }
+"""
+PLAN = """
+model_id = [0, 1]
+subtasks = ["Add the numbers.", "Check the sum."]
+access_list = [[], ["all"]]
+"""
+QUESTION = Question(text="The sum of 2 and 3?")
+ASKED = Request((Message(role="user", content="The sum of 2 and 3?"),), seed="s")
+
+
+def team(keys: str = 'planner = "single:ada"', *, name: str = "team", pool: str = "inner.toml") -> str:
+    return f'[[worker]]\nname = "{name}"\nkind = "podium"\npool = "{pool}"\n{keys}\n'
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "inner.toml").write_text(INNER)
+    (tmp_path / "plan.txt").write_text(PLAN)
+    (tmp_path / "outer.toml").write_text(team())
+    return tmp_path
+
+
+class Planner:
+    """One plan, which costs something."""
+
+    name = "constant"
+
+    def __init__(self, *steps: Step, usage: Usage = Usage(), cost_usd: float = 0.0) -> None:
+        self.situations: list[Situation] = []
+        self._plan = Plan("the plan", Workflow(steps), usage, cost_usd)
+
+    async def plan(self, situation: Situation) -> Plan:
+        self.situations.append(situation)
+        return self._plan
+
+
+class Priced(ScriptedWorker):
+    """Says what each reply cost."""
+
+    async def answer(self, request: Request) -> Reply:
+        reply = await super().answer(request)
+        return Reply(reply.text, Usage(input_tokens=10, output_tokens=5), cost_usd=0.25)
+
+
+def led(
+    workers: Sequence[Worker],
+    planner: Planner | None = None,
+    *,
+    budget: Budget = Budget(),
+    **settings: Limits,
+) -> TeamWorker:
+    planner = planner or Planner(Step(0, "Add."))
+    return TeamWorker(Profile(name="team"), Orchestrator(planner, Pool(workers), budget=budget), **settings)
+
+
+async def test_a_team_answers_and_its_reply_tells_what_it_did_and_what_it_took() -> None:
+    planner = Planner(Step(0, "Add."), usage=Usage(input_tokens=100, output_tokens=10), cost_usd=0.5)
+    reply = await led([Priced("ada", ["5"])], planner).answer(ASKED)
+    assert reply.nested is not None
+    assert (reply.text, reply.nested.answer, reply.nested.status) == ("5", "5", "ok")
+    assert reply.usage == Usage(input_tokens=110, output_tokens=15) == reply.nested.usage
+    assert reply.price(Profile(name="team")) == reply.cost_usd == 0.75
+    assert reply.nested.question == QUESTION
+    assert reply.latency_s is None
+
+
+async def test_what_came_before_the_last_question_is_its_past() -> None:
+    planner = Planner(Step(0, "Add."))
+    past = (Message(role="system", content="Be brief."), Message(role="user", content="Hello"))
+    past += (Message(role="assistant", content="Hi."),)
+    reply = await led([ScriptedWorker("ada", ["5"])], planner).answer(
+        Request((*past, Message(role="user", content="And 2 + 3?")), seed="s", sample=3)
+    )
+    assert reply.nested is not None
+    assert reply.nested.question == Question(text="And 2 + 3?", history=past)
+    assert planner.situations[0].question.history == past
+
+
+async def test_an_outer_trace_holds_the_inner_one_and_pays_for_it_once(place: Path) -> None:
+    (place / "outer.toml").write_text(team('planner = "constant:plan.txt"'))
+    pool = open_pool(str(place / "outer.toml"))
+    trace = await Orchestrator(Planner(Step(0, "Solve it.")), pool).answer(QUESTION, seed="9")
+    (span,) = trace.spans
+    assert (trace.status, trace.answer) == ("ok", "Right.\nAnswer: 5")
+    assert span.nested is not None
+    assert [inner.worker for inner in span.nested.spans] == ["ada", "bob"]
+    assert span.nested.question.text == span.messages[-1].content
+    assert trace.cost_usd == span.nested.cost_usd > 0
+    assert trace.usage == span.nested.usage
+    assert trace.calls == 1
+    assert type(trace).model_validate_json(trace.model_dump_json()) == trace
+
+
+async def test_one_seed_gives_one_story(place: Path) -> None:
+    pool = open_pool(str(place / "outer.toml"))
+    stories = []
+    for seed in ("1", "1", "2"):
+        trace = await Orchestrator(Planner(Step(0, "Solve it.")), pool).answer(QUESTION, seed=seed)
+        assert trace.spans[0].nested is not None
+        stories.append([span.messages for span in trace.spans[0].nested.spans])
+    assert stories[0] == stories[1] != stories[2]
+
+
+async def test_simulated_seconds_are_those_along_the_team_s_slowest_chain() -> None:
+    class Claims(ScriptedWorker):
+        async def answer(self, request: Request) -> Reply:
+            return Reply("5", Usage(), latency_s=3.0)
+
+    planner = Planner(Step(0, "Add."), Step(1, "Check.", Access(all=True)))
+    reply = await led([Claims("ada", []), Claims("bob", [])], planner).answer(ASKED)
+    assert reply.latency_s == 6.0
+
+
+async def test_a_team_without_an_answer_is_a_failed_call_that_names_what_failed() -> None:
+    broken = WorkerError("It broke.", kind="status")
+    with pytest.raises(WorkerError) as caught:
+        await led([ScriptedWorker("ada", [broken])]).answer(ASKED)
+    assert str(caught.value) == "The team has no answer. No step succeeded. Step 0: ada: It broke."
+    assert (caught.value.kind, caught.value.passing) == ("exhausted", False)
+
+
+@pytest.mark.parametrize(
+    "messages", [(), (Message(role="system", content="Be brief."),), (Message(role="user", content=" "),)]
+)
+async def test_a_team_that_is_asked_nothing_is_a_failed_call(messages: tuple[Message, ...]) -> None:
+    with pytest.raises(WorkerError, match="The team cannot be asked") as caught:
+        await led([ScriptedWorker("ada", ["5"])]).answer(Request(messages, seed="s"))
+    assert caught.value.kind == "protocol"
+
+
+async def test_whoever_goes_away_takes_the_whole_team_along() -> None:
+    begun = asyncio.Event()
+
+    class Begins(ScriptedWorker):
+        async def answer(self, request: Request) -> Reply:
+            begun.set()
+            return await super().answer(request)
+
+    inner = led([Begins("ada", ["5"], delay=600.0)])
+    outer = Orchestrator(Planner(Step(0, "Solve it.")), Pool([led([inner])]))
+    task = asyncio.create_task(outer.answer(QUESTION))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_team_ends_before_its_call_does_and_what_it_has_is_kept(place: Path) -> None:
+    slow = INNER.replace('name = "bob"\nkind = "scripted"', 'name = "bob"\nkind = "scripted"\ndelay = 600.0')
+    (place / "inner.toml").write_text(slow)
+    (place / "outer.toml").write_text(team('planner = "constant:plan.txt"\nlimits = { timeout = 2.0 }'))
+    pool = open_pool(str(place / "outer.toml"))
+    trace = await Orchestrator(Planner(Step(0, "Solve it.")), pool).answer(QUESTION)
+    (span,) = trace.spans
+    assert (trace.status, trace.answer) == ("ok", "Answer: 5")
+    assert span.nested is not None
+    assert (span.nested.status, span.nested.spans[1].status) == ("degraded", "cancelled")
+    assert len(span.attempts) == 1
+
+
+async def test_what_a_call_may_cost_is_the_team_s_own_budget(place: Path) -> None:
+    (place / "outer.toml").write_text(team('planner = "single:bob"\nlimits = { max_usd = 0.0001 }'))
+    pool = open_pool(str(place / "outer.toml"))
+    trace = await Orchestrator(Planner(Step(0, "Solve it.")), pool).answer(QUESTION)
+    assert trace.status == "failed"
+    assert "The team has no answer." in (trace.error or "")
+    assert "$0.0001" in (trace.error or "")
+
+
+async def test_an_answer_that_is_kept_costs_nothing_the_second_time(place: Path) -> None:
+    (place / "outer.toml").write_text(team('planner = "single:ada"\ncache = true'))
+    pool = open_pool(str(place / "outer.toml"))
+    with ResponseCache(place / "responses.sqlite") as cache:
+        orchestrator = Orchestrator(Planner(Step(0, "Solve it.")), pool, dispatcher=Dispatcher(cache=cache))
+        first, second = [await orchestrator.answer(QUESTION, seed=seed) for seed in ("1", "2")]
+    assert second.answer == first.answer
+    assert first.cost_usd > 0
+    assert (second.cost_usd, second.uncached_usd) == (0.0, first.cost_usd)
+    assert second.spans[0].nested == first.spans[0].nested
+
+
+async def test_a_budget_holds_back_as_much_as_a_team_may_cost() -> None:
+    worker = led([Priced("ada", {"": "5"})], limits=Limits(retries=0, max_usd=0.3))
+    planner = Planner(*(Step(0, "Solve it.") for _ in range(3)))
+    orchestrator = Orchestrator(
+        planner, Pool([worker]), budget=Budget(usd=0.35), settings=ExecutionSettings(run_all=True)
+    )
+    trace = await orchestrator.answer(QUESTION)
+    assert sorted(span.status for span in trace.spans) == ["done", "refused", "refused"]
+    assert trace.cost_usd == 0.25
+
+
+async def test_a_piece_of_text_comes_through_as_it_is_written() -> None:
+    class Speaks(ScriptedWorker):
+        async def answer(self, request: Request) -> Reply:
+            for piece in ("It ", "is 5."):
+                if request.on_text is not None:
+                    request.on_text(piece)
+            return Reply("It is 5.", Usage())
+
+    heard: list[Event] = []
+    outer = Orchestrator(Planner(Step(0, "Solve it.")), Pool([led([Speaks("ada", [])])]))
+    await outer.answer(QUESTION, on_event=heard.append, streams=True)
+    assert "".join(event.text for event in heard if isinstance(event, StepText)) == "It is 5."
+
+
+async def test_teams_may_stand_in_teams_and_shipped_pools_have_names(place: Path) -> None:
+    (place / "middle.toml").write_text(team('planner = "random"', name="shipped", pool="embedded"))
+    (place / "outer.toml").write_text(team('planner = "single:shipped"', pool="middle.toml"))
+    pool = open_pool(str(place / "outer.toml"))
+    trace = await Orchestrator(Planner(Step(0, "Solve it.")), pool).answer(QUESTION)
+    middle = trace.spans[0].nested
+    assert middle is not None
+    assert middle.spans[0].nested is not None
+    assert len(middle.spans[0].nested.pool) > 1
+
+
+async def test_the_shipped_conductor_leads_a_team_unless_another_planner_is_named(place: Path) -> None:
+    (place / "outer.toml").write_text(team("", pool="embedded"))
+    (worker,) = open_pool(str(place / "outer.toml"))
+    assert isinstance(worker, TeamWorker)
+    assert worker.orchestrator.planner.name == "conductor"
+
+
+async def test_a_served_conductor_may_lead_and_is_paid_for(place: Path) -> None:
+    async with FaultServer(PLAN) as server:
+        keys = f'conductor_url = "{server.url}"\nconductor_model = "m"\nconductor_price = [1000.0, 1000.0]'
+        (place / "outer.toml").write_text(team(keys))
+        pool = open_pool(str(place / "outer.toml"))
+        (worker,) = pool
+        reply = await worker.answer(ASKED)
+        assert isinstance(worker, TeamWorker)
+        assert worker.opened is not None
+        assert worker.opened.policy is not None
+        session = await worker.opened.policy._client._connections.session()
+        await pool.close()
+        await pool.close()
+        assert session.closed
+    assert len(server.requests) == 1
+    assert reply.nested is not None
+    assert [span.worker for span in reply.nested.spans] == ["ada", "bob"]
+    assert reply.cost_usd == reply.nested.cost_usd > reply.nested.rounds[0].plan_cost_usd > 0
+
+
+def test_a_pool_of_teams_lives_through_several_event_loops(place: Path) -> None:
+    (place / "outer.toml").write_text(team('planner = "constant:plan.txt"'))
+    pool = open_pool(str(place / "outer.toml"))
+    for _ in range(3):
+        assert asyncio.run(pool[0].answer(ASKED)).text.endswith("Answer: 5")
+
+
+async def test_closing_a_team_gives_back_the_connections_of_its_workers(place: Path) -> None:
+    async with FaultServer("Answer: 5") as server:
+        (place / "inner.toml").write_text(
+            f'[[worker]]\nname = "ada"\nkind = "openai"\nmodel = "m"\nbase_url = "{server.url}"\n'
+        )
+        pool = open_pool(str(place / "outer.toml"))
+        (worker,) = pool
+        assert isinstance(worker, TeamWorker)
+        inner = worker.orchestrator.pool[0]
+        assert isinstance(inner, OpenAIWorker)
+        assert (await pool[0].answer(ASKED)).text == "Answer: 5"
+        session = await inner._client._connections.session()
+        await pool.close()
+        assert session.closed
+
+
+def test_answers_are_kept_only_where_the_file_says_so_and_the_team_is_part_of_what_is_asked(
+    place: Path,
+) -> None:
+    def identity(keys: str) -> str | None:
+        (place / "outer.toml").write_text(team(keys))
+        found = open_pool(str(place / "outer.toml"))[0].identity
+        return None if found is None else json.dumps(found, sort_keys=True)
+
+    assert identity('planner = "random"') is None
+    kept = identity('planner = "random"\ncache = true')
+    assert kept == identity('planner = "random"\ncache = true')
+    others = ['planner = "single:ada"', 'planner = "random"\nrounds = 2', 'planner = "random"\nmax_steps = 3']
+    assert len({kept, *(identity(f"{keys}\ncache = true") for keys in others)}) == 4
+    (place / "inner.toml").write_text(INNER.replace('name = "bob"', 'name = "bob"\nprofile = "Checks."'))
+    assert kept != identity('planner = "random"\ncache = true')
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        (
+            "price = { input = 1.0 }",
+            "worker.team.price: a team costs what its workers cost; leave its price out.",
+        ),
+        ("planer = 'random'", "unknown key 'worker.team.planer'; did you mean 'planner'?"),
+        ("planner = 'randm'", "Worker 'team': There is no baseline 'randm'; did you mean random?"),
+        ("planner = 'single:eve'", "'eve'"),
+        ("planner = 'constant:none.txt'", "{place}/none.txt: there is no such file; check the path."),
+        ("conductor = 'nowhere'", "{place}/nowhere is not a folder"),
+        ("thrift = 3", "thrift 3: "),
+        (
+            "planner = 'random'\nconductor = 'x'",
+            "worker.team: planner random plans without a Conductor; leave conductor out.",
+        ),
+        (
+            "conductor_url = 'http://x'",
+            "worker.team: A served Conductor needs both conductor_url and conductor_model.",
+        ),
+        (
+            "conductor_url = 'http://x'\nconductor_model = 'm'\nconductor_key_env = 'NO_SUCH_KEY'",
+            "the environment variable NO_SUCH_KEY is not set",
+        ),
+        ("rounds = 0", "worker.team.rounds is 0, but it should be greater than or equal to 1."),
+        ("max_steps = 0", "worker.team.max_steps is 0, but it should be greater than or equal to 1."),
+    ],
+)
+def test_a_team_that_cannot_be_opened_is_refused_in_one_sentence(
+    place: Path, keys: str, sentence: str
+) -> None:
+    path = place / "outer.toml"
+    path.write_text(team(keys))
+    with pytest.raises(ConfigError) as refused:
+        open_pool(str(path))
+    assert str(refused.value).startswith(f"{path}, line ")
+    assert sentence.format(place=place) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_team_s_pool_that_cannot_be_used_is_refused_with_both_places(place: Path) -> None:
+    path = place / "outer.toml"
+    (place / "inner.toml").write_text(INNER.replace("scripted", "scriptd"))
+    with pytest.raises(ConfigError) as refused:
+        open_pool(str(path))
+    assert str(refused.value).startswith(f"{path}, line 4: Worker 'team': {place}/inner.toml, line ")
+    path.write_text(team(pool="none.toml"))
+    with pytest.raises(ConfigError, match=r"none\.toml: there is no such file"):
+        open_pool(str(path))
+
+
+def test_pools_in_a_circle_are_refused_with_the_circle(place: Path) -> None:
+    path = place / "outer.toml"
+    path.write_text(team('planner = "random"', pool="outer.toml"))
+    with pytest.raises(ConfigError) as refused:
+        open_pool(str(path))
+    assert str(refused.value) == (
+        f"{path}, line 4: Worker 'team': the pools go in a circle: {path} -> {path}; name another pool."
+    )
+    (place / "sub").mkdir()
+    path.write_text(team('planner = "random"', pool="sub/middle.toml"))
+    (place / "sub" / "middle.toml").write_text(team('planner = "random"', pool="../outer.toml"))
+    with pytest.raises(ConfigError) as refused:
+        open_pool(str(path))
+    circle = f"the pools go in a circle: {path} -> {place}/sub/middle.toml -> {path}; name another pool."
+    assert circle in str(refused.value)
+
+
+def test_more_than_three_pools_within_one_another_are_refused(place: Path) -> None:
+    for number in range(3):
+        pool = "inner.toml" if number == 2 else f"pool{number + 1}.toml"
+        (place / f"pool{number}.toml").write_text(team('planner = "random"', pool=pool))
+    with pytest.raises(ConfigError) as refused:
+        open_pool(str(place / "pool0.toml"))
+    chain = " -> ".join(
+        str(place / name) for name in ("pool0.toml", "pool1.toml", "pool2.toml", "inner.toml")
+    )
+    assert f"{chain} are more than 3 pools within one another; leave one out." in str(refused.value)
+    assert len(open_pool(str(place / "pool1.toml"))) == 1
+
+
+def test_one_pool_may_be_led_in_two_ways(place: Path) -> None:
+    both = team('planner = "single:ada"', name="first") + team('planner = "random"', name="second")
+    (place / "outer.toml").write_text(both)
+    assert open_pool(str(place / "outer.toml")).names == ("first", "second")
+
+
+def test_who_opens_a_pool_below_the_orchestrator_is_sent_to_it(place: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"Worker 'team' is a team, and is not opened here; open the pool with "
+    ):
+        load_pool(place / "outer.toml")
+
+
+def test_a_team_that_is_not_ready_does_not_keep_its_pool_from_being_looked_at(place: Path) -> None:
+    (place / "inner.toml").unlink()
+    (worker,) = open_pool(str(place / "outer.toml"), ready=False)
+    assert isinstance(worker, UnreadyWorker)
+
+
+def test_no_planner_is_loaded_for_a_pool_without_teams(place: Path) -> None:
+    program = (
+        "import sys; from podium.orchestrator.team import open_pool;"
+        f"open_pool({str(place / 'inner.toml')!r}); sys.exit('podium.conductor' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=120).returncode == 0

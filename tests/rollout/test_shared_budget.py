@@ -1,0 +1,160 @@
+"""A budget over many questions at once holds to the last dollar, and what was held and not needed is given back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from podium.baselines import SelfConsistency, Single
+from podium.config import build
+from podium.errors import BudgetError
+from podium.evals import evaluate
+from podium.executor import Dispatcher
+from podium.executor.accounts import Account
+from podium.orchestrator import Orchestrator
+from podium.planner import Planner
+from podium.rollout import Scorer, roll
+from podium.tasks.embedded import EmbeddedTasks
+from podium.tasks.graders.judge import Judge
+from podium.tasks.task import Task
+from podium.types import Budget, Limits, Price, Profile, Question, Usage
+from podium.workers import Pool
+from podium.workers.base import Reply, Request
+from podium.workers.vote import VoteWorker
+
+CALL_USD = 1.0
+"""The most that a call may cost: 100 tokens of output, a cent each; input is free."""
+
+
+class Meter:
+    """A worker that takes a moment, and knows what it was paid and what is being paid at any moment."""
+
+    identity = None
+    fallback = None
+
+    def __init__(self, account: Account) -> None:
+        self.profile = Profile(name="meter", price=Price(output=1e4))
+        self.limits = Limits(max_tokens=100, retries=0, concurrency=64)
+        self.paid = 0.0
+        self.calls = 0
+        self.peak = 0
+        self.seen: list[float] = []
+        self._account = account
+        self._in_flight = 0
+        self._random = Random("meter")
+
+    async def answer(self, request: Request) -> Reply:
+        self.calls += 1
+        self._in_flight += 1
+        self.peak = max(self.peak, self._in_flight)
+        self.seen.append(self._account.spent_usd + self._account.held_usd)
+        await asyncio.sleep(self._random.uniform(0, 0.004))
+        self._in_flight -= 1
+        tokens = self._random.randrange(1, 101)
+        self.paid += tokens / 100
+        return Reply("Answer: 4", Usage(input_tokens=9, output_tokens=tokens))
+
+    async def close(self) -> None:
+        """Nothing to give back."""
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Iterator[Account]:
+    opened = Account(tmp_path / "spending.sqlite", "run", 40.0)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def meter(account: Account) -> Meter:
+    return Meter(account)
+
+
+@pytest.mark.parametrize("planner", [Single("meter"), SelfConsistency("meter", 3)])
+async def test_with_64_questions_in_flight_spending_never_passes_the_limit(
+    account: Account, meter: Meter, planner: Planner
+) -> None:
+    dispatcher = Dispatcher(accounts=[account])
+    orchestrator = Orchestrator(
+        planner, Pool([meter, VoteWorker("vote")]), budget=Budget(usd=3.0), dispatcher=dispatcher
+    )
+    questions = iter(range(256))
+
+    async def work() -> None:
+        for number in questions:
+            await orchestrator.answer(Question(text=f"What is {number} + 4?"), seed=str(number))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(64):
+            group.create_task(work())
+    assert meter.peak > 30
+    assert max(meter.seen) <= 40.0 + 1e-9, "what is spent and what may yet be spent"
+    assert account.held_usd == 0.0
+    assert account.spent_usd == pytest.approx(meter.paid)
+    assert account.spent_usd <= 40.0
+    assert account.refusal is not None
+    assert 0 < meter.calls < 256
+
+
+async def test_an_evaluation_stops_with_the_sentence_of_the_account(account: Account, meter: Meter) -> None:
+    dispatcher = Dispatcher(accounts=[account])
+    with pytest.raises(BudgetError, match=r"of the run's \$40 are left"):
+        await evaluate(
+            Single("meter"), EmbeddedTasks("test", 256), Pool([meter]), concurrency=16, dispatcher=dispatcher
+        )
+    assert account.spent_usd == pytest.approx(meter.paid), "calls in flight were not cut off"
+    assert account.held_usd == 0.0
+
+
+async def test_an_evaluation_goes_on_when_only_questions_reach_their_own_budgets(
+    account: Account, meter: Meter
+) -> None:
+    evaluation = await evaluate(
+        Single("meter"),
+        EmbeddedTasks("test", 4),
+        Pool([meter]),
+        budget=Budget(usd=0.5),
+        dispatcher=Dispatcher(accounts=[account]),
+    )
+    assert [rollout.trace.spans[0].status for rollout in evaluation.rollouts] == ["refused"] * 4
+    assert (meter.calls, account.refusal) == (0, None)
+
+
+async def test_a_batch_of_a_training_is_given_up_once_what_is_in_flight_was_answered(
+    account: Account, meter: Meter
+) -> None:
+    scorer = Scorer(dispatcher=Dispatcher(accounts=[account]))
+    plan = 'model_id = [0]\nsubtasks = ["Add."]\naccess_list = [[]]'
+    tasks, pool = EmbeddedTasks("test", 256), Pool([meter])
+
+    async def score() -> None:
+        async with asyncio.TaskGroup() as group:
+            for task in tasks:
+                group.create_task(scorer.score(plan, task, pool, seed=task.id))
+
+    with pytest.raises(BaseExceptionGroup) as stopped:
+        await score()
+    assert stopped.group_contains(BudgetError)
+    assert account.spent_usd == pytest.approx(meter.paid)
+    assert account.held_usd == 0.0
+
+
+async def test_judging_is_paid_for_too(account: Account, meter: Meter) -> None:
+    judge = {
+        "kind": "judge",
+        "worker": {
+            "name": "judy",
+            "kind": "scripted",
+            "replies": {"": "RIGHT"},
+            "price": {"output": 1e6},
+        },
+    }
+    task = Task("t", Question(text="Why?"), "Because.", build(judge, Judge))
+    orchestrator = Orchestrator(Single("meter"), Pool([meter]), dispatcher=Dispatcher(accounts=[account]))
+    rollout = await roll(orchestrator, task, seed="0")
+    assert rollout.grade.cost_usd > 0
+    assert account.spent_usd == pytest.approx(meter.paid + rollout.grade.cost_usd)

@@ -1,0 +1,22 @@
+"""A real server on a free port of loopback, in a thread of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from running_server import Serve
+
+from postgres_server import DATABASES
+
+collect_ignore = [] if "postgresql" in DATABASES else ["test_replicas_events.py"]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """`serve(pool=..., **settings)` starts a server and gives its address."""
+    starting = Serve()
+    try:
+        yield starting
+    finally:
+        starting.stop_all()

@@ -1,0 +1,53 @@
+"""A place where keys are kept, for tests that open it more than once, as replicas do."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from podium.server.keys import Caller, open_register
+from podium.server.keys.allowance import Allowance
+from podium.server.keys.register import KeptKey, Register
+from podium.server.keys.secret import Secret
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where keys are kept."""
+
+    store: str
+    """As --store names it."""
+
+    def open(self, **options: Any) -> Register:
+        """As one more replica."""
+        return open_register(self.store, **options)
+
+    def add(self, name: str = "web", *, budget: str | None = None, **may: Any) -> str:
+        """Make a key; its text. Not for tests that are coroutines."""
+        return asyncio.run(self.added(name, budget=budget, **may))[0]
+
+    async def added(self, name: str = "web", *, budget: str | None = None, **may: Any) -> tuple[str, Caller]:
+        """Make a key; its text, and who asks with it."""
+        secret = Secret.new()
+        allowance = None if budget is None else Allowance.read(budget)
+        caller = Caller(name=name, id=secret.id, allowance=allowance, **may)
+        register = self.open()
+        try:
+            assert await register.add(KeptKey(caller, secret.digest, datetime.now(UTC)))
+        finally:
+            await register.close()
+        return secret.text, caller
+
+    def remove(self, name: str = "web") -> None:
+        """Remove a key. Not for tests that are coroutines."""
+
+        async def removed() -> bool:
+            register = self.open()
+            try:
+                return await register.remove(name)
+            finally:
+                await register.close()
+
+        assert asyncio.run(removed())

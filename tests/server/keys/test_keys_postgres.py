@@ -1,0 +1,80 @@
+"""Keys in PostgreSQL: its own clock, what its tables hold, what is told of one that is away."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from keys_place import Place
+
+from podium.errors import StoreError, UsageError
+
+
+async def test_a_minute_of_postgres_slides_too(postgres_url: str, postgres_server) -> None:
+    place = Place(postgres_url)
+    _, caller = await place.added(rpm=2)
+    register = place.open()
+    assert [await register.request(caller.id) is None for _ in range(3)] == [True, True, False]
+    database = postgres_url.rpartition("/")[2]
+    postgres_server.psql("UPDATE podium_key_requests SET at = at - 59 WHERE place = 1", database)
+    assert 0 < (await register.request(caller.id) or 0) <= 1.0
+    postgres_server.psql("UPDATE podium_key_requests SET at = at - 1 WHERE place = 1", database)
+    assert [await register.request(caller.id) is None for _ in range(2)] == [True, False]
+    await register.close()
+
+
+async def test_a_database_holds_no_key(postgres_url: str, postgres_server) -> None:
+    key, _ = await Place(postgres_url).added("ada", rpm=3, budget="1")
+    database = postgres_url.rpartition("/")[2]
+    rows = postgres_server.psql("SELECT k::text, encode(digest, 'escape') FROM podium_keys k", database)
+    assert key[:11] in rows
+    assert key[12:] not in rows
+
+
+async def test_a_database_that_is_away_is_told_without_its_password(
+    postgres_url: str, postgres_server
+) -> None:
+    wrong = Place(postgres_server.url("postgres", password="geheim/1"))
+    away = Place("postgresql://podium:geheim%2F1@127.0.0.1:1/podium")
+    for place in (wrong, away):
+        register = place.open()
+        with pytest.raises(
+            StoreError, match=r"^The keys in postgresql://127\.0\.0\.1:\d+/\w+ cannot be used"
+        ) as told:
+            await register.keys()
+        assert "geheim" not in str(told.value)
+        assert told.value.__cause__ is None
+        await register.close()
+
+
+async def test_replicas_that_start_at_once_make_the_tables_once(postgres_url: str) -> None:
+    replicas = [Place(postgres_url).open() for _ in range(8)]
+    assert await asyncio.gather(*(replica.keys() for replica in replicas)) == [()] * 8
+    for replica in replicas:
+        await replica.close()
+
+
+def test_a_register_serves_one_event_loop_after_another(postgres_url: str) -> None:
+    register = Place(postgres_url).open()
+    assert [asyncio.run(register.keys()) for _ in range(3)] == [()] * 3
+
+
+async def test_a_server_that_comes_back_is_used_again(postgres_url: str, postgres_server) -> None:
+    place = Place(postgres_url)
+    _, caller = await place.added()
+    register = place.open()
+    assert [kept.caller for kept in await register.keys()] == [caller]
+    postgres_server.stop()
+    try:
+        with pytest.raises(StoreError, match="cannot be used"):
+            await register.keys()
+    finally:
+        postgres_server.start()
+    assert [kept.caller for kept in await register.keys()] == [caller]
+    await register.close()
+
+
+def test_an_address_that_cannot_be_read_is_refused_without_repeating_it() -> None:
+    with pytest.raises(UsageError, match="cannot be read") as told:
+        Place("postgresql://podium:geh@eim@host:port/podium").open()
+    assert "geh" not in str(told.value)

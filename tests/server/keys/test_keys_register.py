@@ -1,0 +1,155 @@
+"""What is kept of keys, whatever database it is in: each operation is one step, for any number of replicas."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from keys_place import Place
+
+from podium.errors import UsageError
+from podium.server.keys.opening import FILE
+from podium.server.keys.register import KeptKey, Standing
+from podium.server.keys.secret import Secret
+from podium.server.keys.sqlite import SqliteRegister
+
+
+async def test_what_was_kept_of_a_key_is_what_was_given(place: Place) -> None:
+    may = {"rpm": 5, "admin": True, "allow": ("a", "b, c"), "deny": ("ü'; DROP TABLE keys",)}
+    _, full = await place.added("web", budget="5/day", **may)
+    _, bare = await place.added("phone")
+    register = place.open()
+    assert [kept.caller for kept in await register.keys()] == [full, bare]
+    assert (await register.keys())[0].added.tzinfo is not None
+    await register.close()
+    await register.close()
+
+
+async def test_a_name_has_one_key(place: Place) -> None:
+    _, caller = await place.added("web", rpm=2)
+    register, secret = place.open(), Secret.new()
+    again = KeptKey(replace(caller, id=secret.id), secret.digest, datetime.now(UTC))
+    assert not await register.add(again)
+    assert not await register.add(replace(again, caller=replace(caller, name="other"))), (
+        "nor has a beginning two"
+    )
+    assert [kept.caller for kept in await register.keys()] == [caller]
+    await register.close()
+
+
+async def test_a_removed_key_can_neither_ask_nor_spend_and_takes_its_past_with_it(place: Place) -> None:
+    _, caller = await place.added("web", rpm=2, budget="5/day")
+    register, key = place.open(), caller.id
+    assert await register.request(key) is None
+    assert await register.take(key, "today", 100, 60) == Standing(0, 60)
+    assert await register.remove("web")
+    assert not await register.remove("web")
+    assert await register.keys() == ()
+    assert await register.request(key) == 60.0
+    assert await register.take(key, "today", 100, 1) is None
+    assert await register.book(key, "today", 10, 60) == Standing(), "a call in flight ends in peace"
+    assert await register.standing(key, "today") == Standing()
+    await register.close()
+
+
+async def test_a_sum_is_held_spent_and_given_back_within_the_limit(place: Place) -> None:
+    _, caller = await place.added(budget="1")
+    register, key = place.open(), caller.id
+    assert await register.standing(key, "x") == Standing(0, 0)
+    assert await register.take(key, "x", 100, 101) is None
+    assert await register.take(key, "x", 100, 60) == Standing(0, 60)
+    assert await register.take(key, "x", 100, 41) is None
+    assert await register.take(key, "x", 100, 40) == Standing(0, 100)
+    assert await register.take(key, "y", 100, 100) == Standing(0, 100), "periods are apart"
+    assert await register.book(key, "x", 25, 60) == Standing(25, 40)
+    assert await register.take(key, "x", 100, 35) == Standing(25, 75)
+    assert await register.book(key, "x", 5 * 10**15, 75) == Standing(25 + 5 * 10**15, 0), "sums are large"
+    assert await register.book(key, "z", 7, 0) == Standing(7, 0), "what nothing was held for is booked too"
+    await register.close()
+
+
+async def test_replicas_that_take_at_once_never_hold_more_than_the_limit(place: Place) -> None:
+    _, caller = await place.added(budget="1")
+    replicas = [place.open() for _ in range(3)]
+    taken = await asyncio.gather(
+        *(replica.take(caller.id, "x", 100, 7) for _ in range(20) for replica in replicas)
+    )
+    assert sum(standing is not None for standing in taken) == 100 // 7
+    assert await replicas[0].standing(caller.id, "x") == Standing(0, 98)
+    for replica in replicas:
+        await replica.close()
+
+
+async def test_replicas_together_let_in_as_many_requests_as_a_minute_may_have(place: Place) -> None:
+    _, caller = await place.added(rpm=30)
+    _, other = await place.added("other", rpm=3)
+    replicas = [place.open() for _ in range(3)]
+    waits = await asyncio.gather(*(replica.request(caller.id) for _ in range(30) for replica in replicas))
+    assert sum(wait is None for wait in waits) == 30
+    assert all(0 < wait <= 60 for wait in waits if wait is not None)
+    assert await replicas[0].request(other.id) is None, "keys are apart"
+    for replica in replicas:
+        await replica.close()
+
+
+async def test_a_minute_slides_over_requests_one_by_one(tmp_path: Path) -> None:
+    place, now = Place(str(tmp_path / "traces.sqlite")), [1e9]
+    _, caller = await place.added(rpm=3)
+    register = SqliteRegister(tmp_path / FILE, clock=lambda: now[0])
+    for at, wait in [
+        (0, None),
+        (10, None),
+        (20, None),
+        (20, 40.0),
+        (59.5, 0.5),
+        (60, None),
+        (60, 10.0),
+        (70, None),
+    ]:
+        now[0] = 1e9 + at
+        assert await register.request(caller.id) == wait, at
+    now[0] -= 3600
+    assert await register.request(caller.id) is None, "a clock that is set back closes the door to nobody"
+    await register.close()
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+async def test_a_file_of_keys_is_its_owners_alone_and_holds_no_key(tmp_path: Path) -> None:
+    place = Place(str(tmp_path / "deep" / "traces.sqlite"))
+    keys = [(await place.added(name, rpm=3, budget="1"))[0] for name in ("ada", "bob")]
+    register = place.open()
+    await register.request((await register.keys())[0].caller.id or "")
+    files = contents(tmp_path)
+    assert {path.name for path in files} >= {"keys.sqlite", "keys.sqlite-wal"}
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    await register.close()
+    files |= {path.with_suffix(".closed"): content for path, content in contents(tmp_path).items()}
+    for key in keys:
+        assert any(key[:11].encode() in content for content in files.values()), (
+            "the public beginning is there"
+        )
+        assert not any(key[12:].encode() in content for content in files.values())
+
+
+async def test_a_file_that_is_something_else_is_left_as_it_was(tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    with sqlite3.connect(file) as other:
+        other.execute("CREATE TABLE mine (x)")
+    before = file.read_bytes()
+    with pytest.raises(UsageError, match="is an SQLite file, but not a file of keys; move it away"):
+        Place(str(tmp_path / "traces.sqlite")).open()
+    assert file.read_bytes() == before
+
+
+def test_a_missing_file_is_made_only_for_those_who_write(tmp_path: Path) -> None:
+    place = Place(str(tmp_path / "none" / "traces.sqlite"))
+    with pytest.raises(UsageError, match=r"There is no file of keys at .*; `podium keys add` makes one"):
+        place.open(create=False)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,189 @@
+"""Two server processes over one register of keys: budgets and rates are of both together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import openai
+import pytest
+from keys_place import Place
+
+from podium.server.keys.allowance import NANO
+from podium.server.keys.register import Standing
+
+POOL = """
+[[worker]]
+name = "ada"
+kind = "scripted"
+replies = {{ "" = "Answer: 4" }}
+delay = {delay}
+price = {{ output = 10000.0 }}
+limits = {{ max_tokens = 10, retries = 0, concurrency = 64 }}
+"""
+MOST_USD = 0.1
+PAID_USD = 0.03
+"""Of a call: three tokens of a cent; ten at most."""
+
+
+class Running:
+    """Processes of this test."""
+
+    def __init__(self, place: Place, folder: Path) -> None:
+        self._place, self._folder = place, folder
+        self._processes: list[subprocess.Popen[str]] = []
+
+    def start(self, count: int = 2, *, delay: float = 0.03) -> list[str]:
+        """Addresses of new replicas, whose calls take `delay` seconds."""
+        pool = self._folder / "pool.toml"
+        pool.write_text(POOL.format(delay=delay))
+        command = [sys.executable, "-m", "podium", "serve", "--pool", str(pool), "--planner", "single:ada"]
+        command += ["--port", "0", "--store", self._place.store]
+        here = {**os.environ, "PODIUM_STORE": str(self._folder / "own.sqlite")}
+        started = [
+            subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=here, cwd=self._folder)
+            for _ in range(count)
+        ]
+        self._processes += started
+        said = [process.stdout.readline() for process in started if process.stdout is not None]
+        assert all("(a key is needed)" in line for line in said), said
+        return [f"{line.split()[3]}/v1" for line in said]
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> list[int]:
+        """End all; their statuses."""
+        for process in self._processes:
+            process.send_signal(how)
+        statuses = [process.wait(timeout=60) for process in self._processes]
+        for process in self._processes:
+            assert process.stdout is not None
+            process.stdout.close()
+        self._processes.clear()
+        return statuses
+
+
+@pytest.fixture
+def running(place: Place, tmp_path: Path) -> Iterator[Running]:
+    processes = Running(place, tmp_path)
+    yield processes
+    processes.end(signal.SIGKILL)
+
+
+class Asking:
+    """Questions to several replicas at once, and what became of them."""
+
+    def __init__(self, urls: list[str], key: str) -> None:
+        self._urls, self._key = urls, key
+        self.answered = 0
+        self.refused: list[openai.APIStatusError] = []
+
+    async def ask(self, count: int, *, in_flight: int) -> None:
+        """`count` questions at each replica."""
+        async with AsyncExitStack() as clients, asyncio.TaskGroup() as group:
+            for url in self._urls:
+                client = openai.AsyncOpenAI(base_url=url, api_key=self._key, max_retries=0)
+                await clients.enter_async_context(client)
+                questions = iter(range(count))
+                for _ in range(in_flight):
+                    group.create_task(self._work(client, questions))
+
+    async def _work(self, client: openai.AsyncOpenAI, questions: Iterator[int]) -> None:
+        for number in questions:
+            try:
+                await client.chat.completions.create(
+                    model="podium", messages=[{"role": "user", "content": f"What is {number} + 4?"}]
+                )
+            except openai.APIStatusError as error:
+                self.refused.append(error)
+            else:
+                self.answered += 1
+
+
+async def standing(place: Place, key: str, period: str = "") -> Standing:
+    register = place.open()
+    try:
+        return await register.standing(key, period)
+    finally:
+        await register.close()
+
+
+async def until_held(place: Place, key: str, usd: float) -> None:
+    for _ in range(600):
+        if (await standing(place, key)).held == round(usd * NANO):
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(await standing(place, key))
+
+
+async def test_64_questions_in_flight_at_each_of_two_replicas_never_pass_the_budget(
+    place: Place, running: Running
+) -> None:
+    key, caller = await place.added(budget="3")
+    asking = Asking(await asyncio.to_thread(running.start), key)
+    peak, done, register = 0, asyncio.Event(), place.open()
+
+    async def watch() -> None:
+        nonlocal peak
+        while not done.is_set():
+            now = await register.standing(caller.id or "", "")
+            peak = max(peak, now.spent + now.held)
+            await asyncio.sleep(0.002)
+
+    watching = asyncio.create_task(watch())
+    await asking.ask(128, in_flight=64)
+    done.set()
+    await watching
+    await register.close()
+    assert await asyncio.to_thread(running.end) == [0, 0]
+    at_end = await standing(place, caller.id or "")
+    assert peak <= 3 * NANO
+    assert peak > 2 * NANO, "they were in flight together"
+    assert at_end.held == 0
+    assert at_end.spent == asking.answered * round(PAID_USD * NANO)
+    assert 3 - 3 * MOST_USD <= at_end.spent / NANO <= 3
+    assert {(error.status_code, error.type) for error in asking.refused} == {(402, "budget_exceeded")}
+    assert asking.answered + len(asking.refused) == 256
+
+
+async def test_a_rate_holds_across_two_replicas(place: Place, running: Running) -> None:
+    key, _ = await place.added(rpm=40)
+    urls = await asyncio.to_thread(running.start)
+    began = time.monotonic()
+    asking = Asking(urls, key)
+    await asking.ask(60, in_flight=20)
+    assert time.monotonic() - began < 55, "all within one minute"
+    assert asking.answered == 40
+    assert {error.status_code for error in asking.refused} == {429}
+    assert all(1 <= int(error.response.headers["retry-after"]) <= 60 for error in asking.refused)
+
+
+async def test_what_killed_replicas_held_stays_counted(place: Place, running: Running) -> None:
+    key, caller = await place.added(budget="100")
+    asking = Asking(await asyncio.to_thread(running.start, delay=3.0), key)
+    questions = asyncio.create_task(asking.ask(8, in_flight=8))
+    await until_held(place, caller.id or "", 16 * MOST_USD)
+    await asyncio.to_thread(running.end, signal.SIGKILL)
+    with pytest.raises(BaseExceptionGroup):
+        await questions
+    counted = await standing(place, caller.id or "")
+    assert asking.answered == 0
+    assert counted == Standing(0, 16 * round(MOST_USD * NANO)), "what was in flight may be billed"
+
+
+async def test_replicas_that_are_told_to_end_book_what_their_last_questions_paid(
+    place: Place, running: Running
+) -> None:
+    key, caller = await place.added(budget="100")
+    asking = Asking(await asyncio.to_thread(running.start, delay=1.0), key)
+    questions = asyncio.create_task(asking.ask(8, in_flight=8))
+    await until_held(place, caller.id or "", 16 * MOST_USD)
+    assert await asyncio.to_thread(running.end) == [0, 0]
+    await questions
+    assert asking.answered == 16, "what was in flight ended"
+    assert await standing(place, caller.id or "") == Standing(16 * round(PAID_USD * NANO), 0)

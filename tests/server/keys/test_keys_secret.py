@@ -1,0 +1,134 @@
+"""Keys themselves, allowances, and what a key may use."""
+
+from __future__ import annotations
+
+import hmac
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podium.errors import UsageError
+from podium.server.keys import Caller
+from podium.server.keys.allowance import Allowance
+from podium.server.keys.secret import NO_DIGEST, Secret, bearer, public_part, same
+
+
+def test_a_key_has_256_random_bits_behind_a_public_beginning() -> None:
+    made = [Secret.new() for _ in range(200)]
+    assert len({secret.text for secret in made}) == 200
+    for secret in made:
+        assert secret.text.startswith(f"{secret.id}-")
+        assert len(secret.text) == len("pk-3f9a1c2e-") + 43, "43 letters of 6 bits hold 256"
+        assert public_part(secret.text) == secret.id
+        assert same(secret.text, secret.digest)
+
+
+def test_a_key_is_not_shown_by_printing_it() -> None:
+    secret = Secret.new()
+    assert secret.text not in repr(secret)
+    assert secret.text[12:] not in repr(secret)
+
+
+@given(st.text())
+def test_no_text_is_the_key_of_a_digest_that_is_not_its_own(text: str) -> None:
+    assert not same(text, NO_DIGEST)
+    assert not same(text, Secret.new().digest)
+
+
+def test_one_letter_more_less_or_other_is_another_key() -> None:
+    secret = Secret.new()
+    for text in (secret.text[:-1], secret.text + "A", secret.text[:-1] + "!", secret.text.swapcase(), ""):
+        assert not same(text, secret.digest)
+
+
+def test_digests_are_compared_in_constant_time_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+    really = hmac.compare_digest
+
+    def compare(first: bytes, second: bytes) -> bool:
+        compared.append((first, second))
+        return really(first, second)
+
+    secret = Secret.new()
+    monkeypatch.setattr(hmac, "compare_digest", compare)
+    assert same(secret.text, secret.digest)
+    assert compared == [(secret.digest, secret.digest)]
+
+
+@pytest.mark.parametrize(
+    ("header", "text"),
+    [
+        (None, ""),
+        ("", ""),
+        ("Bearer pk-1", "pk-1"),
+        ("bearer  pk-1 ", "pk-1"),
+        ("Basic pk-1", ""),
+        ("pk-1", ""),
+        ("Bearer", ""),
+    ],
+)
+def test_the_key_is_what_stands_behind_bearer(header: str | None, text: str) -> None:
+    assert bearer(header) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "pk-", "pk-3f9a1c2e", "sk-3f9a1c2e-" + "A" * 43, "pk-3f9a1c2e-" + "A" * 44]
+)
+def test_what_has_not_the_form_of_a_key_has_no_public_beginning(text: str) -> None:
+    assert public_part(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "usd", "period"),
+    [
+        ("5/day", 5.0, "2026-03-01"),
+        (" 20/month ", 20.0, "2026-03"),
+        ("100", 100.0, ""),
+        ("0.25/day", 0.25, "2026-03-01"),
+        ("0", 0.0, ""),
+        ("0.000000001", 1e-9, ""),
+    ],
+)
+def test_an_allowance_is_of_a_day_a_month_or_for_ever(text: str, usd: float, period: str) -> None:
+    allowance = Allowance.read(text)
+    assert allowance.usd == usd
+    assert allowance.period(datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC)) == period
+    assert Allowance.read(str(allowance)) == allowance
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "much",
+        "-1",
+        "5/week",
+        "5/",
+        "/day",
+        "nan",
+        "inf",
+        "1e3",
+        "5 / day",
+        "1000000001",
+        "٣",
+        "5/day/day",
+    ],
+)
+def test_what_is_no_allowance_is_refused_with_the_form_of_one(text: str) -> None:
+    with pytest.raises(UsageError, match="give dollars, up to 1,000,000,000, as 5/day, 20/month, or 100"):
+        Allowance.read(text)
+
+
+NAMES = st.lists(st.sampled_from("abcdef"), unique=True)
+
+
+@given(names=NAMES, allow=st.none() | NAMES, deny=NAMES)
+def test_a_key_may_use_what_it_is_allowed_and_not_denied(
+    names: list[str], allow: list[str] | None, deny: list[str]
+) -> None:
+    caller = Caller(allow=None if allow is None else tuple(allow), deny=tuple(deny))
+    allowed = caller.allowed(names)
+    assert list(allowed) == [name for name in names if name in allowed], "in order"
+    assert set(allowed) == set(names) & set(names if allow is None else allow) - set(deny)

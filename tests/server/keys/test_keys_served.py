@@ -1,0 +1,333 @@
+"""What a server does with keys, as OpenAI's client and bare HTTP see it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from http.client import HTTPResponse
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+import openai
+import pytest
+from keys_place import Place
+from openai import OpenAI
+from running_server import Serve
+
+from podium.server.keys import Keys
+from podium.types import Limits, Price, Profile
+from podium.workers.pool import Pool
+from podium.workers.scripted import ScriptedWorker
+
+ASKED: list[Any] = [{"role": "user", "content": "What is 2 + 2?"}]
+REPLY = "Answer: 4"
+REPLY_USD = 0.03
+"""Three tokens of a cent each; input is free."""
+Start = Callable[..., str]
+
+
+def worker(name: str, *, most_tokens: int = 10, **more: Any) -> ScriptedWorker:
+    """Answers each call with `REPLY`; a call may cost at most a tenth of a dollar."""
+    profile = Profile(name=name, price=Price(output=1e4))
+    limits = Limits(max_tokens=most_tokens, retries=0, concurrency=64)
+    return ScriptedWorker(name, {"": REPLY}, profile=profile, limits=limits, **more)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Place:
+    return Place(str(tmp_path / "traces.sqlite"))
+
+
+@pytest.fixture
+def start(serve: Serve, file: Place) -> Iterator[Start]:
+    """Starts a server over `ada` and `bob` with the keys in `file`; `ada` plans alone."""
+    registers = []
+
+    def started(*workers: ScriptedWorker, place: Place = file, **settings: Any) -> str:
+        keys = Keys(place.open())
+        registers.append(keys.register)
+        pool = Pool(workers or (worker("ada"), worker("bob")))
+        return serve(pool, planner=f"single:{pool.names[0]}", keys=keys, **settings)
+
+    yield started
+    serve.stop_all()
+    for register in registers:
+        asyncio.run(register.close())
+
+
+def client(url: str, key: str) -> OpenAI:
+    return OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0)
+
+
+def ask(url: str, key: str, model: str = "podium", **more: Any) -> Any:
+    with client(url, key) as asking:
+        return asking.chat.completions.create(model=model, messages=ASKED, **more)
+
+
+def answer(url: str, key: str | None = None, *, method: str = "GET") -> tuple[int, bytes, dict[str, str]]:
+    """Status, body and headers of a bare request."""
+    headers = {} if key is None else {"Authorization": key}
+    try:
+        got: HTTPResponse | HTTPError = urllib.request.urlopen(
+            urllib.request.Request(url, headers=headers, method=method), timeout=30
+        )
+    except HTTPError as error:
+        got = error
+    with got:
+        return got.status or 0, got.read(), dict(got.headers)
+
+
+def eventually(true: Callable[[], bool]) -> float:
+    """Seconds until it is so."""
+    began = time.monotonic()
+    while not true():
+        assert time.monotonic() < began + 60
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def test_the_official_client_asks_with_its_key(start: Start, file: Place) -> None:
+    assert ask(start(), file.add()).choices[0].message.content == REPLY
+
+
+def test_without_a_key_or_with_a_wrong_one_the_answer_is_the_same(start: Start, file: Place) -> None:
+    key, url = file.add(), start()
+    file.add("gone")
+    wrong = [
+        None,
+        "",
+        "Bearer",
+        "Bearer none",
+        f"Bearer {key[:-1]}{'A' if key[-1] != 'A' else 'B'}",
+        f"Bearer {key[:11]}-{'A' * 43}",
+        f"Bearer pk-00000000-{key[12:]}",
+        f"Basic {key}",
+        f"Bearer {key} {key}",
+        "Bearer " + "x" * 5000,
+    ]
+    answers = {answer(f"{url}/v1/models", header)[:2] for header in wrong}
+    ((status, body),) = answers
+    assert status == 401
+    assert json.loads(body) == {
+        "error": {
+            "message": "This server does not know your key; send one as 'Authorization: Bearer pk-...'. "
+            "Whoever runs the server makes them with `podium keys add`.",
+            "type": "authentication_error",
+            "param": None,
+            "code": "invalid_api_key",
+        }
+    }
+    with pytest.raises(openai.AuthenticationError):
+        ask(url, "sk-none")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v1/models"),
+        ("GET", "/v1/models/ada"),
+        ("POST", "/v1/chat/completions"),
+        ("POST", "/v1/responses"),
+        ("GET", "/api/traces"),
+        ("GET", "/api/traces/3f9a"),
+        ("GET", "/api/traces/3f9a/events"),
+        ("GET", "/api/traces/export"),
+        ("DELETE", "/api/traces/" + "0" * 32),
+        ("POST", "/api/ask"),
+        ("DELETE", "/api/ask/" + "0" * 32),
+        ("GET", "/api/pool"),
+        ("GET", "/api/runs"),
+        ("GET", "/api/runs/x"),
+        ("GET", "/api/runs/x/events"),
+        ("GET", "/metrics"),
+    ],
+)
+def test_nothing_but_the_viewer_and_the_probes_is_told_without_a_key(
+    start: Start, file: Place, tmp_path: Path, method: str, path: str
+) -> None:
+    file.add()
+    status, body, headers = answer(start(store=tmp_path / "traces.sqlite") + path, method=method)
+    assert (status, json.loads(body)["error"]["code"]) == (401, "invalid_api_key")
+    assert headers["www-authenticate"] == "Bearer"
+
+
+def test_no_key_is_needed_until_there_is_one_and_then_for_ever(start: Start, file: Place) -> None:
+    url = start()
+    assert answer(f"{url}/v1/models")[0] == 200
+    key = file.add()
+    took = eventually(lambda: answer(f"{url}/v1/models")[0] == 401)
+    assert took < 30
+    assert answer(f"{url}/v1/models", f"Bearer {key}")[0] == 200
+    file.remove()
+    eventually(lambda: answer(f"{url}/v1/models", f"Bearer {key}")[0] == 401)
+    assert answer(f"{url}/v1/models")[0] == 401, "who removes the last key does not open the door"
+
+
+def test_a_removed_key_is_refused_by_a_server_that_runs_and_another_is_not(start: Start, file: Place) -> None:
+    key, other, url = file.add("web"), file.add("phone"), start()
+    assert answer(f"{url}/v1/models", f"Bearer {key}")[0] == 200
+    file.remove("web")
+    eventually(lambda: answer(f"{url}/v1/models", f"Bearer {key}")[0] == 401)
+    assert answer(f"{url}/v1/models", f"Bearer {other}")[0] == 200
+    again = file.add("web")
+    eventually(lambda: answer(f"{url}/v1/models", f"Bearer {again}")[0] == 200)
+    assert answer(f"{url}/v1/models", f"Bearer {key}")[0] == 401, "the name is no key"
+
+
+@pytest.mark.parametrize("may", [{"deny": ("bob",)}, {"allow": ("ada",)}])
+def test_a_request_that_names_a_forbidden_worker_is_refused_before_anything_runs(
+    start: Start, file: Place, may: dict[str, Any]
+) -> None:
+    workers, key = (worker("ada"), worker("bob")), file.add(**may)
+    url = start(*workers)
+    for wanted in (
+        {"model": "bob"},
+        {"model": "podium", "extra_body": {"podium": {"allow": ["ada", "bob"]}}},
+        {"model": "podium/single:bob"},
+        {"model": "podium", "extra_body": {"podium": {"planner": "single:bob"}}},
+    ):
+        with pytest.raises(openai.PermissionDeniedError, match="This key may not use the worker 'bob'"):
+            ask(url, key, **wanted)
+    assert [len(each.requests) for each in workers] == [0, 0]
+    assert ask(url, key).podium["steps"][0]["worker"] == "ada"
+    with client(url, key) as asking:
+        names = [model.id for model in asking.models.list()]
+    assert "ada" in names
+    assert "bob" not in names
+
+
+def test_another_keys_trace_is_not_there_and_an_admin_sees_all(
+    start: Start, file: Place, tmp_path: Path
+) -> None:
+    ada, bob, boss = file.add("ada"), file.add("bob"), file.add("boss", admin=True)
+    url = start(store=tmp_path / "traces.sqlite")
+    trace = ask(url, ada).podium["trace_id"]
+    for method, path in (
+        ("GET", f"/api/traces/{trace}"),
+        ("GET", f"/api/traces/{trace[:8]}"),
+        ("GET", f"/api/traces/{trace}/events"),
+        ("DELETE", f"/api/traces/{trace}"),
+    ):
+        status, body, _ = answer(url + path, f"Bearer {bob}", method=method)
+        none, like, _ = answer(url + path.replace(trace[:8], "0" * 8), f"Bearer {bob}", method=method)
+        assert (status, none) == (404, 404), "no more is told than of one that never was"
+        assert body.replace(trace[:8].encode(), b"0" * 8) == like
+    listed = {
+        name: [one["owner"] for one in json.loads(answer(f"{url}/api/traces", f"Bearer {key}")[1])["traces"]]
+        for name, key in {"ada": ada, "bob": bob, "boss": boss}.items()
+    }
+    assert listed == {"ada": ["ada"], "bob": [], "boss": ["ada"]}
+    assert json.loads(answer(f"{url}/api/traces/{trace}", f"Bearer {boss}")[1])["owner"] == "ada"
+    assert answer(f"{url}/api/traces/{trace}", f"Bearer {ada}", method="DELETE")[0] == 204
+
+
+def test_more_requests_than_a_minute_may_have_are_told_when_to_come_again(start: Start, file: Place) -> None:
+    key, other, url = file.add(rpm=3), file.add("other"), start()
+    for _ in range(3):
+        ask(url, key)
+    with pytest.raises(openai.RateLimitError) as told:
+        ask(url, key)
+    error = told.value
+    assert (error.type, error.code) == ("rate_limit_error", "rate_limit_exceeded")
+    assert 1 <= int(error.response.headers["retry-after"]) <= 60
+    assert "The key 'web' may make 3 requests a minute: try again in " in error.message
+    ask(url, other)
+
+
+def test_a_budget_that_does_not_suffice_for_a_call_stops_it_and_says_what_is_left(
+    start: Start, file: Place, tmp_path: Path
+) -> None:
+    key, workers = file.add(budget="0.15/day"), (worker("ada"),)
+    url = start(*workers, store=tmp_path / "traces.sqlite")
+    for _ in range(2):
+        assert ask(url, key).podium["cost_usd"] == pytest.approx(REPLY_USD)
+    with pytest.raises(openai.APIStatusError) as told:
+        ask(url, key)
+    error: Any = told.value
+    assert (error.status_code, error.type) == (402, "budget_exceeded")
+    assert "The call could cost $0.100000, and $0.090000 of the key's $0.15/day are left" in error.message
+    assert len(workers[0].requests) == 2
+    trace = error.body["trace_id"]
+    kept = json.loads(answer(f"{url}/api/traces/{trace}", f"Bearer {key}")[1])
+    assert kept["rounds"][0]["spans"][0]["status"] == "refused"
+
+
+def test_a_spent_budget_is_refused_before_anything_runs_and_no_client_tries_again(
+    start: Start, file: Place
+) -> None:
+    key, free, workers = file.add(budget="0.03"), file.add("free"), (worker("ada", most_tokens=3),)
+    url = start(*workers)
+    assert ask(url, key).choices[0].message.content == REPLY
+    requests: list[Any] = []
+    with OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=3) as asking:
+        asking._client.event_hooks["request"].append(requests.append)
+        with pytest.raises(openai.APIStatusError) as told:
+            asking.chat.completions.create(model="podium", messages=ASKED)
+    error: Any = told.value
+    assert (error.status_code, error.type, error.code) == (402, "budget_exceeded", "insufficient_quota")
+    assert "The budget of the key 'web', $0.03, is spent" in error.message
+    assert len(requests) == 1
+    assert len(workers[0].requests) == 1
+    assert ask(url, free).choices[0].message.content == REPLY
+    with client(url, key) as asking:
+        assert asking.models.list().data, "what costs nothing goes on"
+
+
+def test_a_streamed_question_is_stopped_by_the_budget_too(start: Start, file: Place) -> None:
+    key, url = file.add(budget="0.05"), start()
+    with pytest.raises(openai.APIError, match="The call could cost") as told:
+        list(ask(url, key, stream=True))
+    assert told.value.type == "budget_exceeded"
+
+
+def test_questions_side_by_side_wait_for_one_another_and_spend_no_more_than_there_is(
+    start: Start, file: Place
+) -> None:
+    key, url = file.add(budget="0.5"), start(worker("ada", delay=0.02))
+
+    async def ask_all() -> list[Any]:
+        async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0) as asking:
+            return await asyncio.gather(
+                *(asking.chat.completions.create(model="podium", messages=ASKED) for _ in range(40)),
+                return_exceptions=True,
+            )
+
+    answers = asyncio.run(ask_all())
+    answered = [one for one in answers if not isinstance(one, BaseException)]
+    assert {one.status_code for one in answers if isinstance(one, openai.APIStatusError)} == {402}
+    assert len(answered) == 14, "calls are let in while a tenth of a dollar is left: 13 cost 0.39"
+
+
+def test_a_key_is_in_no_file_log_trace_or_figure(
+    start: Start, file: Place, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    key, boss = file.add(rpm=4, budget="1/day"), file.add("boss", admin=True)
+    wrong = key[:-4] + "AAAA"
+    url = start(store=tmp_path / "traces.sqlite")
+    said = [answer(f"{url}/v1/models", f"Bearer {wrong}")[1]]
+    said += [ask(url, key, user="u").model_dump_json().encode() for _ in range(4)]
+    said.append(answer(f"{url}/v1/models", f"Bearer {key}")[1])
+    told = ("/metrics", "/api/traces", "/api/pool", "/openapi.json", "/readyz")
+    said += [answer(url + path, f"Bearer {boss}")[1] for path in told]
+    said += [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    said.append(" ".join(record.getMessage() for record in caplog.records if record.name != "httpx").encode())
+    for secret in (key, boss, wrong):
+        assert not [text for text in said if secret[12:40].encode() in text]
+
+
+def test_a_server_whose_keys_cannot_be_read_lets_nobody_in(start: Start, file: Place, serve: Serve) -> None:
+    key, url = file.add(), start()
+    assert answer(f"{url}/v1/models", f"Bearer {key}")[0] == 200
+    keys = serve.service(url).keys
+    assert keys is not None
+    keys.register._file.execute("ALTER TABLE keys RENAME TO away")  # type: ignore[attr-defined]
+    eventually(lambda: answer(f"{url}/v1/models", f"Bearer {key}")[0] == 503)
+    assert answer(f"{url}/v1/models")[0] == 503
+    keys.register._file.execute("ALTER TABLE away RENAME TO keys")  # type: ignore[attr-defined]
+    eventually(lambda: answer(f"{url}/v1/models", f"Bearer {key}")[0] == 200)

@@ -1,0 +1,274 @@
+"""Wallets: what replicas take out of one budget never passes it, is booked whole, and is given back."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+import pytest
+from keys_place import Place
+
+from podium.errors import Complaint, StoreError
+from podium.executor import Hold, Ledger
+from podium.server.keys import Caller, Keys
+from podium.server.keys.allowance import NANO
+from podium.server.keys.register import Register
+from podium.server.keys.sqlite import SqliteRegister
+from podium.server.keys.wallet import Wallet
+from podium.types import Budget, Usage
+
+NOW = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)
+
+
+def ledger(wallet: Wallet) -> Ledger:
+    return Ledger(Budget(), accounts=[wallet])
+
+
+class Replica:
+    """One more server over the same keys."""
+
+    def __init__(self, place: Place, caller: Caller) -> None:
+        self.register: Register = place.open()
+        self.wallet = Wallet(self.register, caller, "x")
+        self.paid = 0.0
+        self.calls = 0
+        self.refusals: list[str] = []
+
+    async def call(self, most: float, paid: float, seconds: float = 0.0) -> None:
+        """One question of one call."""
+        question, hold = ledger(self.wallet), Hold(1, 10, most)
+        refusal = await question.admit(hold)
+        if refusal is not None:
+            self.refusals.append(refusal)
+            return
+        await asyncio.sleep(seconds)
+        question.settle(hold, Usage(), paid)
+        self.paid += paid
+        self.calls += 1
+
+    async def close(self) -> None:
+        await self.wallet.close()
+        await self.register.close()
+
+
+async def test_with_64_calls_in_flight_at_each_of_two_replicas_the_limit_holds(place: Place) -> None:
+    _, caller = await place.added(budget="2")
+    replicas, watch, random = [Replica(place, caller) for _ in range(2)], place.open(), Random("wallets")
+    peak = 0
+
+    async def ask(replica: Replica) -> None:
+        for _ in range(6):
+            most = random.choice([0.01, 0.02, 0.05])
+            await replica.call(most, most * random.random(), random.uniform(0, 0.02))
+
+    async def look(done: asyncio.Event) -> None:
+        nonlocal peak
+        while not done.is_set():
+            standing = await watch.standing(caller.id or "", "x")
+            peak = max(peak, standing.spent + standing.held)
+            await asyncio.sleep(0.001)
+
+    done = asyncio.Event()
+    watching = asyncio.create_task(look(done))
+    async with asyncio.TaskGroup() as group:
+        for number in range(128):
+            group.create_task(ask(replicas[number % 2]))
+    done.set()
+    await watching
+    for replica in replicas:
+        await replica.close()
+    standing = await watch.standing(caller.id or "", "x")
+    await watch.close()
+    assert NANO < peak <= 2 * NANO
+    assert standing.held == 0, "what was not needed is given back"
+    assert standing.spent / NANO == pytest.approx(sum(replica.paid for replica in replicas))
+    assert all(replica.refusals for replica in replicas)
+    assert standing.spent > 1.9 * NANO, "nobody was refused while there was room"
+
+
+async def test_a_budget_can_be_used_to_the_last_billionth(place: Place) -> None:
+    _, caller = await place.added(budget="1")
+    replica = Replica(place, caller)
+    for _ in range(10):
+        await replica.call(0.1, 0.1)
+    assert (replica.calls, replica.refusals) == (10, [])
+    await replica.call(1e-9, 0.0)
+    assert replica.refusals == [
+        "The budget of the key 'web', $1, is spent: ask whoever runs this server for more."
+    ]
+    assert replica.wallet.refusal == replica.refusals[0]
+    await replica.call(0.0, 0.0)
+    assert replica.calls == 11, "what costs nothing breaks no limit"
+    await replica.close()
+
+
+async def test_a_call_that_never_fits_is_refused_at_once_and_says_what_is_left(place: Place) -> None:
+    _, caller = await place.added(budget="5/day")
+    replica = Replica(place, caller)
+    await replica.call(1.0, 0.5)
+    await replica.call(4.75, 0.0)
+    assert replica.refusals == [
+        "The call could cost $4.750000, and $4.500000 of the key's $5/day are left ($0.500000 spent, $0.000000 held "
+        "for calls in flight): wait for the next day (UTC), or ask whoever runs this server for more, or lower the "
+        "worker's max_tokens."
+    ]
+    await replica.close()
+
+
+async def test_a_call_waits_for_those_in_flight_here_that_may_make_room(place: Place) -> None:
+    _, caller = await place.added(budget="1")
+    replica = Replica(place, caller)
+    async with asyncio.TaskGroup() as group:
+        for _ in range(4):
+            group.create_task(replica.call(0.75, 0.0625, 0.05))
+    assert (replica.calls, replica.refusals) == (4, [])
+    await replica.close()
+
+
+async def test_a_small_call_goes_ahead_where_a_large_one_finds_no_room(place: Place) -> None:
+    _, caller = await place.added(budget="1")
+    replica = Replica(place, caller)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(replica.call(2.0, 0.0))
+        for _ in range(5):
+            group.create_task(replica.call(0.2, 0.2))
+    assert replica.calls == 5
+    assert len(replica.refusals) == 1
+    await replica.close()
+
+
+async def test_what_a_killed_replica_held_stays_counted(place: Place) -> None:
+    _, caller = await place.added(budget="1")
+    killed, other = Replica(place, caller), Replica(place, caller)
+    assert await ledger(killed.wallet).admit(Hold(1, 1, 0.6)) is None
+    await killed.register.close()
+    await other.call(0.6, 0.0)
+    assert other.refusals, "its provider may bill what was under way"
+    await other.call(0.4, 0.4)
+    assert other.calls == 1
+    await other.close()
+
+
+async def test_a_planner_is_booked_without_having_been_held(place: Place) -> None:
+    _, caller = await place.added(budget="1")
+    replica = Replica(place, caller)
+    question = ledger(replica.wallet)
+    question.charge(Usage(), 0.7)
+    assert await question.admit(Hold(1, 1, 0.4)) is not None, "also before it is booked"
+    assert await question.admit(Hold(1, 1, 0.3)) is None
+    question.settle(Hold(1, 1, 0.3), Usage(), 0.3)
+    question.charge(Usage(), 0.5)
+    assert replica.wallet.exhausted
+    await replica.close()
+    again = place.open()
+    assert (await again.standing(caller.id or "", "x")).spent == round(1.5 * NANO)
+    await again.close()
+
+
+async def test_who_is_cancelled_while_waiting_holds_nothing(place: Place) -> None:
+    _, caller = await place.added(budget="1")
+    replica = Replica(place, caller)
+    first = asyncio.create_task(replica.call(0.75, 0.0, 0.1))
+    await asyncio.sleep(0.03)
+    waiting = asyncio.create_task(replica.call(0.75, 0.0))
+    await asyncio.sleep(0.03)
+    assert not waiting.done()
+    waiting.cancel()
+    await first
+    await replica.call(1.0, 1.0)
+    assert replica.calls == 2
+    await replica.close()
+
+
+async def test_calls_side_by_side_share_their_trips_to_the_register(tmp_path: Path) -> None:
+    place = Place(str(tmp_path / "traces.sqlite"))
+    _, caller = await place.added(budget="100")
+    replica = Replica(place, caller)
+    assert isinstance(replica.register, SqliteRegister)
+    before = replica.register._file.total_changes
+    async with asyncio.TaskGroup() as group:
+        for _ in range(200):
+            group.create_task(replica.call(0.01, 0.005, 0.01))
+    await replica.close()
+    assert replica.calls == 200
+    assert replica.register is not None
+    again = SqliteRegister(tmp_path / "keys.sqlite")
+    assert (await again.standing(caller.id or "", "x")).spent == NANO
+    await again.close()
+    assert before == 0
+
+
+async def test_a_register_that_fails_fails_the_call_and_loses_no_booking(tmp_path: Path) -> None:
+    place = Place(str(tmp_path / "traces.sqlite"))
+    _, caller = await place.added(budget="1")
+    replica = Replica(place, caller)
+    await replica.call(0.5, 0.25)
+    file = replica.register._file  # type: ignore[attr-defined]
+    file.execute("ALTER TABLE spending RENAME TO away")
+    with pytest.raises(StoreError, match="cannot be used"):
+        await replica.call(0.75, 0.0)
+    file.execute("ALTER TABLE away RENAME TO spending")
+    await replica.call(0.75, 0.125)
+    await replica.close()
+    again = place.open()
+    standing = await again.standing(caller.id or "", "x")
+    assert (standing.spent, standing.held) == (round(0.375 * NANO), 0)
+    await again.close()
+
+
+async def test_a_budget_of_a_day_begins_anew_and_a_question_over_midnight_is_paid_by_its_day(
+    place: Place,
+) -> None:
+    _, caller = await place.added(budget="1/day")
+    now = [NOW]
+    keys = Keys(place.open(), now=lambda: now[0])
+    before = keys.account(caller)
+    assert before is not None
+    hold = Hold(1, 1, 0.9)
+    assert await ledger(before).admit(hold) is None
+    now[0] = datetime(2026, 3, 2, tzinfo=UTC)
+    after = keys.account(caller)
+    assert after is not None
+    assert after is not before
+    assert await ledger(after).admit(hold) is None
+    ledger(before).settle(hold, Usage(), 0.5)
+    ledger(after).settle(hold, Usage(), 0.75)
+    await keys.close()
+    register = place.open()
+    spent = [(await register.standing(caller.id or "", day)).spent for day in ("2026-03-01", "2026-03-02")]
+    assert spent == [NANO // 2, 3 * NANO // 4]
+    await register.close()
+
+
+async def test_a_spent_budget_is_told_before_anything_runs_also_where_another_replica_spent_it(
+    place: Place,
+) -> None:
+    _, caller = await place.added(budget="1/month")
+    ours, theirs = Keys(place.open()), Keys(place.open())
+    wallet = theirs.account(caller)
+    assert wallet is not None
+    ledger(wallet).charge(Usage(), 1.25)
+    await theirs.close()
+    await ours.admit(caller)
+    with pytest.raises(Complaint) as told:
+        ours.account(caller)
+    assert (told.value.status, told.value.type, told.value.code) == (
+        402,
+        "budget_exceeded",
+        "insufficient_quota",
+    )
+    assert told.value.message == (
+        "The budget of the key 'web', $1/month, is spent: wait for the next month (UTC), or ask whoever runs this "
+        "server for more."
+    )
+    await ours.close()
+
+
+async def test_a_key_without_a_budget_has_no_account(place: Place) -> None:
+    _, caller = await place.added()
+    keys = Keys(place.open())
+    assert keys.account(caller) is None
+    assert keys.account(Caller(admin=True)) is None
+    await keys.close()

@@ -1,0 +1,95 @@
+"""A real server on a free port of loopback, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from podium.executor import Dispatcher
+from podium.orchestrator.team import open_pool
+from podium.server.app import create_app
+from podium.server.service import Service
+from podium.server.settings import ServeSettings
+from podium.trace.kept import Store, open_store
+from podium.workers.planner_settings import PlannerSettings
+from podium.workers.pool import Pool
+
+
+@dataclass
+class _Running:
+    service: Service
+    server: uvicorn.Server
+    thread: threading.Thread
+
+
+class Serve:
+    """Starts servers; all are ended with the test."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, _Running] = {}
+
+    def __call__(
+        self,
+        pool: Pool | str = "embedded",
+        *,
+        planner: str | None = None,
+        store: Store | Path | None = None,
+        keys: Any = None,
+        **settings: Any,
+    ) -> str:
+        """The address, as "http://127.0.0.1:PORT".
+
+        Args:
+            pool: the workers, or a shipped pool's name or a file.
+            planner: the configured one; None: the shipped Conductor.
+            store: where traces are kept; a file is closed with the server.
+            settings: further ones of `ServeSettings`.
+        """
+        workers = open_pool(pool) if isinstance(pool, str) else pool
+        if planner is not None:
+            settings["planner"] = PlannerSettings(planner=planner)
+        kept = open_store(store) if isinstance(store, Path) else store
+        service = Service(workers, Dispatcher(), store=kept, keys=keys, settings=ServeSettings(**settings))
+        server = uvicorn.Server(
+            uvicorn.Config(create_app(service), port=0, log_level="warning", lifespan="on")
+        )
+
+        async def life() -> None:
+            try:
+                await server.serve()
+            finally:
+                await workers.close()
+                if kept is not None and kept is not store:
+                    await kept.close()
+
+        thread = threading.Thread(target=lambda: asyncio.run(life()), name="podium-serve", daemon=True)
+        thread.start()
+        while not server.started:
+            assert thread.is_alive(), "the server did not start"
+            time.sleep(0.005)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        url = f"http://127.0.0.1:{port}"
+        self._running[url] = _Running(service, server, thread)
+        return url
+
+    def service(self, url: str) -> Service:
+        """What the server there serves."""
+        return self._running[url].service
+
+    def stop(self, url: str) -> None:
+        """End the server there, and wait until it has ended."""
+        running = self._running.pop(url)
+        running.server.should_exit = True
+        running.thread.join(timeout=30)
+        assert not running.thread.is_alive(), "the server did not end"
+
+    def stop_all(self) -> None:
+        """End every server."""
+        for url in tuple(self._running):
+            self.stop(url)

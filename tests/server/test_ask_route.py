@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from chat_model import Say, chat_model
+from running_server import Serve
+
+from podium.trace import Trace
+from podium.trace.kept import open_store
+from podium.workers.pool import Pool
+
+
+def kept(path: Path, trace_id: str) -> Trace:
+    async def get() -> Trace:
+        store = open_store(path)
+        try:
+            return await store.get(trace_id)
+        finally:
+            await store.close()
+
+    return asyncio.run(get())
+
+
+def until(true: Any) -> None:
+    end = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.01)
+
+
+def test_a_question_goes_on_without_its_caller_and_is_kept(serve: Serve, tmp_path: Path) -> None:
+    path = tmp_path / "traces.sqlite"
+    url = serve(store=path)
+    reply = httpx.post(f"{url}/api/ask", json={"question": "What is 6 x 7?", "planner": "single:ada"})
+    assert reply.status_code == 202
+    until(lambda: not serve.service(url).running)
+    serve.stop(url)
+    trace = kept(path, reply.json()["id"])
+    assert trace.status == "ok"
+    assert trace.planner == "single:ada"
+
+
+def test_a_question_can_be_cancelled_and_its_trace_says_so(serve: Serve, tmp_path: Path) -> None:
+    path = tmp_path / "traces.sqlite"
+    with chat_model(lambda body: Say("Never.", wait=lambda piece: False)) as model:
+        url = serve(Pool([model.worker()]), planner="single:wren", store=path)
+        trace_id = httpx.post(f"{url}/api/ask", json={"question": "What is 6 x 7?"}).json()["id"]
+        until(lambda: model.bodies)
+        assert httpx.delete(f"{url}/api/ask/{trace_id}").status_code == 204
+        until(lambda: not serve.service(url).running)
+        assert httpx.delete(f"{url}/api/ask/{trace_id}").status_code == 404
+    serve.stop(url)
+    assert kept(path, trace_id).status == "cancelled"
+
+
+def test_questions_under_way_when_the_server_ends_are_recorded_as_cancelled(
+    serve: Serve, tmp_path: Path
+) -> None:
+    path = tmp_path / "traces.sqlite"
+    with chat_model(lambda body: Say("Never.", wait=lambda piece: False)) as model:
+        url = serve(Pool([model.worker()]), planner="single:wren", store=path)
+        trace_id = httpx.post(f"{url}/api/ask", json={"question": "What is 6 x 7?"}).json()["id"]
+        until(lambda: model.bodies)
+        serve.stop(url)
+    assert kept(path, trace_id).status == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "param"),
+    [
+        ({}, 400, "question"),
+        ({"question": "  "}, 400, "question"),
+        ({"question": "x", "allow": ["nobody"]}, 400, "allow"),
+        ({"question": "x", "planner": "nobody"}, 404, "planner"),
+        ({"question": "x", "budget": {"usd": -1}}, 400, "budget.usd"),
+        ({"question": "x", "rounds": 99}, 400, "rounds"),
+        ({"question": "x", "colour": "red"}, 400, "colour"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_is_refused_with_its_field(
+    serve: Serve, body: dict[str, Any], status: int, param: str
+) -> None:
+    reply = httpx.post(f"{serve(planner='single:ada')}/api/ask", json=body)
+    assert reply.status_code == status
+    assert reply.json()["error"]["param"] == param

@@ -1,0 +1,350 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import openai
+import pytest
+from chat_model import Say, chat_model
+from openai import AsyncOpenAI, OpenAI
+from running_server import Serve
+
+from podium.types import Budget
+from podium.workers.pool import Pool
+
+ASKED: list[Any] = [{"role": "user", "content": "What is 6 x 7?"}]
+
+
+def client(url: str) -> OpenAI:
+    return OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+
+
+def test_the_official_client_is_answered_by_the_team_and_told_how(serve) -> None:
+    made = client(serve()).chat.completions.with_raw_response.create(model="podium", messages=ASKED)
+    reply = made.parse()
+    told = reply.podium
+    assert reply.choices[0].message.content
+    assert reply.choices[0].finish_reason == "stop"
+    assert reply.model == "podium"
+    assert made.headers["x-podium-trace-id"] == told["trace_id"]
+    assert float(made.headers["x-podium-cost-usd"]) == pytest.approx(told["cost_usd"], abs=1e-6)
+    assert [step["worker"] for step in told["plan"]] == [step["worker"] for step in told["steps"]]
+    assert {step["status"] for step in told["steps"]} == {"done"}
+
+
+async def test_the_asynchronous_client_is_answered_too(serve) -> None:
+    async with AsyncOpenAI(base_url=f"{serve()}/v1", api_key="none", max_retries=0) as asking:
+        replies = await asyncio.gather(
+            *(asking.chat.completions.create(model="podium", messages=ASKED) for _ in range(5))
+        )
+    assert len({reply.id for reply in replies}) == 5
+
+
+def test_usage_counts_the_planner_and_every_worker(serve) -> None:
+    reply = client(serve()).chat.completions.create(model="podium", messages=ASKED)
+    apart = reply.podium["usage"]
+    parts = [apart["conductor"], *apart["workers"].values()]
+    assert apart["conductor"]["output_tokens"] > 0
+    assert reply.usage.prompt_tokens == sum(part["input_tokens"] for part in parts)
+    assert reply.usage.completion_tokens == sum(part["output_tokens"] for part in parts)
+    assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
+
+
+def test_cached_and_reasoning_tokens_are_told_apart(serve) -> None:
+    with chat_model("42.") as model:
+        reply = client(serve(Pool([model.worker()]))).chat.completions.create(model="wren", messages=ASKED)
+    assert reply.usage.prompt_tokens_details.cached_tokens == 4
+    assert reply.usage.completion_tokens_details.reasoning_tokens == 3
+
+
+def test_a_workers_own_name_is_one_call_with_the_messages_as_they_are(serve) -> None:
+    messages: list[Any] = [
+        {"role": "developer", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "Hello."}, {"type": "text", "text": "You."}]},
+        {"role": "assistant", "content": "Hi."},
+        *ASKED,
+    ]
+    with chat_model("42.") as model:
+        reply = client(serve(Pool([model.worker()]))).chat.completions.create(model="wren", messages=messages)
+    assert reply.choices[0].message.content == "42."
+    assert reply.podium["planner"] == "straight:wren"
+    [body] = model.bodies
+    assert body["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hello.\nYou."},
+        {"role": "assistant", "content": "Hi."},
+        {"role": "user", "content": "What is 6 x 7?"},
+    ]
+
+
+def test_the_team_sees_the_history_first_and_then_the_question(serve) -> None:
+    messages: list[Any] = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hello."},
+        {"role": "assistant", "content": "Hi."},
+        *ASKED,
+    ]
+    with chat_model("42.") as model:
+        url = serve(Pool([model.worker()]), planner="single:wren")
+        client(url).chat.completions.create(model="podium", messages=messages)
+    sent = model.bodies[0]["messages"]
+    assert [message["role"] for message in sent] == ["system", "user", "assistant", "user"]
+    assert "What is 6 x 7?" in sent[-1]["content"]
+    assert "your subtask" in sent[-1]["content"]
+
+
+def test_what_is_wanted_of_the_answer_reaches_its_worker(serve) -> None:
+    schema = {
+        "type": "json_schema",
+        "json_schema": {"name": "n", "schema": {"type": "object"}, "strict": True},
+    }
+    with chat_model('{"a": 1}') as model:
+        client(serve(Pool([model.worker()]), planner="single:wren")).chat.completions.create(
+            model="podium",
+            messages=ASKED,
+            max_completion_tokens=77,
+            temperature=0.25,
+            top_p=0.5,
+            stop=["END"],
+            response_format=schema,  # type: ignore[call-overload]
+        )
+    [body] = model.bodies
+    assert body["max_tokens"] == 77
+    assert body["temperature"] == 0.25
+    assert body["top_p"] == 0.5
+    assert body["stop"] == ["END"]
+    assert body["response_format"] == schema
+
+
+def test_the_same_seed_gives_the_same_answer_and_another_may_not(serve) -> None:
+    asking = client(serve(planner="random"))
+
+    def plan(seed: int) -> str:
+        reply = asking.chat.completions.create(model="podium", messages=ASKED, seed=seed)
+        return json.dumps([reply.podium["plan"], reply.choices[0].message.content])
+
+    assert plan(1) == plan(1)
+    assert len({plan(seed) for seed in range(8)}) > 1
+
+
+def test_n_answers_are_made_side_by_side_and_summed(serve) -> None:
+    calls: list[int] = []
+
+    def answer(body: dict[str, Any]) -> Say:
+        calls.append(1)
+        number = len(calls)
+        return Say(f"Answer {number}.", wait=lambda piece: len(calls) == 3)
+
+    with chat_model(answer) as model:
+        reply = client(serve(Pool([model.worker()]))).chat.completions.create(
+            model="wren", messages=ASKED, n=3
+        )
+    assert [choice.index for choice in reply.choices] == [0, 1, 2]
+    assert {choice.message.content for choice in reply.choices} == {"Answer 1.", "Answer 2.", "Answer 3."}
+    assert reply.usage.prompt_tokens == 30
+    assert len({answer["trace_id"] for answer in reply.podium["answers"]}) == 3
+
+
+def test_an_answer_that_was_cut_says_so(serve) -> None:
+    with chat_model(lambda body: Say("It is", finish="length")) as model:
+        reply = client(serve(Pool([model.worker()]))).chat.completions.create(model="wren", messages=ASKED)
+    assert reply.choices[0].finish_reason == "length"
+
+
+def test_a_dry_run_gives_plan_and_estimate_and_calls_nobody(serve) -> None:
+    with chat_model("42.") as model:
+        url = serve(Pool([model.worker()]), planner="single:wren")
+        reply = client(url).chat.completions.create(
+            model="podium", messages=ASKED, extra_body={"podium": {"dry_run": True}}
+        )
+    assert reply.choices[0].message.content.startswith("model_id = [0]")
+    assert reply.podium["status"] == "dry_run"
+    assert 0 < reply.podium["estimate"]["cost_usd"] < reply.podium["estimate"]["most_usd"]
+    assert model.bodies == []
+
+
+def test_a_planner_is_named_by_the_model_or_by_the_extension(serve) -> None:
+    asking = client(serve())
+    by_model = asking.chat.completions.create(model="podium/single:ada", messages=ASKED)
+    by_field = asking.chat.completions.create(
+        model="podium", messages=ASKED, extra_body={"podium": {"planner": "self-consistency:ada:3"}}
+    )
+    assert by_model.podium["planner"] == "single:ada"
+    assert [step["worker"] for step in by_field.podium["steps"]] == ["ada", "ada", "ada", "vote"]
+
+
+def test_only_workers_that_are_allowed_and_not_denied_are_asked(serve) -> None:
+    asking = client(serve(planner="random"))
+    for seed in range(5):
+        wanted = {"allow": ["ada", "bram", "cleo"], "deny": ["bram"]}
+        reply = asking.chat.completions.create(
+            model="podium", messages=ASKED, seed=seed, extra_body={"podium": wanted}
+        )
+        assert {step["worker"] for step in reply.podium["plan"]} <= {"ada", "cleo"}
+
+
+def test_a_budget_that_leaves_an_answer_is_no_error_and_one_that_leaves_none_is(serve) -> None:
+    asking = client(serve(planner="self-consistency:ada:3"))
+    cut = asking.chat.completions.create(
+        model="podium", messages=ASKED, extra_body={"podium": {"budget": {"calls": 2}}}
+    )
+    assert cut.choices[0].message.content
+    assert cut.podium["status"] == "degraded"
+    assert "budget of 2 calls" in cut.podium["error"]
+    with pytest.raises(openai.APIStatusError) as refused:
+        asking.chat.completions.create(
+            model="podium", messages=ASKED, extra_body={"podium": {"budget": {"calls": 0}}}
+        )
+    assert refused.value.status_code == 402
+    assert refused.value.type == "budget_exceeded"
+    assert len(refused.value.body["trace_id"]) == 32  # type: ignore[index]
+
+
+def test_the_servers_own_budget_is_the_most_that_a_request_gets(serve) -> None:
+    asking = client(serve(budget=Budget(calls=0)))
+    with pytest.raises(openai.APIStatusError) as refused:
+        asking.chat.completions.create(
+            model="podium", messages=ASKED, extra_body={"podium": {"budget": {"calls": 10}}}
+        )
+    assert refused.value.status_code == 402
+
+
+def test_where_no_worker_can_answer_those_that_failed_are_named(serve) -> None:
+    with chat_model(lambda body: Say(status=400)) as model:
+        pool = Pool([model.worker("wren", fallback="lark"), model.worker("lark")])
+        with pytest.raises(openai.APIStatusError) as refused:
+            client(serve(pool)).chat.completions.create(model="wren", messages=ASKED)
+    assert refused.value.status_code == 502
+    assert refused.value.type == "workers_failed"
+    assert "wren" in refused.value.message
+    assert "lark" in refused.value.message
+    assert refused.value.response.headers["x-should-retry"] == "false"
+
+
+def test_a_caller_who_goes_away_cancels_the_call(serve) -> None:
+    with chat_model(lambda body: Say("Never.", wait=lambda piece: False)) as model:
+        url = serve(Pool([model.worker()]))
+        with pytest.raises(openai.APITimeoutError):
+            client(url).with_options(timeout=0.5).chat.completions.create(model="wren", messages=ASKED)
+        _until(lambda: model.gone == 1)
+        assert serve.service(url).running == {}
+
+
+def _until(true: Any, seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.01)
+
+
+def parts(*content: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "user", "content": list(content)}
+
+
+def image(url: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+REFUSED: list[tuple[dict[str, Any], int, str | None]] = [
+    ({"model": "gpt-9"}, 404, "model"),
+    ({"model": "podium/nobody"}, 404, "model"),
+    ({"model": "podium/constant:/etc/passwd"}, 404, "model"),
+    ({"model": "podium/self-consistency:ada:1000000000"}, 404, "model"),
+    ({"model": 5}, 400, "model"),
+    ({"messages": []}, 400, "messages"),
+    ({"messages": "hello"}, 400, "messages"),
+    ({"messages": [{"role": "system", "content": "x"}]}, 400, "messages"),
+    ({"messages": [{"role": "user", "content": "  "}]}, 400, "messages.0.content"),
+    ({"messages": [{"role": "user", "content": 5}]}, 400, "messages.0.content"),
+    ({"messages": [{"role": "user"}]}, 400, "messages.0.content"),
+    ({"messages": [{"role": "wizard", "content": "x"}]}, 400, "messages.0"),
+    ({"messages": [{"role": "user", "content": "x", "name": "Eve"}]}, 400, "messages.0.name"),
+    ({"messages": [*ASKED, {"role": "assistant", "content": "It is"}]}, 400, "messages.1"),
+    ({"messages": [*ASKED, {"role": "tool", "content": "x", "tool_call_id": "c"}]}, 400, "messages.1.tool_call_id"),
+    ({"messages": [parts({"type": "input_audio", "input_audio": {}})]}, 400, "messages.0.content.0"),
+    ({"messages": [parts(image("file:///etc"))]}, 400, "messages.0.content.0.image_url.url"),
+    ({"messages": [parts({"type": "text", "text": "x"}, image("https://e.org/a.png"))]}, 400, "messages"),
+    ({"tools": [{"type": "function", "function": {"name": "f"}}]}, 400, "tools"),
+    ({"tools": [{"type": "custom", "custom": {"name": "f"}}]}, 400, "tools.0.type"),
+    ({"tool_choice": "auto"}, 400, "tool_choice"),
+    ({"functions": [{"name": "f"}]}, 400, "functions"),
+    ({"logprobs": True}, 400, "logprobs"),
+    ({"audio": {"voice": "x"}}, 400, "audio"),
+    ({"prediction": {"type": "content", "content": "x"}}, 400, "prediction"),
+    ({"presence_penalty": 1}, 400, "presence_penalty"),
+    ({"reasoning_effort": "high"}, 400, "reasoning_effort"),
+    ({"n": 9}, 400, "n"),
+    ({"n": 0}, 400, "n"),
+    ({"temperature": 3}, 400, "temperature"),
+    ({"max_tokens": 0}, 400, "max_tokens"),
+    ({"stop": ["a", "b", "c", "d", "e"]}, 400, "stop"),
+    ({"stop": ""}, 400, "stop"),
+    ({"metadata": {"a": 1}}, 400, "metadata.a"),
+    ({"stream": "yes"}, 400, "stream"),
+    ({"colour": "red"}, 400, "colour"),
+    ({"podium": {"budgt": {}}}, 400, "podium.budgt"),
+    ({"podium": {"budget": {"usd": -1}}}, 400, "podium.budget.usd"),
+    ({"podium": {"max_rounds": 99}}, 400, "podium.max_rounds"),
+    ({"podium": {"max_steps": 99}}, 400, "podium.max_steps"),
+    ({"podium": {"allow": ["nobody"]}}, 400, "podium.allow"),
+    ({"podium": {"deny": ["nobody"]}}, 400, "podium.deny"),
+    ({"podium": {"allow": []}}, 400, "podium.allow"),
+    ({"podium": {"planner": "nobody"}}, 404, "podium.planner"),
+    ({"model": "ada", "podium": {"planner": "random"}}, 400, "podium.planner"),
+    ({"model": "podium/random", "podium": {"planner": "conductor"}}, 400, "podium.planner"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Any:
+    starting = Serve()
+    yield starting()
+    starting.stop_all()
+
+
+@pytest.mark.parametrize(("changed", "status", "param"), REFUSED, ids=lambda value: json.dumps(value)[:60])
+def test_what_cannot_be_honoured_is_refused_with_its_field(
+    embedded: str, changed: dict[str, Any], status: int, param: str | None
+) -> None:
+    body = {"model": "podium", "messages": ASKED} | changed
+    with pytest.raises(openai.APIStatusError) as refused:
+        client(embedded).post("/chat/completions", body=body, cast_to=object)
+    assert refused.value.status_code == status, refused.value.message
+    assert refused.value.param == param, refused.value.message
+    assert refused.value.type in ("invalid_request_error", "not_found_error")
+
+
+@pytest.mark.parametrize(
+    "idle",
+    [
+        {"logprobs": False, "top_logprobs": None, "frequency_penalty": 0, "presence_penalty": 0.0},
+        {"modalities": ["text"], "logit_bias": {}, "functions": None, "service_tier": "auto"},
+        {"n": None, "stop": None, "stream": False, "temperature": None, "metadata": None, "podium": None},
+        {"safety_identifier": "u", "prompt_cache_key": "k", "response_format": {"type": "text"}},
+    ],
+)
+def test_what_changes_nothing_is_let_pass(embedded: str, idle: dict[str, Any]) -> None:
+    body = {"model": "ada", "messages": ASKED} | idle
+    reply: Any = client(embedded).post("/chat/completions", body=body, cast_to=object)
+    assert reply["choices"][0]["message"]["content"]
+
+
+def test_a_body_that_is_not_json_is_refused(embedded: str) -> None:
+    with pytest.raises(openai.APIStatusError) as refused:
+        client(embedded).post("/chat/completions", content=b"{", cast_to=object)
+    assert refused.value.status_code == 400
+    assert refused.value.code == "invalid_json"
+
+
+def test_models_lists_planners_and_workers_with_profile_and_price(serve) -> None:
+    with chat_model("42.") as model:
+        asking = client(serve(Pool([model.worker(description="Sings.")])))
+    models = {each.id: each.podium for each in asking.models.list()}
+    assert {"podium", "podium/conductor", "podium/random", "wren"} == set(models) - {"podium/warmstart"}
+    assert models["wren"]["profile"]["description"] == "Sings."
+    assert models["wren"]["profile"]["price"]["output"] == 2.0
+    assert asking.models.retrieve("podium/conductor").podium["planner"] == "conductor"
+    with pytest.raises(openai.NotFoundError):
+        asking.models.retrieve("gpt-9")

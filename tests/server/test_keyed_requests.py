@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from chat_model import chat_model
+from openai import OpenAI
+from running_server import Serve
+
+from podium.server.keys import Caller, Keys, open_register
+from podium.server.keys.allowance import Allowance
+from podium.server.keys.register import KeptKey
+from podium.server.keys.secret import Secret
+from podium.workers.pool import Pool
+
+ASKED: list[Any] = [{"role": "user", "content": "What is 6 x 7?"}]
+
+
+class Ring:
+    """A server with keys, and clients that have them."""
+
+    def __init__(
+        self, serve: Serve, folder: Path, pool: Pool | str = "embedded", **keys: dict[str, Any]
+    ) -> None:
+        register = open_register(folder / "traces.sqlite")
+        self._secrets = {}
+        for name, told in keys.items():
+            secret = self._secrets[name] = Secret.new()
+            caller = Caller(name=name, id=secret.id, **told)
+            asyncio.run(register.add(KeptKey(caller, secret.digest, datetime.now(UTC))))
+        self.url = serve(pool, keys=Keys(register), store=folder / "traces.sqlite", planner="random")
+
+    def client(self, name: str | None) -> OpenAI:
+        key = "pk-nothing" if name is None else self._secrets[name].text
+        return OpenAI(base_url=f"{self.url}/v1", api_key=key, max_retries=0)
+
+
+def test_without_a_key_nothing_is_answered(serve: Serve, tmp_path: Path) -> None:
+    ring = Ring(serve, tmp_path, eve={})
+    for ask in (
+        lambda c: c.chat.completions.create(model="podium", messages=ASKED),
+        lambda c: c.responses.create(model="podium", input="x"),
+        lambda c: c.models.list(),
+        lambda c: c.post("/../api/ask", body={"question": "x"}, cast_to=object),
+    ):
+        with pytest.raises(openai.AuthenticationError) as refused:
+            ask(ring.client(None))
+        assert refused.value.code == "invalid_api_key"
+    assert ring.client("eve").chat.completions.create(model="podium", messages=ASKED).choices
+
+
+def test_a_request_that_names_a_forbidden_worker_is_refused_before_anything_runs(
+    serve: Serve, tmp_path: Path
+) -> None:
+    with chat_model("42.") as model, chat_model("43.") as other:
+        pool = Pool([model.worker(), other.worker("lark")])
+        ring = Ring(serve, tmp_path, pool, eve={"deny": ("lark",)})
+        asking = ring.client("eve")
+        for wanted, param in (
+            ({"model": "lark"}, "model"),
+            ({"model": "podium", "extra_body": {"podium": {"allow": ["lark"]}}}, "podium.allow"),
+            ({"model": "podium/single:lark"}, "model"),
+        ):
+            with pytest.raises(openai.PermissionDeniedError) as refused:
+                asking.chat.completions.create(messages=ASKED, **wanted)  # type: ignore[call-overload]
+            assert refused.value.param == param
+        assert model.bodies == other.bodies == []
+        for seed in range(4):
+            reply = asking.chat.completions.create(model="podium", messages=ASKED, seed=seed)
+            assert {step["worker"] for step in reply.podium["plan"]} == {"wren"}
+        assert "lark" not in {each.id for each in asking.models.list()}
+
+
+def test_a_key_whose_money_is_spent_is_told_so(serve: Serve, tmp_path: Path) -> None:
+    with chat_model("42.") as model:
+        pool = Pool([model.worker()])
+        ring = Ring(serve, tmp_path, pool, eve={"allowance": Allowance(0, "day")}, adam={})
+        with pytest.raises(openai.APIStatusError) as refused:
+            ring.client("eve").chat.completions.create(model="wren", messages=ASKED)
+        assert refused.value.status_code == 402
+        assert refused.value.type == "budget_exceeded"
+        assert model.bodies == []
+        assert ring.client("adam").chat.completions.create(model="wren", messages=ASKED).choices
+
+
+def test_a_key_that_asks_too_often_is_told_when_it_may(serve: Serve, tmp_path: Path) -> None:
+    ring = Ring(serve, tmp_path, eve={"rpm": 1})
+    ring.client("eve").models.list()
+    with pytest.raises(openai.RateLimitError) as refused:
+        ring.client("eve").models.list()
+    assert int(refused.value.response.headers["retry-after"]) > 0
+
+
+def test_another_keys_response_is_not_there(serve: Serve, tmp_path: Path) -> None:
+    ring = Ring(serve, tmp_path, eve={}, adam={}, root={"admin": True})
+    made = ring.client("eve").responses.create(model="podium", input="What is 6 x 7?")
+    for ask in (
+        lambda: ring.client("adam").responses.retrieve(made.id),
+        lambda: ring.client("adam").responses.create(model="podium", input="x", previous_response_id=made.id),
+    ):
+        with pytest.raises(openai.NotFoundError):
+            ask()
+    assert ring.client("eve").responses.retrieve(made.id).output_text == made.output_text
+    assert ring.client("root").responses.retrieve(made.id).output_text == made.output_text

@@ -1,0 +1,119 @@
+"""The log that watchers of one question read, at their own pace."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podium.executor import StepStarted, StepText
+from podium.orchestrator import QuestionEnded
+from podium.server.happening import Happening
+from podium.server.live import Live
+from podium.trace import Trace
+from podium.types import Question
+
+TRACE = Trace(
+    id="t", question=Question(text="?"), pool=(), planner="p", seed="0", status="ok",
+    started_at="2026-03-01T00:00:00Z", seconds=1.0,
+)  # fmt: skip
+
+
+async def read_all(source: AsyncIterator[Happening]) -> list[tuple[str, str]]:
+    return [(one.kind, json.loads(one.data).get("text", "")) async for one in source]
+
+
+async def test_pieces_that_come_while_a_watcher_is_busy_come_together() -> None:
+    live = Live()
+    observe = live.begin("t", None)
+    source = live.events("t")
+    assert (await anext(source)).kind == "started"
+    for piece in ("a", "\u00e4", "\ud800", "\u20ac"):
+        observe(StepText(0, 0, piece))
+    one = await anext(source)
+    assert (one.place, json.loads(one.data)["text"]) == ("0.7", "aä?€")
+    observe(StepText(0, 0, "b"))
+    observe(QuestionEnded(TRACE))
+    assert await read_all(source) == [("text", "b"), ("ended", "")]
+    live.close()
+
+
+async def test_tries_that_write_side_by_side_are_kept_apart() -> None:
+    live = Live()
+    observe = live.begin("t", None)
+    for attempt, piece in [(0, "a"), (1, "x"), (0, "b"), (0, "c"), (1, "y")]:
+        observe(StepText(0, 0, piece, attempt))
+    observe(QuestionEnded(TRACE))
+    told = [json.loads(one.data) async for one in live.events("t") if one.kind == "text"]
+    assert [(one["attempt"], one["text"]) for one in told] == [(0, "a"), (1, "x"), (0, "bc"), (1, "y")]
+    live.close()
+
+
+@given(st.lists(st.one_of(st.text(max_size=3), st.none()), max_size=12), st.integers(0, 30))
+def test_whoever_stops_anywhere_and_goes_on_has_read_everything_once(
+    course: list[str | None], cut: int
+) -> None:
+    async def follow() -> None:
+        live = Live()
+        observe = live.begin("t", None)
+        for number, piece in enumerate(course):
+            observe(StepStarted(0, number, "ada", "Add.") if piece is None else StepText(0, 0, piece))
+        observe(QuestionEnded(TRACE))
+        whole = await read_all(live.events("t"))
+        first: list[Happening] = []
+        async for one in live.events("t"):
+            first.append(one)
+            if len(first) > cut:
+                break
+        after = first[-1].place if first else None
+        rest = await read_all(live.events("t", after))
+        assert [(one.kind, json.loads(one.data).get("text", "")) for one in first] + rest == whole
+        assert "".join(text for _, text in whole) == "".join(piece or "" for piece in course)
+        live.close()
+
+    asyncio.run(follow())
+
+
+async def test_who_watches_while_a_question_is_forgotten_sees_its_end() -> None:
+    live = Live(kept_s=0.01)
+    observe = live.begin("t", "ada")
+    assert live.find("t", "ada") is live.find("t", None) is not None
+    assert live.find("t", "bob") is None
+    source = live.events("t")
+    await anext(source)
+    observe(QuestionEnded(TRACE))
+    async with asyncio.timeout(20):
+        while live.find("t", None) is not None:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+    assert await read_all(source) == [("ended", "")]
+    with pytest.raises(KeyError):
+        live.events("t")
+
+
+async def test_only_so_many_ended_questions_are_remembered() -> None:
+    live = Live(most_kept=3)
+    for number in range(10):
+        live.begin(str(number), None)(QuestionEnded(TRACE))
+    running = live.begin("running", None)
+    assert [name for name in map(str, range(10)) if live.find(name, None)] == ["7", "8", "9"]
+    assert live.find("running", None) is not None
+    del running
+    live.close()
+
+
+async def test_a_question_that_breaks_off_lets_its_watchers_go() -> None:
+    live = Live()
+    live.begin("t", None)
+    source = live.events("t")
+    await anext(source)
+    waiting = asyncio.ensure_future(read_all(source))
+    await asyncio.sleep(0)
+    live.end("t")
+    live.end("t")
+    live.end("nobody")
+    assert await asyncio.wait_for(waiting, 20) == []
+    live.close()

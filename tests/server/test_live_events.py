@@ -1,0 +1,236 @@
+"""Events of questions while they are answered, and afterwards: real servers, and a model that waits for the test."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from chat_model import ChatModel, Say, chat_model
+from running_server import Serve
+
+from podium.server import traces
+from podium.trace import Trace
+from podium.workers.pool import Pool
+
+Event = tuple[str, str, dict[str, Any]]
+
+
+class Writer:
+    """Decides how far the model has written."""
+
+    def __init__(self, text: str = "The |answer |is |42.") -> None:
+        self.allowed = 0
+        self.text = text
+
+    def __call__(self, body: dict[str, Any]) -> Say:
+        return Say(self.text, wait=lambda number: number < self.allowed)
+
+
+def events(reply: httpx.Response) -> Iterator[Event]:
+    """Id, kind and data of each event."""
+    told: dict[str, str] = {}
+    for line in reply.iter_lines():
+        if line.startswith(":"):
+            continue
+        if line:
+            name, _, value = line.partition(": ")
+            told[name] = value
+        elif told:
+            yield told["id"], told["event"], json.loads(told["data"])
+            told = {}
+
+
+def until(true: Any) -> None:
+    end = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.005)
+
+
+def asked(url: str) -> str:
+    reply = httpx.post(f"{url}/api/ask", json={"question": "What is 6 x 7?"})
+    assert reply.status_code == 202, reply.text
+    trace_id: str = reply.json()["id"]
+    return trace_id
+
+
+@pytest.fixture
+def writer() -> Writer:
+    return Writer()
+
+
+@pytest.fixture
+def model(writer: Writer) -> Iterator[ChatModel]:
+    with chat_model(writer) as opened:
+        yield opened
+
+
+@pytest.fixture
+def url(serve: Serve, model: ChatModel, tmp_path: Path) -> str:
+    pool = Pool([model.worker(stream=True)])
+    return serve(pool, planner="single:wren", store=tmp_path / "traces.sqlite")
+
+
+def test_a_watcher_is_told_everything_as_it_happens(url: str, writer: Writer) -> None:
+    trace_id = asked(url)
+    with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=20) as reply:
+        assert reply.headers["content-type"].startswith("text/event-stream")
+        told = events(reply)
+        _, kind, data = next(told)
+        assert (kind, data["question"], data["planner"], data["workers"]) == (
+            "started",
+            "What is 6 x 7?",
+            "single:wren",
+            ["wren"],
+        )
+        _, kind, data = next(told)
+        assert (kind, data["error"], data["workflow"]["steps"][0]["worker"]) == ("plan", None, 0)
+        subtask = data["workflow"]["steps"][0]["subtask"]
+        started = {"round": 0, "position": 0, "worker": "wren", "subtask": subtask}
+        assert next(told)[1:] == ("step_started", started)
+        pieces = ""
+        while pieces != "The answer is 42.":
+            writer.allowed += 1
+            _, kind, data = next(told)
+            assert (kind, data["round"], data["position"], data["attempt"]) == ("text", 0, 0, 0)
+            pieces += data["text"]
+            assert pieces == "".join(writer.text.split("|")[: writer.allowed])
+        _, kind, data = next(told)
+        assert (kind, data["span"]["response"]) == ("step_ended", "The answer is 42.")
+        assert next(told)[1:] == (
+            "round_ended",
+            {"round": 0, "response": "The answer is 42.", "accepted": False},
+        )
+        place, kind, data = next(told)
+        assert (place, kind) == ("ended", "ended")
+        assert Trace.model_validate(data["trace"]).id == trace_id
+        assert list(told) == []
+
+
+def test_a_late_watcher_gets_all_of_it_and_text_in_one_piece(url: str, writer: Writer) -> None:
+    trace_id = asked(url)
+    writer.allowed = 3
+    with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=20) as first:
+        told = events(first)
+        text = ""
+        while text != "The answer is ":
+            _, kind, data = next(told)
+            text += data["text"] if kind == "text" else ""
+        with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=20) as late:
+            behind = events(late)
+            kinds = [next(behind) for _ in range(4)]
+            assert [kind for _, kind, _ in kinds] == ["started", "plan", "step_started", "text"]
+            assert kinds[-1][2]["text"] == "The answer is "
+            writer.allowed = 4
+            assert next(behind)[2]["text"] == next(told)[2]["text"] == "42."
+            assert [kind for _, kind, _ in behind] == ["step_ended", "round_ended", "ended"]
+
+
+def test_a_stream_that_broke_goes_on_behind_any_of_its_events(url: str, writer: Writer) -> None:
+    trace_id = asked(url)
+    writer.allowed = 4
+    address = f"{url}/api/traces/{trace_id}/events"
+    with httpx.stream("GET", address, timeout=20) as reply:
+        whole = list(events(reply))
+    text = "".join(data["text"] for _, kind, data in whole if kind == "text")
+    for number, (place, _, _) in enumerate(whole[:-1]):
+        with httpx.stream("GET", address, headers={"last-event-id": place}, timeout=20) as reply:
+            rest = list(events(reply))
+        seen = "".join(data["text"] for _, kind, data in whole[: number + 1] if kind == "text")
+        assert seen + "".join(data["text"] for _, kind, data in rest if kind == "text") == text
+        others = [told for told in rest if told[1] != "text"]
+        assert others == [told for told in whole[number + 1 :] if told[1] != "text"]
+    assert httpx.get(address, headers={"last-event-id": "ended"}).status_code == 204
+    for nonsense in ("x", "999", "1.x", "-7", "\xb2", "9" * 40):
+        with httpx.stream(
+            "GET", address, headers={"last-event-id": nonsense.encode("latin-1")}, timeout=20
+        ) as reply:
+            assert next(events(reply))[1] == "started"
+
+
+def test_of_a_question_that_has_ended_the_same_events_are_told_without_the_text(
+    url: str, writer: Writer, serve: Serve
+) -> None:
+    trace_id = asked(url)
+    writer.allowed = 4
+    address = f"{url}/api/traces/{trace_id}/events"
+    with httpx.stream("GET", address, timeout=20) as reply:
+        live = [told[1:] for told in events(reply) if told[1] != "text"]
+    until(lambda: trace_id not in serve.service(url).running)
+    serve.service(url).live.forget(trace_id)
+    with httpx.stream("GET", f"{url}/api/traces/{trace_id[:8]}/events", timeout=20) as reply:
+        kept = [told[1:] for told in events(reply)]
+    assert kept[0][1]["question"] == "What is 6 x 7?"
+    assert kept[1:] == live[1:]
+    with httpx.stream("GET", address, headers={"last-event-id": "1"}, timeout=20) as reply:
+        assert [kind for _, kind, _ in events(reply)] == ["ended"]
+
+
+def test_a_question_that_is_cancelled_ends_its_stream(url: str, model: ChatModel) -> None:
+    trace_id = asked(url)
+    with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=20) as reply:
+        told = events(reply)
+        while next(told)[1] != "step_started":
+            pass
+        assert httpx.delete(f"{url}/api/ask/{trace_id}").status_code == 204
+        *_, last = told
+    assert (last[1], last[2]["trace"]["status"]) == ("ended", "cancelled")
+
+
+def test_where_nothing_happens_there_are_signs_of_life(
+    url: str, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(traces, "_BEAT_S", 0.02)
+    trace_id = asked(url)
+    with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=20) as reply:
+        beats = 0
+        for line in reply.iter_lines():
+            beats += line.startswith(":")
+            if beats == 3:
+                writer.allowed = 4
+    assert beats >= 3
+
+
+def test_a_watcher_who_does_not_read_slows_nobody_and_is_dropped(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(traces, "_SLOW_S", 0.3)
+    piece = "x" * 100_000
+    with chat_model(lambda body: Say("|".join([piece] * 40))) as model:
+        pool = Pool([model.worker(stream=True)])
+        url = serve(pool, planner="single:wren", store=tmp_path / "traces.sqlite")
+        service = serve.service(url)
+        trace_id = asked(url)
+        with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=20) as lazy:
+            course = service.live.find(trace_id, None)
+            assert course is not None
+            until(lambda: not service.running)
+            reply = httpx.get(f"{url}/api/traces/{trace_id}", timeout=60).json()
+            assert len(reply["answer"]) == 40 * len(piece)
+            until(lambda: not course._watchers)
+            with pytest.raises(httpx.RemoteProtocolError):
+                lazy.read()
+
+
+def test_many_watch_one_question(url: str, writer: Writer) -> None:
+    trace_id = asked(url)
+    found: list[list[str]] = []
+
+    def watch() -> None:
+        with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=60) as reply:
+            told = list(events(reply))
+        found.append(["".join(data["text"] for _, kind, data in told if kind == "text"), told[-1][1]])
+
+    threads = [threading.Thread(target=watch) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    writer.allowed = 4
+    for thread in threads:
+        thread.join()
+    assert found == [["The answer is 42.", "ended"]] * 20

@@ -1,0 +1,57 @@
+"""Whatever is sent that the OpenAPI schema allows, or nearly allows: no fault, and no answer that it does not know."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.errors import Unsatisfiable
+from running_server import Serve
+from schemathesis import GenerationMode, checks
+
+_CLAIMS = [
+    checks.not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_schema_conformance,
+]
+_EXAMPLES = 2000 if os.environ.get("PODIUM_NIGHTLY") else 200
+
+
+@pytest.fixture(scope="module")
+def schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    starting = Serve()
+    folder: Path = tmp_path_factory.mktemp("served")
+    url = starting(planner="random", store=folder / "traces.sqlite", runs=folder)
+    yield schemathesis.openapi.from_url(f"{url}/openapi.json")
+    starting.stop_all()
+
+
+def test_every_route_answers_as_the_schema_says(schema: Any) -> None:
+    operations = [found.ok() for found in schema.get_all_operations()]
+    assert len(operations) > 5
+    for operation in operations:
+        # Half of what is sent is as the schema has it, half is not.
+        for mode in GenerationMode:
+
+            @seed(operation.label)
+            @settings(
+                max_examples=max(1, _EXAMPLES // (2 * len(operations))),
+                deadline=None,
+                database=None,
+                phases=[Phase.generate],
+                suppress_health_check=list(HealthCheck),
+            )
+            @given(case=operation.as_strategy(generation_mode=mode))
+            def holds(case: Any) -> None:
+                case.call_and_validate(checks=_CLAIMS)
+
+            # What has neither body nor parameters cannot be sent wrongly.
+            with suppress(Unsatisfiable) if mode is GenerationMode.NEGATIVE else nullcontext():
+                holds()

@@ -1,0 +1,60 @@
+"""Several servers on one PostgreSQL: one that does not answer a question tells of it when it is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from pathlib import Path
+
+import httpx
+from chat_model import Say, chat_model
+from running_server import Serve
+
+from podium.server import traces
+from podium.trace.kept import open_store
+from podium.workers.pool import Pool
+
+
+def read(url: str) -> list[tuple[str, dict[str, object]]]:
+    with httpx.stream("GET", url, timeout=60) as reply:
+        assert reply.status_code == 200
+        lines = [line.partition(": ") for line in reply.iter_lines()]
+    kinds = [value for name, _, value in lines if name == "event"]
+    return list(zip(kinds, (json.loads(value) for name, _, value in lines if name == "data"), strict=True))
+
+
+def test_a_question_can_be_followed_at_another_server_and_is_seen_by_all(
+    serve: Serve, postgres_url: str, tmp_path: Path
+) -> None:
+    go_on = threading.Event()
+    stores = [open_store(postgres_url), open_store(postgres_url)]
+    with chat_model(lambda body: Say("42.", wait=lambda number: go_on.is_set())) as model:
+        one, other = (serve(Pool([model.worker()]), planner="single:wren", store=store) for store in stores)
+        trace_id = httpx.post(f"{one}/api/ask", json={"question": "What is 6 x 7?"}).json()["id"]
+        threading.Timer(0.5, go_on.set).start()
+        told = read(f"{other}/api/traces/{trace_id}/events")
+        assert [kind for kind, _ in told] == [
+            "started",
+            "plan",
+            "step_started",
+            "step_ended",
+            "round_ended",
+            "ended",
+        ]
+        assert told[-1][1]["trace"] == httpx.get(f"{one}/api/traces/{trace_id[:10]}").json()
+        assert httpx.delete(f"{other}/api/traces/{trace_id}").status_code == 204
+        assert httpx.get(f"{one}/api/traces/{trace_id}").status_code == 404
+        serve.stop_all()
+    for store in stores:
+        asyncio.run(store.close())
+
+
+def test_a_stream_that_waits_in_vain_ends(serve: Serve, postgres_url: str, monkeypatch) -> None:
+    monkeypatch.setattr(traces, "_LONGEST_S", 0.2)
+    store = open_store(postgres_url)
+    url = serve(store=store)
+    assert read(f"{url}/api/traces/{'0' * 32}/events") == []
+    assert httpx.get(f"{url}/api/traces/0000/events").status_code == 404
+    serve.stop_all()
+    asyncio.run(store.close())

@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from chat_model import Say, chat_model
+from openai import AsyncOpenAI, OpenAI
+from running_server import Serve
+
+from podium.workers.pool import Pool
+
+ASKED = "What is 6 x 7?"
+TOOL: Any = {
+    "type": "function",
+    "name": "weather",
+    "description": "The weather in a town.",
+    "parameters": {"type": "object", "properties": {"town": {"type": "string"}}},
+    "strict": True,
+}
+
+
+def client(url: str) -> OpenAI:
+    return OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+
+
+def test_the_official_client_gets_a_response(serve: Serve) -> None:
+    made = client(serve()).responses.with_raw_response.create(
+        model="podium", input=ASKED, metadata={"a": "b"}, user="eve"
+    )
+    response = made.parse()
+    assert response.output_text
+    assert response.status == "completed"
+    assert response.metadata == {"a": "b"}
+    assert response.usage.total_tokens == response.usage.input_tokens + response.usage.output_tokens > 0
+    assert response.id == f"resp_{response.podium['trace_id']}"
+    assert made.headers["x-podium-trace-id"] == response.podium["trace_id"]
+
+
+async def test_the_asynchronous_client_reads_a_streamed_response(serve: Serve) -> None:
+    async with (
+        AsyncOpenAI(base_url=f"{serve()}/v1", api_key="none", max_retries=0) as asking,
+        asking.responses.stream(model="podium", input=ASKED) as stream,
+    ):
+        kinds = [event.type async for event in stream]
+        response = await stream.get_final_response()
+    assert response.output_text
+    assert kinds[:2] == ["response.created", "response.in_progress"]
+    assert kinds[-1] == "response.completed"
+    assert kinds.index("response.reasoning_summary_text.delta") < kinds.index("response.output_text.delta")
+
+
+def test_the_events_of_a_stream_are_numbered_and_make_up_the_response(serve: Serve) -> None:
+    with chat_model("Six| by| seven| is| 42.") as model:
+        stream = client(serve(Pool([model.worker()]))).responses.create(
+            model="wren", input=ASKED, stream=True
+        )
+        events = list(stream)
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
+    assert deltas == ["Six", " by", " seven", " is", " 42."]
+    reasoning, message = events[-1].response.output
+    assert (reasoning.type, message.type) == ("reasoning", "message")
+    assert message.content[0].text == "Six by seven is 42."
+    assert reasoning.summary[0].text.startswith("Plan of 1 step: wren.")
+
+
+def test_items_and_instructions_are_the_messages_that_they_stand_for(serve: Serve) -> None:
+    given: list[Any] = [
+        {"role": "user", "content": "Hello."},
+        {
+            "type": "message",
+            "id": "msg_1",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "Hi.", "annotations": []}],
+        },
+        {"type": "reasoning", "id": "rs_1", "summary": []},
+        {"role": "user", "content": [{"type": "input_text", "text": ASKED}]},
+    ]
+    with chat_model("42.") as model:
+        client(serve(Pool([model.worker()]))).responses.create(
+            model="wren", input=given, instructions="Be brief.", max_output_tokens=9, temperature=0.5
+        )
+    [body] = model.bodies
+    assert [(message["role"], message["content"]) for message in body["messages"]] == [
+        ("system", "Be brief."),
+        ("user", "Hello."),
+        ("assistant", "Hi."),
+        ("user", ASKED),
+    ]
+    assert body["max_tokens"] == 9
+    assert body["temperature"] == 0.5
+
+
+def test_a_response_that_follows_on_another_has_its_past_without_its_instructions(
+    serve: Serve, tmp_path: Path
+) -> None:
+    with chat_model("42.") as model:
+        url = serve(Pool([model.worker()]), store=tmp_path / "traces.sqlite")
+        asking = client(url)
+        first = asking.responses.create(model="wren", input=ASKED, instructions="Be brief.")
+        second = asking.responses.create(model="wren", input="And 6 x 8?", previous_response_id=first.id)
+        asking.responses.create(model="wren", input="Why?", previous_response_id=second.id)
+    assert second.previous_response_id == first.id
+    assert [(m["role"], m["content"]) for m in model.bodies[-1]["messages"]] == [
+        ("user", ASKED),
+        ("assistant", "42."),
+        ("user", "And 6 x 8?"),
+        ("assistant", "42."),
+        ("user", "Why?"),
+    ]
+
+
+def test_a_response_can_be_read_again(serve: Serve, tmp_path: Path) -> None:
+    asking = client(serve(store=tmp_path / "traces.sqlite"))
+    made = asking.responses.create(model="podium", input=ASKED, instructions="Be brief.")
+    again = asking.responses.retrieve(made.id)
+    assert again.output_text == made.output_text
+    assert again.instructions == "Be brief."
+    assert again.usage == made.usage
+    with pytest.raises(openai.NotFoundError):
+        asking.responses.retrieve("resp_" + "0" * 32)
+
+
+def test_a_response_that_is_not_stored_cannot_be_followed(serve: Serve, tmp_path: Path) -> None:
+    asking = client(serve(store=tmp_path / "traces.sqlite"))
+    made = asking.responses.create(model="podium", input=ASKED, store=False)
+    assert made.store is False
+    with pytest.raises(openai.NotFoundError) as refused:
+        asking.responses.create(model="podium", input="And?", previous_response_id=made.id)
+    assert refused.value.param == "previous_response_id"
+
+
+def test_a_server_without_a_store_says_that_nothing_can_follow(serve: Serve) -> None:
+    with pytest.raises(openai.BadRequestError, match="keeps no traces"):
+        client(serve()).responses.create(
+            model="podium", input="And?", previous_response_id="resp_" + "0" * 32
+        )
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_calls_of_functions_are_items_and_their_results_go_to_the_same_worker(
+    serve: Serve, tmp_path: Path, streamed: bool
+) -> None:
+    def answer(body: dict[str, Any]) -> Say:
+        given = [message["content"] for message in body["messages"] if message["role"] == "tool"]
+        return Say(given[0]) if given else Say(calls=[("w1", "weather", '{"town": "Oslo"}')])
+
+    with chat_model(answer) as model:
+        url = serve(
+            Pool([model.worker(calls_tools=True)]), planner="single:wren", store=tmp_path / "traces.sqlite"
+        )
+        asking = client(url)
+        if streamed:
+            with asking.responses.stream(model="podium", input="Weather?", tools=[TOOL]) as stream:
+                stream.until_done()
+                first: Any = stream.get_final_response()
+        else:
+            first = asking.responses.create(model="podium", input="Weather?", tools=[TOOL])
+        [call] = [item for item in first.output if item.type == "function_call"]
+        second = asking.responses.create(
+            model="podium",
+            input=[{"type": "function_call_output", "call_id": call.call_id, "output": "snow"}],
+            previous_response_id=first.id,
+            tools=[TOOL],
+        )
+        third = asking.responses.create(
+            model="podium", input="Thanks. And Rome?", previous_response_id=second.id, tools=[TOOL]
+        )
+    assert (call.name, call.arguments) == ("weather", '{"town": "Oslo"}')
+    assert second.output_text == "snow"
+    assert second.podium["planner"] == "straight:wren"
+    assert model.bodies[0]["tools"][0]["function"]["name"] == "weather"
+    assert model.bodies[1]["messages"][-1]["tool_call_id"] == "w1"
+    assert third.podium["planner"] == "single:wren"
+    past = [message["content"] or "" for message in model.bodies[2]["messages"][:4]]
+    assert past == ["Weather?", "", "snow", "snow"]
+
+
+def test_a_structured_answer_is_asked_for_as_a_chat_completion_does(serve: Serve) -> None:
+    wanted: Any = {
+        "format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": True}
+    }
+    with chat_model('{"a": 1}') as model:
+        response = client(serve(Pool([model.worker()]))).responses.create(
+            model="wren", input=ASKED, text=wanted
+        )
+    assert model.bodies[0]["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "n", "schema": {"type": "object"}, "strict": True},
+    }
+    assert response.text.format.name == "n"
+
+
+def test_a_response_that_was_cut_is_incomplete(serve: Serve) -> None:
+    with chat_model(lambda body: Say("It is", finish="length")) as model:
+        response = client(serve(Pool([model.worker()]))).responses.create(model="wren", input=ASKED)
+    assert response.status == "incomplete"
+    assert response.incomplete_details.reason == "max_output_tokens"
+
+
+def test_a_stream_without_an_answer_ends_in_a_failed_response(serve: Serve) -> None:
+    with chat_model(lambda body: Say(status=400)) as model:
+        url = serve(Pool([model.worker()]))
+        events = list(client(url).responses.create(model="wren", input=ASKED, stream=True))
+        with pytest.raises(openai.APIStatusError) as refused:
+            client(url).responses.create(model="wren", input=ASKED)
+    assert events[-1].type == "response.failed"
+    assert events[-1].response.error.code == "workers_failed"
+    assert refused.value.status_code == 502
+
+
+def test_a_dry_run_is_a_response_with_the_plan(serve: Serve) -> None:
+    response = client(serve(planner="single:ada")).responses.create(
+        model="podium", input=ASKED, extra_body={"podium": {"dry_run": True}}
+    )
+    assert response.output_text.startswith("model_id")
+    assert response.podium["status"] == "dry_run"
+
+
+@pytest.mark.parametrize(
+    ("changed", "param"),
+    [
+        ({"input": []}, "input"),
+        ({"input": "  "}, "input.0.content"),
+        ({"input": [{"type": "item_reference", "id": "x"}]}, "input.0"),
+        (
+            {"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]},
+            "input.0.content.0",
+        ),
+        (
+            {"input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]},
+            "input.0.tool_call_id",
+        ),
+        ({"tools": [{"type": "web_search"}]}, "tools.0.type"),
+        ({"background": True}, "background"),
+        ({"conversation": "conv_1"}, "conversation"),
+        ({"include": ["reasoning.encrypted_content"]}, "include"),
+        ({"reasoning": {"effort": "high"}}, "reasoning"),
+        ({"truncation": "auto"}, "truncation"),
+        ({"max_output_tokens": 0}, "max_output_tokens"),
+        ({"metadata": {"podium.instructions": "true"}}, "metadata"),
+        ({"colour": "red"}, "colour"),
+        ({"podium": {"deny": ["nobody"]}}, "podium.deny"),
+    ],
+)
+def test_what_cannot_be_honoured_in_a_response_is_refused_with_its_field(
+    serve: Serve, changed: dict[str, Any], param: str
+) -> None:
+    body = {"model": "podium", "input": ASKED} | changed
+    with pytest.raises(openai.BadRequestError) as refused:
+        client(serve(planner="single:ada")).post("/responses", body=body, cast_to=object)
+    assert refused.value.param == param, refused.value.message

@@ -1,0 +1,255 @@
+"""What stands before the routes, asked over real sockets."""
+
+import asyncio
+import json
+import re
+import socket
+import time
+
+import httpx
+import pytest
+
+from podium.server.guards.bodies import deeper
+from podium.testing import FaultServer, Rule, SlowFirstByte
+from podium.trace.kept import Filters
+from podium.workers.pool import load_pool
+
+CHAT = "/v1/chat/completions"
+HELLO = {"model": "ada", "messages": [{"role": "user", "content": "Hello?"}]}
+
+
+def raw(url, *parts, pause=0.0):
+    """What a server answers to these bytes, whether it takes them all or not."""
+    host, port = url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        try:
+            for part in parts:
+                connection.sendall(part)
+                time.sleep(pause)
+        except OSError:
+            pass
+        said = b""
+        while not whole(said) and (piece := connection.recv(65536)):
+            said += piece
+        return said
+
+
+def whole(said):
+    top, end, body = said.partition(b"\r\n\r\n")
+    length = re.search(rb"content-length: (\d+)", top)
+    return bool(end) and length is not None and len(body) == int(length[1])
+
+
+def head(url, method="POST", path=CHAT, **headers):
+    host = url.removeprefix("http://")
+    lines = {"Host": host, "Content-Type": "application/json"} | {
+        name.replace("_", "-"): value for name, value in headers.items()
+    }
+    return (
+        f"{method} {path} HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in lines.items()) + "\r\n"
+    ).encode()
+
+
+def refusal(said):
+    """Status and error of a raw answer."""
+    top, _, body = said.partition(b"\r\n\r\n")
+    return int(top.split()[1]), json.loads(body)["error"]
+
+
+@pytest.fixture
+def ada(tmp_path):
+    """`ada(url)` is a pool of one worker there."""
+
+    def make(url):
+        path = tmp_path / "pool.toml"
+        path.write_text(f'[[worker]]\nname = "ada"\nkind = "openai"\nmodel = "m"\nbase_url = "{url}"\n')
+        return load_pool(path)
+
+    return make
+
+
+def test_a_body_that_says_that_it_is_too_large_is_not_waited_for(serve):
+    url = serve(body_bytes=1000)
+    status, error = refusal(raw(url, head(url, Content_Length="1001")))
+    assert (status, error["code"], error["type"]) == (413, "body_too_large", "invalid_request_error")
+    assert "1000" in error["message"]
+
+
+def test_a_body_is_counted_while_it_comes_in_chunks(serve):
+    url = serve(body_bytes=1000)
+    chunk = b"200\r\n" + b" " * 512 + b"\r\n"
+    status, error = refusal(raw(url, head(url, Transfer_Encoding="chunked"), *[chunk] * 3))
+    assert (status, error["code"]) == (413, "body_too_large")
+
+
+def test_a_body_as_large_as_is_taken_is_read(serve):
+    url = serve(body_bytes=1000)
+    body = json.dumps({"model": "nobody", "messages": [{"role": "user", "content": "Hi"}]}).ljust(1000)
+    assert httpx.post(url + CHAT, content=body).status_code == 404
+
+
+def test_a_client_that_was_refused_reads_why_while_it_still_sends(serve):
+    url = serve(body_bytes=1000)
+    reply = httpx.post(url + CHAT, content=(b" " * 65536 for _ in range(100)))
+    assert (reply.status_code, reply.json()["error"]["code"]) == (413, "body_too_large")
+
+
+def test_a_body_that_does_not_come_is_given_up(serve):
+    url = serve(body_seconds=0.3)
+    status, error = refusal(raw(url, head(url, Content_Length="100"), b"{"))
+    assert (status, error["code"], error["type"]) == (408, "body_too_slow", "timeout_error")
+    assert "1 bytes" in error["message"]
+
+
+def test_a_body_that_drips_is_given_up(serve):
+    url = serve(body_seconds=0.5)
+    status, error = refusal(raw(url, head(url, Content_Length="100"), *[b" "] * 20, pause=0.05))
+    assert (status, error["code"]) == (408, "body_too_slow")
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"[" * 100_000, "too_deep"),
+        (b'{"messages": ' + b'{"a": [' * 40 + b"]}" * 40 + b"}", "too_deep"),
+        (b'{"a": ' * 100_000, "too_deep"),
+        (
+            json.dumps({"model": "nobody", "messages": [{"role": "user", "content": "[{" * 5000}]}).encode(),
+            None,
+        ),
+    ],
+)
+def test_json_that_is_too_deep_is_refused_before_it_is_parsed(serve, body, expected):
+    error = httpx.post(serve() + CHAT, content=body).json()["error"]
+    assert error["code"] == (expected or "model_not_found")
+
+
+@pytest.mark.parametrize(
+    ("text", "depth"),
+    [
+        ("1", 0),
+        ("[]", 1),
+        ('{"a": [1, {"b": []}], "c": [[]]}', 4),
+        ('["[[[[[[", {"]": "}"}]', 2),
+        (r'["\"[[[", "\\", [[1]]]', 3),
+        ("[[],[],[[]],{}]", 3),
+    ],
+)
+def test_depth_is_that_of_lists_and_objects_outside_texts(text, depth):
+    assert not deeper(text.encode(), depth)
+    assert depth == 0 or deeper(text.encode(), depth - 1)
+
+
+def test_a_wide_body_is_not_a_deep_one():
+    assert not deeper(b"[" + b"[],{}," * 200_000 + b"1]", 2)
+
+
+def test_headers_are_taken_up_to_a_size(serve):
+    url = serve(header_bytes=4096)
+    assert httpx.get(url + "/healthz", headers={"x-long": "a" * 2000}).status_code == 200
+    reply = httpx.get(url + "/healthz", headers={"x-long": "a" * 4096})
+    assert (reply.status_code, reply.json()["error"]["code"]) == (431, "headers_too_large")
+    assert httpx.get(url + "/healthz?" + "a" * 4096).status_code == 431
+
+
+@pytest.mark.parametrize(
+    "name", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil"]
+)
+def test_a_name_that_is_not_ours_is_not_answered_where_no_key_is_needed(serve, name):
+    url = serve()
+    reply = httpx.get(url + "/v1/models", headers={"host": name})
+    assert (reply.status_code, reply.json()["error"]["code"]) == (421, "unknown_host")
+
+
+@pytest.mark.parametrize(
+    "name", ["localhost", "LOCALHOST:99", "127.0.0.1", "127.8.9.1:80", "[::1]:8080", "[::1]"]
+)
+def test_names_of_this_machine_are_answered(serve, name):
+    assert httpx.get(serve() + "/v1/models", headers={"host": name}).status_code == 200
+
+
+def test_two_names_are_none(serve):
+    url = serve()
+    host = url.removeprefix("http://")
+    said = raw(url, f"GET /healthz HTTP/1.1\r\nHost: {host}\r\nHost: evil.example\r\n\r\n".encode())
+    assert int(said.split()[1]) == 400
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "https://localhost"])
+def test_pages_of_other_origins_may_not_ask(serve, origin):
+    url = serve()
+    for method, path in (("POST", CHAT), ("POST", "/api/ask"), ("DELETE", "/api/ask/1")):
+        reply = httpx.request(method, url + path, headers={"origin": origin}, content=b"{}")
+        assert (reply.status_code, reply.json()["error"]["type"]) == (403, "permission_error")
+    reply = httpx.get(url + "/v1/models", headers={"origin": origin})
+    assert "access-control-allow-origin" not in reply.headers
+
+
+def test_our_own_page_may_ask(serve):
+    url = serve()
+    assert httpx.post(url + CHAT, headers={"origin": url}, content=b"{}").status_code == 400
+
+
+def test_no_page_is_told_that_it_may_unless_it_was_named(serve):
+    url = serve()
+    wanted = {"origin": "https://chat.example.com", "access-control-request-method": "POST"}
+    assert httpx.options(url + CHAT, headers=wanted).status_code == 405
+    named = serve(origins=("https://chat.example.com",))
+    reply = httpx.options(
+        named + CHAT, headers=wanted | {"access-control-request-headers": "authorization, x-stainless-os"}
+    )
+    assert reply.status_code == 200
+    assert reply.headers["access-control-allow-origin"] == "https://chat.example.com"
+    assert "authorization" in reply.headers["access-control-allow-headers"]
+    assert "access-control-allow-credentials" not in reply.headers
+    reply = httpx.post(named + CHAT, headers={"origin": "https://chat.example.com"}, content=b"{}")
+    assert (reply.status_code, reply.headers["access-control-allow-origin"]) == (
+        400,
+        "https://chat.example.com",
+    )
+    other = wanted | {"origin": "https://evil.example"}
+    reply = httpx.options(named + CHAT, headers=other)
+    assert reply.status_code == 400
+    assert "access-control-allow-origin" not in reply.headers
+    # A proxy that passes on the name by which that page knows the server.
+    assert httpx.get(named + "/v1/models", headers={"host": "chat.example.com"}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/v1/models", "/nowhere", "/api/traces/1"])
+def test_every_answer_says_what_a_browser_may_make_of_it(serve, path):
+    headers = httpx.get(serve() + path).headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+    assert headers["cache-control"] == "no-store"
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+
+
+def test_the_viewer_keeps_its_own_headers(serve):
+    headers = httpx.get(serve() + "/").headers
+    assert headers.get_list("content-security-policy") == [headers["content-security-policy"]]
+    assert "script-src 'self'" in headers["content-security-policy"]
+    assert headers["cache-control"] == "no-cache"
+
+
+def test_an_api_may_be_without_its_viewer(serve):
+    url = serve(viewer=False)
+    assert httpx.get(url + "/").status_code == 404
+    assert httpx.get(url + "/v1/models").status_code == 200
+
+
+async def test_a_question_that_takes_too_long_is_cancelled_and_says_so(serve, ada, tmp_path):
+    async with FaultServer("Done.", rules=[Rule(fault=SlowFirstByte(seconds=60))]) as worker:
+        url = serve(ada(worker.url), store=tmp_path / "traces.sqlite", request_seconds=0.5)
+        async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+            late = await client.post(CHAT, json=HELLO)
+            told = []
+            async with client.stream("POST", CHAT, json=HELLO | {"stream": True}) as stream:
+                told = [line async for line in stream.aiter_lines() if line.startswith("data: ")]
+            await worker.idle()
+        error = late.json()["error"]
+        assert (late.status_code, error["type"], error["code"]) == (504, "timeout_error", "request_timeout")
+        assert json.loads(told[-1].removeprefix("data: "))["error"]["code"] == "request_timeout"
+        store = serve.service(url).store
+        page = await asyncio.to_thread(lambda: asyncio.run(store.page(Filters())))
+        assert [trace.status for trace in page.traces] == ["cancelled", "cancelled"]

@@ -1,0 +1,170 @@
+"""What Prometheus reads, and what is told of health."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from podium.server.keys import Caller, Keys, open_register
+from podium.server.keys.register import KeptKey
+from podium.server.keys.secret import Secret
+from podium.testing import FaultServer, Rule, SlowFirstByte, Status
+from podium.workers.pool import load_pool
+
+CHAT = "/v1/chat/completions"
+
+
+def asked(text, model="ada"):
+    return {"model": model, "messages": [{"role": "user", "content": text}]}
+
+
+def figures(text):
+    """Value by name and labels."""
+    return {
+        (sample.name, *sorted(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+@pytest.fixture
+def pool(tmp_path):
+    """`pool(url, ...)` has the worker ada there, and bob who fails at once."""
+
+    def make(url, dead="http://127.0.0.1:1/v1"):
+        path = tmp_path / "pool.toml"
+        path.write_text(
+            f'[[worker]]\nname = "ada"\nkind = "openai"\nmodel = "m"\nbase_url = "{url}"\n'
+            "price = { input = 1.0, output = 2.0 }\nlimits = { retries = 1, failures = 2 }\n"
+            f'[[worker]]\nname = "bob"\nkind = "openai"\nmodel = "m"\nbase_url = "{dead}"\n'
+            "limits = { retries = 0, failures = 1 }\n"
+        )
+        return load_pool(path)
+
+    return make
+
+
+async def test_what_was_done_is_counted(serve, pool):
+    again = Rule(contains="again", fault=Status(code=500), times=1)
+    async with FaultServer("Done.", rules=[again]) as worker:
+        url = serve(pool(worker.url))
+        async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+            assert (await client.post(CHAT, json=asked("Hello?"))).status_code == 200
+            assert (await client.post(CHAT, json=asked("And again?"))).status_code == 200
+            assert (await client.post(CHAT, json=asked("Hello?", "bob"))).status_code == 502
+            assert (await client.post(CHAT, json=asked("Hello?", "nobody"))).status_code == 404
+            stopped = asked("Hello?") | {"podium": {"budget": {"usd": 0.0000001}}}
+            assert (await client.post(CHAT, json=stopped)).status_code == 402
+            assert (await client.get("/made/up/7")).status_code == 404
+            read = await client.get("/metrics")
+    assert read.headers["content-type"].startswith("text/plain")
+    seen = figures(read.text)
+    assert seen["podium_questions_total", "ok", "straight:ada"] == 2
+    assert seen["podium_questions_total", "failed", "straight:bob"] == 1
+    assert seen["podium_question_seconds_count", "straight:ada"] == 3
+    assert seen["podium_worker_attempts_total", "ada"] == 3
+    assert seen["podium_worker_failures_total", "ada"] == 1
+    assert seen["podium_worker_retries_total", "ada"] == 1
+    assert seen["podium_worker_hedges_total", "ada"] == 0
+    assert seen["podium_worker_breaker_state", "ada"] == 0
+    assert seen["podium_worker_breaker_state", "bob"] == 2
+    assert seen["podium_worker_in_flight", "ada"] == 0
+    assert seen["podium_worker_waiting", "ada"] == 0
+    tokens = {way: seen["podium_tokens_total", *sorted((way, "ada"))] for way in ("input", "output")}
+    assert min(tokens.values()) > 0
+    assert seen["podium_cost_usd_total", "ada"] == pytest.approx(
+        (tokens["input"] * 1.0 + tokens["output"] * 2.0) / 1e6
+    )
+    assert seen["podium_budget_refusals_total", "ada"] == 1
+    assert seen["podium_http_requests_total", *sorted(("POST", CHAT, "200"))] == 2
+    assert seen["podium_http_requests_total", *sorted(("POST", CHAT, "404"))] == 1
+    assert seen["podium_http_requests_total", *sorted(("other", "other", "404"))] == 1
+    assert seen["podium_questions_in_flight",] == 0
+    assert seen["podium_traces_waiting",] == 0
+    assert seen["process_resident_memory_bytes",] > 0
+
+
+async def test_what_runs_is_shown_while_it_runs(serve, pool):
+    async with FaultServer("Done.", rules=[Rule(fault=SlowFirstByte(seconds=60))]) as worker:
+        url = serve(pool(worker.url))
+        async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+            asking = [asyncio.create_task(client.post(CHAT, json=asked(f"{n}"))) for n in range(3)]
+            await worker.arrived(3)
+            seen = figures((await client.get("/metrics")).text)
+            assert seen["podium_questions_in_flight",] == 3
+            assert seen["podium_worker_in_flight", "ada"] == 3
+            assert seen["podium_http_requests_in_flight",] == 4
+            for task in asking:
+                task.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
+
+
+def test_two_applications_count_apart(serve):
+    one, other = serve(), serve()
+    httpx.get(one + "/healthz")
+    seen = [figures(httpx.get(url + "/metrics").text) for url in (one, other)]
+    asked_for = ("podium_http_requests_total", "/healthz", "200", "GET")
+    key = (asked_for[0], *sorted(asked_for[1:]))
+    assert (seen[0][key], key in seen[1]) == (1, False)
+
+
+async def test_where_keys_are_needed_the_figures_are_for_admins(serve, tmp_path):
+    secrets = {"admin": Secret.new(), "plain": Secret.new()}
+    register = open_register(tmp_path / "traces.sqlite")
+    for name, secret in secrets.items():
+        caller = Caller(name=name, id=secret.id, admin=name == "admin")
+        assert await register.add(KeptKey(caller, secret.digest, datetime.now(UTC)))
+    url = serve(keys=Keys(register))
+    sent = {name: {"authorization": f"Bearer {secret.text}"} for name, secret in secrets.items()}
+    sent |= {"wrong": {"authorization": "Bearer pk-wrong"}, "none": {}}
+    async with httpx.AsyncClient(base_url=url) as client:
+        said = {
+            name: (await client.get("/metrics", headers=headers)).status_code
+            for name, headers in sent.items()
+        }
+        open_to_all = [(await client.get(path)).status_code for path in ("/healthz", "/readyz")]
+        # Where keys are needed, a proxy may call the server what it likes.
+        named = await client.get("/v1/models", headers={"host": "podium.example.com"} | sent["plain"])
+    assert said == {"admin": 200, "plain": 403, "wrong": 401, "none": 401}
+    assert open_to_all == [200, 200]
+    assert named.status_code == 200
+
+
+def test_health_needs_no_more_than_a_head(serve):
+    url = serve()
+    assert httpx.head(url + "/healthz").status_code == 200
+    assert httpx.get(url + "/healthz").json() == {"status": "ok"}
+    assert httpx.get(url + "/readyz").json() == {"status": "ready"}
+
+
+async def test_a_server_all_of_whose_workers_rest_is_not_ready(serve, tmp_path):
+    path = tmp_path / "pool.toml"
+    path.write_text(
+        '[[worker]]\nname = "bob"\nkind = "openai"\nmodel = "m"\nbase_url = "http://127.0.0.1:1/v1"\n'
+        "limits = { retries = 0, failures = 1 }\n"
+    )
+    url = serve(load_pool(path))
+    async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+        assert (await client.get("/readyz")).status_code == 200
+        assert (await client.post(CHAT, json=asked("Hello?", "bob"))).status_code == 502
+        unready = await client.get("/readyz")
+        assert (await client.get("/healthz")).status_code == 200
+    assert (unready.status_code, unready.json()["error"]["code"]) == (503, "not_ready")
+    assert "rest" in unready.json()["error"]["message"]
+
+
+class _BrokenStore:
+    """Not a double of ours: what a store says of itself while its database is away."""
+
+    waiting = 7
+    trouble = "The database db-7.internal cannot be reached."
+
+
+def test_a_server_that_cannot_keep_traces_is_not_ready_and_names_no_machine(serve):
+    url = serve(store=_BrokenStore())
+    unready = httpx.get(url + "/readyz")
+    assert unready.status_code == 503
+    assert "db-7" not in unready.text
+    assert figures(httpx.get(url + "/metrics").text)["podium_traces_waiting",] == 7

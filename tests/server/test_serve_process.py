@@ -1,0 +1,160 @@
+"""`podium serve` in a process of its own: what it answers, and how it ends."""
+
+import asyncio
+import json
+import signal
+import sqlite3
+
+import httpx
+import pytest
+from served_process import pool_file, served
+
+from podium.testing import FaultServer, Rule, SlowFirstByte
+from podium.trace.store import TraceStore
+
+TOGETHER = 20
+
+
+def asked(text, **more):
+    return {"model": "ada", "messages": [{"role": "user", "content": text}], **more}
+
+
+async def not_ready(client):
+    """What /readyz says once it says that it is not."""
+    async with asyncio.timeout(10):
+        while (said := await client.get("/readyz")).status_code == 200:
+            pass
+    return said
+
+
+def traces(folder):
+    with TraceStore(folder / "traces.sqlite", create=False) as store:
+        return {trace.question.text: trace for trace in store.iterate()}
+
+
+def test_the_embedded_team_answers_where_nothing_is_given(tmp_path):
+    with served(tmp_path) as server, httpx.Client(base_url=server.url, timeout=60) as client:
+        question = {"model": "podium", "messages": [{"role": "user", "content": "What is 2 + 3?"}]}
+        reply = client.post("/v1/chat/completions", json=question)
+        assert reply.status_code == 200, reply.text
+        assert "vite" in client.get("/").text or client.get("/").headers["content-type"].startswith(
+            "text/html"
+        )
+        assert client.get("/readyz").json() == {"status": "ready"}
+        status, err = server.end()
+    assert (status, err) == (0, "")
+    assert "no key is needed" in server.line
+    (trace,) = traces(tmp_path).values()
+    assert trace.id == reply.headers["x-podium-trace-id"]
+
+
+async def test_what_is_in_flight_is_answered_or_recorded_as_cancelled(tmp_path):
+    slow = Rule(contains="slow", fault=SlowFirstByte(seconds=80))
+    soon = Rule(fault=SlowFirstByte(seconds=1.5))
+    async with FaultServer("Done.", rules=[slow, soon]) as worker:
+        pool = pool_file(tmp_path, worker.url)
+        with served(tmp_path, "--pool", str(pool), "--drain", "6") as server:
+            limits = httpx.Limits(max_connections=100)
+            async with httpx.AsyncClient(base_url=server.url, timeout=60, limits=limits) as client:
+                texts = [f"{'slow' if number % 2 else 'soon'} {number}" for number in range(TOGETHER)]
+                asking = [
+                    asyncio.create_task(client.post("/v1/chat/completions", json=asked(text)))
+                    for text in texts
+                ]
+                await worker.arrived(TOGETHER)
+                server.tell(signal.SIGTERM)
+                unready = await not_ready(client)
+                alive = await client.get("/healthz")
+                refused = await client.post("/v1/chat/completions", json=asked("late"))
+                replies = dict(zip(texts, await asyncio.gather(*asking), strict=True))
+            status, err = await asyncio.to_thread(server.ended)
+    assert "ending" in unready.json()["error"]["message"]
+    assert alive.status_code == 200
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "server_ending")
+    assert int(refused.headers["retry-after"]) > 0
+    kept = traces(tmp_path)
+    assert set(kept) == set(texts)
+    for text, reply in replies.items():
+        if text.startswith("soon"):
+            assert (reply.status_code, kept[text].status) == (200, "ok")
+        else:
+            assert (reply.status_code, reply.json()["error"]["code"]) == (503, "server_ending")
+            assert kept[text].status == "cancelled"
+            assert [span.status for span in kept[text].spans] == ["cancelled"]
+    assert status == 0
+    assert err.count("\n") == 1
+    assert "recorded as cancelled" in err
+
+
+async def test_a_second_signal_does_not_wait(tmp_path):
+    async with FaultServer("Done.", rules=[Rule(fault=SlowFirstByte(seconds=80))]) as worker:
+        pool = pool_file(tmp_path, worker.url)
+        with served(tmp_path, "--pool", str(pool), "--drain", "70") as server:
+            async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+                asking = asyncio.create_task(client.post("/v1/chat/completions", json=asked("slow")))
+                await worker.arrived(1)
+                server.tell(signal.SIGINT)
+                await not_ready(client)
+                assert not asking.done()
+                server.tell(signal.SIGINT)
+                async with asyncio.timeout(30):
+                    reply = await asking
+            status, _ = await asyncio.to_thread(server.ended)
+    assert (status, reply.status_code) == (0, 503)
+    assert traces(tmp_path)["slow"].status == "cancelled"
+
+
+async def test_a_stream_that_is_cut_ends_with_the_reason(tmp_path):
+    async with FaultServer("Done.", rules=[Rule(fault=SlowFirstByte(seconds=80))]) as worker:
+        pool = pool_file(tmp_path, worker.url)
+        with served(tmp_path, "--pool", str(pool), "--drain", "0") as server:
+            async with (
+                httpx.AsyncClient(base_url=server.url, timeout=60) as client,
+                client.stream("POST", "/v1/chat/completions", json=asked("slow", stream=True)) as stream,
+            ):
+                told = []
+                async for line in stream.aiter_lines():
+                    if not told:
+                        server.tell(signal.SIGTERM)
+                    if line.startswith("data: "):
+                        told.append(json.loads(line.removeprefix("data: ")))
+            status, _ = await asyncio.to_thread(server.ended)
+    assert (status, told[-1]["error"]["code"]) == (0, "server_ending")
+    assert traces(tmp_path)["slow"].status == "cancelled"
+
+
+async def test_a_killed_server_leaves_its_store_whole(tmp_path):
+    slow = Rule(contains="slow", fault=SlowFirstByte(seconds=80))
+    async with FaultServer("Done.", rules=[slow]) as worker:
+        pool = pool_file(tmp_path, worker.url)
+        with served(tmp_path, "--pool", str(pool)) as server:
+            async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+                for number in range(5):
+                    reply = await client.post("/v1/chat/completions", json=asked(f"soon {number}"))
+                    assert reply.status_code == 200
+                # What a page shows is written.
+                assert len((await client.get("/api/traces")).json()["traces"]) == 5
+                asking = [
+                    asyncio.create_task(client.post("/v1/chat/completions", json=asked(f"slow {number}")))
+                    for number in range(5)
+                ]
+                await worker.arrived(10)
+                server.tell(signal.SIGKILL)
+                lost = await asyncio.gather(*asking, return_exceptions=True)
+            status, _ = await asyncio.to_thread(server.ended)
+        assert status == -signal.SIGKILL
+        assert all(isinstance(one, httpx.TransportError) for one in lost)
+        assert set(traces(tmp_path)) == {f"soon {number}" for number in range(5)}
+        with sqlite3.connect(tmp_path / "traces.sqlite") as file:
+            assert file.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        file.close()
+        with served(tmp_path, "--pool", str(pool)) as server:
+            async with httpx.AsyncClient(base_url=server.url) as client:
+                assert len((await client.get("/api/traces")).json()["traces"]) == 5
+            assert server.end() == (0, "")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_no_address_but_the_machines_own_is_served_without_keys(tmp_path, host):
+    with pytest.raises(AssertionError, match="there is no key yet"), served(tmp_path, "--host", host):
+        pass

@@ -1,0 +1,215 @@
+"""/api/traces over real servers: who sees what, filters, pages, export, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from running_server import Serve
+
+from podium.server.keys import Caller, Keys, open_register
+from podium.server.keys.register import KeptKey
+from podium.server.keys.secret import Secret
+from podium.trace import Trace
+from podium.trace.jsonl import read
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def ask(client: httpx.Client, text: str = "What is 6 x 7?") -> str:
+    """The id of the trace of a question that was asked and answered."""
+    body = {"model": "podium/single:ada", "messages": [{"role": "user", "content": text}]}
+    reply = client.post("/v1/chat/completions", json=body)
+    assert reply.status_code == 200, reply.text
+    return reply.headers["x-podium-trace-id"]
+
+
+@pytest.fixture
+def client(serve: Serve, tmp_path: Path) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=serve(store=tmp_path / "traces.sqlite")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def keep(serve: Serve, client: httpx.Client) -> Callable[..., Trace]:
+    """`keep(number, **changes)`: a trace in the server's store, of the hour with that number."""
+    first = ask(client)
+    trace = Trace.model_validate(client.get(f"/api/traces/{first}").json())
+    assert client.delete(f"/api/traces/{first}").status_code == 204
+    store = serve.service(str(client.base_url).rstrip("/")).store
+    assert store is not None
+
+    def make(number: int, **changes: Any) -> Trace:
+        moment = (START + timedelta(hours=number)).isoformat()
+        one = trace.model_copy(update={"id": f"{number:032x}", "started_at": moment, **changes})
+        store.add(one)
+        return one
+
+    return make
+
+
+def listed(client: httpx.Client, **query: Any) -> list[int]:
+    reply = client.get("/api/traces", params=query)
+    assert reply.status_code == 200, reply.text
+    return [int(row["id"], 16) for row in reply.json()["traces"]]
+
+
+def refusal(reply: httpx.Response) -> tuple[int, str, str | None]:
+    error = reply.json()["error"]
+    assert set(error) >= {"message", "type", "param", "code"}
+    return reply.status_code, error["type"], error["param"]
+
+
+def test_an_answered_question_is_listed_and_had_whole_at_once(client: httpx.Client) -> None:
+    trace_id = ask(client, "What is 20 + 22?")
+    page = client.get("/api/traces").json()
+    assert (page["total"], page["next"]) == (1, None)
+    (row,) = page["traces"]
+    trace = client.get(f"/api/traces/{trace_id[:8]}").json()
+    assert Trace.model_validate(trace).id == trace_id
+    assert row == {
+        "id": trace_id,
+        "started_at": trace["started_at"],
+        "planner": "single:ada",
+        "status": "ok",
+        "question": "What is 20 + 22?",
+        "calls": 1,
+        "cost_usd": trace["rounds"][0]["spans"][0]["cost_usd"],
+        "seconds": trace["seconds"],
+        "workers": ["ada"],
+        "owner": None,
+    }
+
+
+def test_filters_are_those_of_the_address(client: httpx.Client, keep: Callable[..., Trace]) -> None:
+    question = keep(1).question
+    keep(2, status="failed")
+    keep(3, planner="random", question=question.model_copy(update={"text": "Where is ÄSOP?"}))
+    paid = keep(4).cost_usd
+    assert listed(client) == [4, 3, 2, 1]
+    assert listed(client, status="failed") == [2]
+    assert listed(client, planner="random") == [3]
+    assert listed(client, worker="ada") == [4, 3, 2, 1]
+    assert listed(client, worker="bob") == []
+    assert listed(client, q="äsop") == [3]
+    assert listed(client, since="2026-03-01T02:00:00Z", until="2026-03-01T04:00:00+00:00") == [3, 2]
+    assert listed(client, since="2026-03-01T02:00:00") == [4, 3, 2]
+    assert listed(client, min_cost=paid, max_cost=paid) == [4, 3, 2, 1]
+    assert listed(client, min_cost=2 * paid + 1) == []
+    export = client.get("/api/traces/export", params={"planner": "single:ada"})
+    assert export.headers["content-type"].startswith("application/jsonl")
+    assert [int(trace.id, 16) for trace in read(export.text.splitlines(), "export")] == [1, 2, 4]
+
+
+def test_pages_go_through_all(client: httpx.Client, keep: Callable[..., Trace]) -> None:
+    for number in range(25):
+        keep(number)
+    found: list[int] = []
+    query: dict[str, Any] = {"limit": 10}
+    totals = []
+    while True:
+        page = client.get("/api/traces", params=query).json()
+        found += [int(row["id"], 16) for row in page["traces"]]
+        totals.append(page["total"])
+        if page["next"] is None:
+            break
+        query["cursor"] = page["next"]
+    assert found == list(reversed(range(25)))
+    assert totals == [25, None, None]
+
+
+def test_a_large_export_comes_whole(client: httpx.Client, keep: Callable[..., Trace]) -> None:
+    traces = [keep(number) for number in range(300)]
+    with client.stream("GET", "/api/traces/export") as reply:
+        assert list(read(reply.iter_lines(), "export")) == traces
+    assert client.get("/api/traces/export", params={"q": "nothing has this"}).content == b""
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "param"),
+    [
+        ("/api/traces?limit=0", 422, "limit"),
+        ("/api/traces?limit=201", 422, "limit"),
+        ("/api/traces?limit=x", 422, "limit"),
+        ("/api/traces?cursor=x", 400, "cursor"),
+        ("/api/traces?since=yesterday", 422, "since"),
+        ("/api/traces?status=fine", 422, "status"),
+        ("/api/traces?min_cost=-1", 422, "min_cost"),
+        ("/api/traces?max_cost=nan", 422, "max_cost"),
+        ("/api/traces?state=failed", 422, "state"),
+        ("/api/traces/export?limit=3", 422, "limit"),
+        ("/api/traces/" + "0" * 32, 404, "id"),
+        ("/api/traces/%00", 404, "id"),
+        ("/api/traces/" + "0" * 32 + "/events", 404, "id"),
+    ],
+)
+def test_what_cannot_be_had_is_refused_with_its_field(
+    client: httpx.Client, path: str, status: int, param: str
+) -> None:
+    code, kind, named = refusal(client.get(path))
+    assert (code, named) == (status, param)
+    assert kind == ("not_found_error" if status == 404 else "invalid_request_error")
+
+
+def test_an_id_has_to_name_one_trace_and_the_whole_of_it_is_wanted_to_delete(
+    client: httpx.Client, keep: Callable[..., Trace]
+) -> None:
+    keep(1), keep(2)
+    assert refusal(client.get("/api/traces/0")) == (400, "invalid_request_error", "id")
+    assert refusal(client.delete("/api/traces/" + "0" * 31)) == (404, "not_found_error", "id")
+    assert client.delete(f"/api/traces/{1:032x}").status_code == 204
+    assert refusal(client.delete(f"/api/traces/{1:032x}")) == (404, "not_found_error", "id")
+    assert listed(client) == [2]
+
+
+def test_a_server_without_a_store_says_so(serve: Serve) -> None:
+    with httpx.Client(base_url=serve()) as client:
+        assert client.get("/api/traces").json() == {"traces": [], "next": None, "total": 0}
+        for path in ("/api/traces/export", "/api/traces/1", "/api/traces/1/events"):
+            assert refusal(client.get(path))[0] == 404
+
+
+@contextmanager
+def keyed(serve: Serve, folder: Path) -> Iterator[Callable[[str], httpx.Client]]:
+    """Clients with the keys of ada, bob, and an admin."""
+    register = open_register(folder / "keys.sqlite")
+    secrets = {name: Secret.new() for name in ("ada", "bob", "root")}
+    for name, secret in secrets.items():
+        caller = Caller(name=name, id=secret.id, admin=name == "root")
+        asyncio.run(register.add(KeptKey(caller, secret.digest, datetime.now(UTC))))
+    url = serve(keys=Keys(register), store=folder / "traces.sqlite")
+    opened = {
+        name: httpx.Client(base_url=url, headers={"authorization": f"Bearer {secret.text}"})
+        for name, secret in secrets.items()
+    }
+    try:
+        yield opened.__getitem__
+    finally:
+        for client in opened.values():
+            client.close()
+
+
+def test_a_key_sees_its_own_traces_alone_and_an_admins_key_all(serve: Serve, tmp_path: Path) -> None:
+    with keyed(serve, tmp_path) as client:
+        first, second = ask(client("ada")), ask(client("bob"))
+        assert [row["id"] for row in client("ada").get("/api/traces").json()["traces"]] == [first]
+        assert client("ada").get("/api/traces").json()["total"] == 1
+        assert len(client("root").get("/api/traces").json()["traces"]) == 2
+        exported = client("bob").get("/api/traces/export").text.splitlines()
+        assert [json.loads(line)["id"] for line in exported] == [second]
+        for path in (f"/api/traces/{second}", f"/api/traces/{second[:6]}", f"/api/traces/{second}/events"):
+            mine, no_ones = client("ada").get(path), client("ada").get(path.replace(second[:6], "ffffff"))
+            assert mine.status_code == no_ones.status_code == 404
+            assert client("bob").get(path).status_code == client("root").get(path).status_code == 200
+        assert client("ada").delete(f"/api/traces/{second}").status_code == 404
+        assert client("root").delete(f"/api/traces/{second}").status_code == 204
+        assert client("bob").get("/api/traces").json()["total"] == 0
+        nobody = httpx.get(str(client("ada").base_url.join("/api/traces")))
+        assert refusal(nobody)[:2] == (401, "authentication_error")

@@ -1,0 +1,104 @@
+"""The viewer in a real Chromium, before a real server.
+
+Where there is no Chromium the tests of its pages are not collected, and a warning says so; those of its files and
+routes always are.
+"""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next((path for path in map(shutil.which, NAMES) if path), None)
+collect_ignore_glob = [] if CHROMIUM else ["test_viewer_page_*.py"]
+PHONE = {"width": 390, "height": 844}
+
+
+if CHROMIUM is None:
+    warnings.warn(
+        "No Chromium here, so the viewer's pages are not tested; Debian's package: chromium", stacklevel=1
+    )
+
+
+@dataclass
+class Opened:
+    """A page, and everything in it that should not have happened."""
+
+    page: Any
+    faults: list[str] = field(default_factory=list)
+
+    def go(self, url: str, path: str, wait: str) -> Any:
+        """Open `#path` of the viewer at `url` and wait for what `wait` selects; gives the page."""
+        self.page.goto(f"{url}/#/{path}")
+        self.page.wait_for_selector(wait)
+        return self.page
+
+    @property
+    def overflow(self) -> int:
+        """Pixels by which the page can be moved sideways."""
+        return int(self.page.evaluate("scrollTo(1000, scrollY), scrollX"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium. Ended with the module: Playwright's event loop would be in the way of asynchronous tests."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - not needed where there is no Chromium
+
+    with sync_playwright() as playwright:
+        # Without its sandbox, for Chromium has none as root; --disable-dev-shm-usage for small containers.
+        flags = ["--no-sandbox", "--disable-dev-shm-usage"]
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def opened(browser: Any) -> Iterator[Opened]:
+    """A page of its own; at the end nothing may have gone wrong in it, and nothing asked of other machines."""
+    yield from _open(browser, {"width": 1200, "height": 900})
+
+
+@pytest.fixture
+def phone(browser: Any) -> Iterator[Opened]:
+    """The same, on a phone's width."""
+    yield from _open(browser, PHONE)
+
+
+def _open(browser: Any, size: dict[str, int]) -> Iterator[Opened]:
+    context = browser.new_context(viewport=size, reduced_motion="reduce")
+    context.set_default_timeout(30_000)
+    opened = Opened(context.new_page())
+    page, faults = opened.page, opened.faults
+    page.on("pageerror", lambda error: faults.append(f"error: {error}"))
+    page.on("dialog", lambda dialog: (faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    page.on("console", lambda said: _is_fault(said) and faults.append(f"console: {said.text}"))
+    page.on("request", lambda asked: _is_foreign(asked.url) and faults.append(f"asked: {asked.url}"))
+    yield opened
+    context.close()
+    assert faults == []
+
+
+def _is_fault(said: Any) -> bool:
+    # The browser itself reports every refused request; what the viewer makes of it is what tests look at.
+    return said.type == "error" and "Failed to load resource" not in said.text
+
+
+def _is_foreign(url: str) -> bool:
+    return not url.startswith(("http://127.0.0.1:", "blob:", "data:"))
+
+
+@pytest.fixture
+def kept_server(serve: Any, tmp_path: Path) -> Callable[..., str]:
+    """`kept_server(pool, kept=PATH, ...)`: a server that keeps its traces, in the file given or one of its own."""
+
+    def start(pool: Any = "embedded", *, kept: Path | None = None, **settings: Any) -> str:
+        return str(serve(pool, store=kept or tmp_path / "kept.sqlite", **settings))
+
+    return start

@@ -1,0 +1,124 @@
+"""Traces for the viewer to show: made by answering questions, not written by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from podium.baselines.constant import Constant
+from podium.errors import WorkerError
+from podium.orchestrator import Orchestrator
+from podium.orchestrator.team import TeamWorker
+from podium.testing import POISONS
+from podium.trace import Trace
+from podium.trace.row import TraceRow, to_row
+from podium.trace.store import TraceStore
+from podium.trace.table import insert_rows, open_writer
+from podium.types import Budget, Limits, Profile, Question
+from podium.workers.base import Worker
+from podium.workers.pool import Pool
+from podium.workers.scripted import ScriptedWorker
+from podium.workflow import Access, Step, Workflow
+
+WRITABLE = {name: text for name, text in POISONS.items() if name != "surrogate" and text.strip()}
+
+
+def answered(
+    workers: Sequence[Worker], steps: Sequence[Step], question: str = "What is 6 x 7?", rounds: int = 1
+) -> Trace:
+    """What becomes of a question under a plan of `steps`."""
+    pool = Pool(workers)
+    planner = Constant(Workflow(tuple(steps)), pool.names)
+    orchestrator = Orchestrator(planner, pool, budget=Budget(rounds=rounds))
+
+    def run() -> Trace:
+        return asyncio.run(orchestrator.answer(Question(text=question), seed="0"))
+
+    with ThreadPoolExecutor(1) as thread:  # Playwright's own event loop runs in this one.
+        return thread.submit(run).result()
+
+
+def plain(answer: str = "42", *, seconds: float = 0.0, name: str = "ada") -> Trace:
+    """One step."""
+    worker = ScriptedWorker(name, {"": answer}, delay=seconds)
+    return answered([worker], [Step(0, "Answer it.", Access())])
+
+
+def two_rounds() -> Trace:
+    """A plan of three steps, and its acceptance."""
+    workers = [ScriptedWorker("ada", {"": "6"}), ScriptedWorker("bram", {"": "42"}, delay=0.02)]
+    steps = [Step(0, "Take half."), Step(1, "Take all."), Step(0, "Decide.", Access(all=True))]
+    return answered(workers, steps, rounds=2)
+
+
+def poisoned() -> Trace:
+    """Every text that means harm, as question, subtask, worker's name and response."""
+    texts = list(WRITABLE.values())
+    worker = ScriptedWorker("<img src=x onerror=alert(1)>", texts)
+    steps = [Step(0, text[:4000].strip(), Access(all=True)) for text in texts]
+    return answered([worker], steps, question=WRITABLE["html"] + WRITABLE["bidi"] + WRITABLE["terminal"])
+
+
+def troubled() -> Trace:
+    """A step whose worker fails and whose fallback answers, and a step that another team does."""
+    broken = WorkerError("The provider is down.", kind="connection")
+    inner = Pool([ScriptedWorker("cleo", {"": "42"})])
+    planner = Constant(Workflow((Step(0, "Do it for them."),)), inner.names)
+    team = TeamWorker(Profile(name="team"), Orchestrator(planner, inner))
+    workers = [
+        ScriptedWorker("ada", {"": broken}, limits=Limits(retries=0), fallback="bram"),
+        ScriptedWorker("bram", {"": "41"}),
+        team,
+    ]
+    return answered(workers, [Step(0, "Guess."), Step(2, "Decide.", Access(all=True))])
+
+
+def hundred_steps() -> Trace:
+    """Ten layers of ten steps, each of which reads all that came before."""
+    workers = [ScriptedWorker(f"worker-{i}", {"": "a number"}) for i in range(10)]
+    steps = [
+        Step(i % 10, f"Part {i} of the work.", Access(steps=tuple(range(10 * (i // 10))))) for i in range(99)
+    ]
+    return answered(workers, [*steps, Step(0, "Put it together.", Access(all=True))])
+
+
+def many(count: int) -> Iterator[Trace]:
+    """So many traces, a second after one another; every tenth has failed."""
+    one = plain()
+    first = datetime(2026, 1, 1, tzinfo=UTC)
+    for number in range(count):
+        yield one.model_copy(
+            update={
+                "id": f"{number:032x}",
+                "question": Question(text=f"Question number {number}"),
+                "started_at": (first + timedelta(seconds=number)).isoformat(timespec="milliseconds"),
+                "status": "ok" if number % 10 else "failed",
+            }
+        )
+
+
+def keep(path: Path, *traces: Trace) -> Path:
+    """The store of `traces`."""
+    with TraceStore(path) as store:
+        store.add_all(traces)
+    return path
+
+
+def keep_rows(path: Path, count: int) -> Path:
+    """The store of so many lines of a list, made faster than traces are; behind each of them is the same trace."""
+    row = to_row(plain())
+
+    def rows() -> Iterator[TraceRow]:
+        for number in range(count):
+            question = f"Question number {number}"
+            yield row._replace(
+                id=f"{number:032x}", started=1.7e9 + number, question=question, searched=question.lower()
+            )
+
+    with closing(open_writer(path)) as writer:
+        insert_rows(writer, list(rows()))
+    return path

@@ -1,0 +1,131 @@
+"""Ask: a question typed, its plan drawn while it runs, its answer, its limits, its end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import httpx
+
+from podium.testing import FaultServer, Rule, SlowDrip
+from podium.workers.pool import Pool
+from podium.workers.scripted import ScriptedWorker
+
+QUESTION = (
+    "Let A be what you get if you count the vowels in 'orchard'. Let B be what you get if you read the Roman "
+    "numeral 'XIV'. Add A and B together."
+)
+SHIFT = """() => {
+    window.shifts = [];
+    new PerformanceObserver((list) => {
+        for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifts.push(entry.value);
+    }).observe({ type: "layout-shift", buffered: true });
+}"""
+
+
+def slow_pool(*replies: str, seconds: float = 1.5) -> Pool:
+    return Pool([ScriptedWorker("ada", list(replies) or ["42"] * 9, delay=seconds)])
+
+
+def test_the_team_of_the_shipped_conductor_is_seen_at_work(kept_server, opened) -> None:
+    page = opened.go(kept_server(), "ask", "textarea")
+    page.keyboard.type(QUESTION)  # The field has the focus.
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".step-box.done")
+    page.wait_for_selector(".headline .mark.good")
+    assert "Answer:" in page.inner_text(".answer")
+    assert page.locator(".graph .line").count() >= 1
+    assert page.locator(".bar").count() == page.locator(".step-box").count()
+    page.click("text=Open the trace")
+    page.wait_for_selector("text=raw JSON")
+    assert "#/traces/" in page.url
+    assert "Answer:" in page.inner_text(".answer")
+
+
+def test_a_step_is_seen_running_and_nothing_moves_when_it_ends(kept_server, opened) -> None:
+    page = opened.go(kept_server(slow_pool(), planner="single:ada"), "ask", "textarea")
+    page.fill("textarea", "What is 6 x 7?")
+    page.evaluate(SHIFT)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".step-box.running")
+    assert page.inner_text(".headline .mark") == "◐ running"
+    early = float(page.inner_text(".headline dd >> nth=0").split()[0])
+    graph = page.locator(".graph").bounding_box()
+    page.wait_for_selector(".step-box.done")
+    page.wait_for_selector(".headline .mark.good")
+    assert page.locator(".graph").bounding_box() == graph
+    assert page.inner_text(".answer") == "42"
+    assert early < 1500
+    assert sum(page.evaluate("window.shifts")) < 0.1
+
+
+def test_the_answer_is_seen_while_its_worker_writes_it(kept_server, opened, tmp_path: Path) -> None:
+    words = " ".join(f"word{number}" for number in range(60))
+    with FaultServer(words, rules=[Rule(fault=SlowDrip(seconds=0.05))]).in_thread() as provider:
+        pool = tmp_path / "pool.toml"
+        pool.write_text(
+            f'[[worker]]\nname = "ada"\nkind = "openai"\nmodel = "m"\nbase_url = "{provider.url}"\n'
+        )
+        page = opened.go(kept_server(str(pool), planner="single:ada"), "ask", "textarea")
+        page.fill("textarea", "Count.")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".answer:has-text('word0')")
+        assert page.locator(".step-box.running").count() == 1
+        assert "word59" not in page.inner_text(".answer")
+        page.wait_for_selector(".headline .mark.good")
+        assert page.inner_text(".answer").endswith("word59")
+
+
+def test_a_question_is_cancelled_with_escape_and_recorded_so(kept_server, opened) -> None:
+    url = kept_server(slow_pool(seconds=60), planner="single:ada")
+    page = opened.go(url, "ask", "textarea")
+    page.fill("textarea", "What is 6 x 7?")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".step-box.running")
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".headline .mark:has-text('cancelled')")
+    assert [trace["status"] for trace in httpx.get(f"{url}/api/traces").json()["traces"]] == ["cancelled"]
+
+
+def test_planner_workers_and_budget_are_sent_as_chosen(kept_server, opened) -> None:
+    page = opened.go(kept_server(), "ask", "textarea")
+    page.click("summary:has-text('Planner, workers, budget')")
+    page.select_option("#planner", "single:gus")
+    page.select_option("[aria-label='Use of ada']", "deny")
+    page.fill("label:has-text('calls') input", "1")
+    page.fill("label:has-text('rounds') input", "2")
+    page.fill("textarea", "What is 6 x 7?")
+    with page.expect_request("**/api/ask") as asked:
+        page.click("form.ask button.first")
+    assert json.loads(asked.value.post_data) == {
+        "question": "What is 6 x 7?",
+        "planner": "single:gus",
+        "deny": ["ada"],
+        "budget": {"calls": 1},
+        "rounds": 2,
+    }
+    page.wait_for_selector(".headline .mark:not(.live)")
+    assert page.locator(".step-box .who").first.text_content() == "gus"
+
+
+def test_what_the_server_refuses_is_said_in_its_words(kept_server, opened) -> None:
+    page = opened.go(kept_server(), "ask", "textarea")
+    page.click("summary:has-text('Planner, workers, budget')")
+    page.fill("label:has-text('rounds') input", "999")
+    page.fill("textarea", "What is 6 x 7?")
+    page.click("form.ask button.first")
+    page.wait_for_selector("[role=alert]")
+    assert "rounds" in page.inner_text("[role=alert]")
+    assert page.locator("form.ask button.first").is_enabled()
+
+
+def test_the_page_fits_a_phone_and_the_graph_runs_down(kept_server, phone) -> None:
+    page = phone.go(kept_server(), "ask", "textarea")
+    page.fill("textarea", QUESTION)
+    page.click("form.ask button.first")
+    page.wait_for_selector(".headline .mark.good")
+    page.click(".step-box >> nth=0")
+    page.click("summary:has-text('Planner, workers, budget')")
+    assert phone.overflow == 0
+    boxes = [box.bounding_box() for box in page.locator(".step-box").all()]
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)

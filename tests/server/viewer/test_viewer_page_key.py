@@ -1,0 +1,59 @@
+"""A server with keys: the viewer asks for one, once, keeps it in its tab, and shows what the key may see."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+from podium.server.keys import Caller, Keys, open_register
+from podium.server.keys.register import KeptKey
+from podium.server.keys.secret import Secret
+
+
+def keyed(serve, folder: Path, **allowed: object) -> tuple[str, Secret]:
+    secret = Secret.new()
+    kept = KeptKey(Caller(name="eve", id=secret.id, **allowed), secret.digest, datetime.now(UTC))
+
+    async def add() -> None:
+        register = open_register(folder / "traces.sqlite")
+        await register.add(kept)
+        await register.close()
+
+    with ThreadPoolExecutor(1) as thread:  # Playwright's own event loop runs in this one.
+        thread.submit(asyncio.run, add()).result()
+    keys = Keys(open_register(folder / "traces.sqlite"))
+    return serve(keys=keys, store=folder / "traces.sqlite"), secret
+
+
+def test_a_key_is_asked_for_once_and_sent_with_everything(serve, opened, tmp_path: Path) -> None:
+    url, secret = keyed(serve, tmp_path, deny=("gus",))
+    page = opened.go(url, "ask", "dialog[open]")
+    page.fill("#key", "pk-wrong")
+    page.click("text=Go on")
+    page.wait_for_selector("dialog[open] p:has-text('key')")
+    page.fill("#key", secret.text)
+    page.click("text=Go on")
+    page.wait_for_selector("dialog:not([open])", state="attached")
+    page.fill("textarea", "What is 6 x 7?")
+    page.click("form.ask button.first")
+    page.wait_for_selector(".headline .mark:not(.live)")
+    page.reload()
+    page.wait_for_selector("summary:has-text('Planner')")
+    page.goto(f"{url}/#/pool")
+    page.wait_for_selector(".worker")
+    assert page.locator("dialog[open]").count() == 0
+    assert page.locator(".worker:has-text('gus')").count() == 0
+    page.goto(f"{url}/#/traces")
+    page.wait_for_selector("text=1 trace")
+    assert secret.text not in page.content()
+    assert secret.text not in page.url
+    assert page.evaluate("Object.keys(localStorage)") == []
+
+
+def test_who_gives_no_key_is_told_so(serve, opened, tmp_path: Path) -> None:
+    url, _ = keyed(serve, tmp_path)
+    page = opened.go(url, "traces", "dialog[open]")
+    page.click("text=Not now")
+    page.wait_for_selector("[role=alert]:has-text('A key is needed')")

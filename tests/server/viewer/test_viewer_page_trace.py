@@ -1,0 +1,164 @@
+"""One trace: steps, what their workers saw, rounds, a hundred steps, texts that mean harm, and asking again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from made_traces import WRITABLE, hundred_steps, keep, plain, poisoned, troubled, two_rounds
+
+from podium.trace import Trace
+
+
+def opened_trace(kept_server, opened, tmp_path: Path, trace: Trace):
+    url = kept_server(kept=keep(tmp_path / "traces.sqlite", trace))
+    return opened.go(url, f"traces/{trace.id}", ".trace")
+
+
+def test_a_step_shows_what_its_worker_saw_word_for_word(kept_server, opened, tmp_path: Path) -> None:
+    trace = two_rounds()
+    page = opened_trace(kept_server, opened, tmp_path, trace)
+    page.click(".step-box >> nth=2")
+    page.wait_for_selector(".step-detail")
+    sent = trace.rounds[0].spans[2].messages[0].content
+    assert page.locator(".step-detail .message pre").text_content() == sent
+    assert page.locator(".step-detail .fence").count() == sent.count("<<<")
+    assert page.locator(".step-detail tbody tr").count() == 1
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".step-detail", state="detached")
+
+
+def test_failed_attempts_fallbacks_and_teams_within_are_shown(kept_server, opened, tmp_path: Path) -> None:
+    page = opened_trace(kept_server, opened, tmp_path, troubled())
+    page.click(".step-box >> nth=0")
+    page.wait_for_selector(".step-detail[aria-label='Step 0']")
+    assert "answered by the fallback bram" in page.inner_text(".step-detail .tags")
+    attempts = page.locator(".step-detail tbody tr").all_inner_texts()
+    assert "connection The provider is down." in attempts[0]
+    assert attempts[1].startswith("bram")
+    page.click(".step-box >> nth=1")
+    page.click("summary:has-text('What its team did')")
+    page.wait_for_selector(".nested .step-box:has-text('cleo')")
+    assert page.inner_text(".nested .answer") == "42"
+
+
+def test_the_critical_path_is_marked_in_graph_and_waterfall(kept_server, opened, tmp_path: Path) -> None:
+    page = opened_trace(kept_server, opened, tmp_path, two_rounds())
+    marked = page.locator(".bar-row.critical .bar-name").all_inner_texts()
+    assert marked == ["1 bram", "2 ada"]
+    assert page.locator(".step-box.critical").count() == 2
+
+
+def test_rounds_stand_side_by_side(kept_server, opened, tmp_path: Path) -> None:
+    page = opened_trace(kept_server, opened, tmp_path, two_rounds())
+    first, second = (round_.bounding_box() for round_ in page.locator(".round").all())
+    assert first["y"] == second["y"]
+    assert "accepted" in page.locator(".round").nth(1).inner_text()
+
+
+def test_steps_are_reached_by_keyboard(kept_server, opened, tmp_path: Path) -> None:
+    page = opened_trace(kept_server, opened, tmp_path, two_rounds())
+    page.focus(".step-box >> nth=0")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert page.inner_text(".step-detail h3") == "Step 1: bram"
+    page.reload()
+    page.wait_for_selector(".trace")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+
+
+def test_the_raw_trace_is_the_one_that_is_exported(kept_server, opened, tmp_path: Path) -> None:
+    trace = plain()
+    page = opened_trace(kept_server, opened, tmp_path, trace)
+    page.click("text=raw JSON")
+    assert Trace.model_validate_json(page.locator(".raw pre").text_content() or "") == trace
+
+
+def test_a_beginning_of_an_id_is_enough_and_an_unknown_one_is_said(
+    kept_server, opened, tmp_path: Path
+) -> None:
+    trace = plain()
+    url = kept_server(kept=keep(tmp_path / "traces.sqlite", trace))
+    opened.go(url, f"traces/{trace.id[:8]}", ".trace")
+    opened.go(url, "traces/0123456789", "[role=alert]")
+
+
+def test_a_question_is_asked_again_of_another_planner_and_compared(
+    kept_server, opened, tmp_path: Path
+) -> None:
+    page = opened_trace(kept_server, opened, tmp_path, plain())
+    page.click("summary:has-text('ask again')")
+    page.select_option("#again", "single:gus")
+    page.click("text=Ask and compare")
+    page.wait_for_selector(".pair .trace >> nth=1")
+    page.wait_for_selector(".pair > div:nth-child(2) .mark:not(.live)")
+    cells = page.locator(".difference tr:has-text('planner') td").all_inner_texts()
+    assert cells[:2] == ["constant", "single:gus"]
+
+
+def test_a_trace_is_deleted_after_a_second_word(kept_server, opened, tmp_path: Path) -> None:
+    page = opened_trace(kept_server, opened, tmp_path, plain())
+    page.click("button.danger")
+    page.click("text=delete for good?")
+    page.wait_for_selector("text=No trace passes these filters.")
+
+
+def test_a_trace_of_a_hundred_steps_is_drawn_and_stays_at_hand(kept_server, opened, tmp_path: Path) -> None:
+    page = opened_trace(kept_server, opened, tmp_path, hundred_steps())
+    page.wait_for_selector(".step-box")
+    assert page.locator(".step-box").count() == 100
+    assert page.locator(".bar-row").count() == 100
+    took = page.evaluate(
+        """async () => {
+            const began = performance.now();
+            for (const bar of [...document.querySelectorAll(".bar-row")].slice(0, 10)) {
+                bar.click();
+                await new Promise(requestAnimationFrame);
+            }
+            return performance.now() - began;
+        }"""
+    )
+    assert took < 5000
+    assert page.inner_text(".step-detail h3").startswith("Step 9:")
+
+
+def test_texts_that_mean_harm_are_shown_and_do_none(kept_server, opened, tmp_path: Path) -> None:
+    page = opened_trace(kept_server, opened, tmp_path, poisoned())
+    page.wait_for_selector(".step-box")
+    for number in range(len(WRITABLE)):
+        page.locator(".step-box").nth(number).dispatch_event("click")
+        page.wait_for_selector(f".step-detail[aria-label='Step {number}']")
+        for button in page.locator(".step-detail .link").all()[:2]:
+            button.click()
+    assert page.locator("#app img, #app script, #app iframe, #app textarea").count() == 0
+    shown = page.locator("#app").evaluate("(app) => app.textContent")
+    assert "<script>alert(1)</script>" in shown
+    assert not {chr(0), "\x1b", "\u202e", "\u2066", "\u200b"} & set(shown)
+    assert "⟨U+202E⟩" in shown
+    assert "␛" in shown
+    assert opened.overflow == 0
+
+
+def test_a_long_text_is_folded_and_shown_whole_when_asked_for(kept_server, opened, tmp_path: Path) -> None:
+    page = opened_trace(kept_server, opened, tmp_path, plain("a" * 1_000_000))
+    answer = page.locator(".answer")
+    assert len(answer.locator("pre").all_inner_texts()[0]) == 4000
+    answer.locator("text=show all 1.0 million characters").click()
+    page.wait_for_selector(".answer pre >> nth=10")
+    assert answer.evaluate(
+        "(box) => [...box.querySelectorAll('pre')].map((pre) => pre.textContent.length)"
+    ) == [
+        *[32768] * 30,
+        1_000_000 - 30 * 32768,
+    ]
+    answer.locator("text=show less").click()
+    assert opened.overflow == 0
+
+
+def test_a_trace_fits_a_phone(kept_server, phone, tmp_path: Path) -> None:
+    page = opened_trace(kept_server, phone, tmp_path, two_rounds())
+    page.click(".step-box >> nth=0")
+    page.click("text=raw JSON")
+    assert phone.overflow == 0

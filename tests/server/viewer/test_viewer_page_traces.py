@@ -1,0 +1,122 @@
+"""Traces: the table, its filters, its hundred thousand rows, and two of them compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from made_traces import keep, keep_rows, many, plain, two_rounds
+
+
+def rows(page) -> int:
+    return int(page.locator(".list-row").count())
+
+
+def test_a_trace_is_found_by_its_words_and_opened(kept_server, opened, tmp_path: Path) -> None:
+    kept = keep(tmp_path / "traces.sqlite", *many(30))
+    page = opened.go(kept_server(kept=kept), "traces", ".list-row a")
+    page.wait_for_selector("text=30 traces")
+    page.fill("[type=search]", "number 17")
+    page.wait_for_selector("text=1 trace")
+    assert page.inner_text(".list-row a") == "Question number 17"
+    assert "q=number+17" in page.url
+    page.click(".list-row a")
+    page.wait_for_selector("text=raw JSON")
+    page.go_back()
+    page.wait_for_selector("text=1 trace")
+    assert page.input_value("[type=search]") == "number 17"
+
+
+def test_filters_stand_in_the_address_and_can_be_shared(kept_server, opened, tmp_path: Path) -> None:
+    kept = keep(tmp_path / "traces.sqlite", *many(30))
+    url = kept_server(kept=kept)
+    page = opened.go(url, "traces", ".list-row a")
+    page.click("summary:has-text('Filters')")
+    page.select_option("label:has-text('status') select", "failed")
+    page.wait_for_selector("text=3 traces")
+    shared = page.url
+    page.goto(f"{url}/#/pool")
+    page.wait_for_selector(".worker")
+    page.goto(shared)
+    page.wait_for_selector("text=3 traces")
+    assert page.locator(".list-row .mark.bad").count() == 3
+    page.fill("label:has-text('dollars from') input", "5")
+    page.wait_for_selector("text=No trace passes these filters.")
+
+
+def test_a_hundred_thousand_traces_scroll_with_few_rows_drawn(kept_server, opened, tmp_path: Path) -> None:
+    kept = keep_rows(tmp_path / "traces.sqlite", 100_000)
+    page = opened.go(kept_server(kept=kept), "traces", ".list-row a")
+    page.wait_for_selector("text=of 100,000 traces read")
+    assert page.inner_text(".list-row a >> nth=0") == "Question number 99999"
+    frame = page.locator(".list-frame")
+    assert frame.evaluate("(frame) => frame.scrollHeight") > 100_000 * 40
+    most = 0
+    for row in (10, 50, 300, 301, 2000, 1500, 6000):
+        frame.evaluate("(frame, top) => { frame.scrollTop = top; }", row * 40)
+        page.wait_for_selector(f"text='Question number {99_999 - row - 3}'")
+        most = max(most, rows(page))
+    assert most < 60
+    # Whole frames: the page stays at the reader's hand while rows go by.
+    slow = page.evaluate(
+        """async () => {
+            const frame = document.querySelector(".list-frame");
+            frame.scrollTop = 0;
+            const long = [];
+            new PerformanceObserver((list) => long.push(...list.getEntries().map((entry) => entry.duration)))
+                .observe({ type: "longtask" });
+            for (let i = 0; i < 60; i++) {
+                frame.scrollTop += 700;
+                await new Promise(requestAnimationFrame);
+            }
+            return long.filter((duration) => duration > 1000).length;
+        }"""
+    )
+    assert slow == 0
+    assert rows(page) < 60
+
+
+def test_the_table_is_walked_by_keyboard(kept_server, opened, tmp_path: Path) -> None:
+    kept = keep(tmp_path / "traces.sqlite", *many(500))
+    page = opened.go(kept_server(kept=kept), "traces", ".list-row a")
+    page.focus(".list-row a >> nth=0")
+
+    def at(number: int) -> str:
+        return f".list-row a:focus:text-is('Question number {number}')"
+
+    for key, number in (("ArrowDown", 498), ("ArrowDown", 497), ("ArrowUp", 498)):
+        page.keyboard.press(key)
+        page.wait_for_selector(at(number))
+    page.keyboard.press("PageDown")
+    page.wait_for_selector(f"{at(498)}", state="detached")
+    page.keyboard.press("Home")
+    page.wait_for_selector(at(499))
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=raw JSON")
+
+
+def test_two_traces_are_marked_and_compared(kept_server, opened, tmp_path: Path) -> None:
+    kept = keep(tmp_path / "traces.sqlite", plain("41"), two_rounds())
+    page = opened.go(kept_server(kept=kept), "traces", ".list-row a")
+    button = page.locator("button:has-text('Compare')")
+    assert button.is_disabled()
+    for box in page.locator(".list-row input").all():
+        box.check()
+    button.click()
+    page.wait_for_selector(".pair .trace >> nth=1")
+    page.wait_for_selector("text=not the same words")
+    assert "#/compare/" in page.url
+    calls = page.locator(".difference tr:has-text('calls') td").all_inner_texts()
+    assert sorted(calls[:2]) == ["1", "3"]
+    left, right = (pane.bounding_box() for pane in page.locator(".pair > div").all())
+    assert left["y"] == right["y"]
+    assert left["x"] + left["width"] <= right["x"]
+
+
+def test_the_table_and_the_comparison_fit_a_phone(kept_server, phone, tmp_path: Path) -> None:
+    one, other = plain("41"), two_rounds()
+    url = kept_server(kept=keep(tmp_path / "traces.sqlite", one, other))
+    page = phone.go(url, "traces", ".list-row a")
+    page.click("summary:has-text('Filters')")
+    assert phone.overflow == 0
+    phone.go(url, f"compare/{one.id}/{other.id}", ".pair .trace >> nth=1")
+    assert phone.overflow == 0

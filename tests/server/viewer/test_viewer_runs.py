@@ -1,0 +1,125 @@
+"""GET /api/runs: what a server tells of the run folders that it is shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from podium.rollout.run_folder import RunFolder
+
+ROW = {"iteration": 0, "reward": 0.5, "accuracy": 0.25, "valid": 1.0, "steps": 2.0, "workers": {"ada": 1.0}}
+
+
+def make_run(folder: Path, name: str, rows: int) -> RunFolder:
+    run = RunFolder.open(folder / name, {"name": name})
+    for number in range(rows):
+        run.rows().append({**ROW, "iteration": number})
+    return run
+
+
+def compared(accuracy: float) -> str:
+    return json.dumps({"questions": 2, "rows": [{"kind": "single", "accuracy": {"mean": accuracy}}]})
+
+
+def told(client: httpx.Client, path: str, until: int) -> list[tuple[str, Any]]:
+    """The first `until` events of a stream."""
+    events = []
+    with client.stream("GET", path) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        kind = ""
+        for line in stream.iter_lines():
+            if line.startswith("event: "):
+                kind = line.removeprefix("event: ")
+            if line.startswith("data: "):
+                events.append((kind, json.loads(line.removeprefix("data: "))))
+            if len(events) == until:
+                return events
+    return events
+
+
+def test_runs_are_found_in_folders_of_folders_and_nothing_else_is(serve, tmp_path: Path) -> None:
+    make_run(tmp_path, "one", 2)
+    make_run(tmp_path, "deep/er", 1)
+    make_run(tmp_path, ".hidden", 1)
+    (tmp_path / "evaluated").mkdir()
+    (tmp_path / "evaluated" / "comparison.json").write_text(compared(0.75))
+    (tmp_path / "recordings").mkdir()
+    runs = {run["name"]: run for run in httpx.get(f"{serve(runs=tmp_path)}/api/runs").json()["runs"]}
+    assert set(runs) == {"one", "deep/er", "evaluated"}
+    assert (runs["one"]["kind"], runs["one"]["iterations"]) == ("training", 2)
+    assert runs["one"]["latest"] == {"reward": 0.5, "accuracy": 0.25, "valid": 1.0}
+    assert (runs["evaluated"]["kind"], runs["evaluated"]["latest"]) == ("evaluation", {"accuracy": 0.75})
+
+
+def test_there_may_be_no_folder_of_runs(serve, tmp_path: Path) -> None:
+    assert httpx.get(f"{serve(runs=tmp_path / 'none')}/api/runs").json() == {"runs": []}
+
+
+def test_a_run_is_told_whole_and_a_torn_line_is_not(serve, tmp_path: Path) -> None:
+    make_run(tmp_path, "deep/er", 3)
+    with (tmp_path / "deep/er/metrics.jsonl").open("a") as file:
+        file.write('{"iteration": 3, "rew')
+    (tmp_path / "deep/er/comparison.json").write_text(compared(0.5).replace("0.5", "NaN"))
+    run = httpx.get(f"{serve(runs=tmp_path)}/api/runs/deep/er").json()
+    assert [row["iteration"] for row in run["metrics"]] == [0, 1, 2]
+    assert run["configuration"] == {"name": "deep/er"}
+    assert run["comparison"]["rows"][0]["accuracy"] == {"mean": None}
+
+
+def test_no_name_leads_out_of_the_folder(serve, tmp_path: Path) -> None:
+    make_run(tmp_path, "outside", 1)
+    make_run(tmp_path / "inside", "run", 1)
+    (tmp_path / "inside" / "link").symlink_to(tmp_path / "outside")
+    with httpx.Client(base_url=serve(runs=tmp_path / "inside")) as client:
+        for name in ("%2e%2e/outside", "link", "run/../../outside", "..%2foutside", "a%00b", "/etc"):
+            answer = client.get(f"/api/runs/{name}")
+            assert answer.status_code == 404, name
+            assert answer.json()["error"]["type"] == "not_found_error"
+
+
+def test_rows_are_told_as_they_are_written(serve, tmp_path: Path) -> None:
+    run = make_run(tmp_path, "run", 2)
+    with httpx.Client(base_url=serve(runs=tmp_path), timeout=30) as client:
+        with client.stream("GET", "/api/runs/run/events?after=1") as stream:
+            lines = (line for line in stream.iter_lines() if line.startswith("data: "))
+            first = json.loads(next(lines).removeprefix("data: "))
+            run.rows().append({**ROW, "iteration": 2})
+            second = json.loads(next(lines).removeprefix("data: "))
+        assert [(row["number"], row["row"]["iteration"]) for row in (first, second)] == [(1, 1), (2, 2)]
+
+
+def test_a_run_that_goes_on_from_an_earlier_row_is_told_again(serve, tmp_path: Path) -> None:
+    run = make_run(tmp_path, "run", 3)
+    with httpx.Client(base_url=serve(runs=tmp_path), timeout=30) as client:
+        with client.stream("GET", "/api/runs/run/events?after=2") as stream:
+            lines = stream.iter_lines()
+            while "data" not in next(lines):
+                pass
+            run.rows().truncate(1)
+            kinds = []
+            for line in lines:
+                if line.startswith("event: "):
+                    kinds.append(line.removeprefix("event: "))
+                if len(kinds) == 2:
+                    break
+        assert kinds == ["rewound", "row"]
+        assert told(client, "/api/runs/run/events?after=9", 2) == [
+            ("rewound", {"rows": 0}),
+            ("row", {"number": 0, "row": ROW}),
+        ]
+
+
+def test_a_comparison_is_told_when_it_is_written(serve, tmp_path: Path) -> None:
+    make_run(tmp_path, "run", 1)
+    with (
+        httpx.Client(base_url=serve(runs=tmp_path), timeout=30) as client,
+        client.stream("GET", "/api/runs/run/events?after=0") as stream,
+    ):
+        lines = stream.iter_lines()
+        while "data" not in next(lines):
+            pass
+        (tmp_path / "run" / "comparison.json").write_text(compared(0.5))
+        assert "event: comparison" in (line for line in lines)

@@ -1,0 +1,87 @@
+"""What a store knows of past answers: the newest, by who answered, and no copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from podium.errors import UsageError
+from podium.trace import RoundTrace, Span, Trace
+from podium.trace.answers import PastAnswers, past_answers
+from podium.trace.store import TraceStore
+from podium.types import Usage
+
+
+@pytest.fixture
+def keep(tmp_path: Path, make_trace: Callable[..., Trace]) -> Callable[..., Path]:
+    """`keep([spans of a trace], ...)`: the store, the last trace the newest."""
+
+    def make(*answered: list[Span]) -> Path:
+        with TraceStore(tmp_path / "traces.sqlite") as store:
+            for number, spans in enumerate(answered):
+                store.add(
+                    make_trace(
+                        f"t{number}",
+                        started_at=f"2026-03-01T10:00:{number:02}+00:00",
+                        rounds=(RoundTrace(plan_text="", spans=tuple(spans)),),
+                    )
+                )
+        return tmp_path / "traces.sqlite"
+
+    return make
+
+
+def span(tokens: int, worker: str = "ada", **changes: object) -> Span:
+    values: dict[str, object] = {
+        "position": 0,
+        "worker": "asked",
+        "answered_by": worker,
+        "subtask": "Add.",
+        "status": "done",
+        "usage": Usage(output_tokens=tokens),
+        "started_s": 1.0,
+        "ended_s": 3.5,
+    }
+    return Span.model_validate(values | changes)
+
+
+def test_answers_are_counted_for_who_gave_them(keep: Callable[..., Path]) -> None:
+    store = keep([span(10), span(20, "bob", simulated_s=0.5)], [span(30)])
+    assert past_answers(store) == {
+        "ada": PastAnswers((30, 10), (2.5, 2.5)),
+        "bob": PastAnswers((20,), (0.5,)),
+    }
+
+
+def test_what_was_not_answered_or_came_out_of_a_cache_is_no_past_answer(keep: Callable[..., Path]) -> None:
+    store = keep(
+        [
+            span(10, cached=True, saved_usd=1.0),
+            span(20, status="failed", answered_by=None),
+            span(30, status="cancelled", answered_by=None),
+            span(40),
+        ],
+        [],
+    )
+    assert past_answers(store) == {"ada": PastAnswers((40,), (2.5,))}
+
+
+def test_only_the_newest_traces_count(keep: Callable[..., Path]) -> None:
+    store = keep([span(1)], [span(2)], [span(3)])
+    assert past_answers(store, newest=2)["ada"].output_tokens == (3, 2)
+
+
+def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("These are notes, and no database, at some length. " * 10)
+    with pytest.raises(UsageError, match="cannot be opened"):
+        past_answers(tmp_path / "notes.txt")
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_reading_leaves_nothing_behind(keep: Callable[..., Path]) -> None:
+    store = keep([span(1)])
+    before = store.read_bytes()
+    past_answers(store)
+    assert store.read_bytes() == before

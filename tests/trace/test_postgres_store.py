@@ -1,0 +1,204 @@
+"""What is PostgreSQL's alone among the stores of traces: its address, its servers side by side, its faults."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from podium.errors import StoreError, UsageError
+from podium.trace import Trace
+from podium.trace.kept import Filters, open_store
+from podium.trace.postgres import PostgresStore
+from podium.trace.postgres_address import PostgresAddress
+from postgres_server import PASSWORD, PostgresServer
+
+MakeTrace = Callable[..., Trace]
+
+
+def database(url: str) -> str:
+    return url.rpartition("/")[2]
+
+
+def test_servers_that_start_together_make_the_tables_once(postgres_url: str, make_trace: MakeTrace) -> None:
+    with ThreadPoolExecutor(6) as starting:
+        stores = list(starting.map(open_store, [postgres_url] * 6))
+
+    async def use() -> None:
+        for number, store in enumerate(stores):
+            store.add(make_trace(f"t{number}"))
+        await asyncio.gather(*(store.close() for store in stores))
+        last = open_store(postgres_url)
+        assert (await last.page(Filters())).total == 6
+        await last.close()
+
+    asyncio.run(use())
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda url, port: url.replace(str(port), "1"), "cannot be opened ("),
+        (lambda url, port: url.replace("podium_", "nowhere_"), 'database "nowhere_'),
+        (lambda url, port: url.replace("podium:", "stranger:"), "password authentication failed"),
+        (lambda url, port: url + "?sslmode=require", "cannot be opened ("),
+        (lambda url, port: url + "?sslmode=mighty", "cannot be opened ("),
+        (lambda url, port: url.replace(":" + str(port), ":port"), "cannot be read; write postgresql://USER:"),
+        (lambda url, port: url.replace("%2F", "/"), "cannot be read; write postgresql://USER:"),
+        (lambda url, port: url.replace("%40", "@").replace("%2F", "/"), "cannot be read; write"),
+        (lambda url, port: url.rpartition("/")[0], "cannot be read; write postgresql://USER:"),
+    ],
+)
+def test_no_error_repeats_the_password(
+    postgres_url: str, postgres_server: PostgresServer, change: Callable[[str, int], str], said: str
+) -> None:
+    url = change(postgres_url, postgres_server.port)
+    with pytest.raises(UsageError) as refused:
+        open_store(url)
+    told: BaseException | None = refused.value
+    assert said in str(told)
+    while told is not None:
+        for secret in (PASSWORD, url.split(":", 2)[2].partition("@")[0], "s3cret"):
+            assert secret not in f"{told} {told!r}"
+        told = told.__cause__
+
+
+def test_an_address_shows_no_password_in_any_form() -> None:
+    address = PostgresAddress.read("postgres://u:p%40ss%2Fword@db.local/x?sslmode=prefer&password=again!")
+    assert address.shown == "postgresql://db.local/x"
+    assert "word" not in repr(address)
+    assert address.scrub("p@ss/word p%40ss%2Fword again! u") == "*** *** *** u"
+
+
+async def test_what_happens_while_the_database_is_away_is_logged_without_the_password(
+    postgres_url: str,
+    postgres_server: PostgresServer,
+    make_trace: MakeTrace,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = open_store(postgres_url)
+    with caplog.at_level(logging.DEBUG):
+        postgres_server.stop()
+        try:
+            store.add(make_trace())
+            async with asyncio.timeout(60):
+                while store.trouble is None:  # noqa: ASYNC110 - it comes true in another thread
+                    await asyncio.sleep(0.02)
+        finally:
+            postgres_server.start()
+        await store.close()
+    ours = [record.getMessage() for record in caplog.records if record.name == "podium.trace"]
+    assert "Traces wait and are written when it is back." in ours[0]
+    assert ours[-1].endswith("can be written again.")
+    assert "s3cret" not in caplog.text
+
+
+async def test_a_connection_that_is_cut_costs_no_trace(
+    postgres_url: str, postgres_server: PostgresServer, make_trace: MakeTrace
+) -> None:
+    store = open_store(postgres_url)
+    for number in range(20):
+        for part in range(50):
+            store.add(make_trace(f"{number:02}-{part:02}"))
+        await asyncio.to_thread(
+            postgres_server.psql,
+            f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '{database(postgres_url)}'",
+        )
+    await store.close()
+    last = open_store(postgres_url)
+    assert (await last.page(Filters())).total == 1000
+    await last.close()
+
+
+async def test_a_database_that_hangs_stops_nobody_but_its_readers(
+    make_trace: MakeTrace, postgres_url: str
+) -> None:
+    """One of whose table somebody else keeps a lock."""
+    import asyncpg  # noqa: PLC0415
+
+    store = open_store(postgres_url)
+    other = await asyncpg.connect(postgres_url.replace("+asyncpg", ""))
+    async with other.transaction():
+        await other.execute("LOCK TABLE podium_traces")
+        for number in range(300):
+            store.add(make_trace(f"t{number}"))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(store.get("t1"), 0.5)
+    await other.close()
+    assert (await store.get("t299")).id == "t299"
+    await store.close()
+
+
+def test_a_newer_form_and_another_encoding_are_refused(
+    postgres_url: str, postgres_server: PostgresServer
+) -> None:
+    asyncio.run(open_store(postgres_url).close())
+    postgres_server.psql("UPDATE podium_formats SET version = 9", database(postgres_url))
+    with pytest.raises(UsageError, match=r"newer Podium \(format 9, this one knows 1\); update Podium"):
+        open_store(postgres_url)
+    postgres_server.psql("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    with pytest.raises(UsageError, match="has the encoding LATIN1"):
+        open_store(postgres_server.url("latin"))
+
+
+async def test_a_user_who_may_write_and_make_nothing_can_go_on_with_the_tables_that_are_there(
+    postgres_url: str, postgres_server: PostgresServer, make_trace: MakeTrace
+) -> None:
+    await open_store(postgres_url).close()
+    for statement in (
+        "CREATE ROLE clerk LOGIN PASSWORD 'clerk'",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON podium_traces TO clerk",
+        "GRANT SELECT ON podium_formats TO clerk",
+    ):
+        postgres_server.psql(statement, database(postgres_url))
+    place = postgres_url.partition("@")[2]
+    store = open_store(f"postgresql://clerk:clerk@{place}")
+    store.add(make_trace())
+    assert await store.get("t1") == make_trace()
+    await store.close()
+
+
+async def test_what_the_database_refuses_for_good_is_set_aside_and_stops_nothing(
+    postgres_url: str, postgres_server: PostgresServer, make_trace: MakeTrace, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    store = open_store(postgres_url)
+    postgres_server.psql(
+        "ALTER TABLE podium_traces ADD CHECK (id <> 'bad')",
+        database(postgres_url),
+    )
+    for id_ in ("t1", "bad", "t2"):
+        store.add(make_trace(id_))
+    assert (await store.get("t2")).id == "t2"
+    assert (await store.get("t1")).id == "t1"
+    with pytest.raises(
+        StoreError, match=r"could not be written to postgresql://127.0.0.1:\d+/podium_\w+ lie in"
+    ):
+        await store.close()
+    (file,) = tmp_path.rglob("refused-*.jsonl")
+    assert '"id":"bad"' in file.read_text()
+
+
+def test_a_missing_extra_is_one_sentence(postgres_url: str) -> None:
+    without = "import sys; sys.modules['asyncpg'] = None; from podium.trace.kept import open_store; "
+    told = subprocess.run(
+        [sys.executable, "-c", without + "open_store(sys.argv[1])", postgres_url],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert told.stderr.splitlines()[-1].endswith(
+        "A store in PostgreSQL needs the package asyncpg; install it: pip install 'podium-conductor[postgres]'."
+    )
+
+
+def test_a_server_that_does_not_speak_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("podium.trace.postgres._CONNECT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with pytest.raises(UsageError, match=r"cannot be opened \(no answer in time\)"):
+            PostgresStore(f"postgresql://u:p@127.0.0.1:{port}/x")

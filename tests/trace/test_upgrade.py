@@ -1,0 +1,140 @@
+"""Files of the first format, as older Podiums made them, in the words in which they made them."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from podium.errors import UsageError
+from podium.trace import RoundTrace, Span, Trace
+from podium.trace.answers import past_answers
+from podium.trace.kept import Filters
+from podium.trace.sqlite_store import SqliteStore
+from podium.trace.store import TraceStore
+
+MakeTrace = Callable[..., Trace]
+
+
+@pytest.fixture
+def old(tmp_path: Path, make_trace: MakeTrace) -> Path:
+    """Three traces in a file of format 1; the documents know nothing of owners."""
+    path = tmp_path / "old.sqlite"
+    spans = tuple(
+        Span(position=number, worker=name, subtask="Add.", status="done", answered_by=by)
+        for number, (name, by) in enumerate([("cy", "bob"), ("ada", None), ("bob", "bob")])
+    )
+    traces = [
+        make_trace("a", text="Where is ÄSOP?"),
+        make_trace("b", rounds=(RoundTrace(plan_text="", spans=spans),), started_at="2026-03-02T00:00:00Z"),
+        make_trace("c", rounds=(), answer=None, status="failed", started_at="2026-03-03T00:00:00Z"),
+    ]
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        file.execute("PRAGMA journal_mode = WAL")
+        file.execute(
+            "CREATE TABLE traces ("
+            "id TEXT PRIMARY KEY, started REAL, planner TEXT, status TEXT, question TEXT, "
+            "calls INTEGER, cost_usd REAL, seconds REAL, document TEXT)"
+        )
+        file.execute("CREATE INDEX by_start ON traces (started)")
+        for number, trace in enumerate(traces):
+            document = trace.model_dump_json(exclude={"owner", "user", "metadata"})
+            file.execute(
+                "INSERT INTO traces VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (trace.id, 1772359200.0 + number * 86400, trace.planner, trace.status, trace.question.text[:200],
+                 trace.calls, trace.cost_usd, trace.seconds, document),
+            )  # fmt: skip
+        file.execute(f"PRAGMA application_id = {0x506F4469}")
+        file.execute("PRAGMA user_version = 1")
+    return path
+
+
+def form(path: Path) -> tuple[int, list[str]]:
+    with closing(sqlite3.connect(path)) as file:
+        columns = [row[1] for row in file.execute("PRAGMA table_info(traces)")]
+        return file.execute("PRAGMA user_version").fetchone()[0], columns
+
+
+async def test_an_old_file_is_upgraded_in_place_and_listed_and_filtered(
+    old: Path, make_trace: MakeTrace
+) -> None:
+    store = SqliteStore(old)
+    page = await store.page(Filters())
+    assert [(row.id, row.workers, row.owner) for row in page.traces] == [
+        ("c", (), None),
+        ("b", ("bob", "ada"), None),
+        ("a", ("ada", "bob"), None),
+    ]
+    for filters, expected in [
+        (Filters(q="äsop"), "a"),
+        (Filters(worker="cy"), ""),
+        (Filters(worker="ada"), "ba"),
+        (Filters(owner="ada"), ""),
+        (Filters(status="failed"), "c"),
+    ]:
+        assert "".join(row.id for row in (await store.page(filters)).traces) == expected
+    assert await store.get("a") == make_trace("a", text="Where is ÄSOP?")
+    store.add(make_trace("d", owner="ada"))
+    assert await store.delete("a")
+    await store.close()
+    assert form(old)[0] == 2
+    with TraceStore(old, create=False) as again:
+        assert [row.id for row in again.list()] == ["c", "b", "d"]
+
+
+def test_the_command_line_upgrades_and_lists_it_too(old: Path) -> None:
+    with TraceStore(old, create=False) as store:
+        assert [row.id for row in store.list()] == ["c", "b", "a"]
+        assert [trace.id for trace in store.iterate()] == ["a", "b", "c"]
+    assert form(old) == form_of_new(old.parent / "new.sqlite")
+
+
+def form_of_new(path: Path) -> tuple[int, list[str]]:
+    TraceStore(path).close()
+    return form(path)
+
+
+def test_reading_alone_leaves_an_old_file_as_it_is(old: Path) -> None:
+    before = old.read_bytes()
+    past_answers(old)
+    assert old.read_bytes() == before
+
+
+def test_an_upgrade_that_fails_changes_nothing(old: Path) -> None:
+    with closing(sqlite3.connect(old, isolation_level=None)) as file:
+        file.execute(
+            "UPDATE traces SET document = json_set(document, '$.rounds', json('[1]')) WHERE id = 'a'"
+        )
+        file.execute(
+            "CREATE TRIGGER stop BEFORE UPDATE ON traces WHEN old.id = 'b' BEGIN SELECT raise(ABORT, 'full'); END"
+        )
+    before = form(old)
+    with pytest.raises(UsageError, match=r"cannot be opened \(full\)"):
+        TraceStore(old)
+    assert form(old) == before
+    with closing(sqlite3.connect(old, isolation_level=None)) as file:
+        file.execute("DROP TRIGGER stop")
+        file.execute("UPDATE traces SET document = 'torn' WHERE id = 'c'")
+    with TraceStore(old) as store:
+        assert [(row.id, row.workers) for row in store.list()] == [
+            ("c", ()),
+            ("b", ("bob", "ada")),
+            ("a", ()),
+        ]
+
+
+def test_processes_that_open_an_old_file_together_upgrade_it_once(old: Path) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from podium.trace.store import TraceStore; TraceStore(sys.argv[1]).close()",
+    ]
+    together = [subprocess.Popen([*command, str(old)]) for _ in range(4)]
+    assert [process.wait(60) for process in together] == [0, 0, 0, 0]
+    with TraceStore(old) as store:
+        assert [row.workers for row in store.list()] == [(), ("bob", "ada"), ("ada", "bob")]

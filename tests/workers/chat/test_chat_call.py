@@ -1,0 +1,181 @@
+"""One call of the client: what is sent, and what of a good reply is understood."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from chat_endpoint import GOOD, KEY, MESSAGES, Endpoint, started
+
+from podium.errors import ConfigError
+from podium.types import Usage
+from podium.workers.chat.client import ChatClient, MaxTokensKey
+from podium.workers.connections import Connections
+
+PLAIN = {"model": "m", "messages": [{"role": "user", "content": "What is 2 + 2?"}]}
+
+
+async def test_a_call_sends_what_it_was_given_and_nothing_else(
+    endpoint: Endpoint, client: ChatClient
+) -> None:
+    reply = await client.chat(MESSAGES, model="m")
+    assert reply.text == "4"
+    assert reply.usage == Usage(input_tokens=12, output_tokens=3)
+    await client.chat(
+        MESSAGES, model="m", max_tokens=7, temperature=0.0, seed=3, extra={"top_p": 0.5, "seed": 4}
+    )
+    full = PLAIN | {"max_tokens": 7, "temperature": 0.0, "seed": 4, "top_p": 0.5}
+    assert endpoint.bodies == [PLAIN, full]
+    assert [headers["Authorization"] for headers in endpoint.headers] == [f"Bearer {KEY}"] * 2
+
+
+async def test_an_extra_name_for_the_token_limit_replaces_ours(
+    endpoint: Endpoint, client: ChatClient
+) -> None:
+    await client.chat(MESSAGES, model="m", max_tokens=7, extra={"max_completion_tokens": 9})
+    assert endpoint.bodies[0].get("max_tokens") is None
+    assert endpoint.bodies[0]["max_completion_tokens"] == 9
+
+
+@pytest.mark.parametrize(
+    ("extra", "options"),
+    [
+        ({}, {"include_usage": True}),
+        ({"stream_options": {"include_usage": False}}, {"include_usage": False}),
+        ({"stream_options": {}}, None),
+    ],
+)
+async def test_a_stream_is_asked_to_count_unless_extra_says_otherwise(
+    endpoint: Endpoint, client: ChatClient, extra: dict[str, Any], options: dict[str, Any] | None
+) -> None:
+    await client.chat(MESSAGES, model="m", stream=True, extra=extra)
+    assert endpoint.bodies[0]["stream"] is True
+    assert endpoint.bodies[0].get("stream_options") == options
+
+
+async def test_without_a_key_no_key_is_sent(endpoint: Endpoint) -> None:
+    client = ChatClient(endpoint.url + "/chat/completions/")
+    await client.chat(MESSAGES, model="m")
+    await client.close()
+    assert "Authorization" not in endpoint.headers[0]
+
+
+async def test_azure_takes_the_bare_key_and_a_version(endpoint: Endpoint) -> None:
+    client = ChatClient(endpoint.url, KEY, key_header="api-key", query={"api-version": "2024-10-21"})
+    await client.chat(MESSAGES, model="m")
+    await client.close()
+    assert endpoint.headers[0]["api-key"] == KEY
+    assert "Authorization" not in endpoint.headers[0]
+    assert endpoint.queries == [{"api-version": "2024-10-21"}]
+
+
+@pytest.mark.parametrize(
+    ("url", "told", "sent"),
+    [
+        ("https://api.openai.com/v1", None, "max_completion_tokens"),
+        ("https://api.openai.com/v1", "max_tokens", "max_tokens"),
+        ("https://x/v1", None, "max_tokens"),
+        ("https://x/v1", "max_completion_tokens", "max_completion_tokens"),
+    ],
+)
+async def test_openai_itself_is_asked_with_the_name_that_its_newer_models_know(
+    url: str, told: MaxTokensKey | None, sent: str
+) -> None:
+    assert ChatClient(url, max_tokens_key=told)._max_tokens_key == sent
+
+
+async def test_a_reply_tells_why_it_ended_who_wrote_it_and_what_was_cached_and_thought(
+    endpoint: Endpoint, client: ChatClient
+) -> None:
+    usage = {
+        "prompt_tokens": 12,
+        "completion_tokens": 9,
+        "prompt_tokens_details": {"cached_tokens": 8},
+        "completion_tokens_details": {"reasoning_tokens": 5},
+    }
+    choice = {"message": {"content": "4 and", "reasoning_content": "Hm."}, "finish_reason": "length"}
+    endpoint.answer({"model": "m-2026-01-01", "choices": [choice], "usage": usage})
+    reply = await client.chat(MESSAGES, model="m")
+    assert (reply.text, reply.finish, reply.model, reply.first_token_s) == (
+        "4 and",
+        "length",
+        "m-2026-01-01",
+        None,
+    )
+    assert reply.usage == Usage(input_tokens=12, output_tokens=9, cached_tokens=8, reasoning_tokens=5)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([{"type": "text", "text": "Answer: "}, {"type": "text", "text": "4"}], "Answer: 4"),
+        ([{"type": "thinking", "thinking": [{"text": "Hm."}]}, "?", {"text": "4"}, {"text": 5}], "4"),
+        ("half \ud83d, whole \ud83d\ude00", "half \ufffd, whole \U0001f600"),
+    ],
+)
+async def test_content_becomes_a_text_that_can_be_kept(
+    endpoint: Endpoint, client: ChatClient, content: object, text: str
+) -> None:
+    endpoint.answer({"choices": [{"message": {"content": content}}]})
+    assert (await client.chat(MESSAGES, model="m")).text == text
+
+
+@pytest.mark.parametrize("kind", ["text/html", "text/plain", "application/octet-stream"])
+async def test_a_good_reply_under_a_wrong_name_is_a_reply(
+    endpoint: Endpoint, client: ChatClient, kind: str
+) -> None:
+    endpoint.answer(GOOD, kind=kind)
+    assert (await client.chat(MESSAGES, model="m")).text == "4"
+    assert (await client.chat(MESSAGES, model="m", stream=True)).text == "4"
+
+
+async def test_whatever_a_reply_repeats_of_our_secrets_is_taken_out(
+    endpoint: Endpoint, client: ChatClient
+) -> None:
+    choice = {"message": {"content": f"You sent Bearer {KEY}."}, "finish_reason": KEY}
+    endpoint.answer({"model": f"for-{KEY}", "choices": [choice]})
+    reply = await client.chat(MESSAGES, model="m")
+    assert (reply.text, reply.finish, reply.model) == ("You sent Bearer ***.", "***", "for-***")
+
+
+async def test_a_call_that_is_cancelled_closes_its_connection_and_leaves_the_client_usable(
+    endpoint: Endpoint, client: ChatClient
+) -> None:
+    endpoint.delay = 60.0
+    call = asyncio.create_task(client.chat(MESSAGES, model="m"))
+    await endpoint.asked.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await asyncio.wait_for(endpoint.gone.wait(), 5)
+    endpoint.delay = 0.0
+    assert (await client.chat(MESSAGES, model="m")).text == "4"
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_client_lives_through_several_event_loops_and_leaves_nothing_open() -> None:
+    endpoint = Endpoint()
+    shared = Connections()
+
+    async def ask() -> str:
+        runner = await started(endpoint)
+        client = ChatClient(endpoint.url, KEY, connections=shared)
+        replies = await asyncio.gather(*(client.chat(MESSAGES, model="m") for _ in range(3)))
+        await runner.cleanup()
+        return replies[0].text
+
+    assert [asyncio.run(ask()) for _ in range(3)] == ["4", "4", "4"]
+
+
+@pytest.mark.parametrize(
+    "url", ["", "models.invalid", "ftp://x/v1", "http://", "http://[x", "http://x:port", "http://x y/v1"]
+)
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="is not an address such as"):
+        ChatClient(url)
+
+
+@pytest.mark.parametrize("url", ["https://me:hush@x/v1", "https://x/v1?key=hush", "htp://hush@[x"])
+def test_an_address_with_a_secret_is_refused_unseen(url: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ChatClient(url)
+    assert "hush" not in str(caught.value)

@@ -1,0 +1,168 @@
+"""What goes wrong below a reply: time limits, connections, TLS, proxies."""
+
+import asyncio
+import ssl
+from base64 import b64encode
+
+import pytest
+from chat_endpoint import GOOD, KEY, MESSAGES, Endpoint, failure, wire
+
+from podium.testing.certificate import self_signed
+from podium.workers.chat.client import ChatClient
+
+
+async def test_an_endpoint_that_hangs_is_a_timeout_that_names_the_limit(
+    endpoint: Endpoint, client: ChatClient
+) -> None:
+    endpoint.delay = 60.0
+    error = await failure(client, timeout=0.05)
+    assert (error.kind, error.passing) == ("timeout", True)
+    assert str(error) == f"{endpoint.url}: no whole reply within 0.05 s (timeout)."
+    await asyncio.wait_for(endpoint.gone.wait(), 5)
+
+
+async def test_a_body_that_never_ends_is_a_timeout_too() -> None:
+    async with wire(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{", then_hang=True) as port:
+        client = ChatClient(f"http://127.0.0.1:{port}", KEY)
+        assert (await failure(client, timeout=0.2)).kind == "timeout"
+        await client.close()
+
+
+async def test_a_connection_that_does_not_come_to_stand_is_a_timeout_of_its_own() -> None:
+    # TLS that is never agreed on.
+    async with wire(b"", then_hang=True, read=False) as port:
+        client = ChatClient(f"https://127.0.0.1:{port}", KEY)
+        error = await failure(client, timeout=30.0, connect_timeout=0.2)
+        await client.close()
+    assert (error.kind, error.passing) == ("timeout", True)
+    assert "no connection within 0.2 s (connect_timeout)" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "passing"),
+    [
+        (b"", "connection", True),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{", "connection", True),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{", "connection", True),
+        (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "protocol", False),
+    ],
+)
+async def test_a_connection_that_breaks_may_pass_and_another_protocol_does_not(
+    reply: bytes, kind: str, passing: bool
+) -> None:
+    async with wire(reply) as port:
+        client = ChatClient(f"http://127.0.0.1:{port}", KEY)
+        for stream in (False, True):
+            error = await failure(client, stream=stream)
+            assert (error.kind, error.passing) == (kind, passing)
+        await client.close()
+
+
+async def test_a_refused_connection_may_pass() -> None:
+    async with wire(b"") as port:
+        pass
+    client = ChatClient(f"http://127.0.0.1:{port}/v1", KEY)
+    error = await failure(client)
+    await client.close()
+    assert (error.kind, error.passing) == ("connection", True)
+    assert f"http://127.0.0.1:{port}/v1: the connection failed" in str(error)
+
+
+async def test_a_server_without_tls_is_told_so_and_not_asked_again(endpoint: Endpoint) -> None:
+    client = ChatClient(endpoint.url.replace("http:", "https:"), KEY)
+    error = await failure(client)
+    await client.close()
+    assert (error.kind, error.passing) == ("connection", False)
+    assert "TLS failed" in str(error)
+    assert "a server without TLS is asked by http://" in str(error)
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_told_so_and_not_asked_again() -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with (
+        self_signed() as (context, _),
+        await asyncio.start_server(hang_up, "127.0.0.1", 0, ssl=context) as server,
+    ):
+        assert isinstance(context, ssl.SSLContext)
+        client = ChatClient(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", KEY)
+        error = await failure(client)
+        await client.close()
+    assert (error.kind, error.passing) == ("connection", False)
+    assert "its certificate is not trusted" in str(error)
+    assert "SSL_CERT_FILE" in str(error)
+
+
+def _reply(status: bytes, body: bytes) -> bytes:
+    return b"HTTP/1.1 %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (status, len(body), body)
+
+
+@pytest.fixture
+def proxied(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The environment without proxies and exceptions from them."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    return monkeypatch
+
+
+async def test_a_proxy_of_the_environment_is_asked_with_its_password(proxied: pytest.MonkeyPatch) -> None:
+    requests: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        requests.append(await reader.readuntil(b"\r\n\r\n"))
+        body = b'{"choices": [{"message": {"content": "4"}}]}'
+        writer.write(_reply(b"200 OK", body))
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        proxied.setenv("http_proxy", f"http://me:hush-hush@127.0.0.1:{port}")
+        client = ChatClient("http://models.invalid/v1", KEY)
+        assert (await client.chat(MESSAGES, model="m")).text == "4"
+        await client.close()
+    assert requests[0].startswith(b"POST http://models.invalid/v1/chat/completions HTTP/1.1")
+    assert b64encode(b"me:hush-hush") in requests[0]
+    assert "hush" not in repr(client) + repr(vars(client)) + repr(vars(client.endpoint))
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize(
+    ("reply", "kind", "passing"),
+    [
+        (_reply(b"407 No", b"Not me:hu%2Fsh, nor bWU6aHUvc2g=."), "status", False),
+        (_reply(b"502 Bad", b"I am me:hu/sh."), "status", True),
+        (b"", "connection", True),
+    ],
+)
+async def test_a_proxys_password_is_in_no_error(
+    proxied: pytest.MonkeyPatch, scheme: str, reply: bytes, kind: str, passing: bool
+) -> None:
+    async with wire(reply) as port:
+        proxied.setenv(f"{scheme}_proxy", f"http://me:hu%2Fsh@127.0.0.1:{port}")
+        client = ChatClient(f"{scheme}://models.invalid/v1", KEY)
+        error = await failure(client)
+        await client.close()
+    # A tunnel that was refused is no reply of the endpoint.
+    assert (error.kind, error.passing) == ("connection" if scheme == "https" else kind, passing)
+    assert all(secret not in str(error) for secret in ("hu/sh", "hu%2F", "bWU6aHUvc2g"))
+
+
+async def test_a_proxy_that_is_down_is_a_connection_that_failed(proxied: pytest.MonkeyPatch) -> None:
+    async with wire(b"") as port:
+        pass
+    proxied.setenv("http_proxy", f"http://me:hush-hush@127.0.0.1:{port}")
+    client = ChatClient("http://models.invalid/v1", KEY)
+    error = await failure(client)
+    await client.close()
+    assert (error.kind, error.passing) == ("connection", True)
+    assert "hush" not in str(error)
+
+
+async def test_calls_one_after_another_share_a_connection(endpoint: Endpoint, client: ChatClient) -> None:
+    endpoint.answer(GOOD)
+    for _ in range(3):
+        await client.chat(MESSAGES, model="m")
+    assert len(endpoint.connections) == 1

@@ -1,0 +1,124 @@
+"""What a caller wants of the answer, on its way to an endpoint and back: settings, tools, images, text as it comes."""
+
+from __future__ import annotations
+
+import json
+
+from podium.testing import FaultServer, Rule, Verbatim
+from podium.types import AnswerOptions, Limits, Message, Profile, ToolCall
+from podium.workers.base import Request
+from podium.workers.chat.client import ChatClient
+from podium.workers.chat.telling import Telling
+from podium.workers.openai import OpenAIWorker
+from podium.workers.secrets import Secrets
+
+KEY = "sk-1234567890-abcdefghij"
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+ASKED = (Message(role="user", content="How is the weather in Oslo?"),)
+
+
+def worker(server: FaultServer, key: str | None = None, **settings: object) -> OpenAIWorker:
+    return OpenAIWorker(
+        Profile(name="m"), ChatClient(server.url, key), "m", limits=Limits(max_tokens=100), **settings
+    )
+
+
+async def test_the_callers_settings_win_over_the_workers_but_never_its_limit():
+    async with FaultServer("Fine.") as server:
+        asked = worker(server, temperature=0.2, extra={"top_k": 5, "top_p": 0.1})
+        options = AnswerOptions(max_tokens=7, temperature=1.5, top_p=0.9, stop=("END",))
+        await asked.answer(Request(ASKED, seed="", options=options))
+        await asked.answer(Request(ASKED, seed="", options=AnswerOptions(max_tokens=5_000)))
+        await asked.close()
+        first, second = (request.body for request in server.requests)
+        assert {key: first[key] for key in ("max_tokens", "temperature", "top_p", "top_k", "stop")} == {
+            "max_tokens": 7,
+            "temperature": 1.5,
+            "top_p": 0.9,
+            "top_k": 5,
+            "stop": ["END"],
+        }
+        assert (second["max_tokens"], second["temperature"]) == (100, 0.2)
+
+
+async def test_tools_are_offered_and_their_calls_come_back_whole_and_in_pieces():
+    calls = [
+        {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
+    ]
+    whole = {"choices": [{"message": {"content": None, "tool_calls": calls}, "finish_reason": "tool_calls"}]}
+    pieces = [
+        {"index": 0, "id": "c1", "function": {"name": "weather", "arguments": ""}},
+        {"index": 0, "function": {"arguments": '{"city": '}},
+        {"index": 0, "function": {"arguments": '"Oslo"}'}},
+    ]
+    events = [{"choices": [{"delta": {"tool_calls": [piece]}}]} for piece in pieces]
+    events.append({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]})
+    streamed = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+    async with FaultServer("") as server:
+        for fault, stream in (
+            (Verbatim(body=json.dumps(whole)), False),
+            (Verbatim(body=streamed, content_type="text/event-stream"), True),
+        ):
+            server.rules = [Rule(fault=fault)]
+            asked = worker(server, stream=stream)
+            reply = await asked.answer(Request(ASKED, seed="", options=AnswerOptions(tools=(TOOL,))))
+            assert reply.tool_calls == (ToolCall(id="c1", name="weather", arguments='{"city": "Oslo"}'),)
+            assert (reply.text, reply.finish) == ("", "tool_calls")
+            assert server.requests[-1].body["tools"] == [TOOL]
+            await asked.close()
+
+
+async def test_a_conversation_with_tools_and_images_is_sent_in_openais_form():
+    call = ToolCall(id="c1", name="weather", arguments="{}")
+    messages = (
+        Message(role="user", content="Is it this sky?", images=("https://example.com/sky.png",)),
+        Message(role="assistant", content="", tool_calls=(call,)),
+        Message(role="tool", content="rain", tool_call_id="c1"),
+    )
+    async with FaultServer("It rains.") as server:
+        asked = worker(server)
+        await asked.answer(Request(messages, seed=""))
+        await asked.close()
+        user, assistant, tool = server.requests[0].body["messages"]
+    assert user["content"] == [
+        {"type": "text", "text": "Is it this sky?"},
+        {"type": "image_url", "image_url": {"url": "https://example.com/sky.png"}},
+    ]
+    assert assistant["tool_calls"] == [
+        {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    ]
+    assert (assistant["content"], tool) == (None, {"role": "tool", "content": "rain", "tool_call_id": "c1"})
+
+
+async def test_the_text_is_told_as_it_comes_and_the_reply_is_whole():
+    text = "It will rain in the morning, and the sun will shine in the afternoon. " * 5
+    async with FaultServer(text) as server:
+        asked, told = worker(server), []
+        reply = await asked.answer(Request(ASKED, seed="", on_text=told.append))
+        await asked.close()
+        assert server.requests[0].body["stream"] is True
+    assert len(told) > 3
+    assert "".join(told) == reply.text == text
+
+
+async def test_a_key_that_an_endpoint_repeats_is_in_no_piece():
+    async with FaultServer(f"You sent {KEY}, did you not? {KEY[:-1]}!") as server:
+        asked, told = worker(server, KEY), []
+        reply = await asked.answer(Request(ASKED, seed="", on_text=told.append))
+        await asked.close()
+    assert KEY not in "".join(told)
+    assert "".join(told).startswith("You sent ***, did you not? ")
+    assert KEY not in reply.text
+
+
+def test_what_may_be_the_beginning_of_a_secret_is_held_back_and_nothing_else():
+    secrets, told = Secrets(), []
+    secrets.add(KEY)
+    telling = Telling(told.append, secrets)
+    for character in f"a sky {KEY} b":
+        telling.add(character)
+    assert "".join(told) == "a sky *** b"
+    telling.add("s")
+    assert told[-1] == "b"
+    telling.end()
+    assert told[-1] == "s"

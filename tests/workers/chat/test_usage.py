@@ -1,0 +1,94 @@
+"""What providers say of tokens: understood in their several ways, and not believed where it cannot be."""
+
+import pytest
+
+from podium.types import Message, Usage
+from podium.workers.chat.usage import read_usage
+
+MESSAGES = (Message(role="user", content="What is 2 + 2?"),)
+
+
+def _usage(said: object, thought: str = "") -> Usage:
+    return read_usage(said, MESSAGES, "4", thought)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (None, Usage(input_tokens=4, output_tokens=1)),
+        ([], Usage(input_tokens=4, output_tokens=1)),
+        ({"prompt_tokens": 12}, Usage(input_tokens=12, output_tokens=1)),
+        ({"prompt_tokens": None, "completion_tokens": 3}, Usage(input_tokens=4, output_tokens=3)),
+        ({"prompt_tokens": -1, "completion_tokens": "3"}, Usage(input_tokens=4, output_tokens=1)),
+        ({"prompt_tokens": True, "completion_tokens": 10**12}, Usage(input_tokens=4, output_tokens=1)),
+        ({"prompt_tokens": 1.5, "completion_tokens": float("inf")}, Usage(input_tokens=4, output_tokens=1)),
+        (
+            {"prompt_tokens": 12, "completion_tokens_details": {"reasoning_tokens": 50}},
+            Usage(input_tokens=12, output_tokens=50, reasoning_tokens=50),
+        ),
+        (
+            {"prompt_tokens": 12, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 13}},
+            Usage(input_tokens=12, output_tokens=3),
+        ),
+        (
+            {
+                "prompt_tokens": 12,
+                "completion_tokens": 3,
+                "completion_tokens_details": {"reasoning_tokens": 4},
+            },
+            Usage(input_tokens=12, output_tokens=3),
+        ),
+    ],
+)
+def test_what_is_missing_or_absurd_is_estimated_and_marked(said: object, expected: Usage) -> None:
+    assert _usage(said) == expected.model_copy(update={"estimated": True})
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"prompt_tokens": 12.0, "completion_tokens": 3}, Usage(input_tokens=12, output_tokens=3)),
+        (
+            {"prompt_tokens": 12, "completion_tokens": 3, "prompt_tokens_details": None},
+            Usage(input_tokens=12, output_tokens=3),
+        ),
+        (
+            {
+                "prompt_tokens": 12,
+                "completion_tokens": 9,
+                "prompt_tokens_details": {"cached_tokens": 12},
+                "completion_tokens_details": {"reasoning_tokens": 9},
+            },
+            Usage(input_tokens=12, output_tokens=9, cached_tokens=12, reasoning_tokens=9),
+        ),
+        (
+            {"prompt_tokens": 12, "completion_tokens": 3, "prompt_cache_hit_tokens": 8},
+            Usage(input_tokens=12, output_tokens=3, cached_tokens=8),
+        ),
+        (
+            {"prompt_tokens": 12, "completion_tokens": 3, "cached_tokens": 8},
+            Usage(input_tokens=12, output_tokens=3, cached_tokens=8),
+        ),
+        (
+            {
+                "input_tokens": 2,
+                "output_tokens": 3,
+                "cache_read_input_tokens": 8,
+                "cache_creation_input_tokens": 1,
+            },
+            Usage(input_tokens=11, output_tokens=3, cached_tokens=8),
+        ),
+    ],
+)
+def test_each_providers_way_is_understood(said: object, expected: Usage) -> None:
+    assert _usage(said) == expected
+
+
+@pytest.mark.parametrize("details", [{}, {"completion_tokens_details": {"reasoning_tokens": 40}}])
+def test_thought_that_is_counted_only_in_the_total_is_paid_for(details: dict[str, object]) -> None:
+    said = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 55, **details}
+    assert _usage(said) == Usage(input_tokens=12, output_tokens=43, reasoning_tokens=40)
+
+
+def test_an_estimate_counts_the_thought_that_was_shown() -> None:
+    assert _usage(None, "x" * 400).output_tokens == 101

@@ -1,0 +1,400 @@
+"""Python functions as workers: real ones, in modules of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podium.errors import ConfigError, WorkerError
+from podium.types import AnswerOptions, Message, Profile, Usage
+from podium.workers import Reply, Request, Worker, load_pool
+from podium.workers.function import FunctionWorker
+
+HELLO = Request((Message(role="user", content="2 + 2?"),), seed="s", repeat=1, sample=2)
+SECRET = "hush-hush-1234567890"
+
+
+def worker(function: Callable[..., Any], **settings: Any) -> FunctionWorker:
+    return FunctionWorker(Profile(name="func"), function, **settings)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    """A folder for modules and a pool file; the interpreter is as before afterwards."""
+    path, modules = list(sys.path), set(sys.modules)
+    yield tmp_path
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def loaded(place: Path, named: str, module: str = "", keys: str = "path = '.'") -> Worker:
+    (place / "my_answers.py").write_text(module)
+    path = place / "pool.toml"
+    path.write_text(f"[[worker]]\nname = 'func'\nkind = 'python'\ncallable = '{named}'\n{keys}\n")
+    return load_pool(path)[0]
+
+
+async def failed(function: Callable[..., Any], **settings: Any) -> WorkerError:
+    with pytest.raises(WorkerError) as caught:
+        await worker(function, **settings).answer(HELLO)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+@pytest.mark.parametrize("form", ["def", "async def"])
+async def test_a_function_of_a_file_is_called_with_the_messages(place: Path, form: str) -> None:
+    module = f"import json\n{form} answer(messages):\n    return json.dumps(messages)\n"
+    reply = await loaded(place, "my_answers:answer", module).answer(HELLO)
+    assert json.loads(reply.text) == [{"role": "user", "content": "2 + 2?"}]
+    assert (reply.usage.estimated, reply.usage.input_tokens) == (True, 2)
+
+
+async def test_an_installed_function_needs_no_path(place: Path) -> None:
+    assert "2 + 2?" in (await loaded(place, "pprint:pformat", keys="").answer(HELLO)).text
+
+
+async def test_it_is_told_what_it_has_parameters_for() -> None:
+    told = {"seed": "s", "repeat": 1, "sample": 2, "max_tokens": 4096}
+
+    def none(messages):
+        return "{}"
+
+    def some(messages, sample, *, seed="other"):
+        return json.dumps({"sample": sample, "seed": seed})
+
+    def all_(messages, **told):
+        return json.dumps(told)
+
+    class Object:
+        async def __call__(self, messages, repeat):
+            return json.dumps({"repeat": repeat})
+
+    def first(seed):
+        return json.dumps({"messages": len(seed)})
+
+    for function, expected in [
+        (none, {}),
+        (some, {"sample": 2, "seed": "s"}),
+        (all_, told),
+        (Object(), {"repeat": 1}),
+        (first, {"messages": 1}),
+    ]:
+        assert json.loads((await worker(function).answer(HELLO)).text) == expected
+    short = Request(HELLO.messages, seed="s", options=AnswerOptions(max_tokens=7))
+    assert json.loads((await worker(all_).answer(short)).text)["max_tokens"] == 7
+
+
+async def test_it_may_say_what_it_took() -> None:
+    said = {"text": "Four.", "usage": {"input_tokens": 9, "output_tokens": 2}, "cost_usd": 0.25}
+    reply = await worker(lambda messages: said).answer(HELLO)
+    assert reply == Reply("Four.", Usage(input_tokens=9, output_tokens=2), cost_usd=0.25)
+    whole = Reply("Four.", Usage(input_tokens=1), finish="length", model="mine")
+    assert await worker(lambda messages: whole).answer(HELLO) == whole
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (None, "returned NoneType; it should return a text, a dict with one, or a Reply."),
+        (4, "returned int; it should return"),
+        (b"Four.", "returned bytes; it should return"),
+        (" ", "returned no answer (there is no text)."),
+        (
+            "half \ud800",
+            "returned no answer (the text holds half a character and cannot be written as UTF-8).",
+        ),
+        ({}, "returned no answer (text: Field required)."),
+        ({"text": "Four.", "cost": 1}, "returned no answer (cost: Extra inputs are not permitted)."),
+        ({1: 2}, "returned no answer (text: Field required)."),
+        (Reply("", Usage()), "returned no answer (there is no text)."),
+        (Reply(None, Usage()), "returned Reply; it should return"),  # type: ignore[arg-type]
+    ],
+)
+async def test_what_is_no_answer_is_a_failed_call(said: Any, why: str) -> None:
+    error = await failed(lambda messages: said)
+    assert f"The function test_what_is_no_answer_is_a_failed_call.<locals>.<lambda> {why}" in str(error)
+    assert (error.kind, error.passing) == ("protocol", False)
+
+
+class OddError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(
+    ("raised", "kind", "passing", "sentence"),
+    [
+        (OddError("It is odd.\nVery odd."), "protocol", False, "raised OddError: It is odd. Very odd."),
+        (OddError(), "protocol", False, "raised OddError."),
+        (StopIteration("s"), "protocol", False, "raised "),
+        (SystemExit(3), "protocol", False, "raised SystemExit: 3."),
+        (asyncio.CancelledError(), "protocol", False, "raised CancelledError."),
+        (TimeoutError("slow"), "timeout", True, "raised TimeoutError: slow."),
+        (ConnectionResetError(104, "reset"), "connection", True, "raised ConnectionResetError: "),
+        (OSError("disk"), "protocol", False, "raised OSError: disk."),
+        (WorkerError("Busy.", kind="limited", passing=True, retry_after_s=3.0), "limited", True, "Busy."),
+    ],
+)
+async def test_what_it_raises_is_a_failed_call(
+    raised: BaseException, kind: str, passing: bool, sentence: str, is_async: bool
+) -> None:
+    def sync(messages: Any) -> str:
+        raise raised
+
+    async def not_sync(messages: Any) -> str:
+        raise raised
+
+    error = await failed(not_sync if is_async else sync)
+    assert (error.kind, error.passing) == (kind, passing)
+    assert sentence in str(error)
+    if isinstance(raised, WorkerError):
+        assert error.retry_after_s == 3.0
+
+
+async def test_a_long_message_is_cut() -> None:
+    def long(messages: Any) -> str:
+        raise OddError("x" * 100_000)
+
+    assert len(str(await failed(long))) < 500
+
+
+async def test_secrets_are_taken_out_of_what_it_says(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", SECRET)
+    module = """
+import os
+from podium.errors import WorkerError
+from podium.workers import Reply
+from podium.types import Usage
+def answer(messages):
+    key, form = os.environ["MY_KEY"], messages[0]["content"]
+    if form == "raise":
+        raise ValueError("x" * 290 + key)
+    if form == "fail":
+        raise WorkerError(f"Key {key}.", kind="status")
+    return {"text": key, "dict": {"text": key}, "Reply": Reply(key, Usage())}[form]
+"""
+    worker = loaded(place, "my_answers:answer", module, "path = '.'\nenv = ['MY_KEY']")
+    for form in ("text", "dict", "Reply"):
+        reply = await worker.answer(Request((Message(role="user", content=form),), seed="s"))
+        assert reply.text == "***"
+    for form in ("raise", "fail"):
+        with pytest.raises(WorkerError) as caught:
+            await worker.answer(Request((Message(role="user", content=form),), seed="s"))
+        assert SECRET[:8] not in str(caught.value)
+        assert "***" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("named", "module", "keys", "sentence", "line"),
+    [
+        (
+            "my_answers",
+            "",
+            "path = '.'",
+            "callable 'my_answers' is not of the form package.module:function.",
+            4,
+        ),
+        (
+            "my_answers.py:answer",
+            "",
+            "path = '.'",
+            "there is no module 'my_answers.py'; install it, or name the folder that it is in as `path`.",
+            4,
+        ),
+        ("my-answers:answer", "", "path = '.'", "is not of the form package.module:function.", 4),
+        (
+            "no_such_module:answer",
+            "",
+            "",
+            "there is no module 'no_such_module'; install it, or name the folder",
+            4,
+        ),
+        ("my_answers:anser", "answer = len", "path = '.'", "my_answers.py, has no 'anser'.", 4),
+        (
+            "my_answers:answer",
+            "answer = 4",
+            "path = '.'",
+            "is int, which cannot be called; name a function.",
+            4,
+        ),
+        (
+            "my_answers:answer",
+            "import no_such_library",
+            "path = '.'",
+            "the module 'my_answers' needs 'no_such_library', which is not installed.",
+            4,
+        ),
+        (
+            "my_answers:answer",
+            "1 / 0",
+            "path = '.'",
+            "the module 'my_answers' cannot be imported (ZeroDivisionError: division by zero); mend it.",
+            4,
+        ),
+        ("my_answers:answer", "def", "path = '.'", "cannot be imported (SyntaxError: invalid syntax", 4),
+        (
+            "my_answers:answer",
+            "import sys; sys.exit(3)",
+            "path = '.'",
+            "cannot be imported (SystemExit: 3)",
+            4,
+        ),
+        (
+            "my_answers:answer",
+            "def answer(): return ''",
+            "path = '.'",
+            "the function cannot be called with messages and ",
+            4,
+        ),
+        (
+            "my_answers:answer",
+            "def answer(messages, temperature): return ''",
+            "path = '.'",
+            "(missing a required argument: 'temperature'); give its other parameters defaults.",
+            4,
+        ),
+        (
+            "my_answers:answer",
+            "",
+            "path = 'nowhere'",
+            "nowhere is not a folder; give the one that the module",
+            5,
+        ),
+        ("pprint:pformat", "", "env = ['NO_SUCH_KEY']", "variable NO_SUCH_KEY is not set", 5),
+    ],
+)
+def test_what_cannot_be_called_is_refused_when_the_pool_is_loaded(  # noqa: PLR0917 - columns of a table
+    place: Path, named: str, module: str, keys: str, sentence: str, line: int
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        loaded(place, named, module, keys)
+    assert sentence in str(refused.value)
+    assert str(refused.value).startswith(f"{place}/pool.toml, line {line}: Worker 'func': ")
+    assert "\n" not in str(refused.value)
+
+
+async def test_the_folder_of_a_module_hides_nothing_that_is_installed(place: Path) -> None:
+    (place / "pprint.py").write_text("def pformat(messages): return 'not this one'")
+    assert (await loaded(place, "pprint:pformat").answer(HELLO)).text != "not this one"
+    assert sys.path[-1] == str(place)
+
+
+def test_answers_are_kept_only_where_the_file_says_so_and_a_seed_counts_where_it_is_asked_for(
+    place: Path,
+) -> None:
+    module = "def answer(messages): return 'a'\ndef other(messages, seed): return seed\n"
+    assert loaded(place, "my_answers:answer", module).identity is None
+    keys = "path = '.'\ncache = true"
+    first = loaded(place, "my_answers:answer", module, keys).identity
+    assert first == loaded(place, "my_answers:answer", module, keys).identity
+    assert first is not None
+    assert first["seed"] is False
+    other = loaded(place, "my_answers:other", module, keys).identity
+    assert other is not None
+    assert other["seed"] is True
+    changed = loaded(place, "my_answers:answer", module + "# changed", keys).identity
+    assert changed != first
+
+
+async def test_calls_of_a_function_that_is_not_async_run_side_by_side() -> None:
+    together = threading.Barrier(8, timeout=60)
+
+    def answer(messages: Any) -> str:
+        together.wait()
+        return "Four."
+
+    replies = await asyncio.gather(*(worker(answer).answer(HELLO) for _ in range(8)))
+    assert [reply.text for reply in replies] == ["Four."] * 8
+
+
+async def test_an_async_function_is_cancelled_with_its_call() -> None:
+    begun, cut = asyncio.Event(), asyncio.Event()
+
+    async def answer(messages: Any) -> str:
+        begun.set()
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            cut.set()
+            raise
+        return ""
+
+    task = asyncio.create_task(worker(answer).answer(HELLO))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert cut.is_set()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_whoever_waits_for_a_thread_is_cancelled_at_once_and_its_result_is_dropped() -> None:
+    begun, release, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def answer(messages: Any) -> str:
+        begun.set()
+        release.wait(60)
+        ended.set()
+        return "Too late."
+
+    task = asyncio.create_task(worker(answer).answer(HELLO))
+    assert await asyncio.to_thread(begun.wait, 60)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not ended.is_set()
+    release.set()
+    assert await asyncio.to_thread(ended.wait, 60)
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+def test_a_thread_that_never_ends_keeps_neither_the_loop_nor_the_interpreter() -> None:
+    program = """
+import asyncio, time
+from podium.types import Message, Profile
+from podium.workers import Request
+from podium.workers.function import FunctionWorker
+
+def answer(messages):
+    time.sleep(600)
+
+async def main():
+    worker = FunctionWorker(Profile(name="func"), answer)
+    try:
+        async with asyncio.timeout(0.1):
+            await worker.answer(Request((Message(role="user", content="?"),), seed="s"))
+    except TimeoutError:
+        print("given up", flush=True)
+
+asyncio.run(main())
+print("ended", flush=True)
+"""
+    started = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout.split("\n") == ["given up", "ended", ""]
+    assert time.monotonic() - started < 120
+
+
+async def test_a_function_that_returns_what_can_be_awaited_is_awaited() -> None:
+    async def later(messages: Any) -> str:
+        await asyncio.sleep(0)
+        return "Four."
+
+    def wrapped(messages: Any) -> Any:
+        return later(messages)
+
+    assert (await worker(wrapped).answer(HELLO)).text == "Four."
