@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import socket
 import sqlite3
 
 import httpx
@@ -152,6 +153,24 @@ async def test_a_killed_server_leaves_its_store_whole(tmp_path):
             async with httpx.AsyncClient(base_url=server.url) as client:
                 assert len((await client.get("/api/traces")).json()["traces"]) == 5
             assert server.end() == (0, "")
+
+
+def test_a_head_that_never_ends_is_cut_off(tmp_path):
+    with served(tmp_path) as server:
+        host, port = server.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as connection:
+            connection.sendall(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\nX-Long: ".encode())
+            said, sent = b"", 0
+            try:
+                while sent < 2**24:
+                    sent += connection.send(b"a" * 4096)
+                said = connection.recv(65536)
+            except OSError:
+                pass
+        assert sent < 2**24
+        assert said == b"" or b" 400 " in said
+        assert httpx.get(f"{server.url}/healthz").status_code == 200
+        assert server.end() == (0, "")
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
