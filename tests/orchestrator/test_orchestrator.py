@@ -217,7 +217,7 @@ async def test_a_caller_that_goes_away_leaves_nothing_running_but_a_trace(planne
     assert asyncio.all_tasks() == {asyncio.current_task()}
     ended = events[-1]
     assert isinstance(ended, QuestionEnded)
-    assert (ended.trace.status, ended.trace.error) == ("cancelled", "The caller went away.")
+    assert (ended.trace.status, ended.trace.error) == ("cancelled", "The question was cancelled.")
     assert [span.status for span in ended.trace.spans] in ([], ["done", "cancelled"])
 
 

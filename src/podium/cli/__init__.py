@@ -34,12 +34,7 @@ def run(tokens: Sequence[str]) -> int:
     # Retries are told in traces; their library would also write a line about each to standard error.
     logging.getLogger("stamina").addHandler(logging.NullHandler())
     try:
-        status = build_app()(
-            [_as_text(token) for token in tokens],
-            exit_on_error=False,
-            print_error=False,
-            result_action="return_value",
-        )
+        status = _call(tokens)
         sys.stdout.flush()
     except CycloptsError as error:
         return _refuse(_sentence(error), 2)
@@ -60,6 +55,26 @@ def _restart_for_torch() -> None:
     """Become the same command with the variables that torch reads when the process starts."""
     if missing := missing_variables(os.environ):
         os.execve(sys.executable, [sys.executable, "-m", "podium", *sys.argv[1:]], os.environ | missing)
+
+
+def _call(tokens: Sequence[str]) -> object:
+    try:
+        return build_app()(
+            [_as_text(token) for token in tokens],
+            exit_on_error=False,
+            print_error=False,
+            result_action="return_value",
+        )
+    except BaseExceptionGroup as errors:  # Of questions side by side: a disk that is full is so for all.
+        own, others = errors.split(PodiumError)
+        if own is None or others is not None:
+            raise
+        raise _first(own) from None
+
+
+def _first(errors: BaseExceptionGroup[PodiumError]) -> PodiumError:
+    first = errors.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def _refuse(sentence: str, status: int) -> int:

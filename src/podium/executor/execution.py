@@ -18,7 +18,7 @@ from podium.types import AnswerOptions
 from podium.workers.base import Request
 from podium.workflow import Workflow, live_steps
 
-_GONE = "The caller went away."
+_GONE = "The question was cancelled."
 _TOLD = ("recorded", "cached", "finish", "model", "first_token_s", "tool_calls", "nested")
 """What a span has from its reply as it is."""
 

@@ -164,7 +164,7 @@ class Answering:
         status: TraceStatus = "ok"
         error = self._concern
         if cancelled:
-            status, error = "cancelled", "The caller went away."
+            status, error = "cancelled", "The question was cancelled."
         elif self._answer is None:
             status = "failed"
         elif error is not None:
