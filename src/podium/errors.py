@@ -21,8 +21,19 @@ Our own bugs are ordinary exceptions and escape.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+E = TypeVar("E", bound=Exception)
+
+
+def leaves(errors: BaseExceptionGroup[E]) -> Iterator[E]:
+    """The exceptions of a group, also of groups in it, in order."""
+    for error in errors.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from leaves(error)
+        else:
+            yield error
 
 
 class PodiumError(Exception):

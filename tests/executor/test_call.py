@@ -22,11 +22,17 @@ class Uneven:
         self.slow = 0
         self.delay = 60.0
         self.broken = False
+        self.gate: asyncio.Event | None = None
 
     async def answer(self, request: Request) -> Reply:
         if self.slow:
             self.slow -= 1
-            await asyncio.sleep(self.delay)
+            if self.gate is None:
+                await asyncio.sleep(self.delay)
+            elif self.slow:  # Of two that are slow the first waits for the second.
+                await self.gate.wait()
+            else:
+                self.gate.set()
             if self.broken:
                 raise BUSY
         return Reply("4", Usage(input_tokens=2, output_tokens=1))
@@ -81,6 +87,19 @@ async def test_a_worker_that_asks_for_too_long_a_wait_has_failed_for_good(inquir
     worker = ScriptedWorker("a", [told, "4"])
     assert isinstance(await call(inquire([worker]), worker, REQUEST, []), Unanswered)
     assert len(worker.requests) == 1
+
+
+async def test_a_worker_that_wants_to_be_left_alone_for_long_is_and_its_fallback_answers(inquire):
+    told = WorkerError("Status 429.", kind="limited", passing=True, retry_after_s=3_600)
+    a = ScriptedWorker("a", [told, "4"], fallback="b")
+    inquiry = inquire([a, ScriptedWorker("b", {"": "four"})])
+    for _ in range(3):
+        async with asyncio.timeout(5):
+            answered = await call(inquiry, a, REQUEST, [])
+        assert isinstance(answered, Answered)
+        assert answered.worker == "b"
+    assert len(a.requests) == 1
+    assert inquiry.dispatcher.status[0].state == "open"
 
 
 async def test_a_call_past_its_time_limit_is_a_timeout_that_may_pass(inquire):
@@ -219,6 +238,21 @@ async def test_a_second_request_that_the_budget_does_not_allow_is_not_made(inqui
     attempts = []
     assert isinstance(await call(tight, worker, REQUEST, attempts), Answered)
     assert [attempt.hedge for attempt in attempts] == [False]
+
+
+async def test_when_both_requests_are_answered_at_once_both_are_paid_for(inquire):
+    worker = Uneven(Limits(hedge=0.9))
+    worker.profile = Profile(name="a", price=Price(output=1e6))
+    inquiry = inquire([worker])
+    for _ in range(20):
+        await call(inquiry, worker, REQUEST, [])
+    spent, attempts = inquiry.ledger.usd, []
+    worker.slow, worker.gate = 2, asyncio.Event()
+    answered = await call(inquiry, worker, REQUEST, attempts)
+    assert isinstance(answered, Answered)
+    assert len(attempts) == 2
+    assert sum(attempt.cost_usd for attempt in attempts) == answered.cost_usd == 1.0
+    assert inquiry.ledger.usd - spent == 2.0
 
 
 async def test_when_both_requests_fail_the_first_error_is_told(inquire):

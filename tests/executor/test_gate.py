@@ -84,3 +84,9 @@ async def test_a_worker_that_asked_for_a_rest_is_left_alone_by_all():
     began = clock()
     await asyncio.gather(gate.enter("a", 1), gate.enter("b", 1))
     assert clock() - began >= 0.19
+
+
+async def test_a_call_that_was_not_made_leaves_its_place_in_the_minute_to_others():
+    gate = Gate(Limits(rpm=1))
+    gate.give_back(await gate.enter("a", 1))
+    gate.leave(await asyncio.wait_for(gate.enter("b", 1), timeout=5), 1)

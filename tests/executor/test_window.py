@@ -57,3 +57,10 @@ def test_a_window_without_a_limit_counts():
     for at in range(100):
         window.add(1, float(at))
     assert window.total(99.0) == 60
+
+
+def test_a_window_forgets_what_has_left_it_whoever_asks():
+    window = Window(math.inf, 60)
+    for at in range(1000):
+        window.add(1, float(at))
+    assert len(window._entries) <= 61

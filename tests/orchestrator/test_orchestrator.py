@@ -3,8 +3,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from podium.errors import UsageError, WorkerError
-from podium.executor import StepEnded, StepStarted
+from podium.errors import StoreError, UsageError, WorkerError
+from podium.executor import Dispatcher, StepEnded, StepStarted
 from podium.orchestrator import Event, Orchestrator, PlanReady, QuestionEnded, RoundEnded
 from podium.planner import Outcome, Plan, Situation
 from podium.trace import Trace
@@ -252,3 +252,36 @@ async def test_questions_share_the_limits_of_a_worker():
         tasks = [group.create_task(orchestrator.answer(QUESTION)) for _ in range(4)]
     waits = sorted(task.result().spans[0].seconds for task in tasks)
     assert waits[-1] >= 0.04
+
+
+class Away:
+    """An account whose file cannot be written any more."""
+
+    refusal = None
+    exhausted = False
+
+    def reserve(self, usd: float) -> str | None:
+        raise StoreError("The account cannot be written.")
+
+    def settle(self, held_usd: float, paid_usd: float) -> None:
+        return None
+
+    def may_make_room(self, usd: float) -> bool:
+        return False
+
+    async def settled(self) -> None:
+        return None
+
+    async def quiet(self) -> None:
+        return None
+
+
+async def test_an_account_that_cannot_be_written_ends_the_question_and_its_trace_is_told():
+    told = []
+    orchestrator = Orchestrator(
+        ScriptedPlanner(SINGLE), pool(["4"]), dispatcher=Dispatcher(accounts=[Away()])
+    )
+    with pytest.raises(StoreError, match="cannot be written"):
+        await orchestrator.answer(QUESTION, on_event=told.append)
+    assert isinstance(told[-1], QuestionEnded)
+    assert (told[-1].trace.status, told[-1].trace.error) == ("failed", "The account cannot be written.")

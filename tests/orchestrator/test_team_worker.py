@@ -17,7 +17,7 @@ from podium.orchestrator import Event, Orchestrator
 from podium.orchestrator.team import TeamWorker, open_pool
 from podium.planner import Plan, Situation
 from podium.testing import FaultServer
-from podium.types import Budget, Limits, Message, Profile, Question, Usage
+from podium.types import Budget, Limits, Message, Price, Profile, Question, Usage
 from podium.workers import Pool, Reply, Request, ScriptedWorker, Worker, load_pool
 from podium.workers.openai import OpenAIWorker
 from podium.workers.response_cache import ResponseCache
@@ -428,3 +428,35 @@ def test_no_planner_is_loaded_for_a_pool_without_teams(place: Path) -> None:
         f"open_pool({str(place / 'inner.toml')!r}); sys.exit('podium.conductor' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=120).returncode == 0
+
+
+async def test_what_a_team_has_paid_is_booked_also_when_its_call_is_cancelled(place: Path) -> None:
+    inner = Pool(
+        [
+            ScriptedWorker("ada", {"": "5"}, profile=Profile(name="ada", price=Price(output=1e6))),
+            ScriptedWorker("bob", {"": "5"}, delay=60.0),
+        ]
+    )
+    worker = TeamWorker(Profile(name="team"), Orchestrator(Chain(), inner), limits=Limits(retries=0))
+    outer = Orchestrator(Alone(), Pool([worker]), budget=Budget(seconds=0.5))
+    trace = await outer.answer(QUESTION)
+    assert trace.status == "failed"
+    assert trace.cost_usd == 1.0
+
+
+class Chain:
+    """The first, and then the second."""
+
+    name = "chain"
+
+    async def plan(self, situation: Situation) -> Plan:
+        return Plan("", Workflow((Step(0, "Add."), Step(1, "Check.", Access(steps=(0,))))))
+
+
+class Alone:
+    """The first."""
+
+    name = "alone"
+
+    async def plan(self, situation: Situation) -> Plan:
+        return Plan("", Workflow((Step(0, "Answer."),)))

@@ -198,3 +198,13 @@ def test_images_are_shown_to_workers_that_see_and_to_nobody_else(serve: Serve) -
     for body in model.bodies:
         parts = body["messages"][-1]["content"]
         assert {"type": "image_url", "image_url": {"url": address}} in parts
+
+
+def test_a_call_of_a_tool_ends_the_question_however_many_rounds_it_may_have(serve: Serve) -> None:
+    with chat_model(forecaster) as model:
+        url = serve(Pool([model.worker(calls_tools=True)]), planner="single:wren")
+        reply = client(url).chat.completions.create(
+            model="podium", messages=ASKED, tools=TOOLS, extra_body={"podium": {"max_rounds": 3}}
+        )
+        assert reply.choices[0].finish_reason == "tool_calls"
+        assert len(reply.choices[0].message.tool_calls) == 2

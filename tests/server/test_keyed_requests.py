@@ -106,3 +106,36 @@ def test_another_keys_response_is_not_there(serve: Serve, tmp_path: Path) -> Non
             ask()
     assert ring.client("eve").responses.retrieve(made.id).output_text == made.output_text
     assert ring.client("root").responses.retrieve(made.id).output_text == made.output_text
+
+
+def test_names_that_a_request_allows_or_denies_are_looked_at_also_where_a_worker_is_asked_straight(
+    serve: Serve, tmp_path: Path
+) -> None:
+    with chat_model("42.") as model, chat_model("43.") as other:
+        pool = Pool([model.worker(), other.worker("lark")])
+        ring = Ring(serve, tmp_path, pool, eve={"allow": ("wren",)})
+        ask = ring.client("eve").chat.completions.create
+        with pytest.raises(openai.PermissionDeniedError):
+            ask(model="wren", messages=ASKED, extra_body={"podium": {"allow": ["wren", "lark"]}})
+        with pytest.raises(openai.BadRequestError, match="nosuch"):
+            ask(model="wren", messages=ASKED, extra_body={"podium": {"deny": ["nosuch"]}})
+        assert not other.bodies
+        assert not model.bodies
+
+
+def test_a_planner_without_its_worker_is_refused_with_the_field_named(serve: Serve) -> None:
+    url = serve()
+    eve = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+    for planner, field in (("single:ada", "podium.deny"), ("self-consistency:ada:3", "podium.deny")):
+        with pytest.raises(openai.BadRequestError) as refused:
+            eve.chat.completions.create(
+                model=f"podium/{planner}", messages=ASKED, extra_body={"podium": {"deny": ["ada"]}}
+            )
+        assert refused.value.param == "model", field
+
+
+@pytest.mark.parametrize("samples", ["33", "000000001300", "-1", "x", ""])
+def test_more_samples_than_are_given_are_no_planner(serve: Serve, samples: str) -> None:
+    eve = OpenAI(base_url=f"{serve()}/v1", api_key="none", max_retries=0)
+    with pytest.raises(openai.NotFoundError):
+        eve.chat.completions.create(model=f"podium/self-consistency:ada:{samples}", messages=ASKED)

@@ -253,3 +253,24 @@ async def test_a_question_that_takes_too_long_is_cancelled_and_says_so(serve, ad
         store = serve.service(url).store
         page = await asyncio.to_thread(lambda: asyncio.run(store.page(Filters())))
         assert [trace.status for trace in page.traces] == ["cancelled", "cancelled"]
+
+
+@pytest.mark.parametrize("escaped", [b'\\"', b"\\\\", b'"'])
+def test_a_text_that_never_ends_is_looked_through_once(escaped):
+    # In time that grows with the square of the length this would take days.
+    assert not deeper(b"[" * 40 + b'"' + escaped * 1_000_001, 64)
+
+
+def test_a_length_is_read_however_it_is_written(serve):
+    url = serve()
+    digits = b"0" * 4_999 + b"2"
+    for length, status in ((digits, b"400"), (b"9" * 15, b"413")):
+        said = raw(
+            url,
+            b"POST "
+            + CHAT.encode()
+            + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: "
+            + length
+            + b"\r\n\r\n{}",
+        )
+        assert said.split(b" ")[1] == status, said

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from podium.errors import BudgetError, UsageError
+from podium.errors import BudgetError, UsageError, leaves
 from podium.evals.statistics import Interval, accuracy_interval
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
@@ -222,7 +222,7 @@ async def evaluate(
             for _ in range(min(concurrency, len(jobs))):
                 group.create_task(work())
     except* UsageError as errors:
-        raise _first(errors) from None
+        raise next(leaves(errors)) from None
     if refusals:
         raise refusals[0]
     return Evaluation(
@@ -232,12 +232,3 @@ async def evaluate(
         rollouts=tuple(rollouts[index] for index in range(len(jobs))),
         facts={task.id: task.facts for task in tasks},
     )
-
-
-def _first(errors: BaseExceptionGroup[UsageError]) -> UsageError:
-    """The first error of a group: every question of an evaluation was asked in the same wrong way."""
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, UsageError)
-    return error

@@ -87,7 +87,7 @@ class Asking:
         limits = self._worker.limits
         return Hold.most(
             input_tokens=self._input_tokens,
-            output_tokens=limits.max_tokens,
+            output_tokens=min(limits.max_tokens, self._request.options.max_tokens or limits.max_tokens),
             price=self._worker.profile.price,
             calls=calls,
             most_usd=limits.max_usd,
@@ -143,16 +143,34 @@ class Asking:
             done, _ = await asyncio.wait(tries, timeout=slow_s)
             if not done:
                 tries.add(asyncio.create_task(self._hedge(first)))
-            return await _first(tries)
+            winner = await _first(tries)
         finally:
             for task in tries:
                 task.cancel()
             await asyncio.gather(*tries, return_exceptions=True)
+        for task in tries - {winner}:
+            if not task.cancelled() and task.exception() is None and task.result() is not winner.result():
+                self._answered_too_late(task.result(), hedge=task is not first)
+        return winner.result()
+
+    def _answered_too_late(self, reply: Reply, *, hedge: bool) -> None:
+        """Both tries were answered at the same moment: both are paid for."""
+        for place in reversed(range(len(self._attempts))):
+            attempt = self._attempts[place]
+            if attempt.hedge == hedge and attempt.error_kind is None:
+                self._attempts[place] = attempt.model_copy(
+                    update={
+                        "error_kind": "cancelled",
+                        "error": "The other try was answered first.",
+                        "cost_usd": reply.price(self._worker.profile),
+                    }
+                )
+                return
 
     async def _hedge(self, first: asyncio.Task[Reply]) -> Reply:
         """A second try, if the budgets allow it; else what becomes of the first."""
         ledger, hold = self._inquiry.ledger, self._hold(0)
-        if ledger.reserve(hold, asyncio.get_running_loop().time()) is not None:
+        if not ledger.spare(hold, asyncio.get_running_loop().time()):
             return await asyncio.shield(first)
         self._line.hedges += 1
         try:
@@ -176,7 +194,7 @@ class Asking:
                 raise
             if probe or line.breaker.state == "closed":
                 break
-            line.gate.leave(passed, 0)  # It opened while this call stood before the gate.
+            line.gate.give_back(passed)  # It opened while this call stood before the gate.
         if begun is not None:
             begun.set_result(None)
         spent = self._input_tokens
@@ -213,22 +231,32 @@ class Asking:
                 reply = await worker.answer(request)
         except (WorkerError, TimeoutError) as error:
             if isinstance(error, TimeoutError):
-                error = WorkerError(f"No answer within {timeout:g} s.", kind="timeout", passing=True)
+                error = WorkerError(
+                    f"No answer within {timeout:g} s.",
+                    kind="timeout",
+                    passing=True,
+                    cost_usd=_cost(error.__cause__),
+                )
             record(error.kind, str(error), error.cost_usd)
             line.failed(began, error, probe=probe)
             raise error from None
         except BaseException as error:
             line.breaker.let_go(probe=probe)
             if isinstance(error, asyncio.CancelledError):
-                record("cancelled", "Cancelled while in flight.")
+                record("cancelled", "Cancelled while in flight.", _cost(error))
             raise
         record()
         line.answered(began)
         return reply
 
 
-async def _first(tries: set[asyncio.Task[Reply]]) -> Reply:
-    """The reply of whichever is answered first; if none is, the error of the first one to fail."""
+def _cost(cancelled: BaseException | None) -> float:
+    """Dollars that a call had cost when it was cancelled, where its worker knows: a team tells so."""
+    return float(getattr(cancelled, "cost_usd", 0.0))
+
+
+async def _first(tries: set[asyncio.Task[Reply]]) -> asyncio.Task[Reply]:
+    """Whichever is answered first; if none is, the error of the first one to fail is raised."""
     failure: WorkerError | None = None
     pending = tries
     while pending:
@@ -236,7 +264,7 @@ async def _first(tries: set[asyncio.Task[Reply]]) -> Reply:
         for task in done:
             error = task.exception()
             if error is None:
-                return task.result()
+                return task
             if not isinstance(error, WorkerError):
                 raise error
             failure = failure or error

@@ -129,6 +129,16 @@ class Breaker:
         self.let_go(probe=True)
         self._tell(self._rest)
 
+    def open_for(self, seconds: float, error: WorkerError) -> None:
+        """The worker wants to be left alone for so long."""
+        now = asyncio.get_running_loop().time()
+        self._failures += 1
+        self._rest = Rest(
+            now if self._rest is None else self._rest.since, now + seconds, self._failures, str(error)
+        )
+        self.let_go(probe=True)
+        self._tell(self._rest)
+
     def let_go(self, *, probe: bool) -> None:
         """A call ended and says nothing of the worker; another may probe."""
         if probe:

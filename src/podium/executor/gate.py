@@ -22,6 +22,7 @@ _BURSTS = 20
 class Pass:
     """A call that was let through; to be handed back with `Gate.leave`."""
 
+    requests: tuple[Entry, ...]
     tokens: Entry | None
 
 
@@ -66,7 +67,7 @@ class Gate:
             return await waiter.turn
         except asyncio.CancelledError:
             if waiter.turn.done() and not waiter.turn.cancelled():  # Let through and cancelled at once.
-                self.leave(waiter.turn.result(), 0)
+                self.give_back(waiter.turn.result())
             else:
                 self._admit()  # It may have stood before others.
             raise
@@ -77,6 +78,12 @@ class Gate:
         if self._tokens is not None and passed.tokens is not None:
             self._tokens.correct(passed.tokens, tokens)
         self._admit()
+
+    def give_back(self, passed: Pass) -> None:
+        """As `leave`, of a call that was not made."""
+        for window, entry in zip(self._requests, passed.requests, strict=True):
+            window.correct(entry, 0)
+        self.leave(passed, 0)
 
     def rest(self, seconds: float) -> None:
         """Let nobody through for so long: the worker asked for it."""
@@ -94,10 +101,9 @@ class Gate:
                     self._again_in(wait)
                     return
                 self._free -= 1
-                for window in self._requests:
-                    window.add(1, now)
+                requests = tuple(window.add(1, now) for window in self._requests)
                 tokens = None if self._tokens is None else self._tokens.add(waiter.tokens, now)
-                waiter.turn.set_result(Pass(tokens))
+                waiter.turn.set_result(Pass(requests, tokens))
             queue.popleft()
             del self._waiting[caller]
             if queue:

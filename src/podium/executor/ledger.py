@@ -122,6 +122,10 @@ class Ledger:
         refusal = self._reserve(hold, now)
         return refusal.final() if isinstance(refusal, _Short) else refusal
 
+    def spare(self, hold: Hold, now: float) -> bool:
+        """Keep `hold` aside if there is room: for a call that nobody misses, and whose refusal says nothing."""
+        return self._reserve(hold, now) is None
+
     def _reserve(self, hold: Hold, now: float) -> str | _Short | None:
         refusal = self._own_refusal(hold, now) or self._shared_refusal(hold)
         if refusal is None:

@@ -44,10 +44,18 @@ class Line:
     Args:
         worker: whom it leads to.
         tell: as `Breaker`'s.
+        patience_s: who asks to be left alone for longer rests like one that is down.
     """
 
-    def __init__(self, worker: Worker, tell: Callable[[Rest | None], None] = lambda rest: None) -> None:
+    def __init__(
+        self,
+        worker: Worker,
+        tell: Callable[[Rest | None], None] = lambda rest: None,
+        *,
+        patience_s: float = 60.0,
+    ) -> None:
         self.worker = worker
+        self._patience_s = patience_s
         self.gate = Gate(worker.limits)
         self.breaker = Breaker(worker.profile.name, worker.limits, tell)
         self.retry_budget = RetryBudget(worker.limits.retry_share)
@@ -93,7 +101,11 @@ class Line:
         self.attempts += 1
         self.failures += 1
         if error.kind == "limited" and error.retry_after_s is not None:
-            self.gate.rest(error.retry_after_s)
+            if error.retry_after_s <= self._patience_s:
+                self.gate.rest(error.retry_after_s)
+            else:  # Nobody can stand before the gate for so long: it is as good as down.
+                self.breaker.open_for(error.retry_after_s, error)
+                return
         if error.passing and error.kind in _DOWN:
             self.breaker.failed(began, error, probe=probe)
         else:

@@ -51,6 +51,7 @@ class Window:
 
     def add(self, amount: float, now: float) -> Entry:
         """Admit `amount`."""
+        self.total(now)  # Forgets what has left: a worker may be called for weeks.
         entry = Entry(now, amount)
         self._entries.append(entry)
         self._total += amount

@@ -79,6 +79,8 @@ class Answering:
             match plan.decision:
                 case Workflow() as workflow:
                     await self._run_round(number, plan, workflow, seconds)
+                    if self._rounds[-1].spans[-1].tool_calls:
+                        return  # The caller's tools come next, and then the same worker.
                 case Acceptance():
                     self._close(number, plan, seconds, accepted=True)
                     return
@@ -158,18 +160,22 @@ class Answering:
         self._rounds.append(trace)
         self._tell(RoundEnded(number, trace))
 
-    def end(self, *, cancelled: bool = False) -> Trace:
-        """The record of the question as it stands."""
+    def end(self, *, cancelled: bool = False, trouble: str | None = None) -> Trace:
+        """The record of the question as it stands.
+
+        Args:
+            trouble: what kept us from going on, other than workers and plans.
+        """
         orchestrator, inquiry = self._orchestrator, self._inquiry
         status: TraceStatus = "ok"
-        error = self._concern
+        error = trouble or self._concern
         if cancelled:
             status, error = "cancelled", "The question was cancelled."
         elif self._answer is None:
             status = "failed"
         elif error is not None:
             status = "degraded"
-            if self._rounds[-1].response is None:
+            if self._rounds[-1].response is None and trouble is None:
                 error += " The answer is that of an earlier round."
         trace = Trace(
             id=self._trace_id,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from uuid import uuid4
 
 from podium import __version__
-from podium.errors import UsageError
+from podium.errors import StoreError, UsageError, leaves
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.ledger import Purse
 from podium.orchestrator.answering import Answering
@@ -81,6 +81,8 @@ class Orchestrator:
         Raises:
             UsageError: the question is empty.
             asyncio.CancelledError: the caller went away; every call in flight was cancelled.
+            StoreError: an account or the response cache cannot be written; what was paid for is in the trace that
+                `on_event` was told.
         """
         if not question.text.strip():
             raise UsageError("The question is empty: write what you want answered.")
@@ -98,4 +100,11 @@ class Orchestrator:
         except asyncio.CancelledError:
             answering.end(cancelled=True)
             raise
+        except BaseExceptionGroup as errors:
+            trouble, others = errors.split(StoreError)
+            if trouble is None or others is not None:
+                raise
+            error = next(leaves(trouble))
+            answering.end(trouble=str(error))
+            raise error from None
         return answering.end()

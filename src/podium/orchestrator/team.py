@@ -6,13 +6,14 @@ own: it shares neither limits nor response cache with the pool that it stands in
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.executor import StepText
-from podium.orchestrator.events import Event
+from podium.orchestrator.events import Event, QuestionEnded
 from podium.orchestrator.orchestrator import Orchestrator
 from podium.types import Budget, Limits, Message, Profile, Question
 from podium.workers.base import Reply, Request, Worker
@@ -70,9 +71,14 @@ class TeamWorker:
         question = _question(request)
         tell = request.on_text
 
+        spent_usd = 0.0
+
         def observe(event: Event) -> None:
+            nonlocal spent_usd
             if tell is not None and isinstance(event, StepText):
                 tell(event.text)
+            elif isinstance(event, QuestionEnded):
+                spent_usd = event.trace.cost_usd
 
         try:
             trace = await self.orchestrator.answer(
@@ -82,6 +88,10 @@ class TeamWorker:
                 on_event=observe,
                 streams=tell is not None,
             )
+        except asyncio.CancelledError as error:
+            # What was paid for is not lost with the call: whoever records it looks here.
+            error.cost_usd = spent_usd  # type: ignore[attr-defined]
+            raise
         except UsageError as error:
             raise WorkerError(f"The team cannot be asked this: {error}", kind="protocol") from None
         if trace.answer is None:

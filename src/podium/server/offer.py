@@ -27,16 +27,7 @@ def offer(pool: Pool, caller: Caller, asked: Asked, planners: Planners) -> Pool:
         Complaint: 400 or 404 for a name that is not known, 403 for one that is not allowed, 400 where nobody is left.
     """
     allowed = caller.allowed(pool.names)
-    for key, names in (("podium.allow", asked.allow or ()), ("podium.deny", asked.deny)):
-        for name in names:
-            if name not in pool.names:
-                raise invalid(
-                    f"There is no worker {name[:100]!r}; {suggestion(name, allowed)}",
-                    key,
-                    code="unknown_worker",
-                )
-    for name in asked.allow or ():
-        _check_allowed(name, allowed, "podium.allow")
+    _check_lists(pool, allowed, asked)
     about = None if asked.planner is None else planners.worker(asked.planner)
     if about is not None and about in pool.names:
         _check_allowed(about, allowed, asked.planner_param)
@@ -51,6 +42,11 @@ def offer(pool: Pool, caller: Caller, asked: Asked, planners: Planners) -> Pool:
     ]
     if not left:
         raise _nobody(asked.question)
+    offered = [pool.names[number] for number in left]
+    for name in planners.needs(asked.planner):
+        if name not in offered:
+            who = f"has no worker {name[:100]!r}" if name not in pool.names else f"leaves out {name!r}"
+            raise invalid(f"The planner needs what the request {who}.", asked.planner_param, code="no_worker")
     return pool if len(left) == len(pool) else pool.subset(left)
 
 
@@ -65,6 +61,7 @@ def reach(pool: Pool, caller: Caller, asked: Asked) -> Pool:
         raise unknown_model(name, pool, caller)
     allowed = caller.allowed(pool.names)
     _check_allowed(name, allowed, "model")
+    _check_lists(pool, allowed, asked)
     if name in asked.deny or (asked.allow is not None and name not in asked.allow):
         raise invalid(f"The model {name!r} is a worker that the request itself leaves out.", "podium")
     fits = _able(asked.question)
@@ -90,6 +87,20 @@ def unknown_model(name: str, pool: Pool, caller: Caller) -> Complaint:
         "model",
         code="model_not_found",
     )
+
+
+def _check_lists(pool: Pool, allowed: tuple[str, ...], asked: Asked) -> None:
+    """Every name that the request itself allows or denies is one that there is, and that may be asked for."""
+    for key, names in (("podium.allow", asked.allow or ()), ("podium.deny", asked.deny)):
+        for name in names:
+            if name not in pool.names:
+                raise invalid(
+                    f"There is no worker {name[:100]!r}; {suggestion(name, allowed)}",
+                    key,
+                    code="unknown_worker",
+                )
+    for name in asked.allow or ():
+        _check_allowed(name, allowed, "podium.allow")
 
 
 def _check_allowed(name: str, allowed: tuple[str, ...], param: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
+from podium.baselines import VOTE
 from podium.errors import ConfigError
 from podium.orchestrator.planning import OpenedPlanner, open_planner
 from podium.planner import Planner
@@ -15,6 +16,8 @@ from podium.workers.planner_settings import PlannerSettings
 from podium.workers.pool import Pool
 
 _CONDUCTORS = ("conductor", "warmstart")
+_LONGEST = 2
+"""Digits of a number of samples."""
 _MOST_SAMPLES = 32
 _MOST_OPEN = 256
 
@@ -56,6 +59,13 @@ class Planners:
             return None
         return rest if form == "single" else rest.rpartition(":")[0]
 
+    def needs(self, name: str | None) -> tuple[str, ...]:
+        """The workers without which the planner called `name` cannot plan; None: the configured one."""
+        form, _, rest = (self.configured if name is None else name).partition(":")
+        if form == "single":
+            return (rest,)
+        return (rest.rpartition(":")[0], VOTE) if form == "self-consistency" else ()
+
     async def named(self, name: str | None, param: str | None = None) -> Planner:
         """The planner called `name`; None: the configured one.
 
@@ -93,7 +103,12 @@ class Planners:
         samples = rest.rpartition(":")[2]
         known = form == "single" or name == "random"
         if form == "self-consistency":
-            known = samples.isascii() and samples.isdecimal() and 1 <= int(samples[:9]) <= _MOST_SAMPLES
+            known = (
+                samples.isascii()
+                and samples.isdecimal()
+                and len(samples) <= _LONGEST
+                and 1 <= int(samples) <= _MOST_SAMPLES
+            )
         if not known:
             raise missing(
                 f"There is no planner {name[:100]!r} to ask for; there are {', '.join(self.forms)} "

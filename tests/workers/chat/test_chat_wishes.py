@@ -68,6 +68,19 @@ async def test_tools_are_offered_and_their_calls_come_back_whole_and_in_pieces()
             await asked.close()
 
 
+async def test_a_key_that_an_endpoint_puts_into_a_call_of_a_tool_is_taken_out():
+    calls = [
+        {"id": KEY, "type": "function", "function": {"name": f"f_{KEY}", "arguments": f'{{"a": "{KEY}"}}'}}
+    ]
+    whole = {"choices": [{"message": {"content": None, "tool_calls": calls}, "finish_reason": "tool_calls"}]}
+    async with FaultServer("", rules=[Rule(fault=Verbatim(body=json.dumps(whole)))]) as server:
+        asked = worker(server, KEY)
+        reply = await asked.answer(Request(ASKED, seed="", options=AnswerOptions(tools=(TOOL,))))
+        await asked.close()
+    assert KEY not in repr(reply)
+    assert reply.tool_calls[0].name == "f_***"
+
+
 async def test_a_conversation_with_tools_and_images_is_sent_in_openais_form():
     call = ToolCall(id="c1", name="weather", arguments="{}")
     messages = (
@@ -122,3 +135,12 @@ def test_what_may_be_the_beginning_of_a_secret_is_held_back_and_nothing_else():
     assert told[-1] == "b"
     telling.end()
     assert told[-1] == "s"
+
+
+def test_a_character_in_two_halves_is_told_whole():
+    told: list[str] = []
+    telling = Telling(told.append, Secrets())
+    for piece in ("rain \ud83d", "\ude00!", "\ud83d"):
+        telling.add(piece)
+    telling.end()
+    assert "".join(told) == "rain \U0001f600!\ufffd"

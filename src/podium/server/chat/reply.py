@@ -10,11 +10,14 @@ from podium.server.tools import written_call
 from podium.types import Usage
 
 
-def completion(id_: str, created: int, model: str, answers: Mapping[int, Given]) -> dict[str, Any]:
+def completion(
+    id_: str, created: int, model: str, answers: Mapping[int, Given], failed: Sequence[Given] = ()
+) -> dict[str, Any]:
     """The reply.
 
     Args:
         answers: at least one, by number.
+        failed: questions without an answer, which cost something, too.
     """
     return {
         "id": id_,
@@ -22,8 +25,8 @@ def completion(id_: str, created: int, model: str, answers: Mapping[int, Given])
         "created": created,
         "model": model,
         "choices": [_choice(number, answer) for number, answer in answers.items()],
-        "usage": counts(tuple(answers.values())),
-        "podium": together(tuple(answers.values())),
+        "usage": counts((*answers.values(), *failed)),
+        "podium": together((*answers.values(), *failed)),
     }
 
 

@@ -93,16 +93,18 @@ class _Completing:
 
     async def whole(self) -> Response:
         """The reply at once."""
+        failed: list[Given] = []
         if self.asked.dry_run:
             answers = {0: await self._planned()}
         else:
             traces = await ask_all(self.service, self.asked, self.caller, self.ids, self.by)
             answers = {n: from_trace(trace) for n, trace in enumerate(traces) if trace.answer is not None}
+            failed = [from_trace(trace) for trace in traces if trace.answer is None]
             refusal = complaint(traces[0])
             if not answers and refusal is not None:
                 raise refusal
-        reply = completion(self.id, self.created, self.asked.model, answers)
-        spent = sum(answer.cost_usd for answer in answers.values())
+        reply = completion(self.id, self.created, self.asked.model, answers, failed)
+        spent = sum(answer.cost_usd for answer in (*answers.values(), *failed))
         return Response(
             json.dumps(reply, separators=(",", ":")).encode(),
             media_type="application/json",

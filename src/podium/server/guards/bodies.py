@@ -16,7 +16,9 @@ from podium.server.complaints import invalid
 from podium.server.guards.doors import SAFE
 from podium.server.guards.refusal import refuse
 
-_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+"""A string; one that never ends is taken to the end at once, for else each of its quotes would be tried."""
+_DIGITS = 19
 _BRACKETS = bytes.maketrans(b"{}", b"[]")
 _OTHERS = bytes(set(range(256)) - set(b"[]{}"))
 
@@ -41,7 +43,8 @@ class Bodies:
             await self._app(scope, receive, send)
             return
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
-        if declared.isdigit() and int(declared) > self._most_bytes:
+        digits = declared.lstrip(b"0") if declared.isdigit() else b""
+        if len(digits) > _DIGITS or int(digits or b"0") > self._most_bytes:
             await refuse(self._too_large(), scope, receive, send)
             return
         whole = False

@@ -12,7 +12,7 @@ from typing import Any
 
 import aiohttp
 
-from podium.types import AnswerOptions, Message
+from podium.types import AnswerOptions, Message, ToolCall
 from podium.workers.base import Reply
 from podium.workers.chat.body import MaxTokensKey, chat_body
 from podium.workers.chat.endpoint import Endpoint
@@ -177,7 +177,7 @@ class ChatClient:
             model=self._name(draft.model),
             first_token_s=receiving.first_token_s,
             tool_calls=tuple(
-                call.model_copy(update={"arguments": self._secrets.scrub(call.arguments)}) for call in calls
+                ToolCall(**{field: self._secrets.scrub(said) for field, said in call}) for call in calls
             ),
         )
 

@@ -35,17 +35,17 @@ class Draft:
     @property
     def text(self) -> str:
         """The answer so far."""
-        return _encodable("".join(self._text))
+        return encodable("".join(self._text))
 
     @property
     def thought(self) -> str:
         """What was thought aloud so far."""
-        return _encodable("".join(self._thought))
+        return encodable("".join(self._thought))
 
     @property
     def refusal(self) -> str:
         """Why the model will not answer, in its words."""
-        return _encodable("".join(self._refusal))
+        return encodable("".join(self._refusal))
 
     @property
     def calls_tools(self) -> bool:
@@ -57,9 +57,9 @@ class Draft:
         """Those that have a name; the id is made where an endpoint gives none."""
         return tuple(
             ToolCall(
-                id=_encodable(call["id"]) or f"call_{place}",
-                name=_encodable(call["name"]),
-                arguments=_encodable(call["arguments"]) or "{}",
+                id=encodable(call["id"]) or f"call_{place}",
+                name=encodable(call["name"]),
+                arguments=encodable(call["arguments"]) or "{}",
             )
             for place, call in sorted(self._calls.items())
             if call["name"]
@@ -68,7 +68,7 @@ class Draft:
     def add(self, chunk: Mapping[str, Any]) -> str:
         """Take a whole reply, or the next chunk of a stream; gives the text that is new."""
         if isinstance(model := chunk.get("model"), str) and model:
-            self.model = _encodable(model)
+            self.model = encodable(model)
         if chunk.get("usage") is not None:
             self.usage = chunk["usage"]
         choices = chunk.get("choices")
@@ -79,7 +79,7 @@ class Draft:
 
     def _take(self, choice: Mapping[str, Any]) -> str:
         if isinstance(finish := choice.get("finish_reason"), str) and finish:
-            self.finish = _encodable(finish)
+            self.finish = encodable(finish)
         said = next((s for name in ("delta", "message") if isinstance(s := choice.get(name), dict)), None)
         if said is None:
             return ""
@@ -126,6 +126,6 @@ def _joined(content: object) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
     """JSON can say half of a character, which no file and no wire takes; two halves make a whole one."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

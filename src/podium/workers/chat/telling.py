@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from podium.workers.chat.draft import encodable
 from podium.workers.secrets import Secrets
 
 
@@ -26,13 +27,18 @@ class Telling:
     def add(self, text: str) -> None:
         """The next piece."""
         self._held += text
-        self._pass_on(self._secrets.open_end(self._held))
+        end = self._secrets.open_end(self._held)
+        if (
+            end and "\ud800" <= self._held[end - 1] <= "\udbff"
+        ):  # Half of a character; the other half may follow.
+            end -= 1
+        self._pass_on(end)
 
     def end(self) -> None:
         """There are no more."""
         self._pass_on(len(self._held))
 
     def _pass_on(self, end: int) -> None:
-        if ready := self._secrets.scrub(self._held[:end]):
+        if ready := self._secrets.scrub(encodable(self._held[:end])):
             self._held = self._held[end:]
             self._tell(ready)
