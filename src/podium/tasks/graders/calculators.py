@@ -27,6 +27,8 @@ _STARVED, _STARVED_S = 20.0, 30.0
 """A comparison that takes so many times its processor time, and so many seconds more, is not being worked on."""
 _PROGRAM = str(Path(__file__).with_name("calculator.py"))
 """Run as a file: as a module it would load all of `podium.tasks` first."""
+_ENDING_S = 1.0
+"""For a process whose output has ended."""
 _OWN_LIMITS = (-signal.SIGXCPU, -signal.SIGSEGV, -signal.SIGABRT)
 """Exit statuses of a process that its work ended: processor time, stack, memory."""
 
@@ -146,6 +148,11 @@ def _out(process: Process) -> asyncio.StreamReader:
 
 
 async def _end(process: Process) -> None:
+    if process.stdout is not None and process.stdout.at_eof():
+        # To kill one that has just ended would hide from asyncio how it did.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ENDING_S):
+                await process.wait()
     with suppress(ProcessLookupError):
         process.kill()
     await process.wait()
