@@ -124,18 +124,18 @@ class Breaker:
                 return
         elif not probe:
             return
-        since = now if self._rest is None else self._rest.since
-        self._rest = Rest(since, now + self._limits.probe_after, self._failures, str(error))
-        self.let_go(probe=True)
-        self._tell(self._rest)
+        self._open(self._limits.probe_after, error)
 
     def open_for(self, seconds: float, error: WorkerError) -> None:
         """The worker wants to be left alone for so long."""
-        now = asyncio.get_running_loop().time()
         self._failures += 1
-        self._rest = Rest(
-            now if self._rest is None else self._rest.since, now + seconds, self._failures, str(error)
-        )
+        self._open(seconds, error)
+
+    def _open(self, seconds: float, error: WorkerError) -> None:
+        """Rest for so long from now; one that rests already goes on with it."""
+        now = asyncio.get_running_loop().time()
+        since = now if self._rest is None else self._rest.since
+        self._rest = Rest(since, now + seconds, self._failures, str(error))
         self.let_go(probe=True)
         self._tell(self._rest)
 

@@ -15,6 +15,8 @@ from podium.workers.base import Worker
 
 _DOWN = ("timeout", "connection", "status")
 """Kinds of failures that may pass and say that a worker is down."""
+_PATIENCE_S = 60.0
+"""A worker that wants to be left alone for longer rests like one that is down."""
 _LATEST = 100
 _ENOUGH = 20
 """Answers, before it is said what is slow."""
@@ -44,18 +46,10 @@ class Line:
     Args:
         worker: whom it leads to.
         tell: as `Breaker`'s.
-        patience_s: who asks to be left alone for longer rests like one that is down.
     """
 
-    def __init__(
-        self,
-        worker: Worker,
-        tell: Callable[[Rest | None], None] = lambda rest: None,
-        *,
-        patience_s: float = 60.0,
-    ) -> None:
+    def __init__(self, worker: Worker, tell: Callable[[Rest | None], None] = lambda rest: None) -> None:
         self.worker = worker
-        self._patience_s = patience_s
         self.gate = Gate(worker.limits)
         self.breaker = Breaker(worker.profile.name, worker.limits, tell)
         self.retry_budget = RetryBudget(worker.limits.retry_share)
@@ -101,7 +95,7 @@ class Line:
         self.attempts += 1
         self.failures += 1
         if error.kind == "limited" and error.retry_after_s is not None:
-            if error.retry_after_s <= self._patience_s:
+            if error.retry_after_s <= _PATIENCE_S:
                 self.gate.rest(error.retry_after_s)
             else:  # Nobody can stand before the gate for so long: it is as good as down.
                 self.breaker.open_for(error.retry_after_s, error)
