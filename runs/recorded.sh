@@ -20,7 +20,7 @@ if [ "${1:-}" = ratings ]; then
   rate reasoning-gym-easy reasoning-gym-easy 128
   rate reasoning-gym-hard reasoning-gym-hard 128
   rate mmlu-pro mmlu-pro 1
-  rate zeroeval-math-l5 math-l5 8
+  rate zeroeval-math-l5 math-l5 1
   exit
 fi
 if [ ! -d "$RUN/policy" ]; then

@@ -145,27 +145,15 @@ def test_the_phrase_book_is_what_specialists_read():
     )
 
 
-@pytest.mark.parametrize("steps", [(0, 1), (1,), (0, 2, 3), ()])
-def test_a_vote_is_on_the_steps_that_it_is_given_and_on_no_others(steps: tuple[int, ...]) -> None:
-    pool = situation("ada", "vote").pool
-    vote = voting_step(pool, steps=steps)
-    assert vote == Step(1, "Give the most frequent answer.", Access(steps=steps))
+def test_a_vote_is_on_all_steps_and_on_the_answer_of_the_round_before() -> None:
+    vote = voting_step(situation("ada", "vote").pool)
+    assert vote == Step(1, "Give the most frequent answer.", Access(all=True))
+    assert vote.access.sees_previous
     plan = Workflow((*[Step(0, WHOLE)] * 4, vote))
-    assert plan.reads(4) == steps
-    assert check(plan, workers=2, max_steps=5) is None
+    assert plan.reads(4) == (0, 1, 2, 3)
     assert parse(render(plan), workers=2, max_steps=5) == plan
 
 
-def test_a_vote_that_is_told_no_steps_is_on_all_and_on_the_answer_of_the_round_before() -> None:
-    pool = situation("ada", "vote").pool
-    for vote in (voting_step(pool), voting_step(pool, steps=None)):
-        assert vote.access == Access(all=True)
-        assert vote.access.sees_previous
-    assert not voting_step(pool, steps=(0, 1)).access.sees_previous
-
-
-def test_weights_and_steps_of_a_vote_go_together() -> None:
-    vote = voting_step(situation("vote").pool, (2.5, 1), steps=[0, 2])
-    assert vote == Step(0, "Vote with the weights 2.5, 1.", Access(steps=(0, 2)))
+def test_a_vote_needs_the_tool_of_that_name() -> None:
     with pytest.raises(ConfigError, match="this pool has none"):
-        voting_step(situation("ada").pool, steps=[0])
+        voting_step(situation("ada").pool)

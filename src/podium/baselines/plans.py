@@ -23,14 +23,14 @@ def written(situation: Situation, workflow: Workflow) -> Plan:
     return Plan(text=render(decision), decision=decision)
 
 
-def voting_step(
-    pool: Sequence[Profile], weights: Sequence[float] = (), steps: Sequence[int] | None = None
-) -> Step:
-    """A vote on earlier answers by the pool's tool; `ConfigError` when it has none.
+def voting_step(pool: Sequence[Profile], weights: Sequence[float] = ()) -> Step:
+    """A vote on all earlier answers by the pool's tool, in a later round also on the answer of the round before.
 
     Args:
-        weights: of the votes, in the order of the steps; none: all count alike.
-        steps: those that are seen; None: all, and in a later round the answer of the round before.
+        weights: of the votes, in the order of the answers; none: all count alike.
+
+    Raises:
+        ConfigError: the pool has no such tool.
     """
     names = [profile.name for profile in pool]
     if VOTE not in names:
@@ -41,8 +41,7 @@ def voting_step(
     subtask = "Give the most frequent answer."
     if weights:
         subtask = f"Vote with the weights {', '.join(map(_decimal, weights))}."
-    access = Access(all=True) if steps is None else Access(steps=tuple(steps))
-    return Step(worker=names.index(VOTE), subtask=subtask, access=access)
+    return Step(worker=names.index(VOTE), subtask=subtask, access=Access(all=True))
 
 
 def _decimal(weight: float) -> str:

@@ -86,19 +86,36 @@ class Answers:
             voted_QWR=self.voted_QWR[:, :, order],
         )
 
+    def after(self, members: Members) -> Answers:
+        """The same with one worker more, who gives what a committee answered, whichever sample is first."""
+        turns = [self.turned(first)._won(members) for first in range(self.samples)]
+        repeats = [first % self.samples for first in range(self.alone_QWR.shape[2])]
+        answer_QR = np.stack([turns[turn][0] for turn in repeats], axis=1)
+        score_QR = np.stack([turns[turn][1] for turn in repeats], axis=1)
+        return replace(
+            self,
+            answer_QWR=np.concatenate([self.answer_QWR, answer_QR[:, None]], axis=1),
+            alone_QWR=np.concatenate([self.alone_QWR, score_QR[:, None]], axis=1),
+            voted_QWR=np.concatenate([self.voted_QWR, score_QR[:, None]], axis=1),
+        )
+
     def voted(self, members: Members, weights: Sequence[float] = ()) -> Floats:
         """[Q]: how right a committee is on each question; as the pool's tool counts, ties included."""
         if len(members) == 1:
             return self.alone_QWR[:, members[0], 0]
+        return self._won(members, weights)[1]
+
+    def _won(self, members: Members, weights: Sequence[float] = ()) -> tuple[Ints, Floats]:
+        """[Q], [Q]: the answer that a vote gives, and how right it is."""
         columns = [(member, members[:place].count(member)) for place, member in enumerate(members)]
         answer_QM = np.stack([self.answer_QWR[:, worker, repeat] for worker, repeat in columns], axis=1)
         score_QM = np.stack([self.voted_QWR[:, worker, repeat] for worker, repeat in columns], axis=1)
         weight_M = np.asarray(weights or [1.0] * len(members))
         same_QMM = answer_QM[:, :, None] == answer_QM[:, None, :]
         votes_QM = np.where(answer_QM == _NOBODY, -1.0, (same_QMM * weight_M).sum(axis=2))
-        winner_Q = votes_QM.argmax(axis=1)
-        scored: Floats = score_QM[np.arange(len(score_QM)), winner_Q]
-        return np.where(votes_QM.max(axis=1) < 0, 0.0, scored)
+        rows, winner_Q = np.arange(len(score_QM)), votes_QM.argmax(axis=1)
+        nothing_Q = votes_QM.max(axis=1) < 0
+        return answer_QM[rows, winner_Q], np.where(nothing_Q, 0.0, score_QM[rows, winner_Q])
 
     def agreeing(self, members: Members) -> Ints:
         """[Q]: how many different workers gave the answer that most of them gave; 0 where nobody gave one."""

@@ -47,3 +47,18 @@ def pair_and_third(*, mends: bool) -> tuple[tuple[str, ...], list[list[int]]]:
         rows.append([RIGHT, RIGHT, 3, 4])
         rows.append([1, 2, RIGHT, RIGHT if number % 5 else 4] if mends else [1, 2, 3, 4])
     return ("ada", "bob", "cy", "dee"), rows
+
+
+def pair_and_two_more() -> tuple[tuple[str, ...], list[list[int]]]:
+    """ada and bob agree on half of the questions, and are right; there cy and dee make one mistake together.
+
+    Where they differ bob is wrong, and of ada, cy and dee two are right, another one wrong each time: each alone is
+    right on two such questions in three, and a vote of all three always.
+    """
+    rows = []
+    for number in range(30):
+        rows.append([RIGHT, RIGHT, 3, 3])
+        three = [RIGHT] * 3
+        three[number % 3] = 5
+        rows.append([three[0], 2, *three[1:]])
+    return ("ada", "bob", "cy", "dee"), rows

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
-from given_answers import NONE, RIGHT, given_answers, pair_and_third
+from given_answers import NONE, RIGHT, given_answers, pair_and_third, pair_and_two_more
 
 from podium.train.warmstart.worth import Worth
 
@@ -132,3 +133,31 @@ def test_as_many_agree_as_gave_the_answer_that_most_gave_of_those_who_answered()
     assert counts == [(1, 4), (2, 4), (3, 4), (1, 1), (0, 0)]
     assert made.agreeing(("dee", "bob"), "question 2") == (1, 2)
     assert made.agreeing(("cy", "bob"), "question 2") == (2, 2)
+
+
+def test_the_answer_that_there_is_has_a_vote_in_the_second_round() -> None:
+    # cy and dee alone are right on two such questions in three; with what ada said they are always.
+    made = worth(pair_and_two_more()[1])
+    second = {frozenset(made.draw_next(Random(f"{seed}"), KIND, WORKERS, PAIR, 1)) for seed in range(40)}
+    assert second == {frozenset(("cy", "dee"))}
+    assert following(made, agree=2) == ()
+
+
+def test_what_a_committee_answered_is_one_voter_more() -> None:
+    rows = [[RIGHT, 1, 2], [1, 1, RIGHT], [NONE, 2, RIGHT], [NONE, NONE, RIGHT]]
+    answers = given_answers(("ada", "bob", "cy"), rows, [1] * 3)
+    after = answers.after((0, 1))
+    assert after.answer_QWR[:, 3, 0].tolist() == [RIGHT, 1, 2, NONE]
+    assert after.voted((3,)).tolist() == [1, 0, 0, 0]
+    # Of equal votes the one that there is wins; where there is none, the new one.
+    assert after.voted((3, 2)).tolist() == [1, 0, 0, 1]
+    assert after.voted((3, 2, 2)).tolist() == [0, 1, 1, 1]
+
+
+def test_what_a_committee_answered_goes_with_the_sample_that_is_first() -> None:
+    answers = given_answers(("ada", "bob"), [[RIGHT, 1]], [1] * 2)
+    answers.answer_QWR[0, 0, 1::2] = 2
+    answers.voted_QWR[0, 0, 1::2] = answers.alone_QWR[0, 0, 1::2] = 0
+    after = replace(answers, samples=2).after((0, 1))
+    assert after.answer_QWR[0, 2].tolist() == [RIGHT, 2, RIGHT, 2, RIGHT]
+    assert after.turned(1).voted((2, 1)).tolist() == [0]

@@ -153,7 +153,7 @@ def _taught(  # noqa: PLR0917 - a situation has so many sides
         return taught_committee(rng, team, worth, asked.kind, level)
     names = [profile.name for profile in team]
     second = worth.draw_next(rng, asked.kind, names, first.members, first.agree, level=level)
-    return _voting(_in_order(second, team), team, later=True) if second else Acceptance()
+    return _voting(_in_order(second, team), team) if second else Acceptance()
 
 
 def _roll(  # noqa: PLR0917
@@ -258,11 +258,9 @@ def _in_order(drawn: Sequence[str], team: Sequence[Profile]) -> list[int]:
     return members if len(members) == _PAIR else sorted(members, key=listed(team).index)
 
 
-def _voting(members: Sequence[int], profiles: Sequence[Profile], *, later: bool = False) -> Workflow:
-    """In a later round the vote is on the new answers alone: the old one is among them where it counts."""
+def _voting(members: Sequence[int], profiles: Sequence[Profile]) -> Workflow:
     steps = tuple(Step(worker, f"{place}. {WHOLE}") for place, worker in enumerate(members, 1))
-    seen = range(len(members)) if later else None
-    return Workflow(steps if len(members) == 1 else (*steps, voting_step(profiles, steps=seen)))
+    return Workflow(steps if len(members) == 1 else (*steps, voting_step(profiles)))
 
 
 @cache

@@ -6,7 +6,7 @@ level of thrift says. A price is counted in *answers*: what one to such a questi
 Which kind a question is of stands in its wording alone (`ratings`).
 
 Where a second round may follow, a committee is worth more by what a second one would mend: among questions on which
-so many of it agree, another committee may be right more often than what the first answered.
+so many of it agree, one more worker, or a vote of others beside the answer that there is, may be right more often.
 """
 
 from __future__ import annotations
@@ -67,8 +67,9 @@ class Worth:
         self._usual_W = answers.cost
         self._cost = means_by(kinds, answers.cost_QW, _TRUSTS[1])
         self.rounds = rounds
-        # Both take a while, and are asked again and again of the same few committees.
+        # They take a while, and are asked again and again of the same few committees.
         self._agreeing = lru_cache(maxsize=None)(answers.agreeing)
+        self._following = lru_cache(maxsize=None)(self._right_after)
         self._found = lru_cache(maxsize=None)(self._find)
 
     def draw(
@@ -94,7 +95,9 @@ class Worth:
     def draw_next(
         self, rng: Random, kind: str, team: Sequence[str], asked: Sequence[str], agree: int, *, level: int = 0
     ) -> tuple[str, ...]:
-        """The committee of a second round; empty: the answer of the first is accepted.
+        """Who answers in a second round; empty: the answer of the first is accepted.
+
+        Where several answer, their vote counts the answer of the first round as one more.
 
         Args:
             asked: the committee of the first round; a pair in its order.
@@ -107,7 +110,7 @@ class Worth:
         if found is None:
             return ()
         worth_P = found.right_P - self._prices(kind, team, level)
-        if worth_P.max() <= found.right_P[self._place[first]] + _SHARP:
+        if worth_P.max() <= found.accepted + _SHARP:
             return ()
         return self._drawn(rng, worth_P)
 
@@ -138,7 +141,7 @@ class Worth:
             place = self._place[first]
             if np.isfinite(price_P[place]):
                 mended_P[place] = sum(
-                    found.share * max(0.0, float((found.right_P - price_P).max() - found.right_P[place]))
+                    found.share * max(0.0, float((found.right_P - price_P).max() - found.accepted))
                     for found in self._found(kind, first).values()
                 )
         return mended_P
@@ -151,17 +154,26 @@ class Worth:
         """What is known of questions of a kind on which so many of a committee agree."""
         agree_Q = self._agreeing(first)
         kind_Q = self._kind_Q == kind
+        # The first column is what the first round answered itself.
+        right_QP = np.column_stack([self._right_QP[:, self._place[first]], self._following(first)])
         buckets = {}
         for agree in np.unique(agree_Q):
             all_Q = agree_Q == agree
             own_Q = all_Q & kind_Q
-            overall_P = self._right_QP[all_Q].mean(axis=0)
-            right_P = (self._right_QP[own_Q].sum(axis=0) + self.trust * overall_P) / (
-                own_Q.sum() + self.trust
-            )
+            overall_P = right_QP[all_Q].mean(axis=0)
+            right_P = (right_QP[own_Q].sum(axis=0) + self.trust * overall_P) / (own_Q.sum() + self.trust)
             share = (own_Q.sum() + self.trust * all_Q.mean()) / (kind_Q.sum() + self.trust)
-            buckets[int(agree)] = _Bucket(float(share), right_P)
+            buckets[int(agree)] = _Bucket(float(share), float(right_P[0]), right_P[1:])
         return buckets
+
+    def _right_after(self, first: Members) -> Floats:
+        """[Q, P]: how right each committee is in the round after `first`."""
+        later = self._answers.after(first)
+        voted = (right(later, (len(self.workers), *plan)) for plan in self._plans if len(plan) > 1)
+        several_P = self._size_P > 1
+        right_QP = self._right_QP.copy()
+        right_QP[:, several_P] = np.stack(list(voted), axis=1)
+        return right_QP
 
     def _best_trust(self) -> float:
         """The trust by which a table of four fifths of the questions chooses best for the last fifth."""
@@ -187,8 +199,10 @@ class _Bucket:
 
     share: float
     """Of the kind's questions."""
+    accepted: float
+    """How right the answer of the first round is on them."""
     right_P: Floats
-    """How right each committee is on them."""
+    """How right each committee is on them, in a second round."""
 
 
 def right(answers: Answers, plan: Members) -> Floats:
