@@ -131,3 +131,15 @@ def test_a_shelf_opens_each_file_once_and_sees_paths_from_its_folder(
     assert shelf.open(small.path).header == small.header
     with pytest.raises(ConfigError, match="there is no such file"):
         shelf.open(Path("none.parquet"))
+
+
+def test_a_recording_in_use_is_opened_once_as_long_as_its_files_stay_as_they_are(small: Recording) -> None:
+    assert Recording.open(small.path) is Recording.open(small.path.parent / "." / small.path.name)
+    first = Recording.open(small.path)
+    beside = header_path(small.path)
+    beside.write_text(json.dumps(json.loads(beside.read_text()) | {"name": "renamed"}))
+    second = Recording.open(small.path)
+    assert (first.name, second.name) == (small.name, "renamed")
+    small.path.write_bytes(b"something else")
+    with pytest.raises(ConfigError, match="does not fit its header"):
+        Recording.open(small.path)

@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
+from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 
@@ -37,6 +38,9 @@ class Recording:
     def open(cls, path: Path) -> Self:
         """Read the recording at `path`; its header lies beside it, as `.json`.
 
+        As long as one that was opened before is in use and its files are as they were, it is that one: its texts
+        take much memory.
+
         Raises:
             ConfigError: one of the two is missing or something else, or pyarrow is not installed.
         """
@@ -62,7 +66,11 @@ class Recording:
         content = path.read_bytes()
         if hashlib.sha256(content).hexdigest() != header.sha256:
             raise ConfigError(f"{path} does not fit its header {beside}; import the source again.")
-        return cls(path, header, pq.read_table(pa.BufferReader(content)))
+        place = path.resolve()
+        found = _in_use.get(place)
+        if not isinstance(found, cls) or found.header != header:
+            found = _in_use[place] = cls(path, header, pq.read_table(pa.BufferReader(content)))
+        return found
 
     @property
     def name(self) -> str:
@@ -126,3 +134,7 @@ class Recording:
                 )
             self._responses[number] = {worker: tuple(samples) for worker, samples in given.items()}
         return self._responses[number]
+
+
+_in_use: WeakValueDictionary[Path, Recording] = WeakValueDictionary()
+"""By where its file lies."""
