@@ -139,3 +139,20 @@ async def test_a_policy_that_does_not_answer_is_no_plan() -> None:
 
     with pytest.raises(WorkerError):
         await Conductor(Down(), second_try=True).plan(SITUATION)
+
+
+async def test_a_second_try_that_is_not_answered_leaves_the_first_with_what_it_cost() -> None:
+    class DownThen(Script):
+        async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
+            if self.asked:
+                raise WorkerError("the endpoint is gone", kind="connection")
+            return await super().complete(messages, sampling)
+
+    alone = await Conductor(Script(BAD)).plan(SITUATION)
+    plan = await Conductor(DownThen(BAD), second_try=True).plan(SITUATION)
+    assert isinstance(plan.decision, PlanError)
+    assert isinstance(alone.decision, PlanError)
+    assert plan.decision.kind == alone.decision.kind
+    assert plan.decision.message.startswith(alone.decision.message)
+    assert plan.decision.message.endswith("the endpoint is gone")
+    assert (plan.usage.tokens, plan.cost_usd) == (110, 0.25)

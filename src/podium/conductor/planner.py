@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from podium.conductor.policy import Policy, Sampling
 from podium.conductor.prompt import PromptSettings, build_prompt, second_prompt
+from podium.errors import WorkerError
 from podium.planner import Plan, Situation
 from podium.types import Message
 from podium.workflow import PlanError, parse
@@ -48,6 +49,8 @@ class Conductor:
     async def plan(self, situation: Situation) -> Plan:
         """One plan; its usage and cost are those of both tries.
 
+        Where the second try is not answered the first stands, with what it cost.
+
         Raises:
             WorkerError: a served policy did not answer (infrastructure; no fault of the plan).
             UsageError: the prompt is longer than the policy can read.
@@ -57,7 +60,11 @@ class Conductor:
         if not (self._second_try and isinstance(first.decision, PlanError)):
             return first
         messages = second_prompt(messages, first.text, first.decision, self._prompt)
-        second = await self._try(messages, situation, number=1)
+        try:
+            second = await self._try(messages, situation, number=1)
+        except WorkerError as error:
+            unanswered = f"{first.decision.message} It was asked again, and did not answer: {error}"
+            return replace(first, decision=replace(first.decision, message=unanswered))
         return replace(second, usage=first.usage + second.usage, cost_usd=first.cost_usd + second.cost_usd)
 
     async def _try(self, messages: tuple[Message, ...], situation: Situation, *, number: int) -> Plan:
