@@ -1,4 +1,4 @@
-"""Recordings at the command line: made from live workers or from what others published, then shown and asked."""
+"""Recordings at the command line: made from live workers, then shown, asked and compared."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from refusal import one_sentence
 
-from podium.recordings import Header, Recording, header_path
+from podium.evals import Comparison
+from podium.recordings import Gathering, Header, RecordedQuestion, Recording, Response
 
 Podium = Callable[..., Any]
 SIMULATED = """
@@ -28,44 +29,11 @@ kind = "specialist"
 ability = { sums = 0.5, words = 0.5 }
 """
 RECORD = ("record", "made/r.parquet", "--pool", "simulated.toml", "--split", "test", "--questions", "5")
-TABLE = """
-name = "tiny"
-source = "here"
-licence = "MIT"
-[questions]
-file = "rows.jsonl"
-id = "id"
-text = "text"
-split = "fold"
-[responses]
-file = "rows.jsonl"
-question = "id"
-worker = "who"
-text = "said"
-score = "ok"
-"""
-ROWS = [
-    {
-        "id": number,
-        "text": f"Question {number}?",
-        "fold": "test",
-        "who": who,
-        "said": f"Answer: {number}",
-        "ok": right,
-    }
-    for number in range(3)
-    for who, right in (("ada", 1.0), ("bob", float(number == 0)))
-]
 
 
 @pytest.fixture(autouse=True)
-def _sources() -> None:
+def _pool() -> None:
     Path("simulated.toml").write_text(SIMULATED)
-    Path("columns.toml").write_text(TABLE)
-    Path("rows.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
-
-
-# --- podium record -----------------------------------------------------------------------------------------
 
 
 def test_what_was_recorded_is_shown_and_asked(podium: Podium) -> None:
@@ -123,10 +91,141 @@ def test_a_recording_that_its_budget_stopped_has_status_1_and_goes_on(podium: Po
     assert done.status == 0
     assert "10 responses to 5 questions" in done.out
     assert "Stopped" not in done.out
-    parts = pq.read_table("made/r.parquet")
-    whole = podium(*RECORD, "--json")
+    whole = podium("record", "made/whole.parquet", *RECORD[2:], "--json")
     assert Header.model_validate_json(whole.out).left_out == ()
-    assert pq.read_table("made/r.parquet").equals(parts)
+    assert pq.read_table("made/r.parquet").equals(pq.read_table("made/whole.parquet"))
+
+
+def test_a_finished_recording_is_not_recorded_over(podium: Podium) -> None:
+    assert podium(*RECORD).status == 0
+    before = {file: file.read_bytes() for file in Path("made").iterdir()}
+    assert (
+        "made/r.parquet and made/r.json are there already, from a finished recording or something else; "
+        "give another name, or remove them to record again."
+    ) in one_sentence(podium(*RECORD[:-1], "2"))
+    assert {file: file.read_bytes() for file in Path("made").iterdir()} == before
+
+
+def test_a_file_of_something_else_at_the_headers_place_is_not_overwritten(podium: Podium) -> None:
+    Path("made").mkdir()
+    Path("made/r.json").write_text("ratings")
+    assert "made/r.json is there already, from a finished recording or something else; " in one_sentence(
+        podium(*RECORD)
+    )
+    assert [(file.name, file.read_text()) for file in Path("made").iterdir()] == [("r.json", "ratings")]
+
+
+def test_without_a_split_questions_come_from_all_and_keep_their_own(podium: Podium) -> None:
+    made = podium("record", "r.parquet", "--pool", "simulated.toml", "--questions", "20", "--json")
+    header = Header.model_validate_json(made.out)
+    assert header.splits == {"train": 14, "validation": 3, "test": 3}
+    assert "tasks: embedded/train, embedded/validation, embedded/test" in header.source
+    for question in Recording.open(Path("r.parquet")).questions:
+        assert question.id.startswith(f"embedded/{question.split}/")
+
+
+def test_what_was_recorded_of_all_splits_is_compared_at_once(podium: Podium) -> None:
+    assert podium("record", "r.parquet", "--pool", "simulated.toml", "--questions", "20").status == 0
+    Path("replay.toml").write_text(
+        "".join(
+            f'[[worker]]\nname = "{name}"\nkind = "replay"\nrecording = "r.parquet"\nprice = {{ output = 1.0 }}\n'
+            for name in ("able", "weak")
+        )
+    )
+    shown = podium("eval", "--tasks", "r.parquet", "--pool", "replay.toml", "--json")
+    assert shown.status == 0
+    comparison = Comparison.model_validate_json(shown.out)
+    assert (comparison.recorded, comparison.questions) == (True, 3)
+    assert {"able alone", "weak alone"} <= {row.label for row in comparison.rows}
+
+
+def test_a_split_that_is_smaller_than_its_share_gives_what_it_has(podium: Podium) -> None:
+    assert podium("record", "small.parquet", "--pool", "simulated.toml", "--questions", "10").status == 0
+    Path("echo.toml").write_text(
+        '[[worker]]\nname = "echo"\nkind = "scripted"\nreplies = { "" = "Answer: 5" }\n'
+    )
+    made = podium(
+        "record",
+        "r.parquet",
+        "--tasks",
+        "small.parquet",
+        "--pool",
+        "echo.toml",
+        "--questions",
+        "20",
+        "--json",
+    )
+    assert Header.model_validate_json(made.out).splits == Recording.open(Path("small.parquet")).header.splits
+
+
+def test_a_recording_that_stopped_early_has_questions_of_every_split(podium: Podium) -> None:
+    stopped = podium(
+        *("record", "r.parquet", "--pool", "simulated.toml", "--questions", "40", "--budget-calls", "30"),
+        *("--concurrency", "1", "--json"),
+    )
+    assert stopped.status == 1
+    assert Header.model_validate_json(stopped.out).splits.keys() == {"train", "validation", "test"}
+
+
+def test_tasks_without_a_split_of_ours_need_one_named(podium: Podium) -> None:
+    with Gathering() as gathering:
+        gathering.add_question(RecordedQuestion("q", "Is it?", "yes", None, "dev"))
+        gathering.add("q", Response("ada", 0, "Answer: yes", score=1.0))
+        gathering.write(Path("dev.parquet"), name="dev")
+    record = ("record", "r.parquet", "--tasks", "dev.parquet", "--pool", "simulated.toml")
+    assert (
+        "dev.parquet has no split train, validation or test; name one with --split, such as dev."
+    ) in one_sentence(podium(*record))
+    assert podium(*record, "--split", "dev").status == 0
+
+
+def test_simulated_workers_are_recorded_as_simulated(podium: Podium) -> None:
+    podium(*RECORD)
+    header = Recording.open(Path("made/r.parquet")).header
+    assert [worker.simulated for worker in header.workers] == [True, True]
+    assert header.source == "recorded from simulated workers; tasks: embedded/test"
+    assert podium("replay", "show", "made/r.parquet").out.count("(simulated)") == 2
+    Path("both.toml").write_text(
+        SIMULATED + '[[worker]]\nname = "echo"\nkind = "scripted"\nreplies = { "" = "Answer: 5" }\n'
+    )
+    podium("record", "both.parquet", "--pool", "both.toml", *RECORD[4:])
+    header = Recording.open(Path("both.parquet")).header
+    assert {worker.name: worker.simulated for worker in header.workers} == {
+        "able": True,
+        "echo": False,
+        "weak": True,
+    }
+    assert header.source == "recorded from live and simulated workers; tasks: embedded/test"
+
+
+def test_what_was_recorded_in_parts_is_simulated_as_a_whole(podium: Podium) -> None:
+    assert podium(*RECORD, "--budget-calls", "9").status == 1
+    assert podium(*RECORD).status == 0
+    assert all(worker.simulated for worker in Recording.open(Path("made/r.parquet")).header.workers)
+
+
+def test_a_recording_is_not_made_of_recorded_workers(podium: Podium) -> None:
+    podium(*RECORD)
+    Path("made/pool.toml").write_text('[[worker]]\nname = "able"\nkind = "replay"\nrecording = "r.parquet"\n')
+    before = sorted(Path().rglob("*"))
+    assert (
+        "Worker 'able' only gives what was recorded already; leave it out of the pool, or copy its recording."
+    ) in one_sentence(podium("record", "again.parquet", "--pool", "made/pool.toml", "--split", "test"))
+    assert sorted(Path().rglob("*")) == before
+
+
+def test_another_model_under_the_same_name_does_not_go_on(podium: Podium) -> None:
+    part = (
+        '[[worker]]\nname = "gpt"\nkind = "openai"\nmodel = "{}"\nbase_url = "http://127.0.0.1:9/v1"\n'
+        "limits = {{ retries = 0 }}\n"
+    )
+    record = ("record", "r.parquet", "--pool", "live.toml", "--questions", "1")
+    Path("live.toml").write_text(part.format("gpt-5"))
+    assert podium(*record).status == 1
+    Path("live.toml").write_text(part.format("gpt-5-mini"))
+    assert "asked with other settings (models)" in one_sentence(podium(*record))
+    Path("live.toml").write_text(part.format("gpt-5"))
+    assert podium(*record).status == 1
 
 
 def test_a_recording_that_goes_on_may_grow_and_may_not_change(podium: Podium) -> None:
@@ -134,7 +233,7 @@ def test_a_recording_that_goes_on_may_grow_and_may_not_change(podium: Podium) ->
     before = Path("made/r.parquet").read_bytes()
     for change, key in (
         (("--seed", "1"), "seed"),
-        (("--pool", "pool.toml"), "pool"),
+        (("--pool", "pool.toml"), "models, pool"),
         (("--split", "train"), "split"),
     ):
         tokens = [*RECORD]
@@ -180,7 +279,7 @@ def test_calls_that_failed_are_told_and_made_again(podium: Podium) -> None:
             ("record", "r.parquet", "--concurrency", "0"),
             "--samples 1, --concurrency 0: give at least 1 of each.",
         ),
-        (("record", "r.parquet", "--questions", "0"), "ask for at least 1"),
+        (("record", "r.parquet", "--questions", "-4"), "--questions -4: ask for at least 1."),
         (("record", "r.parquet", "--tasks", "embeded"), "did you mean 'embedded'?"),
         (("record", "r.parquet", "--split", "tests"), "did you mean 'test'?"),
         (("record", "r.parquet", "--tasks", "none.parquet"), "none.parquet: there is no such file"),
@@ -191,29 +290,6 @@ def test_calls_that_failed_are_told_and_made_again(podium: Podium) -> None:
             "none.parquet: there is no such file; a recording is NAME.parquet",
         ),
         (("replay", "show", "pool.toml"), "pool.json: there is no such file"),
-        (
-            ("replay", "import", "table", "columns.toml", "out.json"),
-            "a recording's file is called NAME.parquet.",
-        ),
-        (
-            ("replay", "import", "table", "none.toml", "o.parquet"),
-            "none.toml: there is no such file or folder",
-        ),
-        (("replay", "import", "tables", "columns.toml", "o.parquet"), "tables"),
-        (
-            ("replay", "import", "table", "columns.toml", "o.parquet", "--golds", "rows.jsonl"),
-            "--golds belongs to traces; the other sources hold their verdicts.",
-        ),
-        (
-            ("replay", "import", "zeroeval", ".", "o.parquet", "--folder", "."),
-            "--folder belongs to a table; the other sources are one folder or file.",
-        ),
-        (("replay", "import", "mmlu-pro", ".", "o.parquet"), "holds no *.zip; give its folder eval_results."),
-        (
-            ("replay", "import", "reasoning-gym", "pool.toml", "o.parquet"),
-            "pool.toml holds no folders; give one of",
-        ),
-        (("replay", "import", "traces", "pool.toml", "o.parquet"), "pool.toml"),
     ],
 )
 def test_what_was_asked_wrongly_is_one_sentence_and_writes_nothing(
@@ -227,82 +303,3 @@ def test_what_was_asked_wrongly_is_one_sentence_and_writes_nothing(
 def test_a_budget_of_nothing_writes_nothing(podium: Podium) -> None:
     assert podium(*RECORD, "--budget-calls", "0").status == 1
     assert not Path("made/r.parquet").exists()
-
-
-# --- podium replay import ----------------------------------------------------------------------------------
-
-
-def test_a_table_is_imported_and_shown(podium: Podium) -> None:
-    made = podium("replay", "import", "table", "columns.toml", "kept/tiny.parquet")
-    assert made.status == 0
-    assert "Reading rows.jsonl" in made.err
-    for part in ("tiny  here; MIT", "3 questions (3 test), 6 recorded responses", "100.0%", "33.3%"):
-        assert part in made.out
-    again = podium(
-        "replay", "import", "table", "columns.toml", "kept/again.parquet", "--name", "again", "--json"
-    )
-    header = Header.model_validate_json(again.out)
-    assert again.out.count("\n") == 1
-    assert (header.name, header.questions, header.responses) == ("again", 3, 6)
-    assert header == Recording.open(Path("kept/again.parquet")).header
-    assert sorted(file.name for file in Path("kept").iterdir()) == [
-        "again.json",
-        "again.parquet",
-        "tiny.json",
-        "tiny.parquet",
-    ]
-
-
-def test_the_files_of_a_table_may_lie_in_another_folder(podium: Podium) -> None:
-    Path("data").mkdir()
-    Path("rows.jsonl").rename("data/rows.jsonl")
-    refused = podium("replay", "import", "table", "columns.toml", "t.parquet", "--json")
-    assert "rows.jsonl: there is no such file; its path is read from the mapping's folder." in refused.err
-    assert podium("replay", "import", "table", "columns.toml", "t.parquet", "--folder", "data").status == 0
-
-
-def test_an_import_that_fails_leaves_what_was_there(podium: Podium) -> None:
-    assert podium("replay", "import", "table", "columns.toml", "t.parquet").status == 0
-    before = Path("t.parquet").read_bytes(), Path("t.json").read_bytes()
-    Path("columns.toml").write_text(TABLE.replace('score = "ok"', 'score = "okay"'))
-    refused = podium("replay", "import", "table", "columns.toml", "t.parquet")
-    assert (refused.status, refused.out) == (2, "")
-    assert "rows.jsonl has no column 'okay'; did you mean 'ok'?" in refused.err
-    assert (Path("t.parquet").read_bytes(), Path("t.json").read_bytes()) == before
-
-
-def test_a_published_figure_that_the_rows_do_not_give_is_told(podium: Podium) -> None:
-    folder = Path("gsm")
-    folder.mkdir()
-    record = {"id": "1", "question": "2 + 2?", "answer": "4", "output": ['{"answer": "4"}']}
-    (folder / "wise.json").write_text(json.dumps([record]))
-    Path("gsm.summary.json").write_text(json.dumps([{"Model": "wise", "Acc": "93.5"}]))
-    made = podium("replay", "import", "zeroeval", "gsm", "z.parquet")
-    assert made.status == 0
-    assert "wise: the source publishes 93.5%, and its rows give 100.0%." in made.err
-    assert "93.5%" in made.out
-
-
-def test_traces_are_imported_with_the_right_answers_given_besides(podium: Podium) -> None:
-    Path("plain.toml").write_text(
-        '[[worker]]\nname = "cat"\nkind = "scripted"\nreplies = { "" = "Answer: 5" }\n'
-    )
-    for question in ("What is 2 + 3?", "What is 2 + 4?", "What is 9?"):
-        assert podium("ask", question, "--pool", "plain.toml", "--planner", "single:cat").status == 0
-    Path("golds.csv").write_text("question,gold\nWhat is 2 + 3?,5\nWhat is 2 + 4?,6\n")
-    store = "kept/traces.sqlite"
-    made = podium("replay", "import", "traces", store, "t.parquet", "--golds", "golds.csv", "--json")
-    assert made.status == 0
-    (worker,) = Header.model_validate_json(made.out).workers
-    assert (worker.name, worker.responses, worker.judged, worker.accuracy) == ("cat", 3, 2, 0.5)
-    bare = podium("replay", "import", "traces", store, "t.parquet", "--json")
-    assert Header.model_validate_json(bare.out).workers[0].judged == 0
-    assert header_path(Path("t.parquet")).is_file()
-
-
-def test_names_in_a_recording_cannot_command_the_terminal(podium: Podium) -> None:
-    Path("rows.jsonl").write_text("\n".join(json.dumps(row | {"who": "a\x1b[31mb"}) for row in ROWS))
-    podium("replay", "import", "table", "columns.toml", "t.parquet", "--name", "n\x1b[0m")
-    shown = podium("replay", "show", "t.parquet")
-    assert shown.status == 0
-    assert "\x1b" not in shown.out

@@ -8,6 +8,8 @@ import os
 import sqlite3
 import sys
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from subprocess import run
@@ -68,6 +70,16 @@ def question(id_: str, text: str | None = None) -> RecordedQuestion:
     return RecordedQuestion(id_, f"What is {id_}?" if text is None else text, "4", "sums", "test")
 
 
+def numbered(responses: Sequence[Response]) -> list[Response]:
+    """With samples counted from 0 for each worker, in the order of the numbers that they have."""
+    count: Counter[str] = Counter()
+    after = []
+    for response in sorted(responses, key=lambda one: one.sample):
+        after.append(replace(response, sample=count[response.worker]))
+        count[response.worker] += 1
+    return after
+
+
 def gather(gathering: Gathering, *ids: str, text: str = "Answer: 4") -> None:
     for id_ in ids:
         gathering.add_question(question(id_))
@@ -86,6 +98,7 @@ def test_what_was_written_is_read_back(asked: list[RecordedQuestion], data: st.D
         header = gathering.write(Path(folder) / "made.parquet", name="ö")
         recording = Recording.open(Path(folder) / "made.parquet")
     everything = [response for responses in kept.values() for response in responses]
+    kept = {id_: numbered(responses) for id_, responses in kept.items()}
     assert recording.header == header
     assert set(recording.questions) == set(asked)
     assert len(recording.questions) == len(asked)
@@ -188,13 +201,29 @@ def test_the_header_knows_its_file_and_what_was_known_of_workers(tmp_path: Path)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["r.json", "r.parquet"]
 
 
+def test_workers_that_are_simulated_are_so_in_the_header_of_every_writing(tmp_path: Path) -> None:
+    with Gathering(tmp_path / "g") as gathering:
+        gather(gathering, "a")
+        gathering.add("a", Response("bob", 0, "Answer: 4"))
+        gathering.note_simulated("bob")
+        gathering.note_simulated("bob")
+        gathering.note_simulated("nobody")
+        gathering.commit()
+    with Gathering(tmp_path / "g") as gathering:
+        header = gathering.write(tmp_path / "r.parquet", name="r", known={"bob": RecordedWorker(name="bob")})
+    assert {worker.name: worker.simulated for worker in header.workers} == {"ada": False, "bob": True}
+    assert Recording.open(tmp_path / "r.parquet").header == header
+
+
 def test_a_write_that_breaks_off_leaves_the_recording_before_it(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
     with Gathering() as gathering:
         gather(gathering, "a")
         header = gathering.write(path, name="r")
         before = path.read_bytes()
-        gathering.add("a", Response("ada", 2**40, "a sample that the file's column cannot hold"))
+        gathering.add(
+            "a", Response("ada", 1, "more tokens than the file's column can hold", input_tokens=2**40)
+        )
         with pytest.raises((ValueError, OverflowError)):
             gathering.write(path, name="r")
         assert path.read_bytes() == before
@@ -221,6 +250,17 @@ def test_what_is_gathered_here_must_be_asked_with_the_same_settings(tmp_path: Pa
         gathering.identify({"pool": ["a"], "seed": 0, "split": "test"})
         with pytest.raises(RunMismatchError, match=r"\(pool, seed\)"):
             gathering.identify({"pool": ["b"], "seed": 1, "split": "test"})
+
+
+def test_what_was_gathered_before_a_setting_was_noted_is_told_apart() -> None:
+    with Gathering() as gathering:
+        gathering.identify({"pool": ["a"], "seed": 0})
+        with pytest.raises(RunMismatchError) as caught:
+            gathering.identify({"pool": ["b"], "seed": 0, "models": {"a": None}})
+    assert str(caught.value) == (
+        "What was gathered so far does not say its models, as Podium did not note them then; "
+        "take another name for the recording."
+    )
 
 
 def test_a_setting_that_is_gone_is_named_too() -> None:

@@ -77,6 +77,18 @@ def test_reasoning_gym_gives_every_completion_with_its_verdict(gym: Path) -> Non
     assert findings.licence == "Apache-2.0"
 
 
+def test_reasoning_gym_counts_samples_without_the_completions_that_it_leaves_out(gym: Path) -> None:
+    file = gym / "acme_quick" / "algebra" / "sums.json"
+    given = [completion(None, None, 1.0), completion("3", "3", 0.0), completion("4", "4", 1.0)]
+    write_json(file, task_set("sums", ("2 + 2?", 4, given)))
+    recording, _, _ = imported(gather_reasoning_gym, gym)
+    assert [(one.sample, one.text) for one in recording.responses("2 + 2?")["acme/quick"]] == [
+        (0, "3"),
+        (1, "4"),
+    ]
+    assert recording.samples("acme/quick") == 2
+
+
 def test_reasoning_gym_compares_the_published_means_with_those_of_the_rows(gym: Path) -> None:
     recording, findings, _ = imported(gather_reasoning_gym, gym)
     # sums: (0.5 + 0.01) / 2; grids: 0.5 where 0.7 is published.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -14,6 +15,8 @@ import pytest
 from podium.errors import ConfigError
 from podium.recordings import Recording, Response, header_path
 from podium.recordings.shelf import Shelf
+from podium.types import Profile
+from podium.workers.replay import ReplayWorker
 
 MakeRecording = Callable[..., Recording]
 GIVEN = {
@@ -43,6 +46,20 @@ def test_responses_stand_by_worker_and_in_the_order_of_samples(small: Recording)
         "bob": (GIVEN["What is 2 + 2?"][1],),
     }
     assert small.responses("What is 3 + 3?") == {"ada": tuple(GIVEN["What is 3 + 3?"])}
+
+
+def test_samples_are_as_many_as_a_question_has_whatever_their_numbers(small: Recording) -> None:
+    # As importers once wrote them: numbers from 1, and seeds.
+    table = pq.read_table(small.path)
+    seeds = pa.array([41, 170_000_000, 1, 2], pa.int32())
+    pq.write_table(table.set_column(table.schema.get_field_index("sample"), "sample", seeds), small.path)
+    beside = header_path(small.path)
+    digest = hashlib.sha256(small.path.read_bytes()).hexdigest()
+    beside.write_text(json.dumps(json.loads(beside.read_text()) | {"sha256": digest}))
+    old = Recording.open(small.path)
+    assert [old.samples(worker) for worker in ("ada", "bob", "nobody")] == [2, 1, 0]
+    worker = ReplayWorker(Profile(name="ada"), old, "ada")
+    assert (worker.samples, worker.count("What is 2 + 2?"), worker.count("What is 3 + 3?")) == (2, 1, 2)
 
 
 def test_a_split_holds_its_own_questions(small: Recording) -> None:

@@ -154,6 +154,20 @@ def test_a_table_becomes_the_recording_that_its_mapping_tells_of(
     }
 
 
+@pytest.mark.parametrize("numbers", [(41, 42, 43), (1, 2, 3), (170_000_002, 170_000_003, 2**62), (-1, 0, 5)])
+def test_samples_are_counted_from_0_in_the_order_of_the_numbers_given(
+    tmp_path: Path, numbers: tuple[int, ...]
+) -> None:
+    mapping = write_tables(tmp_path, "jsonl")
+    rows = [ANSWERS[0] | {"q": q, "n": n, "said": f"{n}"} for q in (1, 2) for n in reversed(numbers)]
+    write_table(tmp_path / "answers.jsonl", rows)
+    recording, _, _ = imported(gather_mapped, mapping)
+    for question in recording.questions:
+        given = recording.responses(question.text)["wise"]
+        assert [(one.sample, one.text) for one in given] == list(enumerate(map(str, numbers)))
+    assert recording.samples("wise") == 3
+
+
 @pytest.mark.parametrize("kind", ["jsonl", "parquet", "csv"])
 def test_where_keeps_responses_of_these_values_whatever_the_kind_of_file(tmp_path: Path, kind: str) -> None:
     mapping = write_tables(tmp_path, kind, "body")
@@ -253,7 +267,8 @@ def test_a_table_of_an_unknown_kind_and_a_missing_mapping_are_refused(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("column", "value"), [("ok", "right"), ("ok", 85), ("ok", -1), ("s", "fast"), ("out", [3])]
+    ("column", "value"),
+    [("ok", "right"), ("ok", 85), ("ok", -1), ("s", "fast"), ("out", [3]), ("n", 2**64), ("n", float("inf"))],
 )
 def test_a_value_that_is_not_what_its_column_should_hold_is_refused(
     tmp_path: Path, column: str, value: Any

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
+
 from podium.baselines import SelfConsistency, Single
 from podium.baselines.phrases import WHOLE
 from podium.errors import WorkerError
+from podium.executor import Dispatcher
 from podium.orchestrator import Orchestrator
 from podium.planner import Plan, Planner, Situation
 from podium.recordings import Gathering, Recording, Response
 from podium.recordings.importers import Findings, gather_traces
+from podium.tasks.embedded import EmbeddedTasks
 from podium.tasks.graders.exact import Exact
 from podium.trace import Trace
 from podium.trace.store import TraceStore
-from podium.types import Message, Question
+from podium.types import Budget, Message, Profile, Question
 from podium.workers import Pool, ScriptedWorker, VoteWorker
+from podium.workers.function import FunctionWorker
 from podium.workers.replay import ReplayWorker
+from podium.workers.response_cache import ResponseCache
+from podium.workers.specialist import Specialist
 from podium.workflow import Access, Step, Workflow
 
 MakeRecording = Callable[..., Recording]
@@ -120,4 +127,71 @@ async def test_traces_of_replayed_answers_and_of_questions_with_a_past_are_left_
     assert set(findings.sentences) == {
         "responses that were recorded ones already (1)",
         "traces of questions with a past: a recording keeps bare ones (1)",
+    }
+
+
+class Twice:
+    """The whole question in two rounds; the second one's access is given."""
+
+    name = "twice"
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def plan(self, situation: Situation) -> Plan:
+        access = self._access if situation.outcomes else Access()
+        return Plan("", Workflow((Step(0, WHOLE, access),)))
+
+
+@pytest.mark.parametrize("access", [Access(all=True), Access(previous=True), Access()])
+async def test_a_second_round_that_saw_the_answer_of_the_first_is_left_out(
+    tmp_path: Path, access: Access
+) -> None:
+    pool = Pool([ScriptedWorker("ada", ["Answer: 4", "Answer: 5"])])
+    asked = Question(text="What is 2 + 2?")
+    trace = await Orchestrator(Twice(access), pool, budget=Budget(rounds=2)).answer(asked, seed="0")
+    recording, findings = gathered([trace], tmp_path, {})
+    texts = [response.text for response in recording.responses(asked.text)["ada"]]
+    if access.sees_previous:
+        assert texts == ["Answer: 4"]
+        assert findings.sentences == ("responses to a part of the question, or to others' work (1)",)
+    else:
+        assert (texts, findings.sentences) == (["Answer: 4", "Answer: 5"], ())
+
+
+async def test_copies_from_the_response_cache_are_left_out(tmp_path: Path) -> None:
+    worker = FunctionWorker(Profile(name="ada"), lambda messages: "Answer: 4", identity={"kind": "python"})
+    asked = Question(text="What is 2 + 2?")
+    with ResponseCache(tmp_path / "responses.sqlite") as cache:
+        live = Orchestrator(Single("ada"), Pool([worker]), dispatcher=Dispatcher(cache=cache))
+        traces = [await live.answer(asked, seed=seed) for seed in ("0", "1")]
+    assert [span.cached for trace in traces for span in trace.spans] == [False, True]
+    recording, findings = gathered(traces, tmp_path, {})
+    assert len(recording.responses(asked.text)["ada"]) == 1
+    assert findings.sentences == ("responses from a response cache: copies, not samples (1)",)
+
+
+async def test_questions_with_images_are_left_out(tmp_path: Path) -> None:
+    pool = Pool([ScriptedWorker("ada", ["a cat", "a dog"])])
+    seen = Question(text="What is it?", images=("https://example.org/cat.png",))
+    traces = await store_of(
+        tmp_path / "traces.sqlite",
+        (Single("ada"), pool, seen),
+        (Single("ada"), pool, Question(text="What is it?")),
+    )
+    recording, findings = gathered(traces, tmp_path, {})
+    assert [response.text for response in recording.responses("What is it?")["ada"]] == ["a dog"]
+    assert findings.sentences == ("traces of questions with images: a recording keeps bare ones (1)",)
+
+
+async def test_simulated_workers_of_traces_are_simulated_in_the_recording(tmp_path: Path) -> None:
+    (task,) = EmbeddedTasks("test", 1)
+    pool = Pool([Specialist(Profile(name="sim"), {}), ScriptedWorker("live", ["Answer: 4"])])
+    traces = await store_of(
+        tmp_path / "traces.sqlite", *((Single(name), pool, task.question) for name in pool.names)
+    )
+    recording, _ = gathered(traces, tmp_path, {})
+    assert {worker.name: worker.simulated for worker in recording.header.workers} == {
+        "live": False,
+        "sim": True,
     }

@@ -74,6 +74,15 @@ def test_zeroeval_says_when_the_rows_do_not_give_the_published_figure(zeroeval: 
     assert imported(gather_zeroeval, zeroeval)[1].published == {}
 
 
+def test_zeroeval_counts_the_outputs_after_the_first(zeroeval: Path) -> None:
+    outputs = ['{"answer": "4"}', '{"answer": "5"}', '{"answer": "6"}']
+    write_json(
+        zeroeval / "wise.json", [zero("1", "4", *outputs), zero("2", "4", *outputs[:2]), zero("3", "4", "4")]
+    )
+    _, findings, _ = imported(gather_zeroeval, zeroeval)
+    assert findings.sentences == ("outputs of wise after the first to a question (3)",)
+
+
 def test_zeroeval_takes_any_answer_that_a_model_may_write(zeroeval: Path) -> None:
     odd = ["./.", "1.2.3/4", "-", "1/0", "", "$", "\\frac{1}{0}", "\U0001f600", "nan", "1e400"]
     write_json(

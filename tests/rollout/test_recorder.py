@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -18,17 +19,22 @@ from podium.recordings import Gathering, Recording, Response
 from podium.rollout import roll
 from podium.rollout.recorder import Progress, record
 from podium.tasks.embedded import EmbeddedTasks
+from podium.tasks.graders.exact import Exact
 from podium.tasks.graders.judge import Judge
 from podium.tasks.listed import ListedTasks
 from podium.tasks.recorded import RecordedTasks
 from podium.tasks.task import Task
-from podium.types import Budget, Limits, Price, Profile, Question
+from podium.types import Budget, Limits, Message, Price, Profile, Question
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.specialist import Specialist
 
 MakeRecording = Callable[..., Recording]
 PRICE = Price(input=1.0, output=6.0)
 TASKS = EmbeddedTasks("test", 8)
+
+
+def to_test(question_id: str) -> str:
+    return "test"
 
 
 def specialists() -> Pool:
@@ -59,7 +65,12 @@ async def test_every_answer_of_every_worker_is_kept_with_its_grade(tmp_path: Pat
     told: list[int] = []
     with Gathering() as gathering:
         progress = await record(
-            pool, TASKS, gathering, split="test", samples=2, watch=lambda progress: told.append(progress.kept)
+            pool,
+            TASKS,
+            gathering,
+            split=to_test,
+            samples=2,
+            watch=lambda progress: told.append(progress.kept),
         )
         header = gathering.write(tmp_path / "r.parquet", name="r")
     assert progress == Progress(wanted=32, kept=32, usd=progress.usd)
@@ -98,7 +109,7 @@ async def test_an_answer_that_could_not_be_judged_is_kept_without_a_verdict(tmp_
     tests = f'{{"form": "programs", "inputs": ["{"x" * 10_000}"], "outputs": [""]}}'
     tasks = ListedTasks("judged", [Task("a", Question(text="Why?"), tests, judge)])
     with Gathering() as gathering:
-        await record(Pool([dear("Answer: 5")]), tasks, gathering, split="test")
+        await record(Pool([dear("Answer: 5")]), tasks, gathering, split=to_test)
         gathering.write(tmp_path / "r.parquet", name="r")
     recording = Recording.open(tmp_path / "r.parquet")
     ((response,),) = recording.responses("Why?").values()
@@ -120,7 +131,7 @@ async def test_a_run_that_its_budget_stopped_goes_on_and_ends_with_the_same_rows
 ) -> None:
     pool = specialists()
     with Gathering() as gathering:
-        await record(pool, TASKS, gathering, split="test", samples=2)
+        await record(pool, TASKS, gathering, split=to_test, samples=2)
         whole = gathering.write(tmp_path / "whole.parquet", name="r")
     file, runs = tmp_path / "parts.gathering", []
     while not runs or runs[-1].refusal is not None:
@@ -129,7 +140,7 @@ async def test_a_run_that_its_budget_stopped_goes_on_and_ends_with_the_same_rows
                 pool,
                 TASKS,
                 gathering,
-                split="test",
+                split=to_test,
                 samples=2,
                 concurrency=concurrency,
                 budget=Budget(calls=13),
@@ -150,6 +161,55 @@ async def test_a_recording_that_is_whole_asks_nobody(tmp_path: Path) -> None:
         more = await record(Pool([worker]), TASKS, gathering, samples=2)
     assert (again.kept, again.refusal) == (8, None)
     assert (more.wanted, more.kept, len(worker.requests)) == (16, 16, 16)
+
+
+async def test_what_judging_costs_counts_too() -> None:
+    worker = {"name": "judy", "kind": "scripted", "replies": {"": "RIGHT"}, "price": {"output": 1e5}}
+    tasks = ListedTasks(
+        "judged",
+        [
+            Task(f"{n}", Question(text=f"Why {n}?"), "5", build({"kind": "judge", "worker": worker}, Judge))
+            for n in range(8)
+        ],
+    )
+    grade = await tasks[0].grade("Answer: 5")
+    assert (grade.failure, grade.cost_usd > 0) == (None, True)
+    with Gathering() as gathering:
+        progress = await record(
+            Pool([ScriptedWorker("free", {"": "Answer: 5"})]),
+            tasks,
+            gathering,
+            concurrency=1,
+            budget=Budget(usd=2.5 * grade.cost_usd),
+        )
+    assert progress.usd == pytest.approx(progress.kept * grade.cost_usd)
+    assert (progress.kept, progress.refusal is None) == (3, False)
+
+
+async def test_questions_with_a_past_or_images_are_left_out_and_counted(tmp_path: Path) -> None:
+    def task(name: str, **more: Any) -> Task:
+        return Task(name, Question(text="And 3?", **more), "6", Exact())
+
+    def past(said: str) -> tuple[Message, ...]:
+        return (Message(role="user", content=said),)
+
+    tasks = [
+        task("double", history=past("Double each number I say.")),
+        task("square", history=past("Square each number I say.")),
+        task("seen", images=("https://example.org/3.png",)),
+        task("bare"),
+    ]
+    worker = ScriptedWorker("ada", ["Answer: 4"])
+    with Gathering() as gathering:
+        progress = await record(Pool([worker]), tasks, gathering)
+        gathering.write(tmp_path / "r.parquet", name="r")
+    assert len(worker.requests) == progress.wanted == progress.kept == 1
+    assert progress.left_out == (
+        "questions with a past: a recording keeps bare ones (2)",
+        "questions with images: a recording keeps bare ones (1)",
+    )
+    (question,) = Recording.open(tmp_path / "r.parquet").questions
+    assert question.id == "bare"
 
 
 @pytest.mark.parametrize("dollars", [0.0, 2.0, 99.0, 120.0, 350.0, 1700.0])
@@ -244,7 +304,7 @@ async def test_what_was_recorded_of_a_recording_replays_alike(make_recording: Ma
     source = make_recording({"Q?": [Response("ada", 0, "Answer: 4", "4", 0.5)]})
     worker = ScriptedWorker("live", ["Answer: 4"])
     with Gathering() as gathering:
-        await record(Pool([worker]), RecordedTasks(source, "test"), gathering, split="test")
+        await record(Pool([worker]), RecordedTasks(source, "test"), gathering, split=to_test)
         header = gathering.write(source.path.with_name("again.parquet"), name="again")
     assert header.workers[0].accuracy == 0
     (response,) = Recording.open(source.path.with_name("again.parquet")).responses("Q?")["live"]

@@ -17,7 +17,7 @@ from podium.errors import ConfigError, WorkerError
 from podium.executor.context import Context, EarlierStep, Style, build_messages
 from podium.orchestrator import Orchestrator
 from podium.planner import Plan, Situation
-from podium.recordings import Recording, Response
+from podium.recordings import Gathering, RecordedQuestion, Recording, Response
 from podium.types import Budget, Limits, Message, Price, Profile, Question, Usage, estimate_tokens
 from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker, load_pool
 from podium.workers.answer import final_answer, normalise
@@ -127,6 +127,17 @@ def test_an_unknown_worker_is_answered_with_the_nearest(recording: Recording) ->
         ConfigError, match=r"small\.parquet has no responses of 'caroll'; did you mean 'carol'\?"
     ):
         replay(recording, "caroll")
+
+
+def test_a_recorded_worker_that_was_simulated_says_so(tmp_path: Path) -> None:
+    with Gathering() as gathering:
+        gathering.add_question(RecordedQuestion("q0", FOUR))
+        for name in ("ada", "bob"):
+            gathering.add("q0", Response(name, 0, "Answer: 4"))
+        gathering.note_simulated("bob")
+        gathering.write(tmp_path / "sim.parquet", name="sim")
+    made = Recording.open(tmp_path / "sim.parquet")
+    assert [replay(made, name).simulated for name in ("ada", "bob")] == [False, True]
 
 
 # --- what it cost ------------------------------------------------------------------------------------------

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json as json_
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +18,16 @@ from podium.cli.printable import counted, dollars
 from podium.cli.questions import open_questions
 from podium.errors import UsageError
 from podium.orchestrator.team import open_pool
-from podium.recordings import Gathering, Header, RecordedWorker
+from podium.recordings import SPLITS, Gathering, Header, RecordedWorker, header_path
 from podium.rollout import recorder
-from podium.tasks import TaskSet
+from podium.tasks import Task, TaskSet
+from podium.tasks.open import splits_of
+from podium.workers.base import Worker
 from podium.workers.pool import Pool
+from podium.workers.replay import ReplayWorker
+
+_SHARES = dict(zip(SPLITS, (70, 15, 15), strict=True))
+"""Of the splits among the questions, in percent, as recordings of sources without splits have them."""
 
 
 def record(
@@ -27,7 +36,7 @@ def record(
     *,
     pool: PoolName = None,
     tasks: str = "embedded",
-    split: str = "train",
+    split: str | None = None,
     questions: int = 100,
     samples: int = 1,
     name: str | None = None,
@@ -44,8 +53,8 @@ def record(
     Args:
         out: NAME.parquet; NAME.json is written beside it.
         tasks: The task set, or a task file, NAME.toml.
-        split: Its split.
-        questions: How many.
+        split: Its split. Default: train, validation and test, those that it has, in shares of 70, 15 and 15 %.
+        questions: How many, of all splits together.
         samples: Answers of each worker to each question.
         name: The recording's name. Default: that of the file.
         concurrency: Calls at once.
@@ -59,17 +68,23 @@ def record(
         raise UsageError(f"{out}: a recording's file is called NAME.parquet.")
     if samples < 1 or concurrency < 1:
         raise UsageError(f"--samples {samples}, --concurrency {concurrency}: give at least 1 of each.")
+    if questions < 1:
+        raise UsageError(f"--questions {questions}: ask for at least 1.")
+    kept = out.with_suffix(".gathering")
+    if not kept.exists():
+        _refuse_what_is_there(out)
     budget = to_budget(
         BudgetOptions(budget_calls=budget_calls, budget_usd=budget_usd, budget_seconds=budget_seconds)
     )
-    asked = open_questions(tasks, split, size=questions, seed=seed)
+    asked = _open_splits(tasks, split, size=questions, seed=seed)
     workers = open_pool(pool or "embedded")
+    _refuse_recorded(workers)
     out.parent.mkdir(parents=True, exist_ok=True)
-    kept = out.with_suffix(".gathering")
     with Gathering(kept) as gathering:
         gathering.identify(
             {
                 "pool": [profile.model_dump(mode="json", exclude={"rating"}) for profile in workers.profiles],
+                "models": {worker.profile.name: _digest(worker) for worker in workers},
                 "tasks": tasks,
                 "split": split,
                 "seed": seed,
@@ -82,7 +97,6 @@ def record(
                 asked,
                 gathering,
                 calls,
-                split=split,
                 samples=samples,
                 concurrency=concurrency,
                 budget=budget,
@@ -96,8 +110,11 @@ def record(
         header = gathering.write(
             out,
             name=name or out.stem,
-            source=f"recorded from live workers; tasks: {asked.name}",
-            left_out=[f"responses that could not be had yet ({gone})"] if gone else (),
+            source=f"recorded from {_kind(gathering)} workers; tasks: {', '.join(one.name for one in asked.values())}",
+            left_out=[
+                *progress.left_out,
+                *([f"responses that could not be had yet ({gone})"] if gone else []),
+            ],
             known={
                 p.name: RecordedWorker(name=p.name, description=p.description, price=p.price)
                 for p in workers.profiles
@@ -109,10 +126,78 @@ def record(
     return 1 if gone else 0
 
 
+def _refuse_what_is_there(out: Path) -> None:
+    there = [str(file) for file in (out, header_path(out)) if file.exists()]
+    if there:
+        are, them = ("are", "them") if len(there) > 1 else ("is", "it")
+        raise UsageError(
+            f"{' and '.join(there)} {are} there already, from a finished recording or something else; "
+            f"give another name, or remove {them} to record again."
+        )
+
+
+def _refuse_recorded(pool: Pool) -> None:
+    name = next((worker.profile.name for worker in pool if isinstance(worker, ReplayWorker)), None)
+    if name is not None:
+        raise UsageError(
+            f"Worker {name!r} only gives what was recorded already; leave it out of the pool, or copy its recording."
+        )
+
+
+def _digest(worker: Worker) -> str | None:
+    """Of what can change its answers; None where it does not say. No more than the digest goes into the file."""
+    if worker.identity is None:
+        return None
+    return hashlib.sha256(json_.dumps(worker.identity, sort_keys=True).encode()).hexdigest()
+
+
+def _open_splits(tasks: str, split: str | None, *, size: int, seed: int) -> dict[str, TaskSet]:
+    """The task sets of the splits that are asked: the one that is named, or those that `tasks` has of the usual ones.
+
+    The shares of those are as 70 to 15 to 15, rounded so that they add up to `size`; a split without a question is
+    left out, and one that has fewer gives what it has.
+    """
+    if split is not None:
+        return {split: open_questions(tasks, split, size=size, seed=seed)}
+    had = splits_of(tasks)
+    shares = {name: share for name, share in _SHARES.items() if name in had}
+    if not shares:
+        raise UsageError(
+            f"{tasks} has no split train, validation or test; name one with --split, such as {had[0]}."
+        )
+    asked: dict[str, TaskSet] = {}
+    left, of = size, sum(shares.values())
+    for name, share in shares.items():
+        count = round(left * share / of)
+        left, of = left - count, of - share
+        if count:
+            asked[name] = open_questions(tasks, name, size=count, seed=seed)
+    return asked
+
+
+def _spread(asked: Mapping[str, TaskSet]) -> list[Task]:
+    """The questions of all splits evenly mixed, so that a recording that stops early has some of each."""
+    placed = [((k + 0.5) / len(one), task) for one in asked.values() for k, task in enumerate(one)]
+    return [task for _, task in sorted(placed, key=lambda place: place[0])]
+
+
+def _kind(gathering: Gathering) -> str:
+    """What those who answered are."""
+    simulated = gathering.workers & gathering.simulated
+    if not simulated:
+        return "live"
+    return "simulated" if simulated == gathering.workers else "live and simulated"
+
+
 async def _ask(
-    pool: Pool, tasks: TaskSet, gathering: Gathering, calls: DispatchOptions, **options: Any
+    pool: Pool,
+    asked: Mapping[str, TaskSet],
+    gathering: Gathering,
+    calls: DispatchOptions,
+    **options: Any,
 ) -> recorder.Progress:
     """Ask, with a bar; the workers' connections are given back."""
+    split_of = {task.id: split for split, tasks in asked.items() for task in tasks}
     columns = (TextColumn("Recording"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = open_console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -124,7 +209,13 @@ async def _ask(
         try:
             async with open_dispatcher(calls, pool) as dispatcher:
                 return await recorder.record(
-                    pool, tasks, gathering, dispatcher=dispatcher, watch=watch, **options
+                    pool,
+                    _spread(asked),
+                    gathering,
+                    split=split_of.__getitem__,
+                    dispatcher=dispatcher,
+                    watch=watch,
+                    **options,
                 )
         finally:
             await pool.close()
@@ -144,6 +235,8 @@ def _report(progress: recorder.Progress, header: Header, out: Path, *, json: boo
 
 def _say_what_is_missing(progress: recorder.Progress) -> None:
     console = open_console()
+    for sentence in progress.left_out:
+        console.print(f"Left out: {sentence}.", soft_wrap=True)
     if progress.failed:
         console.print(f"{counted(progress.failed, 'call')} failed; the same command makes them again.")
     if progress.refusal is not None:

@@ -15,7 +15,7 @@ from podium.cli.opening import open_console, open_store
 from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, printable
 from podium.errors import UsageError
-from podium.recordings import Gathering, Header, Recording
+from podium.recordings import Gathering, Header, Recording, header_path
 from podium.recordings.importers import (
     Findings,
     gather_mmlu_pro,
@@ -62,6 +62,8 @@ def import_recording(
         raise UsageError("--golds belongs to traces; the other sources hold their verdicts.")
     if folder is not None and kind != "table":
         raise UsageError("--folder belongs to a table; the other sources are one folder or file.")
+    if header_path(out).exists() and not out.exists():
+        raise UsageError(f"{header_path(out)} is there already and is no header of {out}; give another name.")
     out.parent.mkdir(parents=True, exist_ok=True)
     console = open_console(stderr=True)
 
@@ -159,7 +161,7 @@ def _print(header: Header, file: Path) -> None:
         price = worker.price
         priced = price.input or price.output
         table.add_row(
-            Text(printable(worker.name)),
+            Text(printable(worker.name) + (" (simulated)" if worker.simulated else "")),
             f"{worker.responses:,}",
             _share(worker.accuracy),
             _share(worker.published),

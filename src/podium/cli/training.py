@@ -37,6 +37,7 @@ from podium.train.warmstart.gate import (
 )
 from podium.train.warmstart.pretraining import WarmStartSettings
 from podium.train.warmstart.run import run_warmstart
+from podium.types import Budget
 from podium.workers.pool import Pool
 
 S = TypeVar("S", bound=Settings)
@@ -130,6 +131,7 @@ def _evaluator(experiment: Experiment, questions: int, dispatch: Dispatch) -> Ev
                     tasks,
                     PoolSource(workers, experiment.pool_draw).draw("evaluation"),
                     max_steps=experiment.grpo.max_steps,
+                    budget=Budget(rounds=experiment.grpo.rounds),
                     dispatcher=dispatcher,
                 )
         finally:

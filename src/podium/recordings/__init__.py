@@ -5,7 +5,14 @@ what a rewritten subtask or the sight of others' work would have changed, it can
 """
 
 from podium.recordings.gathering import Gathering, header_path, split_by_hash
-from podium.recordings.model import SPLITS, Header, RecordedQuestion, RecordedWorker, Response
+from podium.recordings.model import (
+    SPLITS,
+    Header,
+    RecordedQuestion,
+    RecordedWorker,
+    Response,
+    was_simulated,
+)
 from podium.recordings.recording import Recording
 
 __all__ = [
@@ -18,4 +25,5 @@ __all__ = [
     "Response",
     "header_path",
     "split_by_hash",
+    "was_simulated",
 ]

@@ -26,10 +26,12 @@ create table if not exists response (
   input_tokens integer, output_tokens integer, estimated integer, seconds real,
   primary key (question, worker, sample)
 ) without rowid;
+create table if not exists simulated (worker text primary key) without rowid;
 """
-_NAMES = {"made_by", "question", "response"}
+_NAMES = {"made_by", "question", "response", "simulated"}
 _ROWS = """
-select q.id, q.text, q.gold, q.family, q.split, r.worker, r.sample, r.text, r.answer, r.score,
+select q.id, q.text, q.gold, q.family, q.split, r.worker,
+  row_number() over (partition by r.question, r.worker order by r.sample) - 1, r.text, r.answer, r.score,
   r.input_tokens, r.output_tokens, r.estimated, r.seconds
 from question q join response r on r.question = q.id order by q.id, r.worker, r.sample
 """
@@ -85,6 +87,11 @@ class Gathering:
             self._db.execute("insert into made_by values (?)", (wanted,))
         elif found[0] != wanted:
             before = json.loads(found[0])
+            if unknown := sorted(configuration.keys() - before.keys()):
+                raise RunMismatchError(
+                    f"What was gathered so far does not say its {', '.join(unknown)}, as Podium did not note them "
+                    "then; take another name for the recording."
+                )
             keys = before.keys() | configuration.keys()
             differing = sorted(key for key in keys if before.get(key) != configuration.get(key))
             raise RunMismatchError(
@@ -114,6 +121,20 @@ class Gathering:
             (question_id, worker, sample),
         )
         return found.fetchone() is not None
+
+    def note_simulated(self, worker: str) -> None:
+        """Say that a worker is a simulation; the header says it too."""
+        self._db.execute("insert or ignore into simulated values (?)", _storable((worker,)))
+
+    @property
+    def simulated(self) -> frozenset[str]:
+        """Workers that are simulations."""
+        return frozenset(worker for (worker,) in self._db.execute("select worker from simulated"))
+
+    @property
+    def workers(self) -> frozenset[str]:
+        """Workers with a response."""
+        return frozenset(worker for (worker,) in self._db.execute("select distinct worker from response"))
 
     def commit(self) -> None:
         """On return, what was added is on the disk."""
@@ -148,6 +169,9 @@ class Gathering:
     ) -> Header:
         """Write all that is gathered to `path` and its header beside it, whole or not at all.
 
+        Samples are counted anew from 0, for each question and worker, in the order of the numbers that they have:
+        sources number them by seeds, or from 1, and leave gaps.
+
         Args:
             known: what is known of workers besides their responses, by name.
 
@@ -160,10 +184,18 @@ class Gathering:
             notes.append(f"questions whose wording another one has too ({repeats})")
         if unanswered:
             notes.append(f"questions that nobody answered ({unanswered})")
+        simulated = self.simulated
         workers = tuple(
             (known or {})
             .get(worker, RecordedWorker(name=worker))
-            .model_copy(update={"responses": count, "judged": judged, "accuracy": share})
+            .model_copy(
+                update={
+                    "simulated": worker in simulated,
+                    "responses": count,
+                    "judged": judged,
+                    "accuracy": share,
+                }
+            )
             for worker, count, judged, share in self._db.execute(_KNOWN)
         )
         if not workers:

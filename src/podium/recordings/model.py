@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from podium.types import Price, Value, estimate_tokens
+
+if TYPE_CHECKING:
+    from podium.trace import Span
 
 SPLITS = ("train", "validation", "test")
 
@@ -18,7 +21,7 @@ class Response:
 
     worker: str
     sample: int
-    """From 0: a worker may have been asked several times."""
+    """A worker may have been asked several times. In a file they are counted from 0, for each question and worker."""
     text: str
     answer: str | None = None
     """As the source found it in the text; None: it found none."""
@@ -62,6 +65,8 @@ class RecordedWorker(Value):
     name: str
     description: str = ""
     price: Price = Price()
+    simulated: bool = False
+    """Whether it was a simulation: then figures over its responses are a simulation's too."""
     responses: int = 0
     judged: int = 0
     accuracy: float | None = None
@@ -89,3 +94,12 @@ class Header(Value):
     """What the source holds and this file does not, a sentence each."""
     sha256: str
     """Of the file of rows."""
+
+
+def was_simulated(span: Span) -> bool:
+    """Whether a simulation answered the step, or had a part in the answer of the team that did."""
+    if span.nested is not None:
+        return any(map(was_simulated, span.nested.spans))
+    # Tools claim no time and use no tokens; cached and recorded answers have the time that they once took.
+    claimed = span.simulated_s is not None and span.usage.tokens > 0
+    return claimed and span.recorded is None and not span.cached

@@ -88,8 +88,11 @@ class Recording:
 
     @cached_property
     def _most_samples(self) -> dict[str, int]:
-        grouped = self._table.select(["worker", "sample"]).group_by("worker").aggregate([("sample", "max")])
-        return {row["worker"]: row["sample_max"] + 1 for row in grouped.to_pylist()}
+        # Held ones are counted: files may have numbers that are seeds, or begin at 1.
+        rows = self._table.select(["question_id", "worker"])
+        held = rows.group_by(["question_id", "worker"]).aggregate([([], "count_all")])
+        most = held.group_by("worker").aggregate([("count_all", "max")])
+        return {row["worker"]: row["count_all_max"] for row in most.to_pylist()}
 
     @cached_property
     def questions(self) -> tuple[RecordedQuestion, ...]:

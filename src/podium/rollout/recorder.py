@@ -1,12 +1,14 @@
 """Makes a recording from live workers: each is asked every question of a task set, and its answer is graded.
 
 What is done is kept at once, so that a recording that was stopped, by a kill or by its budget, goes on where it was.
+A question with a past or with images is not asked: a recording knows a question by its text alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from podium.baselines import Single
@@ -14,9 +16,9 @@ from podium.errors import BudgetError
 from podium.executor import Dispatcher, Ledger
 from podium.executor.ledger import Hold
 from podium.orchestrator import Orchestrator
-from podium.recordings import Gathering, RecordedQuestion, Response, split_by_hash
+from podium.recordings import Gathering, RecordedQuestion, Response, split_by_hash, was_simulated
 from podium.rollout.rollout import Rollout, roll
-from podium.tasks.task import Task, TaskSet
+from podium.tasks.task import Task
 from podium.types import Budget, Usage, estimate_tokens
 from podium.workers.pool import Pool
 from podium.workers.vote import VoteWorker
@@ -39,14 +41,16 @@ class Progress:
     """Calls that failed for good in this run; the next one makes them again."""
     refusal: str | None = None
     """Why no more calls are made; None: all were."""
+    left_out: tuple[str, ...] = ()
+    """Questions that a recording cannot keep, a sentence for each reason."""
 
 
 async def record(
     pool: Pool,
-    tasks: TaskSet,
+    tasks: Iterable[Task],
     gathering: Gathering,
     *,
-    split: str | None = None,
+    split: Callable[[str], str] = split_by_hash,
     samples: int = 1,
     concurrency: int = 16,
     budget: Budget = Budget(),
@@ -57,18 +61,19 @@ async def record(
     """Ask every worker every question `samples` times, leaving out what is gathered already. Tools are not asked.
 
     Args:
-        split: of the questions; None: by a hash.
-        budget: of the whole run. A call that could break it waits for those in flight; if it still could, no more
-            are made.
+        split: of a question, by its id.
+        budget: of the whole run, judging included. A call that could break it waits for those in flight; if it still
+            could, no more are made. What judging costs is known afterwards, so the last verdicts may pass it.
         seed: names the randomness of simulated workers.
         dispatcher: with a response cache or accounts; when an account refuses a call, no more are made.
         watch: told of progress after each call.
     """
     # Each alone: a fallback's answer is not the worker's own, and nobody wants to pay for it here.
     alone = [pool.subset([i]) for i, worker in enumerate(pool) if not isinstance(worker, VoteWorker)]
-    wanted = [_Job(task, one, sample) for task in tasks for one in alone for sample in range(samples)]
+    bare, left_out = _bare(tasks)
+    wanted = [_Job(task, one, sample) for task in bare for one in alone for sample in range(samples)]
     missing = [job for job in wanted if not gathering.has(job.task.id, job.worker, job.sample)]
-    progress = Progress(wanted=len(wanted), kept=len(wanted) - len(missing))
+    progress = Progress(wanted=len(wanted), kept=len(wanted) - len(missing), left_out=left_out)
     purse = _Purse(budget)
     shared = dispatcher or Dispatcher()
     jobs = iter(missing)
@@ -82,7 +87,7 @@ async def record(
             usage, cost_usd = Usage(), 0.0
             try:
                 rollout = await job.run(shared, seed)
-                usage, cost_usd = rollout.trace.usage, rollout.trace.cost_usd
+                usage, cost_usd = rollout.trace.usage, rollout.trace.cost_usd + rollout.grade.cost_usd
             except BudgetError as error:
                 progress.refusal = str(error)
                 return
@@ -98,6 +103,20 @@ async def record(
         for _ in range(min(concurrency, len(missing))):
             group.create_task(work())
     return progress
+
+
+def _bare(tasks: Iterable[Task]) -> tuple[list[Task], tuple[str, ...]]:
+    """The tasks whose question is its text alone, and how many others there are, by what they have besides."""
+    bare: list[Task] = []
+    left_out: Counter[str] = Counter()
+    for task in tasks:
+        if task.question.history:
+            left_out["questions with a past: a recording keeps bare ones"] += 1
+        elif task.question.images:
+            left_out["questions with images: a recording keeps bare ones"] += 1
+        else:
+            bare.append(task)
+    return bare, tuple(f"{reason} ({count})" for reason, count in left_out.items())
 
 
 class _Purse:
@@ -160,7 +179,7 @@ class _Job:
             sample=self.sample,
         )
 
-    def keep(self, rollout: Rollout, gathering: Gathering, split: str | None) -> bool:
+    def keep(self, rollout: Rollout, gathering: Gathering, split: Callable[[str], str]) -> bool:
         """Put the answer into the gathering, on the disk; False when there is none."""
         span = rollout.trace.spans[0] if rollout.trace.spans else None
         if span is None or span.response is None:
@@ -172,7 +191,7 @@ class _Job:
                 task.question.text,
                 task.gold if len(task.gold) <= _LONGEST else None,
                 None,
-                split_by_hash(task.id) if split is None else split,
+                split(task.id),
             )
         )
         gathering.add(
@@ -190,5 +209,7 @@ class _Job:
                 seconds=span.seconds,
             ),
         )
+        if was_simulated(span):
+            gathering.note_simulated(self.worker)
         gathering.commit()
         return True

@@ -61,6 +61,11 @@ class ReplayWorker:
         """The most responses that it has to one question."""
         return self._recording.samples(self._worker)
 
+    @property
+    def simulated(self) -> bool:
+        """Whether a simulation gave the responses: then figures over them are a simulation's too."""
+        return any(one.name == self._worker and one.simulated for one in self._recording.header.workers)
+
     def count(self, question: str) -> int:
         """How many responses it has to the question of this wording."""
         return len(self._recording.responses(question).get(self._worker, ()))

@@ -59,6 +59,7 @@ class ResponseColumns(Settings):
     """The question's id."""
     worker: str
     sample: str | None = None
+    """Any numbers, such as seeds: samples are counted from 0 in their order. None: one of each worker to a question."""
     text: str | None = None
     """None: only answers are known."""
     answer: str | None = None
@@ -194,10 +195,17 @@ def _count(row: dict[str, Any], column: str | None) -> int | None:
     return None if number is None else int(number)
 
 
+def _sample(row: dict[str, Any], column: str | None) -> int:
+    number = _count(row, column) or 0
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f"{number:g} is too large for a sample")
+    return number
+
+
 def _read(row: dict[str, Any], given: ResponseColumns) -> Response:
     try:
         response = _response(row, given)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"{given.file} holds what is no number where one is needed: {error}.") from None
     if response.score is not None and not 0 <= response.score <= 1:
         raise UsageError(f"{given.file} holds the score {response.score:g}; scores are from 0 to 1.")
@@ -215,7 +223,7 @@ def _response(row: dict[str, Any], given: ResponseColumns) -> Response:
         text = "" if answer is None else f"<answer>{answer}</answer>"
     return Response(
         str(row[given.worker]),
-        _count(row, given.sample) or 0,
+        _sample(row, given.sample),
         text,
         answer,
         _number(row, given.score),

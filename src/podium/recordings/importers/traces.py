@@ -1,18 +1,18 @@
 """Imports a store of traces: what workers answered there to a bare question.
 
-A response counts when its step saw nobody's work and was asked the whole question; what a worker said to a part of
-it, or about others' work, is no answer to the question. Traces hold no verdicts, so responses have a score only
-where the gold answers are given besides.
+A response counts when its step was asked the whole question and saw nobody's work, nor the answer of the round before;
+what a worker said to a part of it, or about others' work, is no answer to the question. Traces hold no verdicts, so
+responses have a score only where the gold answers are given besides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from podium.recordings.gathering import Gathering, split_by_hash
 from podium.recordings.importers.documents import identity
 from podium.recordings.importers.findings import Findings
-from podium.recordings.model import RecordedQuestion, Response
+from podium.recordings.model import RecordedQuestion, Response, was_simulated
 from podium.trace import Span, Trace
 
 Judge = Callable[[str, str], float]
@@ -39,15 +39,20 @@ def gather_traces(
         if trace.question.history:
             findings.left_out["traces of questions with a past: a recording keeps bare ones"] += 1
             continue
+        if trace.question.images:
+            findings.left_out["traces of questions with images: a recording keeps bare ones"] += 1
+            continue
         text = trace.question.text
         question_id, gold = identity(text), golds.get(text)
         gathering.add_question(RecordedQuestion(question_id, text, gold, None, split_by_hash(question_id)))
-        for span in trace.spans:
+        for span, shown in _with_sight(trace):
             if span.response is None or span.answered_by is None:
                 continue
             if span.recorded is not None:
                 findings.left_out["responses that were recorded ones already"] += 1
-            elif span.reads or not asked_whole(span, text):
+            elif span.cached:
+                findings.left_out["responses from a response cache: copies, not samples"] += 1
+            elif shown or not asked_whole(span, text):
                 findings.left_out["responses to a part of the question, or to others' work"] += 1
             else:
                 sample = 0
@@ -67,4 +72,15 @@ def gather_traces(
                         span.seconds,
                     ),
                 )
+                if was_simulated(span):
+                    gathering.note_simulated(span.answered_by)
     return findings
+
+
+def _with_sight(trace: Trace) -> Iterator[tuple[Span, bool]]:
+    """Each step, and whether it saw anybody's work."""
+    for number, round_ in enumerate(trace.rounds):
+        for span in round_.spans:
+            workflow = round_.workflow
+            previous = workflow is not None and workflow.steps[span.position].access.sees_previous
+            yield span, bool(span.reads) or (number > 0 and previous)

@@ -90,6 +90,8 @@ def _gather(record: _Record, task: str, model: str, gathering: Gathering, findin
     )
     if not fresh:
         findings.left_out[f"records of {model} to a question that it answered before"] += 1
+    elif len(record.output) > 1:
+        findings.left_out[f"outputs of {model} after the first to a question"] += len(record.output) - 1
     if answer is None:
         return False
     ours, theirs = (_first_number(value) for value in (answer, gold))
