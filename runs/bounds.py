@@ -3,8 +3,9 @@
 python runs/bounds.py RECORDING.parquet POOL.toml
 
 Recorded. Each row may use more than the one before it: one plan for all questions, one for each kind, one for each kind
-and length, one by the workers' accuracies on the kind alone (as if their errors had nothing to do with each other), and
-a vote by gradient boosting that sees who gave which answer, the accuracies, and the size of the question.
+and length, one by the workers' accuracies on the kind alone (as if their errors had nothing to do with each other), one
+that may also ask a third worker where a pair disagrees, and two votes by gradient boosting: one sees who gave which
+answer, the accuracies, and the size of the question; the other also reads how the responses are written.
 """
 
 from __future__ import annotations
@@ -12,18 +13,31 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from itertools import product
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from podium.rollout.answers import Answers, Floats, means_by, read_answers
+from podium.rollout.answers import Answers, Floats, bare, means_by, read_answers
 from podium.tasks import ALL, open_tasks
 from podium.train.warmstart.worth import committees, right
+from podium.workers.base import Request
 from podium.workers.pool import open_pool
 from podium.workers.replay import ReplayWorker
 
 FOLDS, TRUST = 5, 3.0
+MANNERS = [
+    re.compile(words)
+    for words in (
+        "however|wait|mistake|incorrect|not valid",
+        "let's|try",
+        "therefore|final answer",
+        "<answer>",
+        r"\n",
+    )
+]
+"""What a response may show besides its answer."""
 
 
 def main(recording: str, pool_file: str) -> None:
@@ -33,8 +47,10 @@ def main(recording: str, pool_file: str) -> None:
     assert pool.ratings is not None, f"{pool_file} names no ratings"
     kind_Q = np.array([pool.ratings.kind_of(text) for text in answers.texts])
     fold_Q = np.random.default_rng(0).permutation(len(kind_Q)) % FOLDS
+    manner_QWRF = asyncio.run(_manners(answers.texts, workers, answers.samples))
     plans = list(committees(answers))
     right_QP = np.stack([right(answers, plan) for plan in plans], axis=1)
+    cascade_QC = np.column_stack([right_QP, *_cascades(answers)])
     alone_P = np.array([len(plan) == 1 for plan in plans])
     length_Q = np.log([len(text) for text in answers.texts])
     rows: dict[str, Floats] = {}
@@ -43,7 +59,9 @@ def main(recording: str, pool_file: str) -> None:
         overall_P = right_QP[known].mean(axis=0)
         kinds = means_by(kind_Q[known].tolist(), right_QP[known], TRUST)
         workers_by_kind = means_by(kind_Q[known].tolist(), answers.score_QW[known], TRUST)
+        cascades = means_by(kind_Q[known].tolist(), cascade_QC[known], TRUST)
         boosted = _boosted(answers, kind_Q, known)
+        read = _boosted(answers, kind_Q, known, manner_QWRF)
         for q in left:
             kind = kind_Q[q]
             same = known[kind_Q[known] == kind]
@@ -67,7 +85,14 @@ def main(recording: str, pool_file: str) -> None:
             }
             for label, value_P in chosen.items():
                 rows.setdefault(label, np.zeros(len(kind_Q)))[q] = right_QP[q, value_P.argmax()]
-            rows.setdefault("boosted vote of all answers", np.zeros(len(kind_Q)))[q] = boosted(q)
+            cascade = cascades.get(kind, cascade_QC[known].mean(axis=0)).argmax()
+            others = {
+                "best plan or cascade of the kind": cascade_QC[q, cascade],
+                "boosted vote of all answers": boosted(q),
+                "the same, reading the responses": read(q),
+            }
+            for label, value in others.items():
+                rows.setdefault(label, np.zeros(len(kind_Q)))[q] = value
     print(f"{recording}, {pool_file}: {len(kind_Q)} training questions, recorded")
     for label, right_Q in rows.items():
         error = 1.96 * right_Q.std() / np.sqrt(len(right_Q))
@@ -84,10 +109,45 @@ def _independent(share_M: Floats) -> float:
     return found
 
 
-def _boosted(answers: Answers, kind_Q: np.ndarray, known: np.ndarray):  # type: ignore[no-untyped-def, type-arg]
+def _cascades(answers: Answers) -> Iterator[Floats]:
+    """[Q] each: how right a pair is whose disagreements a third worker decides alone."""
+    workers = range(len(answers.workers))
+    turns = [answers.turned(first) for first in range(answers.samples)]
+    for pair in combinations(workers, 2):
+        agreed = [turn.unanimous(pair) for turn in turns]
+        for then in set(workers) - set(pair):
+            yield np.mean(
+                [
+                    np.where(same, turn.voted_QWR[:, pair[0], 0], turn.alone_QWR[:, then, 0])
+                    for same, turn in zip(agreed, turns, strict=True)
+                ],
+                axis=0,
+            )
+
+
+async def _manners(texts: Sequence[str], workers: Sequence[ReplayWorker], samples: int) -> Floats:
+    """[Q, W, R, F]: of each response its length, and how often it doubts, decides or marks an answer, as logarithms."""
+    counted_QWRF = np.zeros((len(texts), len(workers), samples, 1 + len(MANNERS)))
+    for q, text in enumerate(texts):
+        for w, worker in enumerate(workers):
+            for r in range(samples):
+                said = (await worker.answer(Request(bare(text), seed="", repeat=r))).text.lower()
+                counted_QWRF[q, w, r] = [len(said), *(len(manner.findall(said)) for manner in MANNERS)]
+    found: Floats = np.log1p(counted_QWRF)
+    return found
+
+
+def _boosted(answers: Answers, kind_Q: np.ndarray, known: np.ndarray, manner_QWRF: Floats | None = None):  # type: ignore[no-untyped-def, type-arg]
     """Of all answers to a question the one that looks best, learned on the known questions."""
     score_QW = answers.score_QW
     overall_W = score_QW[known].mean(axis=0)
+    if (
+        manner_QWRF is not None
+    ):  # What is unusual for the worker on questions of the kind, and what is there at all.
+        usual_KWF = {
+            kind: manner_QWRF[known[kind_Q[known] == kind]].mean(axis=(0, 2)) for kind in set(kind_Q[known])
+        }
+        everywhere_WF = manner_QWRF[known].mean(axis=(0, 2))
 
     def candidates(q: int, *, without: bool) -> tuple[list[Floats], list[float]]:
         same = known[(kind_Q[known] == kind_Q[q]) & ((known != q) | (not without))]
@@ -98,7 +158,15 @@ def _boosted(answers: Answers, kind_Q: np.ndarray, known: np.ndarray):  # type: 
         made, verdicts = [], []
         for answer in np.unique(given_WR[given_WR >= 0]):
             by_W = (given_WR == answer).mean(axis=1)
-            made.append(np.r_[by_W, share_W, by_W.sum(), by_W @ np.log(share_W / (1.01 - share_W)), size])
+            manner = np.zeros(0)
+            if manner_QWRF is not None:
+                usual_WF = usual_KWF.get(kind_Q[q], everywhere_WF)
+                given = given_WR == answer
+                unusual_WRF = manner_QWRF[q] - usual_WF[:, None]
+                manner = np.r_[manner_QWRF[q][given].mean(axis=0), unusual_WRF[given].mean(axis=0)]
+            made.append(
+                np.r_[by_W, share_W, by_W.sum(), by_W @ np.log(share_W / (1.01 - share_W)), size, manner]
+            )
             verdicts.append(float(answers.voted_QWR[q, :, : answers.samples][given_WR == answer][0]))
         return made, verdicts
 

@@ -2,7 +2,8 @@
 # Trains a Conductor on recorded answers and compares it, on six pools, with every way of choosing and voting.
 # Recordings first: runs/recordings.sh. What workers were measured at is in configs/ratings; `runs/recorded.sh ratings`
 # makes it again from the training questions.
-#   [SEED=0] [SPLIT=validation] [POOLS="reasoning-gym-easy ..."] runs/recorded.sh
+#   [SEED=0] [SPLIT=validation] [THRIFT=0] [POOLS="reasoning-gym-easy ..."] runs/recorded.sh
+# THRIFT is the one level that is measured; without it all are.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"
@@ -24,7 +25,8 @@ if [ "${1:-}" = ratings ]; then
   exit
 fi
 if [ ! -d "$RUN/policy" ]; then
-  podium train --stage warmstart --config configs/taught-recorded.toml --run "$RUN" "seed=$SEED"
+  # A policy that its gate does not pass is there all the same.
+  podium train --stage warmstart --config configs/taught-recorded.toml --run "$RUN" "seed=$SEED" || [ -d "$RUN/policy" ]
 fi
 for pool in $POOLS; do
   repeats=1
@@ -33,9 +35,10 @@ for pool in $POOLS; do
     reasoning-gym-easy*) recording=reasoning-gym-easy repeats=3 ;;
     reasoning-gym-hard*) recording=reasoning-gym-hard ;;
     mmlu-pro) recording=mmlu-pro rounds=2 ;;
-    math-l5) recording=zeroeval-math-l5 ;;
+    math-l5) recording=zeroeval-math-l5 rounds=2 ;;
   esac
   podium eval --tasks "runs/recordings/$recording.parquet" --pool "configs/pools/$pool.toml" \
     --conductor "$RUN/policy" --split "$SPLIT" --questions 2000 --repeats "$repeats" --max-steps 6 --rounds "$rounds" \
+    ${THRIFT:+--thrift "$THRIFT"} \
     --markdown | tee "$RUN/$SPLIT-$pool.md"
 done

@@ -28,6 +28,8 @@ class Situation:
     outcomes: tuple[Outcome, ...] = ()
     """Earlier rounds, oldest first; empty in the first round."""
     max_steps: int = 5
+    rounds: int = 1
+    """Rounds that are left, this one included."""
     seed: str = "0"
     """Names the randomness of this plan."""
 

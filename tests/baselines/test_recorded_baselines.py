@@ -11,7 +11,7 @@ import pytest
 
 from podium.baselines import Cascade, Chosen, Committee
 from podium.baselines.learned import Method, learn_router
-from podium.baselines.linucb import LinUCB, features
+from podium.baselines.linucb import LinUCB, Verdict, features
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import voting_step
 from podium.errors import ConfigError
@@ -23,6 +23,7 @@ from podium.types import Budget, Profile, Question
 from podium.workers import Pool, VoteWorker
 from podium.workers.answer import final_answer
 from podium.workers.replay import ReplayWorker
+from podium.workers.vote import NOTHING
 from podium.workflow import Acceptance, Access, Step, Workflow, parse
 
 MakeRecording = Callable[..., Recording]
@@ -38,6 +39,11 @@ async def steps_of(planner: Planner, *names: str) -> list[tuple[int, str, Access
     assert isinstance(plan.decision, Workflow)
     assert parse(plan.text, workers=len(names), max_steps=9) == plan.decision
     return [(step.worker, step.subtask, step.access) for step in plan.decision.steps]
+
+
+async def always(situation: Situation, worker: str) -> float:
+    """Whoever is chosen is right."""
+    return 1.0
 
 
 # --- plans -------------------------------------------------------------------------------------------------
@@ -73,7 +79,7 @@ async def test_a_cascade_begins_with_the_vote_of_its_first_workers() -> None:
         ("2 of 2 responses agree.\nAnswer: 4", Acceptance()),
         ("1 of 2 responses agree.\nAnswer: 4", Workflow((Step(2, WHOLE),))),
         ("1 of 1 responses agree.\nAnswer: 4", Workflow((Step(2, WHOLE),))),
-        ("There is nothing to vote on: no earlier response is shown.", Workflow((Step(2, WHOLE),))),
+        (NOTHING, Workflow((Step(2, WHOLE),))),
         ("", Workflow((Step(2, WHOLE),))),
     ],
 )
@@ -118,7 +124,7 @@ async def test_asked_again_it_accepts(planner: Planner) -> None:
         (Committee(("b", "a", "b"), (1, 2, 3)), "weighted-committee:2xb+a"),
         (Cascade(("a", "b"), "c"), "cascade:a+b>c"),
         (Chosen("by-family", str), "by-family"),
-        (LinUCB(("a",), lambda text, worker: 1.0), "linucb"),
+        (LinUCB(("a",), always), "linucb"),
     ],
 )
 def test_a_name_says_who_takes_part(planner: Planner, name: str) -> None:
@@ -135,7 +141,7 @@ def test_a_name_says_who_takes_part(planner: Planner, name: str) -> None:
         Committee(("adda",)),
         Cascade(("bob", "adda"), "bob"),
         Chosen("mine", lambda text: "adda"),
-        LinUCB(("adda",), lambda text, worker: 1.0),
+        LinUCB(("adda",), always),
     ],
     ids=lambda planner: planner.name,
 )
@@ -307,13 +313,19 @@ async def learning(bandit: LinUCB, texts: list[str]) -> list[int]:
     return chosen
 
 
+def judge(verdict: Callable[[str, str], float]) -> Verdict:
+    """A verdict that only reads the question's text and the worker's name."""
+
+    async def judged(situation: Situation, worker: str) -> float:
+        return verdict(situation.question.text, worker)
+
+    return judged
+
+
 async def test_linucb_learns_the_rule_as_it_goes_and_learns_it_again_alike() -> None:
     texts, kinds = made(240, "stream")
     right = {text: NAMES[kind] for text, kind in zip(texts, kinds, strict=True)}
-
-    def verdict(text: str, worker: str) -> float:
-        return float(worker == right[text])
-
+    verdict = judge(lambda text, worker: float(worker == right[text]))
     chosen = await learning(LinUCB(NAMES, verdict), texts)
     correct = [worker == kind for worker, kind in zip(chosen, kinds, strict=True)]
     assert fmean(correct[-80:]) > fmean(correct[:20]), correct
@@ -323,19 +335,16 @@ async def test_linucb_learns_the_rule_as_it_goes_and_learns_it_again_alike() -> 
 
 async def test_linucb_is_told_the_verdict_on_its_own_choice_alone() -> None:
     told: list[tuple[str, str]] = []
-
-    def verdict(text: str, worker: str) -> float:
-        told.append((text, worker))
-        return 1.0
-
     texts = [f"Question {number}?" for number in range(12)]
-    chosen = await learning(LinUCB(NAMES, verdict), texts)
+    chosen = await learning(
+        LinUCB(NAMES, judge(lambda text, worker: told.append((text, worker)) or 1.0)), texts
+    )
     assert told == [(text, NAMES[worker]) for text, worker in zip(texts, chosen, strict=True)]
 
 
 async def test_linucb_that_accepts_is_told_nothing_more() -> None:
     told: list[str] = []
-    bandit = LinUCB(NAMES, lambda text, worker: told.append(worker) or 1.0)
+    bandit = LinUCB(NAMES, judge(lambda text, worker: told.append(worker) or 1.0))
     first = await bandit.plan(situation(*NAMES))
     assert isinstance(first.decision, Workflow)
     again = await bandit.plan(situation(*NAMES, outcomes=(Outcome(first.decision, "42"),)))
@@ -345,7 +354,7 @@ async def test_linucb_that_accepts_is_told_nothing_more() -> None:
 
 async def test_linucb_is_told_the_verdict_on_a_question_once_however_often_it_is_asked() -> None:
     told: list[str] = []
-    bandit = LinUCB(NAMES, lambda text, worker: told.append(text) or 1.0)
+    bandit = LinUCB(NAMES, judge(lambda text, worker: told.append(text) or 1.0))
     await learning(bandit, ["One?", "Two?", "One?", "Two?"])
     assert told == ["One?", "Two?"]
 

@@ -58,7 +58,13 @@ def test_a_recording_is_evaluated_and_the_table_says_so(
     monkeypatch.setenv("COLUMNS", "160")
     shown = podium(*EVAL, "--split", "test")
     assert (shown.status, shown.err) == (0, "")
-    for part in ("Recorded responses", "ada alone", "Oracle (a bound)", "6 held-out questions", "50.0 %"):
+    for part in (
+        "Recorded responses",
+        "ada alone",
+        "Oracle (a bound for one answer)",
+        "6 held-out questions",
+        "50.0 %",
+    ):
         assert part in shown.out
     assert "Simulated" not in shown.out
     assert "Conductor, untrained" not in shown.out
@@ -72,7 +78,7 @@ def test_as_json_it_is_the_comparison(podium: Podium) -> None:
     accuracies = {row.label: row.accuracy.mean for row in comparison.rows}
     assert accuracies["ada alone"] == pytest.approx(3 / 6)
     assert accuracies["bob alone"] == pytest.approx(2 / 6)
-    assert accuracies["Oracle (a bound)"] == pytest.approx(4 / 6)
+    assert accuracies["Oracle (a bound for one answer)"] == pytest.approx(4 / 6)
     assert "conductor" not in {row.kind for row in comparison.rows}
 
 

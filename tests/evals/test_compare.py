@@ -57,10 +57,10 @@ def test_every_method_has_a_row(comparison):
     assert [row.kind for row in comparison.rows] == [
         "conductor",
         "untrained",
-        "single",
-        "single",
-        "single",
         "self-consistency",
+        "single",
+        "single",
+        "single",
         "constant",
         "random",
         "oracle",
@@ -161,7 +161,7 @@ async def test_real_workers_are_not_called_simulated(tasks):
     found = await compare(Contest(pool, tasks[:4]), Single("w"))
     assert not found.simulated
     assert SIMULATED not in markdown(found)
-    assert [row.kind for row in found.rows] == ["conductor", "single", "self-consistency", "random"]
+    assert [row.kind for row in found.rows] == ["conductor", "self-consistency", "single", "random"]
 
 
 async def test_progress_names_what_is_under_way(specialists, tasks):

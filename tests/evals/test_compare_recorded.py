@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 from statistics import fmean
 
 import pytest
 from made import specialist
-from recorded_world import UNIT, Right, pool_of, replayed, tasks_of, world, write_recording
+from recorded_world import TOKENS, UNIT, Right, pool_of, replayed, tasks_of, world, write_recording
 from rich.console import Console
 
 from podium.baselines import Committee, Constant, SelfConsistency, Single
@@ -17,13 +21,18 @@ from podium.baselines.phrases import CHECK, WHOLE
 from podium.errors import UsageError
 from podium.evals import SIMULATED, Comparison, Contest, Row, compare, compare_recorded, evaluate
 from podium.evals.comparison import RECORDED
+from podium.evals.families import best_plans
 from podium.evals.page import render_page
 from podium.evals.table import markdown, notes, terminal
 from podium.operations import SKILLS
 from podium.planner import Planner
-from podium.recordings import Recording
+from podium.recordings import RecordedQuestion, Recording, Response
+from podium.rollout.answers import read_answers
 from podium.tasks.embedded import EmbeddedTasks
+from podium.types import Profile
 from podium.workers import Pool, ScriptedWorker, VoteWorker, Worker
+from podium.workers.ratings import Ratings, Tally
+from podium.workers.replay import ReplayWorker
 from podium.workflow import Access, Step, Workflow
 
 NAMES = ("ada", "bob", "cy")
@@ -89,7 +98,7 @@ def test_the_rows_stand_in_order(alone: Comparison) -> None:
         *("Best vote of the best ", "Best weighted vote of the best ", "Best fixed plan: "),
         *("", "Best worker of the family (told the family)", "Best plan of the family (told the family)"),
         *("Ridge over n-grams", "20 nearest questions"),
-        *("LinUCB (told verdicts as it goes)", "Oracle (a bound)"),
+        *("LinUCB (told verdicts as it goes)", "Oracle (a bound for one answer)"),
     )
     assert all(shown.label.startswith(start) for shown, start in zip(alone.rows, starts, strict=True))
     assert " and " in alone.rows[7].label
@@ -194,6 +203,86 @@ async def test_of_equally_good_workers_the_oracle_asks_the_cheapest(tmp_path: Pa
     assert row(found, "Oracle").cost_usd == pytest.approx(UNIT)
 
 
+async def test_the_oracle_asks_the_cheapest_where_nobody_is_right_though_a_dear_one_is_nearly(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        (
+            RecordedQuestion(f"{split}{number}", f"{split} question {number}", None, None, split),
+            [
+                Response(name, 0, f"Answer: {name}", score=score, input_tokens=0, output_tokens=TOKENS)
+                for name, score in (("ada", 0.0), ("bob", 0.0), ("cy", 0.01))
+            ],
+        )
+        for split in ("train", "test")
+        for number in range(4)
+    ]
+    found = await compare_recorded(contest(write_recording(tmp_path / "r.parquet", rows)))
+    assert row(found, "Oracle").cost_usd == pytest.approx(UNIT)
+
+
+# --- the bandit --------------------------------------------------------------------------------------------
+
+
+def unrelated(
+    path: Path, right: Callable[[str, str, int], bool], *, samples: int, questions: int
+) -> Recording:
+    """Questions of which none says anything of another.
+
+    Args:
+        right: (id of a question, worker, sample) -> whether that response is.
+    """
+    random = Random("words")
+    rows = []
+    for split, count in (("train", 20), ("test", questions)):
+        for number in range(count):
+            name = f"{split}{number}"
+            words = " ".join(f"w{random.randrange(400)}" for _ in range(12))
+            responses = [
+                Response(
+                    worker, sample, f"Answer: {worker} {sample}", score=float(right(name, worker, sample))
+                )
+                for worker in ("ada", "bob")
+                for sample in range(samples)
+            ]
+            rows.append((RecordedQuestion(name, f"{words} {name}", None, None, split), responses))
+    return write_recording(path / "unrelated.parquet", rows)
+
+
+async def test_the_bandit_starts_from_nothing_in_each_repeat(tmp_path: Path) -> None:
+    coin = Random("coins")
+    recording = unrelated(tmp_path, lambda *_: coin.random() < 0.5, samples=1, questions=120)
+    once = contest(recording, questions=120)
+    first = row(await compare_recorded(once), "LinUCB").accuracy.mean
+    thrice = row(await compare_recorded(replace(once, repeats=3)), "LinUCB").accuracy.mean
+    assert thrice == pytest.approx(first), "it is told nothing that it was not told the first time"
+
+
+async def test_the_bandit_is_told_the_verdict_of_the_response_that_it_really_gave(tmp_path: Path) -> None:
+    def shuffled(recording: Recording) -> Contest:
+        workers = [
+            ReplayWorker(Profile(name=name), recording, name, samples="random") for name in ("ada", "bob")
+        ]
+        return Contest(
+            Pool([*workers, VoteWorker()]), tasks_of(recording, "test"), tuning=tasks_of(recording, "train")
+        )
+
+    # ada is right in the very sample that she will give, and bob in the other one.
+    blind = shuffled(unrelated(tmp_path, lambda *_: False, samples=2, questions=60))
+    given = {
+        (rollout.task_id.removeprefix("made/"), worker): int(str(rollout.trace.answer).rpartition(" ")[2])
+        for worker in ("ada", "bob")
+        for rollout in (await blind.run(worker, Single(worker))).rollouts
+    }
+
+    def right(name: str, worker: str, sample: int) -> bool:
+        return (given.get((name, worker)) == sample) == (worker == "ada")
+
+    found = await compare_recorded(shuffled(unrelated(tmp_path, right, samples=2, questions=60)))
+    assert [row(found, f"{name} alone").accuracy.mean for name in ("ada", "bob")] == [1.0, 0.0]
+    assert row(found, "LinUCB").accuracy.mean > 0.9
+
+
 # --- choices -----------------------------------------------------------------------------------------------
 
 
@@ -258,6 +347,62 @@ async def test_self_consistency_is_kept_within_the_conductors_cost_and_the_sampl
     assert row(found, "Best fixed plan at equal cost: ").cost_usd <= found.rows[0].cost_usd * ALIKE
 
 
+def uneven(path: Path, ada_is_right: Callable[[int, int], bool]) -> Recording:
+    """bob has one sample, right on the first eight of ten questions; ada has three."""
+    rows = []
+    for split in ("train", "test"):
+        for number in range(10):
+            good = [("bob", 0, number < 8), *(("ada", s, ada_is_right(number, s)) for s in range(3))]
+            responses = [
+                Response(
+                    name,
+                    sample,
+                    f"Answer: {'yes' if is_right else f'no {name}'}",
+                    score=float(is_right),
+                    output_tokens=TOKENS,
+                )
+                for name, sample, is_right in good
+            ]
+            question = RecordedQuestion(f"{split}{number}", f"{split} {number}?", None, "all", split)
+            rows.append((question, responses))
+    return write_recording(path / "uneven.parquet", rows)
+
+
+async def test_self_consistency_asks_nobody_more_often_than_there_are_samples_of_this_one(
+    tmp_path: Path,
+) -> None:
+    recording = uneven(tmp_path, lambda number, sample: (number + sample) % 10 < 4)
+    found = await compare_recorded(contest(recording))
+    assert found.rows[0].label == "Self-consistency, 1 × bob"
+    assert found.rows[0].cost_usd == pytest.approx(UNIT)
+
+
+async def test_the_plan_of_a_family_asks_nobody_more_often_than_there_are_samples_of_this_one(
+    tmp_path: Path,
+) -> None:
+    # Right on all would be two answers of bob and three of ada, who agrees with herself where he is wrong.
+    recording = uneven(tmp_path, lambda number, sample: number >= 8 or sample == 2)
+    plans = best_plans(await read_answers(tasks_of(recording, "train"), replayed(recording)))
+    assert plans["all"].workers.count("bob") <= 1
+
+
+async def test_the_plan_of_a_family_is_of_the_ten_best_workers(tmp_path: Path) -> None:
+    names = [f"w{number:02}" for number in range(11)]
+    rows = []
+    for number in range(40):
+        family = "usual" if number < 37 else "odd"
+        good = names[:10] if family == "usual" else names[10:]
+        responses = [
+            Response(name, 0, f"Answer: {'yes' if name in good else f'no {name}'}", score=float(name in good))
+            for name in names
+        ]
+        rows.append((RecordedQuestion(f"q{number}", f"Question {number}?", None, family, "train"), responses))
+    recording = write_recording(tmp_path / "r.parquet", rows)
+    plans = best_plans(await read_answers(tasks_of(recording, "train"), replayed(recording)))
+    assert set(plans) == {"usual", "odd"}
+    assert "w10" not in plans["odd"].workers
+
+
 async def test_a_conductor_that_is_cheaper_than_every_worker_was_in_training_is_compared_too(
     tmp_path: Path,
 ) -> None:
@@ -294,6 +439,16 @@ async def test_a_pool_that_cannot_vote_is_lent_the_tool(recording: Recording, al
     assert found.pool == NAMES
 
 
+async def test_a_pool_that_is_lent_the_tool_keeps_its_ratings(recording: Recording) -> None:
+    tallies = {"": Tally(right=3, questions=4, cost_usd=0.1)}
+    rated = Pool(replayed(recording), Ratings(kinds={}, workers={"ada": tallies}))
+    found = await Contest(rated, tasks_of(recording, "test")[:1]).run("a vote", SelfConsistency("ada", 2))
+    told = {profile.name: profile.rating for profile in found.rollouts[0].trace.pool}
+    assert set(told) == {*NAMES, "vote"}
+    assert told["ada"] is not None
+    assert told["ada"].accuracy == pytest.approx(3 / 4)
+
+
 # --- what is said of it ------------------------------------------------------------------------------------
 
 
@@ -327,6 +482,48 @@ def test_a_recorded_comparison_says_so_everywhere_and_is_not_called_simulated(
     assert "stand for a rewritten" not in page
     alone.save(tmp_path / "comparison.json")
     assert Comparison.load(tmp_path / "comparison.json") == alone
+
+
+async def test_times_are_called_unknown_only_where_none_is_known(tmp_path: Path, alone: Comparison) -> None:
+    timed = [
+        (question, [replace(response, seconds=2.0) for response in responses])
+        for question, responses in world()
+    ]
+    found = await compare_recorded(contest(write_recording(tmp_path / "r.parquet", timed), questions=2))
+    assert found.rows[0].latency_s > 0
+    for comparison, known in ((found, True), (alone, False)):
+        for text in (markdown(comparison), render_page("made", [], comparison), drawn(comparison)):
+            assert RECORDED in " ".join(text.split())
+            assert ("Times are not known." in text) is not known
+
+
+def test_without_a_conductor_there_is_no_cost_to_be_equal_to(
+    alone: Comparison, conducted: Comparison
+) -> None:
+    assert "self-consistency, equal cost" not in tiles(alone)
+    assert "self-consistency" in tiles(alone)
+    assert "self-consistency, equal cost" in tiles(conducted)
+    for comparison in (alone, conducted):
+        assert "Oracle (a bound for one answer)" in tiles(comparison)
+
+
+async def test_the_conductors_tile_shows_the_row_that_the_others_are_compared_with(
+    recording: Recording, conducted: Comparison
+) -> None:
+    found = await compare_recorded(
+        contest(recording), {"Conductor, thrift 0": Single("bob"), "Conductor, thrift 1": Single("ada")}
+    )
+    assert found.rows[0].accuracy.mean < found.rows[1].accuracy.mean
+    assert tiles(found)["Conductor, thrift 0"] == f"{found.rows[0].accuracy.mean * 100:.1f} %"
+    assert "trained Conductor" in tiles(conducted)
+
+
+def tiles(comparison: Comparison) -> dict[str, str]:
+    """What each tile of the page shows, by its words."""
+    found = re.findall(
+        r'class="tile"><b>(.*?)</b><span[^>]*>(.*?)</span>', render_page("made", [], comparison)
+    )
+    return {words: figure for figure, words in found}
 
 
 def test_the_page_shows_every_row(conducted: Comparison) -> None:

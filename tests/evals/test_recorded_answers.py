@@ -107,6 +107,35 @@ async def test_a_vote_is_judged_by_the_verdict_of_most_where_verdicts_on_one_ans
         assert answers.voted(members).tolist() == await run(committee(answers, members), pool, tasks), members
 
 
+@pytest.mark.parametrize(
+    ("answers_given", "gold"),
+    [
+        (
+            {
+                "ada": ("It is:\nAnswer: a", 1.0),
+                "bob": ("So:\nAnswer: a", 1.0),
+                "cy": ("<answer>a</answer>", 0.0),
+            },
+            "a",
+        ),
+        (
+            {"ada": ("<answer>__init__</answer>", 1.0), "bob": ("In tags <answer>__init__</answer>", 1.0)},
+            None,
+        ),
+        ({"ada": ("So it is\nAnswer: _id", 1.0), "bob": ("It is id.\nAnswer: id", 0.0)}, None),
+    ],
+    ids=["a response in the words that were once graded", "underscores in tags", "underscores in a line"],
+)
+async def test_a_vote_in_numbers_is_judged_by_the_words_of_the_tool(
+    tmp_path: Path, answers_given: dict[str, tuple[str, float]], gold: str | None
+) -> None:
+    question = RecordedQuestion("q", "Which name?", gold, None, "train")
+    responses = [Response(name, 0, text, score=score) for name, (text, score) in answers_given.items()]
+    recording = write_recording(tmp_path / "r.parquet", [(question, responses)])
+    pool, tasks, answers = pool_of(recording), tasks_of(recording, "train"), await answers_of(recording)
+    assert answers.voted((0, 1)).tolist() == await run(committee(answers, (0, 1)), pool, tasks) == [1.0]
+
+
 @pytest.mark.parametrize("seed", range(2))
 async def test_all_members_agree_in_numbers_where_a_cascade_stops(tmp_path: Path, seed: int) -> None:
     recording = random_recording(tmp_path, f"unanimous/{seed}", questions=16)
@@ -139,6 +168,7 @@ async def test_what_is_read_is_what_the_recording_holds(tmp_path: Path) -> None:
     assert answers.workers == ("ada", "bob", "cy")
     assert answers.answer_QWR.shape == answers.alone_QWR.shape == (24, 3, 5)
     assert answers.samples == 3
+    assert [answers.samples_of(w) for w in range(3)] == [3, 3, 3]
     assert answers.texts == tuple(task.question.text for task in tasks)
     assert Counter(answers.families) == {"sums": 12, "words": 12}
     assert [answers.number(text) for text in answers.texts] == list(range(24))

@@ -8,7 +8,7 @@ import pytest
 
 from podium.errors import UsageError
 from podium.evals import SIMULATED, Comparison, Interval, Row
-from podium.evals.comparison import Example, ExamplePlan, ExampleStep
+from podium.evals.comparison import RECORDED, Example, ExamplePlan, ExampleStep
 from podium.evals.report import write_report
 
 EVIL = "<script>alert('&')</script>"
@@ -112,6 +112,13 @@ def test_everything_is_escaped(tmp_path):
 def test_figures_of_simulated_workers_say_so_and_others_do_not(tmp_path):
     assert SIMULATED in written(tmp_path)
     assert SIMULATED not in written(tmp_path, comparison=COMPARISON.model_copy(update={"simulated": False}))
+
+
+@pytest.mark.parametrize(("simulated", "recorded"), [(True, False), (False, True), (False, False)])
+def test_a_report_of_training_says_where_replies_were_from(tmp_path, simulated, recorded):
+    rows = [{"iteration": k, "reward": 0.5, "simulated": simulated, "recorded": recorded} for k in range(2)]
+    text = written(tmp_path, comparison=None, rows="".join(json.dumps(row) + "\n" for row in rows))
+    assert (SIMULATED in text, RECORDED in text) == (simulated, recorded)
 
 
 def test_training_alone_and_evaluation_alone_make_a_page(tmp_path):

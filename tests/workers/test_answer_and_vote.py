@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from podium.errors import WorkerError
 from podium.executor.context import Context, EarlierStep, Style, build_messages
 from podium.types import Message, Question, Usage
 from podium.workers import Request, VoteWorker
 from podium.workers.answer import final_answer, normalise
+from podium.workers.vote import NOTHING, announce
 
 
 @pytest.mark.parametrize(
@@ -22,6 +24,9 @@ from podium.workers.answer import final_answer, normalise
         ("The final answer: 3 May", "3 May"),
         ("Answer:\n\n42\nbye", "42"),
         (r"Answer: $\boxed{7}$", "7"),
+        ("Answer: __init__", "__init__"),
+        ("Answer:__init__", "__init__"),
+        ("**Answer:** _id", "_id"),
         ("<answer>1</answer> no <answer> 2 </answer>", "2"),
         ("<Answer>a\nb</ANSWER>", "a\nb"),
         (r"so \boxed{1} and \boxed{\frac{1}{2}} it is", r"\frac{1}{2}"),
@@ -66,6 +71,8 @@ def _request(
         ),
         (["", "Answer: b"], None, "1 of 1 responses agree.\nAnswer: b"),
         (["Answer: b", "Answer: c"], "Answer: c", "2 of 3 responses agree.\nAnswer: c"),
+        (["Answer: __init__", "Answer: a"], None, "1 of 2 responses agree.\nAnswer: __init__"),
+        (["<answer>1 2\n3</answer>"], None, "1 of 1 responses agree.\n<answer>1 2\n3</answer>"),
         ([], "Answer: c", "1 of 1 responses agree.\nAnswer: c"),
     ],
 )
@@ -79,9 +86,17 @@ async def test_the_vote_is_the_most_common_answer_and_the_earliest_of_equals(
 @pytest.mark.parametrize(
     "messages", [_request([], "packed").messages, (Message(role="user", content="Answer: 3"),)]
 )
-async def test_nothing_to_vote_on_is_said_without_an_answer(messages: tuple[Message, ...]) -> None:
-    reply = await VoteWorker().answer(Request(messages, seed="0"))
-    assert reply.text == "There is nothing to vote on: no earlier response is shown."
+async def test_a_vote_that_is_shown_nobody_fails(messages: tuple[Message, ...]) -> None:
+    with pytest.raises(WorkerError, match="nothing to vote on: no earlier response is shown") as caught:
+        await VoteWorker().answer(Request(messages, seed="0"))
+    assert not caught.value.passing
+
+
+async def test_responses_without_an_answer_have_no_vote_in_this_round_or_the_next() -> None:
+    silent = ["  ", ""]
+    assert (await VoteWorker().answer(_request(silent, "packed"))).text == NOTHING
+    later = await VoteWorker().answer(_request(["Answer: b"], "packed", NOTHING))
+    assert later.text == "1 of 1 responses agree.\nAnswer: b"
 
 
 async def test_a_vote_is_free() -> None:
@@ -145,6 +160,12 @@ async def test_of_answers_with_equal_weight_the_first_shown_wins(
 ) -> None:
     request = _request(responses, style, subtask=f"Vote with the weights {weights}.")
     assert final_answer((await VoteWorker().answer(request)).text) == winner
+
+
+@pytest.mark.parametrize("answer", ["42", "__init__", "_", "* 3", "a: b", "1 2\n3 4"])
+def test_what_the_vote_says_of_an_answer_reads_alike_whatever_the_count(answer: str) -> None:
+    read = {final_answer(announce(answer, agreeing, of)) for agreeing, of in ((1, 1), (2, 3), (15, 15))}
+    assert read == {final_answer(f"<answer>{answer}</answer>")}
 
 
 def test_a_tag_is_found_where_it_stands_whatever_letters_come_before() -> None:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from podium.baselines.chosen import Chosen
 from podium.baselines.plans import written
+from podium.baselines.single import Single
 from podium.planner import Plan, Situation
 from podium.workflow import Workflow
 
 Floats = npt.NDArray[np.float64]
+Verdict = Callable[[Situation, str], Awaitable[float]]
+"""(situation, worker) -> how right the answer is that the worker gives in it, in [0, 1]."""
 _FEATURES = 64
 
 
@@ -27,16 +29,13 @@ class LinUCB:
 
     Args:
         workers: names of those to choose from.
-        verdict: (question's text, worker) -> how right that answer was, in [0, 1]. Asked once for each question,
-            about the worker that was chosen.
+        verdict: asked once for each question, about the worker that was chosen.
         doubt: how many standard deviations of doubt count for a worker.
     """
 
     name = "linucb"
 
-    def __init__(
-        self, workers: Sequence[str], verdict: Callable[[str, str], float], *, doubt: float = 0.5
-    ) -> None:
+    def __init__(self, workers: Sequence[str], verdict: Verdict, *, doubt: float = 0.5) -> None:
         self.workers = tuple(workers)
         self.verdict = verdict
         self.doubt = doubt
@@ -48,19 +47,24 @@ class LinUCB:
         """The one-step plan; `ConfigError` when the pool lacks a worker. Asked again, it accepts and learns nothing."""
         if situation.outcomes:
             return written(situation, Workflow(()))
-        return await Chosen(self.name, self._choose).plan(situation)
-
-    def _choose(self, text: str) -> str:
+        text = situation.question.text
         x = features(text)
-        shared = self._inverse @ x
-        expected = np.einsum("wf,wf->w", shared, self._moment)
-        chosen = int(np.argmax(expected + self.doubt * np.sqrt(shared @ x)))
+        chosen = self._choose(x)
+        plan = await Single(self.workers[chosen]).plan(situation)
         if text not in self._told:
             self._told.add(text)
-            gain = shared[chosen]
-            self._inverse[chosen] -= np.outer(gain, gain) / (1 + gain @ x)
-            self._moment[chosen] += self.verdict(text, self.workers[chosen]) * x
-        return self.workers[chosen]
+            self._learn(chosen, x, await self.verdict(situation, self.workers[chosen]))
+        return plan
+
+    def _choose(self, x: Floats) -> int:
+        shared = self._inverse @ x
+        expected = np.einsum("wf,wf->w", shared, self._moment)
+        return int(np.argmax(expected + self.doubt * np.sqrt(shared @ x)))
+
+    def _learn(self, worker: int, x: Floats, verdict: float) -> None:
+        gain = self._inverse[worker] @ x
+        self._inverse[worker] -= np.outer(gain, gain) / (1 + gain @ x)
+        self._moment[worker] += verdict * x
 
 
 def features(text: str) -> Floats:

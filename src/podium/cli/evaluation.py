@@ -99,6 +99,10 @@ def evaluate(
         raise UsageError(
             "--constant-plans are for embedded tasks; on a recording fixed plans are chosen anew."
         )
+    if recorded and untrained not in {None, "none"}:
+        raise UsageError(
+            "--untrained is not shown on a recording; give the checkpoint as --conductor of an evaluation of its own."
+        )
     if tuning and split == choosing and not constant_plans:
         raise UsageError(
             f"Baselines make their choices on {choosing} questions; evaluate on another --split."

@@ -84,6 +84,8 @@ class PromptSettings(Settings):
     """In the brief style, levels of thrift that the policy knows: how much a plan is to save, from 0. 0: none."""
     thrift: int = Field(default=0, ge=0)
     """The level that is asked for."""
+    rounds: bool = False
+    """Whether the brief style says how many rounds are left."""
 
 
 def build_prompt(situation: Situation, settings: PromptSettings) -> tuple[Message, ...]:
@@ -129,6 +131,8 @@ def _brief(situation: Situation, settings: PromptSettings) -> str:
         answer = shortened(outcome.response, settings.answer_chars)
         lines += ["Earlier plan:", render(outcome.workflow), f"Earlier answer: {answer}"]
     lines.append(f"Steps: {situation.max_steps}")
+    if settings.rounds:
+        lines.append(f"Rounds: {situation.rounds}")
     if settings.levels:
         lines.append(f"Thrift: {settings.thrift}")
     return "\n".join([*lines, "Plan:", ""])

@@ -110,6 +110,7 @@ async def compare(
         return evaluation
 
     before = await add("untrained", "Conductor, untrained", untrained) if untrained else None
+    baselines = len(rows)
     for worker in contest.pool.names:
         if worker != VOTE:
             await add("single", f"{worker} alone", Single(worker))
@@ -117,6 +118,9 @@ async def compare(
     if chosen is not None:
         label = f"Self-consistency, {chosen.samples} × {chosen.worker}"
         await add("self-consistency", label, chosen)
+        rows.insert(
+            baselines, rows.pop()
+        )  # The first baseline of every table, though it is chosen by the others.
     if frontier is None and contest.tuning:
         frontier = await _searched(contest, trained.cost_usd)
     constant = frontier.within(trained.cost_usd) if frontier else None
@@ -183,7 +187,7 @@ async def _searched(contest: Contest, cost_usd: float) -> Frontier:
 
 
 def _voting(pool: Pool) -> Pool:
-    return pool if VOTE in pool.names else Pool([*pool, VoteWorker(VOTE)])
+    return pool if VOTE in pool.names else Pool([*pool, VoteWorker(VOTE)], pool.ratings)
 
 
 def _examples(tasks: Sequence[Task], after: Evaluation, before: Evaluation | None) -> tuple[Example, ...]:

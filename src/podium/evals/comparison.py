@@ -31,9 +31,10 @@ _LONGEST = 2000
 """Characters of a gold answer that are kept: tests of programs may have megabytes."""
 RECORDED = (
     "Recorded responses, each given to the bare question: these figures are faithful for choosing, combining, voting "
-    "and stopping, and for nothing else. Times are not known."
+    "and stopping, and for nothing else."
 )
 """The sentence under every figure that a recorded response had a part in."""
+_UNTIMED = "Times are not known."
 
 
 class Row(Value):
@@ -117,6 +118,17 @@ class Comparison(Saved):
     """Of the Conductor: Spearman's correlation of hops and steps; None where it is not defined."""
     examples: tuple[Example, ...] = ()
     """The first question of each number of hops: in order, not picked."""
+
+    @property
+    def timed(self) -> bool:
+        """Whether the seconds of any row are known."""
+        return any(shown.latency_s for shown in self.rows)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """Where the replies are from, a sentence for each source that needs one."""
+        recorded = RECORDED if self.timed else f"{RECORDED} {_UNTIMED}"
+        return (SIMULATED,) * self.simulated + (recorded,) * self.recorded
 
 
 def row(

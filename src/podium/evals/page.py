@@ -45,7 +45,7 @@ CURVES: tuple[tuple[str, str, Callable[[float], str], float | None], ...] = (
 
 def render_page(title: str, metrics: Metrics, comparison: Comparison | None) -> str:
     """The whole page. Workers are taken for simulated unless the comparison or the metrics say otherwise."""
-    simulated = comparison.simulated if comparison else bool(metrics[-1].get("simulated", True))
+    caveats = comparison.caveats if comparison else _caveats(metrics[-1])
     style = files("podium").joinpath("assets", "report.css").read_text(encoding="utf-8")
     page = tag(
         "html",
@@ -61,8 +61,7 @@ def render_page(title: str, metrics: Metrics, comparison: Comparison | None) -> 
             "body",
             tag("h1", f"Podium: {title}"),
             tag("p", _subtitle(metrics, comparison), class_="soft"),
-            tag("p", SIMULATED, class_="simulated") if simulated else "",
-            tag("p", RECORDED, class_="simulated") if comparison and comparison.recorded else "",
+            (tag("p", caveat, class_="simulated") for caveat in caveats),
             _tiles(comparison) if comparison else "",
             _training(metrics) if metrics else "",
             _table(comparison) if comparison else "",
@@ -76,6 +75,11 @@ def render_page(title: str, metrics: Metrics, comparison: Comparison | None) -> 
     return f"<!doctype html>\n{page}\n"
 
 
+def _caveats(last: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of training without a comparison, by its last row; its curves show no times."""
+    return (SIMULATED,) * bool(last.get("simulated", True)) + (RECORDED,) * bool(last.get("recorded", False))
+
+
 def _subtitle(metrics: Metrics, comparison: Comparison | None) -> str:
     parts = []
     if metrics:
@@ -87,19 +91,20 @@ def _subtitle(metrics: Metrics, comparison: Comparison | None) -> str:
 
 
 def _tiles(comparison: Comparison) -> Html:
-    """The accuracies that the run is about."""
+    """The accuracies that the run is about: of each kind the best row, of Conductors the first."""
+    best = {shown.kind: shown for shown in sorted(comparison.rows, key=lambda shown: shown.accuracy.mean)}
+    conductors = [shown for shown in comparison.rows if shown.kind == "conductor"]
+    if conductors:
+        best["conductor"] = conductors[0]  # The others are held to its cost.
+    cost = ", equal cost" if conductors else ""
     names = {
-        "conductor": "trained Conductor",
+        "conductor": conductors[0].label if len(conductors) > 1 else "trained Conductor",
         "untrained": "before training",
         "single": "best single worker",
-        "self-consistency": "self-consistency, equal cost",
-        "constant": "best constant plan, equal cost",
-        "oracle": "oracle, a bound",
+        "self-consistency": f"self-consistency{cost}",
+        "constant": f"best constant plan{cost}",
+        "oracle": best["oracle"].label if "oracle" in best else "",
     }
-    best: dict[str, Row] = {}
-    for shown in comparison.rows:
-        if shown.kind not in best or shown.accuracy.mean > best[shown.kind].accuracy.mean:
-            best[shown.kind] = shown
     return tag(
         "div",
         (

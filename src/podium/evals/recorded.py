@@ -58,9 +58,9 @@ async def compare_recorded(contest: Contest, conductors: Mapping[str, Planner] |
         first = first or evaluation
     field = _Field(
         known=await read_answers(contest.tuning, workers),
-        asked=await read_answers(contest.tasks, workers),
+        family_of={task.question.text: str(task.facts.get("family", "")) for task in contest.tasks},
         cost_usd=None if first is None else first.cost_usd,
-        oracle=_Oracle(workers, contest.tasks),
+        told=_Told(workers, contest.tasks),
     )
     two_rounds = replace(
         contest, budget=contest.budget.model_copy(update={"rounds": max(2, contest.budget.rounds)})
@@ -73,7 +73,7 @@ async def compare_recorded(contest: Contest, conductors: Mapping[str, Planner] |
         questions=len(contest.tasks),
         seed=contest.seed,
         pool=contest.pool.names,
-        simulated=any(simulated),
+        simulated=any(simulated) or any(worker.simulated for worker in workers),
         recorded=True,
         rows=tuple(rows),
     )
@@ -85,11 +85,11 @@ class _Field:
 
     known: Answers
     """Of training questions: choices are made on them."""
-    asked: Answers
-    """Of the questions compared on: for the bandit, which is told verdicts as it goes."""
+    family_of: Mapping[str, str]
+    """Of the questions compared on, by text; empty where unknown."""
     cost_usd: float | None
     """Dollars a question that a method may cost where it is held to the Conductor's; None: no limit."""
-    oracle: Planner
+    told: _Told
 
     def entries(self) -> Iterator[Entry]:
         """All of them, in the order of the table."""
@@ -117,15 +117,15 @@ class _Field:
         for method, label in _LEARNED.items():
             choose = learn_router(method, known.texts, known.score_QW, known.workers)
             yield "chosen", label, Chosen(method, choose)
-        yield "bandit", "LinUCB (told verdicts as it goes)", LinUCB(known.workers, self._verdict)
-        yield "oracle", "Oracle (a bound)", self.oracle
+        yield "bandit", "LinUCB (told verdicts as it goes)", _Bandits(known.workers, self.told)
+        yield "oracle", "Oracle (a bound for one answer)", _Oracle(known.workers, self.told)
 
     def _self_consistency(self) -> Entry:
-        """The best vote of one worker with itself that the cost buys and the recording has samples for."""
+        """The best vote of one worker with itself that the cost buys and the recording has samples of it for."""
         known = self.known
-        most = known.samples
         tried = []
         for w, name in enumerate(known.workers):
+            most = known.samples_of(w)
             bought = most if self.cost_usd is None else samples_within(self.cost_usd, known.cost[w])
             samples = min(most, bought)
             if samples:
@@ -146,44 +146,74 @@ class _Field:
             family: known.workers[int(known.score_QW[families == family].mean(axis=0).argmax())]
             for family in set(known.families)
         }
-        return Chosen("by-family", lambda text: best.get(self._family_of.get(text, ""), self._overall))
+        return Chosen("by-family", lambda text: best.get(self.family_of.get(text, ""), self._overall))
 
     def _plan_by_family(self) -> Chosen:
         best = best_plans(self.known)
-        return Chosen("plan-by-family", lambda text: best.get(self._family_of.get(text, ""), self._overall))
-
-    @cached_property
-    def _family_of(self) -> Mapping[str, str]:
-        return dict(zip(self.asked.texts, self.asked.families, strict=True))
+        return Chosen("plan-by-family", lambda text: best.get(self.family_of.get(text, ""), self._overall))
 
     @cached_property
     def _overall(self) -> str:
         return self.known.workers[int(self.known.accuracy.argmax())]
 
-    def _verdict(self, text: str, worker: str) -> float:
-        asked = self.asked
-        return float(asked.alone_QWR[asked.number(text), asked.workers.index(worker), 0])
+
+class _Told:
+    """What recorded workers are about to answer, and whether it is right: no planner of ours is told so much."""
+
+    def __init__(self, workers: Sequence[ReplayWorker], tasks: Sequence[Task]) -> None:
+        self._workers = {worker.profile.name: worker for worker in workers}
+        self._tasks = {task.question.text: task for task in tasks}
+
+    async def answer(self, situation: Situation, name: str) -> tuple[bool, float]:
+        """Whether the worker's first answer in this situation is right, and its dollars."""
+        text, worker = situation.question.text, self._workers[name]
+        reply = await worker.answer(Request(bare(text), seed="", question_seed=_question_seed(situation)))
+        return (await self._tasks[text].grade(reply.text)).correct, worker.profile.price.cost(reply.usage)
+
+    async def verdict(self, situation: Situation, name: str) -> float:
+        """How right it is."""
+        return float((await self.answer(situation, name))[0])
+
+
+class _Bandits:
+    """A bandit for each repeat of the questions: one that were asked them again would know their verdicts."""
+
+    name = LinUCB.name
+
+    def __init__(self, workers: Sequence[str], told: _Told) -> None:
+        self._workers = workers
+        self._told = told
+        self._of_repeat: dict[str, LinUCB] = {}
+
+    async def plan(self, situation: Situation) -> Plan:
+        """The plan of the repeat's own."""
+        repeat = _question_seed(situation).rpartition("/")[2]  # as `evaluate` names its questions
+        bandit = self._of_repeat.setdefault(repeat, LinUCB(self._workers, self._told.verdict))
+        return await bandit.plan(situation)
 
 
 class _Oracle:
-    """Told which of the workers' responses, the very ones that they are about to give, are right. A bound."""
+    """Told whether each worker's first answer, the very one that it is about to give, is right.
+
+    A bound for plans that ask one worker once: a vote, or a worker's later samples, may be right where no first
+    answer is.
+    """
 
     name = "oracle"
 
-    def __init__(self, workers: Sequence[ReplayWorker], tasks: Sequence[Task]) -> None:
+    def __init__(self, workers: Sequence[str], told: _Told) -> None:
         self._workers = workers
-        self._tasks = {task.question.text: task for task in tasks}
+        self._told = told
 
     async def plan(self, situation: Situation) -> Plan:
         """The cheapest of those who are right; if nobody is, the cheapest."""
-        text = situation.question.text
-        seed = situation.seed.rsplit("/", 2)[0]  # as the orchestrator names its plans
-        known = []
-        for worker in self._workers:
-            reply = await worker.answer(Request(bare(text), seed="", question_seed=seed))
-            right = (await self._tasks[text].grade(reply.text)).score
-            known.append((right, -worker.profile.price.cost(reply.usage), worker.profile.name))
-        return await Single(max(known)[2]).plan(situation)
+        known = {name: await self._told.answer(situation, name) for name in self._workers}
+        return await Single(max(known, key=lambda name: (known[name][0], -known[name][1]))).plan(situation)
+
+
+def _question_seed(situation: Situation) -> str:
+    """The seed of the question, from that of the plan, as the orchestrator makes it."""
+    return situation.seed.rsplit("/", 2)[0]
 
 
 def _members(committee: Committee) -> str:

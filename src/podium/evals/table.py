@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from podium.evals.comparison import RECORDED, SIMULATED, Comparison, Row
+from podium.evals.comparison import Comparison, Row
 from podium.evals.statistics import Interval
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def grid(comparison: Comparison) -> list[tuple[str, ...]]:
     lines = [HEADINGS, *map(cells, comparison.rows)]
     silent = {
         "Conductor ahead by": all(shown.difference is None for shown in comparison.rows),
-        "seconds": all(not shown.latency_s for shown in comparison.rows),
+        "seconds": not comparison.timed,
     }
     kept = [place for place, heading in enumerate(HEADINGS) if not silent.get(heading)]
     return [tuple(line[place] for place in kept) for line in lines]
@@ -67,10 +67,7 @@ def notes(comparison: Comparison) -> Iterator[str]:
         yield f"Steps and hops: rank correlation {rho.mean:.2f} [{rho.low:.2f}, {rho.high:.2f}]."
     elif any(shown.by_hops for shown in comparison.rows):
         yield "Steps and hops: no rank correlation, since one of them does not vary."
-    if comparison.simulated:
-        yield SIMULATED
-    if comparison.recorded:
-        yield RECORDED
+    yield from comparison.caveats
     for shown in comparison.rows:
         if shown.beyond_recording:
             yield (

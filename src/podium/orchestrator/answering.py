@@ -97,6 +97,7 @@ class Answering:
             pool=inquiry.profiles,
             outcomes=self._outcomes,
             max_steps=orchestrator.max_steps,
+            rounds=orchestrator.budget.rounds - number,
             seed=f"{inquiry.seed}/{number}/plan",
         )
         limit = asyncio.timeout_at(inquiry.ledger.deadline)

@@ -21,6 +21,7 @@ from podium.types import Message
 from podium.workers.answer import final_answer, normalise
 from podium.workers.base import Request
 from podium.workers.replay import ReplayWorker
+from podium.workers.vote import announce
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -43,7 +44,7 @@ class Answers:
     alone_QWR: Floats
     """How right each response is."""
     voted_QWR: Floats
-    """How right its answer is where a vote gives it: the verdict of most responses that have this answer."""
+    """How right its answer is where a vote gives it, in the words of the tool that votes."""
     score_QW: Floats
     """How right a worker is, the mean over its samples."""
     cost_QW: Floats
@@ -53,6 +54,12 @@ class Answers:
     texts: tuple[str, ...]
     families: tuple[str, ...]
     """Empty where unknown."""
+    own_samples: tuple[int, ...] = ()
+    """Of each worker; empty: all have as many."""
+
+    def samples_of(self, worker: int) -> int:
+        """How many different responses a worker has to one question, at most."""
+        return self.own_samples[worker] if self.own_samples else self.samples
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -97,6 +104,7 @@ class Answers:
             answer_QWR=np.concatenate([self.answer_QWR, answer_QR[:, None]], axis=1),
             alone_QWR=np.concatenate([self.alone_QWR, score_QR[:, None]], axis=1),
             voted_QWR=np.concatenate([self.voted_QWR, score_QR[:, None]], axis=1),
+            own_samples=(*self.own_samples, self.samples) if self.own_samples else (),
         )
 
     def voted(self, members: Members, weights: Sequence[float] = ()) -> Floats:
@@ -131,7 +139,8 @@ class Answers:
 
 async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker]) -> Answers:
     """Ask every worker every question, bare, as often as it has samples and a committee may name it."""
-    samples = max(worker.samples for worker in workers)
+    own_samples = tuple(worker.samples for worker in workers)
+    samples = max(own_samples)
     size = len(tasks), len(workers), max(samples, MOST)
     answer, alone, voted = np.full(size, _NOBODY), np.zeros(size), np.zeros(size)
     score, cost = np.zeros(size[:2]), np.zeros(size[:2])
@@ -147,7 +156,8 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker]) -
                 found = final_answer(reply.text)
                 if found is not None:
                     answer[q, w, r] = numbers.setdefault(normalise(found), len(numbers))
-                    voted[q, w, r] = (await task.grade(f"<answer>{found}</answer>")).correct
+                    # Any counts do: they are no part of the answer.
+                    voted[q, w, r] = (await task.grade(announce(found, 1, 1))).correct
             own = worker.count(task.question.text)
             score[q, w] = alone[q, w, :own].mean()
             cost[q, w] = fmean(worker.profile.price.cost(reply.usage) for reply in replies[:own])
@@ -161,6 +171,7 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker]) -
         samples=samples,
         texts=tuple(task.question.text for task in tasks),
         families=tuple(str(task.facts.get("family", "")) for task in tasks),
+        own_samples=own_samples,
     )
 
 
@@ -205,7 +216,7 @@ def best_fixed(answers: Answers, *, most: int = MOST, max_cost: float = math.inf
             tuple(sorted((*members, w), key=lambda w: -answers.accuracy[w]))
             for members in beam
             for w in affordable
-            if cost[list(members)].sum() + cost[w] <= max_cost
+            if members.count(w) < answers.samples_of(w) and cost[list(members)].sum() + cost[w] <= max_cost
         }
         beam = sorted(grown, key=lambda members: (-answers.voted(members).mean(), members))[:20]
         found = [*found, *beam]

@@ -172,7 +172,13 @@ class Service:
         """
         question = asked.question
         profiles = by.pool.profiles_for(question.text)
-        situation = Situation(question, profiles, max_steps=by.max_steps, seed=f"{asked.seed}/0/plan")
+        situation = Situation(
+            question,
+            profiles,
+            max_steps=by.max_steps,
+            rounds=by.budget.rounds,
+            seed=f"{asked.seed}/0/plan",
+        )
         plan = await by.planner.plan(situation)
         for account in by.accounts:
             account.settle(0.0, plan.cost_usd)

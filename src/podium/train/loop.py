@@ -35,7 +35,6 @@ from podium.train.optimizer import OPTIMIZERS, Optimizers, learning_rate
 from podium.train.precision import resolve
 from podium.train.reference import Reference, kl_weight
 from podium.train.settings import GRPOSettings
-from podium.train.trials import Run, Trials
 from podium.train.turns import Asking
 from podium.train.weights import read_model
 from podium.workers.pool import Pool
@@ -166,29 +165,7 @@ class _Course:
             )
             for group, distance in zip(rollouts, distances, strict=True)
         ]
-        if not settings.proposals:
-            groups = [turn.group(pulls[turn.question], settings.sure) for turn in asking.turns]
-        else:
-            trials = Trials(
-                self.codec,
-                self.end,
-                settings.proposals,
-                settings.max_steps,
-                Reference(model, settings.temperature),
-                reference,
-                kl,
-                settings.sure,
-                name,
-            )
-            groups = [
-                await trials.group(
-                    turn,
-                    [rollouts[turn.question][rollout] for rollout in turn.rollouts],
-                    asked[turn.question][1].profiles,
-                    self._run(asked[turn.question], levels[turn.question], f"{name}/{turn.question}"),
-                )
-                for turn in asking.turns
-            ]
+        groups = [turn.group(pulls[turn.question], settings.sure) for turn in asking.turns]
         rate = learning_rate(
             iteration, peak=settings.lr, iterations=settings.iterations, warmup=settings.warmup
         )
@@ -219,15 +196,6 @@ class _Course:
                 "update": ended - rolled,
             },
         )
-
-    def _run(self, asked: tuple[Task, Pool], level: int, name: str) -> Run:
-        """Tries plans on one question."""
-        task, pool = asked
-
-        async def run(planner: Planner, number: str) -> Rollout | None:
-            return await self.score(planner, task, pool, seed=f"{name}/{number}", thrift=level)
-
-        return run
 
     async def _rollouts(
         self, asked: Sequence[tuple[Task, Pool]], levels: Sequence[int], desk: Desk, name: str

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from podium.recordings import was_simulated
 from podium.rollout import Rollout
 from podium.train.batch import Group
 from podium.train.grpo import Update
@@ -32,12 +33,14 @@ def metrics_row(
 
     Steps, calls and cost are means over rollouts; "entropy" is in nats a token, estimated without bias by the
     mean of -log p of the sampled tokens; "kl" in nats a rollout, from the policy at the start, 0 where it is not
-    asked for; "workers" is each worker's share of the planned steps.
+    asked for; "workers" is each worker's share of the planned steps. Whether a simulated worker answered, and
+    whether a recorded one did, is said for reports.
     """
     scored = [rollout for group in rollouts for rollout in group if rollout is not None]
     valid = [rollout for rollout in scored if rollout.valid]
     logprobs = [value for sample in samples for row in sample.logprobs for value in row]
     ended = [value for sample in samples for value in sample.ended]
+    spans = [span for rollout in scored for span in rollout.trace.spans]
     return {
         "iteration": iteration,
         "reward": _mean([rollout.reward.total for rollout in scored]),
@@ -54,6 +57,8 @@ def metrics_row(
         "cut_off": 1 - _mean(ended),
         "dead_groups": _mean([group.dead for group in groups]),
         "dropped": sum(rollout is None for group in rollouts for rollout in group),
+        "simulated": any(was_simulated(span) for span in spans),
+        "recorded": any(span.recorded is not None for span in spans),
         "loss": update.loss,
         "grad_norm": update.grad_norm,
         "lr": rate,

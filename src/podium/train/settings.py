@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from podium.config import Settings
 
@@ -20,9 +20,6 @@ class GRPOSettings(Settings):
     """Rollouts of each task."""
     lr: float = Field(default=3e-4, gt=0)
     """Peak learning rate."""
-    proposals: int = Field(default=0, ge=0)
-    """Random committees that are tried on each question beside the policy's own plans; each counts by the policy's
-    probability of it among all that were tried. For pools where trying costs nothing, and one round."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """The paper's, or Muon on the layers' matrices. What is better for few questions is a small part of a gradient:
     Muon makes all its directions equally long, AdamW follows the largest."""
@@ -63,9 +60,3 @@ class GRPOSettings(Settings):
     """Iterations from checkpoint to checkpoint; a killed run repeats fewer than that."""
     eval_every: int = Field(default=0, ge=0)
     """Iterations from evaluation to evaluation; 0: none."""
-
-    @model_validator(mode="after")
-    def _proposes_for_one_round(self) -> GRPOSettings:
-        if self.proposals and self.rounds > 1:
-            raise ValueError("proposals are tried for one round: set rounds = 1, or proposals = 0")
-        return self

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from podium.errors import WorkerError
 from podium.types import Limits, Profile, Usage
 from podium.workers.answer import final_answer, normalise
 from podium.workers.base import Reply, Request
 from podium.workers.view import read_view
 
 DESCRIPTION = "A tool: returns the most common final answer among the responses it is shown. Free."
-NOTHING = "There is nothing to vote on: no earlier response is shown."
+NOTHING = "There is nothing to vote on: none of the responses shown gives an answer."
 _WEIGHTS = re.compile(r"\bweights:? (\d+(?:\.\d+)?(?:, \d+(?:\.\d+)?)*)")
 
 
@@ -38,15 +39,21 @@ class VoteWorker:
         self.fallback = fallback
 
     async def answer(self, request: Request) -> Reply:
-        """The winner as `Answer: X`; without anything to count, a sentence that says so."""
+        """The winner, as `announce` says it; where no response gives an answer, a sentence that says so.
+
+        Raises:
+            WorkerError: no response is shown: nobody whom it was to hear has answered.
+        """
         view = read_view(request.messages)
         responses = [view.previous] if view.previous is not None else []
         responses += [shown.response for shown in view.shown]
+        if not responses:
+            raise WorkerError("there is nothing to vote on: no earlier response is shown.", kind="refused")
         weights = _weights(view.subtask, len(responses))
         cast = [
             (answer, weight)
             for text, weight in zip(responses, weights or [1.0] * len(responses), strict=True)
-            if (answer := final_answer(text)) is not None
+            if text != NOTHING and (answer := final_answer(text)) is not None
         ]
         if not cast:
             return Reply(NOTHING, Usage(), latency_s=0.0)
@@ -57,11 +64,16 @@ class VoteWorker:
         answers = [answer for answer, _ in cast]
         written = next(answer for answer in answers if normalise(answer) == winner)
         count = sum(normalise(answer) == winner for answer in answers)
-        said = f"<answer>{written}</answer>" if "\n" in written else f"Answer: {written}"
-        return Reply(f"{count} of {len(answers)} responses agree.\n{said}", Usage(), latency_s=0.0)
+        return Reply(announce(written, count, len(answers)), Usage(), latency_s=0.0)
 
     async def close(self) -> None:
         """Nothing to give back."""
+
+
+def announce(answer: str, agreeing: int, of: int) -> str:
+    """What the tool says of the answer that won, given by `agreeing` of so many responses."""
+    said = f"<answer>{answer}</answer>" if "\n" in answer else f"Answer: {answer}"
+    return f"{agreeing} of {of} responses agree.\n{said}"
 
 
 def _weights(subtask: str, count: int) -> Sequence[float] | None:

@@ -63,6 +63,11 @@ def written(lesson: Lesson) -> str:
     return "".join(text for text, _ in lesson.pieces)
 
 
+def kind_in(written: str) -> str:
+    """The kind that a thought names; empty where it names none."""
+    return written.partition("; steps ")[0].rstrip("0123456789")
+
+
 def decision(lesson: Lesson) -> Workflow | Acceptance | PlanError:
     """What a lesson's plan is to its own prompt."""
     assert all(learned for text, learned in lesson.pieces if text)

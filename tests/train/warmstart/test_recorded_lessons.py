@@ -96,7 +96,7 @@ def test_an_earlier_round_was_a_plan_for_the_same_team_and_answered_as_its_worke
     for lesson in plans(300, later=1.0):
         question, earlier = lesson.prompt.split("\nEarlier plan:\n")
         plan, rest = earlier.split("\nEarlier answer: ")
-        answer, _ = rest.split("\nSteps: 6\n")
+        answer, _ = rest.split("\nSteps: ")
         workflow = parse(plan, workers=len(shown_team(lesson)), max_steps=MOST_STEPS)
         assert isinstance(workflow, Workflow)
         (asked,) = [read for read in QUESTIONS if question.startswith(f"Question: {read.text}\n")]
@@ -164,9 +164,11 @@ def test_a_prompt_names_a_level_of_thrift_where_there_are_some() -> None:
 
 
 def test_a_question_s_kind_and_ratings_stand_in_the_prompt_as_the_policy_will_be_shown_them() -> None:
-    asked = {read.text: prompts([read.text], RATED, PROMPT, MOST_STEPS)[0] for read in QUESTIONS}
+    asked = {read.text: prompts([read.text], RATED, PROMPT)[0] for read in QUESTIONS}
     whole = [
-        lesson for lesson in plans(200, later=0.0, pool=RATED) if tuple(shown_team(lesson, MEANT)) == NAMES
+        lesson
+        for lesson in plans(200, later=0.0, pool=RATED)
+        if tuple(shown_team(lesson, MEANT)) == NAMES and f"\nSteps: {MOST_STEPS}\n" in lesson.prompt
     ]
     assert {lesson.prompt for lesson in whole} == set(asked.values())
     for read in QUESTIONS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from statistics import fmean
 
@@ -15,7 +15,7 @@ from lesson_reading import by_percent, committee, decision, listed, shown_team, 
 from podium.baselines.plans import VOTE
 from podium.conductor.prompt import PromptSettings
 from podium.train.warmstart.lessons import Lesson, Shares
-from podium.train.warmstart.recorded_lessons import Course, Read, draw_lesson
+from podium.train.warmstart.recorded_lessons import MOST_STEPS, Course, Read, draw_lesson
 from podium.train.warmstart.worth import Worth
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.ratings import Ratings, Tally
@@ -23,7 +23,7 @@ from podium.workflow import Acceptance, Access, Workflow
 
 KIND = "#sums"
 QUESTIONS_MEASURED = 100
-PROMPT = PromptSettings(style="brief", examples=0, question_chars=700, answer_chars=60)
+PROMPT = PromptSettings(style="brief", examples=0, question_chars=700, answer_chars=60, rounds=True)
 
 
 def course(
@@ -62,10 +62,10 @@ def course(
     return Course(reads, pool, worth)
 
 
-def lessons(made: Course, count: int = 200, *, roll: float = 0.0, levels: int = 1) -> list[Lesson]:
-    """Taught plans, or rolls."""
-    return [
-        draw_lesson(
+def all_lessons(made: Course, count: int, *, roll: float = 0.0, levels: int = 1) -> Iterator[Lesson]:
+    """Taught plans, or rolls, of any length and round."""
+    for index in range(count):
+        yield draw_lesson(
             "taught",
             index,
             courses=[made],
@@ -73,7 +73,16 @@ def lessons(made: Course, count: int = 200, *, roll: float = 0.0, levels: int = 
             shares=Shares(plan=1, reading=0, taught=1, roll=roll),
             later=1.0,
         )
-        for index in range(count)
+
+
+def lessons(made: Course, count: int = 200, *, roll: float = 0.0, levels: int = 1) -> list[Lesson]:
+    """Those of them where plans may be as long as any; of a pool that is taught one round, first rounds alone."""
+    assert made.worth is not None
+    return [
+        lesson
+        for lesson in all_lessons(made, count, roll=roll, levels=levels)
+        if f"\nSteps: {MOST_STEPS}\n" in lesson.prompt
+        and (made.worth.rounds > 1 or "\nEarlier plan:\n" not in lesson.prompt)
     ]
 
 
@@ -213,10 +222,39 @@ def earlier_committee(lesson: Lesson, rated: Mapping[str, str]) -> tuple[str, ..
     return tuple(name for number in numbers.split(", ") if (name := team[int(number)]) != VOTE)
 
 
-def test_half_of_the_lessons_follow_a_first_round_where_a_second_may_follow_and_none_elsewhere() -> None:
-    two, one = (lessons(course(MENDED, MEASURED, rounds=rounds), 400) for rounds in (2, 1))
+def test_half_of_the_lessons_follow_a_first_round_where_a_second_may_pay_and_elsewhere_few_that_accept() -> (
+    None
+):
+    two, one = ([*all_lessons(course(MENDED, MEASURED, rounds=rounds), 600)] for rounds in (2, 1))
+    later = [lesson for lesson in one if "\nEarlier plan:\n" in lesson.prompt]
     assert fmean("\nEarlier plan:\n" in lesson.prompt for lesson in two) == pytest.approx(0.5, abs=0.08)
-    assert not any("Earlier" in lesson.prompt for lesson in one)
+    assert len(later) / len(one) == pytest.approx(0.1, abs=0.04)
+    assert all(decision(lesson) == Acceptance() for lesson in later)
+    assert all("\nRounds: 1\n" in lesson.prompt for lesson in later)
+
+
+def test_few_are_asked_for_the_sake_of_a_second_round_only_where_one_is_left() -> None:
+    made = course(MENDED, MEASURED, rounds=2)
+    pairs = dict.fromkeys((1, 2), 0)
+    for lesson in lessons(made, 400):
+        if "Earlier" in lesson.prompt or not {"ada", "bob", "cy"} <= {*shown_team(lesson, MEANT)}:
+            continue
+        (left,) = re.findall(r"^Rounds: (\d)$", lesson.prompt, flags=re.MULTILINE)
+        pairs[int(left)] += set(committee(lesson, MEANT)) == {"ada", "bob"}
+    assert pairs[1] == 0
+    assert pairs[2] > 20
+
+
+@pytest.mark.parametrize("roll", [0.0, 1.0], ids=["plans", "rolls"])
+def test_no_plan_is_longer_than_its_prompt_allows(roll: float) -> None:
+    made = course(FIVE, FIVE_MEASURED, thrift=(0.0,))
+    longest: Counter[int] = Counter()
+    for lesson in all_lessons(made, 400, roll=roll):
+        (allowed,) = map(int, re.findall(r"^Steps: (\d)$", lesson.prompt, flags=re.MULTILINE))
+        (steps,) = map(int, re.findall(r"; steps (\d)", written(lesson)))
+        assert steps <= allowed
+        longest[allowed] = max(longest[allowed], steps)
+    assert longest == {1: 1, 2: 1, 3: 3, 4: 4, 5: 5, MOST_STEPS: MOST_STEPS}
 
 
 def test_a_pair_that_agreed_is_accepted_and_one_that_did_not_is_mended_by_who_is_right_then() -> None:

@@ -40,6 +40,8 @@ _GREEDY = 1e-4
 """A temperature at which the most likely token is drawn."""
 _LONGEST = 160
 _MOST_STEPS = 5
+_FEW = 10
+"""Of a length that is seldom drawn, so many plans say something."""
 _TOGETHER = 250
 """Prompts that are sampled from at once."""
 
@@ -220,4 +222,4 @@ def _valid_by_steps(plans: Iterable[tuple[str, int]], max_steps: int) -> dict[in
         steps = numbers.group(1).count(",") + 1 if numbers else 1
         plan = parse(text, workers=workers, max_steps=max_steps)
         valid[min(steps, max_steps)].append(not isinstance(plan, PlanError))
-    return {steps: sum(v) / len(v) for steps, v in sorted(valid.items())}
+    return {steps: sum(v) / len(v) for steps, v in sorted(valid.items()) if len(v) >= _FEW or len(valid) == 1}

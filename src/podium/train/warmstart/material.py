@@ -6,7 +6,7 @@ Each draws the lessons of a stage, says how its policy is asked, and examines th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 
 from podium.conductor.prompt import PromptSettings, rating_words
 from podium.config import Settings
+from podium.errors import ConfigError
 from podium.orchestrator.team import open_pool
 from podium.recordings import Recording
 from podium.rollout.answers import read_answers
@@ -88,9 +89,19 @@ class RecordedSettings:
 
 
 def open_material(recorded: RecordedSettings) -> Material:
-    """That of the embedded tasks, or of recordings, NAME.parquet."""
-    first = recorded.sources[0]
-    return EmbeddedMaterial(first.pool) if first.tasks == "embedded" else RecordedMaterial(recorded)
+    """That of the embedded tasks, or of recordings, NAME.parquet.
+
+    Raises:
+        ConfigError: both at once, or what is told of one is for the other.
+    """
+    embedded = [source.tasks == "embedded" for source in recorded.sources]
+    if not any(embedded):
+        return RecordedMaterial(recorded)
+    if len(embedded) > 1 or recorded.thrift:
+        raise ConfigError(
+            "Lessons about embedded tasks have no further sources and no thrift: leave `also` and `thrift` out."
+        )
+    return EmbeddedMaterial(recorded.sources[0].pool)
 
 
 class EmbeddedMaterial:
@@ -122,13 +133,21 @@ class EmbeddedMaterial:
 class RecordedMaterial:
     """The training questions of recordings, each with its pool.
 
+    A question of which another of the recordings holds the same wording out is left out.
+
     Raises:
-        ConfigError: a recording or a pool cannot be read.
+        ConfigError: a recording or a pool cannot be read, or has nothing to examine a policy on.
     """
 
     def __init__(self, settings: RecordedSettings) -> None:
         opened = [(source, Recording.open(Path(source.tasks))) for source in settings.sources]
-        self._courses = tuple(_course(source, recording, settings) for source, recording in opened)
+        withheld = {
+            folded(question.text)
+            for _, recording in opened
+            for question in recording.questions
+            if question.split != "train"
+        }
+        self._courses = tuple(_course(source, recording, settings, withheld) for source, recording in opened)
         # A kind is one token, so what is learned about it has a place of its own; so is what a rating says.
         kinds = {
             f"#{kind}"
@@ -139,6 +158,10 @@ class RecordedMaterial:
         rated = any(course.pool.ratings for course in self._courses)
         self.words = (*sorted(kinds), *(rating_words() if rated else ()))
         self._unseen = tuple(question.text for question in opened[0][1].of_split("validation"))
+        if not self._unseen:
+            raise ConfigError(
+                f"{opened[0][1].path} has no validation questions, on which the policy is examined at the end."
+            )
         self.prompt = PromptSettings(
             style="brief",
             pool="described",
@@ -146,6 +169,7 @@ class RecordedMaterial:
             question_chars=settings.question_chars,
             answer_chars=_ANSWER_CHARS,
             levels=len(settings.thrift),
+            rounds=True,
         )
 
     def draw(self, shares: Shares, made_up: float) -> DrawLesson:
@@ -162,17 +186,31 @@ class RecordedMaterial:
         self, model: PolicyModel, tokenizer: Tokenizer, *, made_up: float, cases: int, seed: int
     ) -> Reports:
         """Whether plans for questions that it has not seen can be read."""
-        most = recorded_lessons.MOST_STEPS
         pool = self._courses[0].pool
-        asked = recorded_lessons.prompts(self._unseen[:cases], pool, self.prompt, most)
-        workers = len(pool)
+        asked = recorded_lessons.prompts(self._unseen[:cases], pool, self.prompt)
+        most, workers = recorded_lessons.MOST_STEPS, len(pool)
         return {"form": measure_form(model, tokenizer, asked, workers=workers, max_steps=most, seed=seed)}
 
 
-def _course(source: Source, recording: Recording, settings: RecordedSettings) -> Course:
+def folded(text: str) -> str:
+    """A wording without what does not tell questions apart: case and white space."""
+    return " ".join(text.casefold().split())
+
+
+def _course(
+    source: Source, recording: Recording, settings: RecordedSettings, withheld: Collection[str]
+) -> Course:
     pool = open_pool(source.pool)
     workers = [worker for worker in pool if isinstance(worker, ReplayWorker)]
-    tasks = list(open_tasks(source.tasks, "train", size=ALL, pool=pool))
+    if source.rounds > 1 and max((worker.samples for worker in workers), default=1) > 1:
+        raise ConfigError(
+            f"{source.tasks}: rounds = {source.rounds} is taught where each worker has one sample; set rounds = 1."
+        )
+    tasks = [
+        task
+        for task in open_tasks(source.tasks, "train", size=ALL, pool=pool)
+        if folded(task.question.text) not in withheld
+    ]
     kind_of = {task.question.text: _kind(pool, task.question.text) for task in tasks}
     questions = tuple(Read(text, kind, _answers(recording, text)) for text, kind in kind_of.items())
     worth = None

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 
@@ -32,6 +32,8 @@ from podium.workflow import Acceptance, Step, Workflow, render
 
 MOST_STEPS = 6
 """Five answers and a vote."""
+_ROUNDS = 2
+"""Rounds that there may be."""
 _SIZES = (0.35, 0.1, 0.28, 0.0, 0.27)
 """How often one worker is asked, two, and so on: odd numbers have no ties, and two can agree."""
 _DIFFERENT = (0.4, 0.4, 0.2)
@@ -43,6 +45,10 @@ _SIZE_HABIT = 0.5
 _ALL = 0.3
 """How often the team is the whole pool."""
 _PAIR = 2
+_WIDEST = 0.7
+"""How often a plan may be as long as any, and else only so long as is drawn."""
+_LATER = 0.1
+"""How often lessons about a pool that is taught one round show a second one, which accepts."""
 _FEWEST = 3
 """Workers of the smallest pool."""
 
@@ -89,98 +95,118 @@ def draw_lesson(
     asked = rng.choice(course.questions)
     if rng.random() * (shares.reading + shares.plan) < shares.reading:
         return Lesson("", ((f"Question: {shortened(asked.text, prompt.question_chars)}", True),))
-    team = random_team(rng, course.pool.profiles_for(asked.text))
+    situation = Situation(
+        Question(text=asked.text),
+        random_team(rng, course.pool.profiles_for(asked.text)),
+        max_steps=MOST_STEPS if rng.random() < _WIDEST else rng.randint(1, MOST_STEPS - 1),
+        rounds=rng.randint(1, _ROUNDS),
+    )
     if prompt.levels:
         prompt = prompt.model_copy(update={"thrift": rng.randrange(prompt.levels)})
     if course.worth is not None and rng.random() < shares.taught:
-        first = _first_round(rng, course.worth, asked, team, prompt.thrift)
-        if rng.random() < shares.roll:
-            return _roll(rng, course.worth, asked, team, prompt, first)
-        decision, outcomes = _taught(rng, course.worth, asked, team, prompt.thrift, first), _outcomes(first)
-    else:
-        decision, outcomes = _untaught(rng, asked, team, later)
-    situation = Situation(Question(text=asked.text), team, outcomes=outcomes, max_steps=MOST_STEPS)
+        taught = _Taught(rng, course.worth, asked, situation, prompt)
+        return taught.roll() if prompt.levels and rng.random() < shares.roll else taught.plan()
+    decision, outcomes = _untaught(rng, asked, situation, later)
+    rounds = 1 if outcomes else situation.rounds
+    return _lesson(asked, replace(situation, outcomes=outcomes, rounds=rounds), decision, prompt)
+
+
+def _lesson(
+    asked: Read, situation: Situation, decision: Workflow | Acceptance, prompt: PromptSettings
+) -> Lesson:
     (message,) = build_prompt(situation, prompt)
-    return Lesson(message.content, ((f"{thought(asked.kind, decision, team)}\n{render(decision)}", True),))
+    written = f"{thought(asked.kind, decision, situation.pool)}\n{render(decision)}"
+    return Lesson(message.content, ((written, True),))
 
 
 def _untaught(
-    rng: Random, asked: Read, team: Sequence[Profile], later: float
+    rng: Random, asked: Read, situation: Situation, later: float
 ) -> tuple[Workflow | Acceptance, tuple[Outcome, ...]]:
     """Any committee, or what may follow one."""
-    committee = random_committee(rng, team, asked.kind or None)
+    team, kind = situation.pool, asked.kind or None
+    committee = random_committee(rng, team, kind, max_steps=situation.max_steps)
     if rng.random() >= later:
         return committee, ()
-    before = random_committee(rng, team, asked.kind or None)
+    before = random_committee(rng, team, kind, max_steps=situation.max_steps)
     asked_before = max(1, len(before.steps) - 1)
     outcome = _outcome(before, rng.choice(asked.answers or ("",)), rng.randint(1, asked_before), asked_before)
     return (Acceptance() if rng.random() < 0.5 else committee), (outcome,)
 
 
-@dataclass(frozen=True, slots=True)
-class _FirstRound:
-    """A round that a taught plan follows."""
+class _Taught:
+    """One question, with what its plans are worth; half the time, where a second round may follow, after a first.
 
-    members: tuple[str, ...]
-    agree: int
-    """How many of them gave the answer that won."""
-    outcome: Outcome
+    Args:
+        situation: before a first round.
+    """
+
+    def __init__(
+        self, rng: Random, worth: Worth, asked: Read, situation: Situation, prompt: PromptSettings
+    ) -> None:
+        self._rng = rng
+        self._worth = worth
+        self._asked = asked
+        self._situation = situation
+        self._prompt = prompt
+        self._members: tuple[str, ...] = ()
+        self._agree = 0
+        if rng.random() < (0.5 if worth.rounds > 1 else _LATER):
+            self._begin()
+
+    def plan(self) -> Lesson:
+        """At the level of thrift that the prompt names."""
+        decision = self._decision(self._prompt.thrift)
+        return _lesson(self._asked, self._situation, decision, self._prompt)
+
+    def roll(self) -> Lesson:
+        """At every level of thrift, in any order: thoughts alone, for plans follow from them."""
+        levels = self._rng.sample(range(self._prompt.levels), self._prompt.levels)
+        pieces: list[tuple[str, bool]] = []
+        for level in levels:
+            if pieces:
+                pieces.append((f"\nThrift: {level}\nPlan:\n", False))
+            pieces.append((thought(self._asked.kind, self._decision(level), self._situation.pool), True))
+        (message,) = build_prompt(self._situation, self._prompt.model_copy(update={"thrift": levels[0]}))
+        return Lesson(message.content, tuple(pieces))
+
+    def _begin(self) -> None:
+        """The committee that is worth most, and what came of it; then the last round is left."""
+        team = self._situation.pool
+        self._situation = replace(self._situation, rounds=_ROUNDS)
+        committee = self._committee(self._prompt.thrift)
+        self._members = tuple(
+            team[step.worker].name for step in committee.steps if team[step.worker].name != VOTE
+        )
+        self._agree, answered = self._worth.agreeing(self._members, self._asked.text)
+        answer = self._rng.choice(self._asked.answers or ("",))
+        outcome = _outcome(committee, answer, self._agree, answered)
+        self._situation = replace(self._situation, outcomes=(outcome,), rounds=1)
+
+    def _decision(self, level: int) -> Workflow | Acceptance:
+        """What is worth most; after a first round, where it mends nothing, acceptance."""
+        situation = self._situation
+        if not situation.outcomes:
+            return self._committee(level)
+        names = [profile.name for profile in situation.pool]
+        second = self._worth.draw_next(
+            self._rng,
+            self._asked.kind,
+            names,
+            self._members,
+            self._agree,
+            level=level,
+            most=most_answers(situation),
+        )
+        return _voting(_in_order(second, situation.pool), situation.pool) if second else Acceptance()
+
+    def _committee(self, level: int) -> Workflow:
+        return taught_committee(self._rng, self._situation, self._worth, self._asked.kind, level)
 
 
-def _first_round(
-    rng: Random, worth: Worth, asked: Read, team: Sequence[Profile], level: int
-) -> _FirstRound | None:
-    """Half the time, where a second round may follow, the committee that is worth most, and what came of it."""
-    if worth.rounds == 1 or rng.random() < 0.5:
-        return None
-    committee = taught_committee(rng, team, worth, asked.kind, level)
-    members = tuple(team[step.worker].name for step in committee.steps if team[step.worker].name != VOTE)
-    agree, answered = worth.agreeing(members, asked.text)
-    return _FirstRound(
-        members, agree, _outcome(committee, rng.choice(asked.answers or ("",)), agree, answered)
-    )
-
-
-def _outcomes(first: _FirstRound | None) -> tuple[Outcome, ...]:
-    return () if first is None else (first.outcome,)
-
-
-def _taught(  # noqa: PLR0917 - a situation has so many sides
-    rng: Random, worth: Worth, asked: Read, team: Sequence[Profile], level: int, first: _FirstRound | None
-) -> Workflow | Acceptance:
-    """The committee that is worth most; after a first round, where it mends nothing, acceptance."""
-    if first is None:
-        return taught_committee(rng, team, worth, asked.kind, level)
-    names = [profile.name for profile in team]
-    second = worth.draw_next(rng, asked.kind, names, first.members, first.agree, level=level)
-    return _voting(_in_order(second, team), team) if second else Acceptance()
-
-
-def _roll(  # noqa: PLR0917
-    rng: Random,
-    worth: Worth,
-    asked: Read,
-    team: tuple[Profile, ...],
-    prompt: PromptSettings,
-    first: _FirstRound | None,
-) -> Lesson:
-    """One question at every level of thrift, in any order: thoughts alone, for plans follow from them."""
-    levels = rng.sample(range(prompt.levels), prompt.levels) or [0]
-    pieces: list[tuple[str, bool]] = []
-    for level in levels:
-        if pieces:
-            pieces.append((f"\nThrift: {level}\nPlan:\n", False))
-        decision = _taught(rng, worth, asked, team, level, first)
-        pieces.append((thought(asked.kind, decision, team), True))
-    situation = Situation(Question(text=asked.text), team, outcomes=_outcomes(first), max_steps=MOST_STEPS)
-    (message,) = build_prompt(situation, prompt.model_copy(update={"thrift": levels[0]}))
-    return Lesson(message.content, tuple(pieces))
-
-
-def prompts(texts: Sequence[str], pool: Pool, prompt: PromptSettings, max_steps: int) -> list[str]:
-    """What the policy is asked for each question."""
+def prompts(texts: Sequence[str], pool: Pool, prompt: PromptSettings) -> list[str]:
+    """What the policy is asked for each question, where a plan may be as long as any."""
     situations = (
-        Situation(Question(text=text), pool.profiles_for(text), max_steps=max_steps) for text in texts
+        Situation(Question(text=text), pool.profiles_for(text), max_steps=MOST_STEPS) for text in texts
     )
     return [build_prompt(situation, prompt)[0].content for situation in situations]
 
@@ -203,12 +229,6 @@ def thought(kind: str, decision: Workflow | Acceptance, team: Sequence[Profile])
     steps = decision.steps if isinstance(decision, Workflow) else ()
     asked = "".join(f"{step.worker}" for step in steps if team[step.worker].name != VOTE)
     return f"{kind}{asked}; steps {len(steps)}"
-
-
-def kind_in(written: str) -> str:
-    """The kind that a completion's thought names; empty where it names none. The inverse of `thought`."""
-    said, steps, _ = written.partition("\n")[0].partition("; steps ")
-    return said.rstrip("0123456789") if steps else ""
 
 
 def _outcome(workflow: Workflow, answer: str, agree: int, answered: int) -> Outcome:
@@ -241,17 +261,31 @@ def random_committee(
     return _voting(sorted(asked + rng.choices(asked, k=size - len(asked))), profiles)
 
 
-def taught_committee(rng: Random, team: Sequence[Profile], worth: Worth, kind: str, level: int) -> Workflow:
+def taught_committee(rng: Random, situation: Situation, worth: Worth, kind: str, level: int) -> Workflow:
     """A committee that is worth much on questions of this kind, at a level of thrift."""
-    names = [profile.name for profile in team]
-    drawn = worth.draw(rng, kind, names, level=level, most=MOST_STEPS - 1 if VOTE in names else 1)
+    team = situation.pool
+    drawn = worth.draw(
+        rng,
+        kind,
+        [profile.name for profile in team],
+        level=level,
+        most=most_answers(situation),
+        rounds=situation.rounds,
+    )
     return _voting(_in_order(drawn, team), team)
+
+
+def most_answers(situation: Situation) -> int:
+    """Of one plan: the vote is a step too, and one answer needs none."""
+    can_vote = any(profile.name == VOTE for profile in situation.pool)
+    return max(1, situation.max_steps - 1) if can_vote else 1
 
 
 def _in_order(drawn: Sequence[str], team: Sequence[Profile]) -> list[int]:
     """The numbers of a committee.
 
-    Of two that differ the first wins; of more, the order hardly matters, and the prompt's own is soonest learned.
+    Of two that differ the first wins; of more, the prompt's own order is soonest learned, though worth is measured in
+    another: measured in this one, which the same verdicts made, committees of many look better than they are.
     """
     names = [profile.name for profile in team]
     members = [names.index(name) for name in drawn]

@@ -55,14 +55,16 @@ def run_warmstart(
         The gate's reports: of embedded lessons over the pool that is known, and over made-up teams.
 
     Raises:
+        CheckpointError: `start` is no checkpoint.
+        ConfigError: what lessons are about cannot be read.
         RunMismatchError: the folder belongs to another configuration, or already holds a policy.
     """
-    run = RunFolder.open(folder, settings.model_dump(mode="json"))
     policy = folder / "policy"
     if policy.exists():
         raise RunMismatchError(f"{policy} is there already; choose a new folder, or use the policy in it.")
     material = open_material(settings.recorded)
     start = None if settings.start is None else Checkpoint.read(settings.start)
+    run = RunFolder.open(folder, settings.model_dump(mode="json"))
     tokenizer = make_tokenizer(settings, material) if start is None else start.tokenizer()
     finished = max((int(stage.name) for stage in folder.glob(f"{_STAGES}/[0-9]*")), default=0)
     if finished:

@@ -48,7 +48,11 @@ class Worth:
     """
 
     def __init__(
-        self, answers: Answers, kind_of: Mapping[str, str], thrift: Sequence[float], rounds: int = 1
+        self,
+        answers: Answers,
+        kind_of: Mapping[str, str],
+        thrift: Sequence[float],
+        rounds: int = 1,
     ) -> None:
         self.workers = answers.workers
         self._thrift = tuple(thrift) or (0.0,)
@@ -73,27 +77,43 @@ class Worth:
         self._found = lru_cache(maxsize=None)(self._find)
 
     def draw(
-        self, rng: Random, kind: str, team: Sequence[str], *, level: int = 0, most: int = MOST
+        self,
+        rng: Random,
+        kind: str,
+        team: Sequence[str],
+        *,
+        level: int = 0,
+        most: int = MOST,
+        rounds: int | None = None,
     ) -> tuple[str, ...]:
         """A committee of the team, most often the one that is worth most; its best worker first.
 
         Args:
             team: names; those that are not of the recording are passed over.
             most: answers at most.
+            rounds: that are left; None: all.
 
         Raises:
             ValueError: nobody of the team is of the recording.
         """
         if not set(team) & set(self.workers):
             raise ValueError(f"none of {', '.join(team)} is of the recording")
-        price_P = self._prices(kind, team, level)
+        price_P = self._prices(kind, team, level, most)
         worth_P = self._right.get(kind, self._overall_P) - price_P
-        if self.rounds > 1:
+        if self.rounds > 1 and rounds != 1:
             worth_P = worth_P + self._mended(kind, price_P)
-        return self._drawn(rng, np.where(self._size_P > most, -np.inf, worth_P))
+        return self._drawn(rng, worth_P)
 
     def draw_next(
-        self, rng: Random, kind: str, team: Sequence[str], asked: Sequence[str], agree: int, *, level: int = 0
+        self,
+        rng: Random,
+        kind: str,
+        team: Sequence[str],
+        asked: Sequence[str],
+        agree: int,
+        *,
+        level: int = 0,
+        most: int = MOST,
     ) -> tuple[str, ...]:
         """Who answers in a second round; empty: the answer of the first is accepted.
 
@@ -102,14 +122,17 @@ class Worth:
         Args:
             asked: the committee of the first round; a pair in its order.
             agree: how many of it gave the answer that won.
+            most: answers at most.
         """
+        if self.rounds == 1:
+            return ()
         first = tuple(self.workers.index(name) for name in asked)
         if len(first) > _PAIR:
             first = tuple(sorted(first, key=self._order.index))
         found = self._found(kind, first).get(agree) if first in self._firsts else None
         if found is None:
             return ()
-        worth_P = found.right_P - self._prices(kind, team, level)
+        worth_P = found.right_P - self._prices(kind, team, level, most)
         if worth_P.max() <= found.accepted + _SHARP:
             return ()
         return self._drawn(rng, worth_P)
@@ -126,13 +149,13 @@ class Worth:
         (plan,) = rng.choices(self._plans, weights_P.tolist())
         return tuple(self.workers[worker] for worker in plan)
 
-    def _prices(self, kind: str, team: Sequence[str], level: int) -> Floats:
-        """Accuracy that a committee must bring; infinite where it is not of the team."""
+    def _prices(self, kind: str, team: Sequence[str], level: int, most: int) -> Floats:
+        """Accuracy that a committee must bring; infinite where it is not of the team, or too large."""
         cost_W = self._cost.get(kind, self._usual_W)
         present_W = np.array([worker in team for worker in self.workers])
         usual = max(float(cost_W[present_W].mean()), 1e-12)
         price_P = self._thrift[level] * (self._asks_PW @ cost_W) / usual + _ANSWER * self._size_P
-        return np.where(self._asks_PW[:, ~present_W].any(axis=1), np.inf, price_P)
+        return np.where(self._asks_PW[:, ~present_W].any(axis=1) | (self._size_P > most), np.inf, price_P)
 
     def _mended(self, kind: str, price_P: Floats) -> Floats:
         """What a second round adds to each committee."""
@@ -169,10 +192,11 @@ class Worth:
     def _right_after(self, first: Members) -> Floats:
         """[Q, P]: how right each committee is in the round after `first`."""
         later = self._answers.after(first)
-        voted = (right(later, (len(self.workers), *plan)) for plan in self._plans if len(plan) > 1)
-        several_P = self._size_P > 1
         right_QP = self._right_QP.copy()
-        right_QP[:, several_P] = np.stack(list(voted), axis=1)
+        for place, plan in enumerate(self._plans):
+            if len(plan) > 1:
+                # The answer that there is is shown first.
+                right_QP[:, place] = right(later, (len(self.workers), *plan))
         return right_QP
 
     def _best_trust(self) -> float:
@@ -221,6 +245,8 @@ def committees(answers: Answers) -> Iterator[Members]:
                 continue
             for workers in combinations(order, different):
                 for extra in _spread(size - different, different, answers.samples - 1):
+                    if any(1 + more > answers.samples_of(w) for w, more in zip(workers, extra, strict=True)):
+                        continue
                     yield tuple(w for w, more in zip(workers, extra, strict=True) for _ in range(1 + more))
                 if size == different == _PAIR:
                     yield workers[::-1]  # Of two that differ the first wins.
