@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.baselines import Committee, SelfConsistency
+from podium.baselines import SelfConsistency
 from podium.errors import ConfigError, WorkerError
 from podium.executor.context import Context, EarlierStep, Style, build_messages
 from podium.orchestrator import Orchestrator
@@ -389,15 +389,3 @@ def test_pools_without_recorded_models_do_not_load_what_reads_recordings() -> No
         "sys.exit(status or 'pyarrow' in sys.modules)"
     )
     assert run([sys.executable, "-c", program], check=False, timeout=60, capture_output=True).returncode == 0
-
-
-async def test_a_vote_on_workers_that_all_failed_is_an_error_that_names_them(recording: Recording) -> None:
-    pool = Pool([replay(recording), replay(recording, "bob"), VoteWorker()])
-    trace = await Orchestrator(Committee(("ada", "bob")), pool).answer(
-        Question(text="Who has heard of this one?")
-    )
-    assert trace.answer is None
-    assert [span.status for span in trace.spans] == ["failed"] * 3
-    assert trace.error is not None
-    for said in ("holds no response of ada", "holds no response of bob", "nothing to vote on"):
-        assert said in trace.error

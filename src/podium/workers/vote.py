@@ -10,14 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from podium.errors import WorkerError
 from podium.types import Limits, Profile, Usage
 from podium.workers.answer import final_answer, normalise
 from podium.workers.base import Reply, Request
 from podium.workers.view import read_view
 
 DESCRIPTION = "A tool: returns the most common final answer among the responses it is shown. Free."
-NOTHING = "There is nothing to vote on: none of the responses shown gives an answer."
+NOTHING = "There is nothing to vote on: no response that is shown gives an answer."
 _WEIGHTS = re.compile(r"\bweights:? (\d+(?:\.\d+)?(?:, \d+(?:\.\d+)?)*)")
 
 
@@ -39,16 +38,10 @@ class VoteWorker:
         self.fallback = fallback
 
     async def answer(self, request: Request) -> Reply:
-        """The winner, as `announce` says it; where no response gives an answer, a sentence that says so.
-
-        Raises:
-            WorkerError: no response is shown: nobody whom it was to hear has answered.
-        """
+        """The winner, as `announce` says it; where no response gives an answer, a sentence that says so."""
         view = read_view(request.messages)
         responses = [view.previous] if view.previous is not None else []
         responses += [shown.response for shown in view.shown]
-        if not responses:
-            raise WorkerError("there is nothing to vote on: no earlier response is shown.", kind="refused")
         weights = _weights(view.subtask, len(responses))
         cast = [
             (answer, weight)
