@@ -15,6 +15,7 @@ from podium.evals.statistics import Interval, accuracy_interval
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.planner import Planner
+from podium.recordings import was_simulated
 from podium.rollout import Rollout, roll
 from podium.tasks.task import Task
 from podium.trace import Span
@@ -124,14 +125,7 @@ class Evaluation:
     @property
     def simulated(self) -> bool:
         """Whether any worker's reply was simulated: then accuracy, seconds and dollars are too."""
-        return any(
-            # Tools claim no time and use no tokens; cached answers have the time that they once took.
-            span.simulated_s is not None
-            and span.usage.tokens > 0
-            and span.recorded is None
-            and not span.cached
-            for span in self.spans
-        )
+        return any(map(was_simulated, self.spans))
 
     @property
     def recorded(self) -> bool:
