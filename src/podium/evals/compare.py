@@ -118,9 +118,8 @@ async def compare(
     if chosen is not None:
         label = f"Self-consistency, {chosen.samples} × {chosen.worker}"
         await add("self-consistency", label, chosen)
-        rows.insert(
-            baselines, rows.pop()
-        )  # The first baseline of every table, though it is chosen by the others.
+        # The first baseline of every table, though it is chosen by the others.
+        rows.insert(baselines, rows.pop())
     if frontier is None and contest.tuning:
         frontier = await _searched(contest, trained.cost_usd)
     constant = frontier.within(trained.cost_usd) if frontier else None

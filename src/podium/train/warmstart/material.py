@@ -22,6 +22,7 @@ from podium.orchestrator.team import open_pool
 from podium.recordings import Recording
 from podium.rollout.answers import read_answers
 from podium.tasks import ALL, open_tasks
+from podium.tasks.overlap import fold
 from podium.train.model import PolicyModel
 from podium.train.warmstart import recorded_lessons
 from podium.train.warmstart.gate import FormReport, GateReport, measure, measure_form
@@ -142,7 +143,7 @@ class RecordedMaterial:
     def __init__(self, settings: RecordedSettings) -> None:
         opened = [(source, Recording.open(Path(source.tasks))) for source in settings.sources]
         withheld = {
-            folded(question.text)
+            fold(question.text)
             for _, recording in opened
             for question in recording.questions
             if question.split != "train"
@@ -192,11 +193,6 @@ class RecordedMaterial:
         return {"form": measure_form(model, tokenizer, asked, workers=workers, max_steps=most, seed=seed)}
 
 
-def folded(text: str) -> str:
-    """A wording without what does not tell questions apart: case and white space."""
-    return " ".join(text.casefold().split())
-
-
 def _course(
     source: Source, recording: Recording, settings: RecordedSettings, withheld: Collection[str]
 ) -> Course:
@@ -209,7 +205,7 @@ def _course(
     tasks = [
         task
         for task in open_tasks(source.tasks, "train", size=ALL, pool=pool)
-        if folded(task.question.text) not in withheld
+        if fold(task.question.text) not in withheld
     ]
     kind_of = {task.question.text: _kind(pool, task.question.text) for task in tasks}
     questions = tuple(Read(text, kind, _answers(recording, text)) for text, kind in kind_of.items())

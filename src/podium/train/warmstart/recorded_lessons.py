@@ -47,7 +47,7 @@ _ALL = 0.3
 _PAIR = 2
 _WIDEST = 0.7
 """How often a plan may be as long as any, and else only so long as is drawn."""
-_LATER = 0.1
+_ACCEPTING = 0.1
 """How often lessons about a pool that is taught one round show a second one, which accepts."""
 _FEWEST = 3
 """Workers of the smallest pool."""
@@ -150,7 +150,7 @@ class _Taught:
         self._prompt = prompt
         self._members: tuple[str, ...] = ()
         self._agree = 0
-        if rng.random() < (0.5 if worth.rounds > 1 else _LATER):
+        if rng.random() < (0.5 if worth.rounds > 1 else _ACCEPTING):
             self._begin()
 
     def plan(self) -> Lesson:
