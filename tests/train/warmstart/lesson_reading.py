@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from podium.baselines.plans import VOTE
+from podium.train.warmstart.committees import MOST_STEPS
 from podium.train.warmstart.lessons import Lesson
-from podium.train.warmstart.recorded_lessons import MOST_STEPS
 from podium.workflow import Acceptance, PlanError, Workflow, parse
 
 _NAMED = re.compile(r"^(?P<number>\d+): (?P<name>[\w-]+): ")

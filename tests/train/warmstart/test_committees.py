@@ -8,7 +8,7 @@ from itertools import combinations
 from random import Random
 
 from podium.baselines.plans import VOTE
-from podium.train.warmstart.recorded_lessons import MOST_STEPS, random_committee, random_team
+from podium.train.warmstart.committees import MOST_STEPS, random_committee, random_team
 from podium.types import Profile
 from podium.workflow import check, parse, render
 

@@ -12,8 +12,9 @@ from lesson_reading import by_percent, committee, decision, listed, shown_team, 
 
 from podium.baselines.plans import VOTE
 from podium.conductor.prompt import PromptSettings, shortened
+from podium.train.warmstart.committees import MOST_STEPS
 from podium.train.warmstart.lessons import Lesson, Shares
-from podium.train.warmstart.recorded_lessons import MOST_STEPS, Course, Read, draw_lesson, prompts
+from podium.train.warmstart.recorded_lessons import Course, Read, draw_lesson, prompts
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.ratings import Ratings, Tally
 from podium.workflow import Acceptance, Workflow, parse, render

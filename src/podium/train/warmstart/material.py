@@ -25,6 +25,7 @@ from podium.tasks import ALL, open_tasks
 from podium.tasks.overlap import fold
 from podium.train.model import PolicyModel
 from podium.train.warmstart import recorded_lessons
+from podium.train.warmstart.committees import MOST_STEPS
 from podium.train.warmstart.gate import FormReport, GateReport, measure, measure_form
 from podium.train.warmstart.lessons import PROMPT, Lesson, Shares, draw_lesson
 from podium.train.warmstart.recorded_lessons import Course, Read
@@ -189,7 +190,7 @@ class RecordedMaterial:
         """Whether plans for questions that it has not seen can be read."""
         pool = self._courses[0].pool
         asked = recorded_lessons.prompts(self._unseen[:cases], pool, self.prompt)
-        most, workers = recorded_lessons.MOST_STEPS, len(pool)
+        most, workers = MOST_STEPS, len(pool)
         return {"form": measure_form(model, tokenizer, asked, workers=workers, max_steps=most, seed=seed)}
 
 

@@ -1,10 +1,9 @@
-"""Lessons about a recording: its training questions, and random committees for them.
+"""Lessons about a recording: its training questions, and committees for them.
 
 Two sorts. A *reading* is a question to be read on, word by word, so that the policy comes to know what kinds of
 questions there are. A *plan* is the policy's own prompt, a thought that names the kind of the question, and a random
-committee: some workers answer the whole question, and a vote decides. Some plans come after an earlier round, and then
-every second one accepts its answer. Verdicts are not looked at: each kind has *habits*, drawn by its name, of whom to
-ask and how often. They are no better than chance, but a policy that has them has a place for each kind's own.
+committee. Some plans come after an earlier round, and then every second one accepts its answer. Verdicts are not looked
+at: random committees are no better than chance, but a policy that has a kind's habits has a place for each kind's own.
 
 *Taught* plans are another thing: they are drawn by what committees were worth on training questions of the same kind
 (`worth`), so what learns from them is trained, and no longer a policy to begin with. A *roll* is one question at every
@@ -13,44 +12,34 @@ level of thrift, thoughts alone.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from random import Random
 
-from podium.baselines.phrases import WHOLE
-from podium.baselines.plans import VOTE, voting_step
-from podium.conductor.prompt import PromptSettings, build_prompt, listed, shortened
+from podium.baselines.plans import VOTE
+from podium.conductor.prompt import PromptSettings, build_prompt, shortened
 from podium.planner import Outcome, Situation
+from podium.train.warmstart.committees import (
+    MOST_STEPS,
+    committee_of,
+    most_answers,
+    random_committee,
+    random_team,
+    taught_committee,
+)
 from podium.train.warmstart.lessons import Lesson, Shares
 from podium.train.warmstart.worth import Worth
 from podium.types import Profile, Question
 from podium.workers.pool import Pool
 from podium.workers.vote import NOTHING
-from podium.workflow import Acceptance, Step, Workflow, render
+from podium.workflow import Acceptance, Workflow, render
 
-MOST_STEPS = 6
-"""Five answers and a vote."""
 _ROUNDS = 2
 """Rounds that there may be."""
-_SIZES = (0.35, 0.1, 0.28, 0.0, 0.27)
-"""How often one worker is asked, two, and so on: odd numbers have no ties, and two can agree."""
-_DIFFERENT = (0.4, 0.4, 0.2)
-"""How often the answers are one worker's, two workers', three workers'."""
-_HABIT = 1.2
-"""Deviation of the logits by which a kind prefers workers."""
-_SIZE_HABIT = 0.5
-"""The same of sizes."""
-_ALL = 0.3
-"""How often the team is the whole pool."""
-_PAIR = 2
-_WIDEST = 0.7
+_WIDEST = 0.6
 """How often a plan may be as long as any, and else only so long as is drawn."""
 _ACCEPTING = 0.1
 """How often lessons about a pool that is taught one round show a second one, which accepts."""
-_FEWEST = 3
-"""Workers of the smallest pool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +186,7 @@ class _Taught:
             level=level,
             most=most_answers(situation),
         )
-        return _voting(_in_order(second, situation.pool), situation.pool) if second else Acceptance()
+        return committee_of(second, situation.pool) if second else Acceptance()
 
     def _committee(self, level: int) -> Workflow:
         return taught_committee(self._rng, self._situation, self._worth, self._asked.kind, level)
@@ -209,15 +198,6 @@ def prompts(texts: Sequence[str], pool: Pool, prompt: PromptSettings) -> list[st
         Situation(Question(text=text), pool.profiles_for(text), max_steps=MOST_STEPS) for text in texts
     )
     return [build_prompt(situation, prompt)[0].content for situation in situations]
-
-
-def random_team(rng: Random, profiles: Sequence[Profile]) -> tuple[Profile, ...]:
-    """At times all, else some in any order behind the voting tool, if there is one."""
-    if rng.random() < _ALL or len(profiles) <= _FEWEST:
-        return tuple(profiles)
-    workers = [profile for profile in profiles if profile.name != VOTE]
-    drawn = rng.sample(workers, rng.randint(min(_FEWEST, len(workers)), len(workers)))
-    return (*(profile for profile in profiles if profile.name == VOTE), *drawn)
 
 
 def thought(kind: str, decision: Workflow | Acceptance, team: Sequence[Profile]) -> str:
@@ -238,66 +218,3 @@ def _outcome(workflow: Workflow, answer: str, agree: int, answered: int) -> Outc
     if not answered:
         return Outcome(workflow, NOTHING)
     return Outcome(workflow, f"{agree} of {answered} responses agree.\nAnswer: {answer}")
-
-
-def random_committee(
-    rng: Random, profiles: Sequence[Profile], kind: str | None = None, *, max_steps: int = MOST_STEPS
-) -> Workflow:
-    """One worker alone, or up to five answers of up to three workers and a vote, by the habits of a kind, if any.
-
-    Subtasks are numbered: a small model cannot count what bears no number.
-    """
-    workers = [i for i, profile in enumerate(profiles) if profile.name != VOTE]
-    can_vote = len(workers) < len(profiles)
-    sizes = [share * _habit(kind, f"{size}", _SIZE_HABIT) for size, share in enumerate(_SIZES)]
-    fitting = sizes[: max(1, max_steps - 1)] if can_vote else sizes[:1]
-    (size,) = rng.choices(range(1, len(fitting) + 1), fitting)
-    (different,) = rng.choices(range(1, len(_DIFFERENT) + 1), _DIFFERENT)
-    liked = {worker: _habit(kind, profiles[worker].name, _HABIT) for worker in workers}
-    asked: list[int] = []
-    for _ in range(min(different, size, len(workers))):
-        asked += rng.choices(list(liked), list(liked.values()))
-        del liked[asked[-1]]
-    return _voting(sorted(asked + rng.choices(asked, k=size - len(asked))), profiles)
-
-
-def taught_committee(rng: Random, situation: Situation, worth: Worth, kind: str, level: int) -> Workflow:
-    """A committee that is worth much on questions of this kind, at a level of thrift."""
-    team = situation.pool
-    drawn = worth.draw(
-        rng,
-        kind,
-        [profile.name for profile in team],
-        level=level,
-        most=most_answers(situation),
-        rounds=situation.rounds,
-    )
-    return _voting(_in_order(drawn, team), team)
-
-
-def most_answers(situation: Situation) -> int:
-    """Of one plan: the vote is a step too, and one answer needs none."""
-    can_vote = any(profile.name == VOTE for profile in situation.pool)
-    return max(1, situation.max_steps - 1) if can_vote else 1
-
-
-def _in_order(drawn: Sequence[str], team: Sequence[Profile]) -> list[int]:
-    """The numbers of a committee.
-
-    Of two that differ the first wins; of more, the prompt's own order is soonest learned, though worth is measured in
-    another: measured in this one, which the same verdicts made, committees of many look better than they are.
-    """
-    names = [profile.name for profile in team]
-    members = [names.index(name) for name in drawn]
-    return members if len(members) == _PAIR else sorted(members, key=listed(team).index)
-
-
-def _voting(members: Sequence[int], profiles: Sequence[Profile]) -> Workflow:
-    steps = tuple(Step(worker, f"{place}. {WHOLE}") for place, worker in enumerate(members, 1))
-    return Workflow(steps if len(members) == 1 else (*steps, voting_step(profiles)))
-
-
-@cache
-def _habit(kind: str | None, what: str, deviation: float) -> float:
-    """How much a kind prefers something, as a factor, the same for ever; 1 where there is no kind."""
-    return 1.0 if kind is None else math.exp(Random(f"habit/{kind}/{what}").gauss(0.0, deviation))
