@@ -14,8 +14,9 @@ from podium.config import build
 from podium.errors import ConfigError
 from podium.types import Limits, Price
 from podium.workers.pool import Pool
-from podium.workers.spec import AnySpec, PoolSpec, WorkerSpec
+from podium.workers.spec import AnySpec, PoolSpec
 from podium.workers.unready import UnreadyWorker
+from podium.workers.worker_spec import WorkerSpec
 
 ROOT = Path(__file__).parent.parent
 WORKERS = ROOT / "docs" / "workers.md"

@@ -1,5 +1,6 @@
 import json
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ from refusal import one_sentence
 from podium.conductor.checkpoint import shipped
 from podium.trace import Trace
 from podium.trace.store import TraceStore
+from podium.workers.vote import NOTHING
+
+VOTE = '[[worker]]\nname = "vote"\nkind = "vote"\n'
 
 
 def kept() -> list[Trace]:
@@ -69,6 +73,37 @@ def test_a_failed_question_is_status_1_with_its_trace_drawn_and_kept(ask):
     assert "No answer" in asked.out
     assert asked.err.startswith("podium: No step succeeded. Step 0: ")
     assert [trace.status for trace in kept()] == ["failed"]
+
+
+def test_endpoints_that_are_down_leave_nothing_to_vote_on_and_no_answer(podium):
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    Path("down.toml").write_text(
+        f"""
+[[worker]]
+name = "large"
+kind = "openai"
+model = "large"
+base_url = "http://127.0.0.1:{port}/v1"
+limits = {{ retries = 0 }}
+{VOTE}"""
+    )
+    asked = podium(
+        "ask", "2 + 3?", "--pool", "down.toml", "--planner", "self-consistency:large:2", "--no-store"
+    )
+    assert asked.status == 1
+    assert "No answer" in asked.out
+    assert asked.err.startswith("podium: No step succeeded. Step 0: large: ")
+    assert "Step 1: large: " in asked.err
+    assert asked.err.count("\n") == 1
+
+
+def test_a_vote_that_its_plan_lets_see_nothing_is_an_answer(podium):
+    Path("vote.toml").write_text(VOTE)
+    asked = podium("ask", "2 + 3?", "--pool", "vote.toml", "--planner", "single:vote", "--no-store", "--json")
+    assert asked.status == 0
+    trace = Trace.model_validate_json(asked.out)
+    assert (trace.status, trace.answer) == ("ok", NOTHING)
 
 
 def test_budgets_bound_the_question(ask):

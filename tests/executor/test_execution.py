@@ -10,6 +10,7 @@ from podium.types import Budget, Limits, Price, Profile
 from podium.workers.base import Reply, Request
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.view import read_view
+from podium.workers.vote import VoteWorker
 from podium.workflow import Access, Step, Workflow, live_steps
 
 BROKEN = WorkerError("It broke.", kind="status")
@@ -229,6 +230,29 @@ async def test_a_failed_step_is_left_out_and_the_workflow_goes_on(inquire):
     assert (failed.status, failed.error, failed.response) == ("failed", "1: It broke.", None)
     assert (last.status, last.reads) == ("done", (0, 1))
     assert [shown.position for shown in read_view(last.messages).shown] == [0]
+
+
+async def test_a_worker_is_told_how_many_of_the_responses_it_was_to_see_are_missing(inquire):
+    workers = [
+        ScriptedWorker("0", ["four"]),
+        ScriptedWorker("1", [BROKEN]),
+        ScriptedWorker("2", [BROKEN]),
+        ScriptedWorker("3", ["4"]),
+    ]
+    await Execution(inquire(workers), workflow((), (), (0, 1), (0, 1, 2))).run()
+    assert [worker.requests[0].missing for worker in workers] == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("budget", "status"), [(Budget(), "failed"), (Budget(usd=0.0), "refused")], ids=["failed", "refused"]
+)
+async def test_a_vote_without_responses_ends_as_the_steps_that_it_was_to_see(inquire, budget, status):
+    dear = Profile(name="0", price=Price(output=1.0))
+    workers = [ScriptedWorker("0", [BROKEN], profile=dear), VoteWorker("1")]
+    execution = Execution(inquire(workers, budget=budget), workflow((), (0,)))
+    await execution.run()
+    assert [span.status for span in execution.spans] == [status, status]
+    assert [attempt.error_kind for attempt in execution.spans[1].attempts] == ["missing"]
 
 
 @pytest.mark.parametrize("style", ["packed", "chat"])

@@ -14,6 +14,7 @@ from podium.tasks.task import Task
 from podium.types import Budget, Price, Profile, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
+from podium.workers.vote import NOTHING, VoteWorker
 
 TASK = Task(id="t/0", question=Question(text="What is 6 times 7?"), gold="42", grader=Exact())
 
@@ -62,6 +63,24 @@ async def test_a_failed_worker_leaves_the_rollout_out():
     assert await Scorer().score(completion(1, 0), TASK, workers, seed="0") is None, (
         "degraded is not fair either"
     )
+
+
+async def test_a_vote_on_failed_workers_leaves_the_rollout_out_and_one_on_nothing_does_not():
+    workers = Pool([*pool(BROKEN, "Answer: 42"), VoteWorker("vote")])
+    assert await Scorer().score(completion(0, 2), TASK, workers, seed="0") is None
+    blind = await Scorer().score(completion(1, 2, access="none"), TASK, workers, seed="0")
+    assert blind is not None
+    assert (blind.trace.status, blind.trace.answer) == ("ok", NOTHING)
+    assert (blind.correct, blind.reward.total) == (False, 0.5)
+
+
+async def test_a_vote_on_steps_that_the_budget_refused_is_the_plans_own_fault():
+    scorer = Scorer(budget=Budget(usd=0.0))
+    workers = Pool([*pool("Answer: 42"), VoteWorker("vote")])
+    rollout = await scorer.score(completion(0, 1), TASK, workers, seed="0")
+    assert rollout is not None
+    assert (rollout.trace.status, rollout.trace.answer, rollout.reward.total) == ("failed", None, 0.5)
+    assert [span.status for span in rollout.trace.spans] == ["refused", "refused"]
 
 
 async def test_a_failed_grader_leaves_the_rollout_out():

@@ -23,7 +23,7 @@ from podium.sandbox.inside.allowance import Allowance
 from podium.sandbox.sandbox import Sandbox
 from podium.sandbox.sandboxes import Sandboxes
 
-pytestmark = pytest.mark.filterwarnings("ignore:Graded programs run")
+pytestmark = pytest.mark.filterwarnings("ignore:Programs run")
 FREE = Allowance(cpu_s=60, wall_s=60)
 
 

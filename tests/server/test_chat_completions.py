@@ -13,6 +13,7 @@ from running_server import Serve
 
 from podium.types import Budget
 from podium.workers.pool import Pool
+from podium.workers.vote import VoteWorker
 
 ASKED: list[Any] = [{"role": "user", "content": "What is 6 x 7?"}]
 
@@ -209,6 +210,16 @@ def test_the_servers_own_budget_is_the_most_that_a_request_gets(serve) -> None:
             model="podium", messages=ASKED, extra_body={"podium": {"budget": {"calls": 10}}}
         )
     assert refused.value.status_code == 402
+
+
+def test_a_vote_on_workers_that_are_down_is_no_answer(serve) -> None:
+    with chat_model(lambda body: Say(status=400)) as model:
+        url = serve(Pool([model.worker("wren"), VoteWorker("vote")]), planner="self-consistency:wren:2")
+        with pytest.raises(openai.APIStatusError) as refused:
+            client(url).chat.completions.create(model="podium", messages=ASKED)
+    assert (refused.value.status_code, refused.value.type) == (502, "workers_failed")
+    assert "Step 0: wren: " in refused.value.message
+    assert "Step 1: wren: " in refused.value.message
 
 
 def test_where_no_worker_can_answer_those_that_failed_are_named(serve) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from podium.errors import WorkerError
 from podium.executor.context import Context, EarlierStep, Style, build_messages
 from podium.types import Message, Question, Usage
-from podium.workers import Request, VoteWorker
+from podium.workers import Request, VoteWorker, tool
 from podium.workers.answer import final_answer, normalise
 from podium.workers.vote import NOTHING, announce
 
@@ -94,6 +97,24 @@ async def test_responses_without_an_answer_have_no_vote_in_this_round_or_the_nex
     assert (await VoteWorker().answer(_request(silent, "packed"))).text == NOTHING
     later = await VoteWorker().answer(_request(["Answer: b"], "packed", NOTHING))
     assert later.text == "1 of 1 responses agree.\nAnswer: b"
+
+
+@pytest.mark.parametrize("style", ["packed", "chat"])
+async def test_a_vote_without_the_responses_it_was_to_see_fails_for_good(style: Style) -> None:
+    for silent in ([], ["", " "]):
+        request = replace(_request(silent, style), missing=3)
+        with pytest.raises(
+            WorkerError, match="of the steps that it was to see, 3 gave no response"
+        ) as failed:
+            await VoteWorker().answer(request)
+        assert (failed.value.kind, failed.value.passing) == ("missing", False)
+    some = replace(_request(["Answer: b"], style), missing=3)
+    assert (await VoteWorker().answer(some)).text == "1 of 1 responses agree.\nAnswer: b"
+
+
+async def test_a_tool_that_has_no_result_has_no_vote() -> None:
+    said = [tool.no_result("the program printed nothing"), "Answer: b"]
+    assert (await VoteWorker().answer(_request(said, "packed"))).text == "1 of 1 responses agree.\nAnswer: b"
 
 
 async def test_a_vote_is_free() -> None:

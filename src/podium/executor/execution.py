@@ -6,7 +6,7 @@ Knows nothing of who planned it. Structured: no call outlives `run`, however it 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from podium.executor.call import Answered, call
@@ -104,6 +104,7 @@ class Execution:
             repeat=self._repeat(position),
             sample=inquiry.sample,
             mark=inquiry.token,
+            missing=len(self._without_response(position)),
             options=inquiry.question.options if self._is_last(position) else AnswerOptions(),
         )
         if inquiry.observe is not None:
@@ -124,7 +125,8 @@ class Execution:
                     **{name: getattr(outcome.reply, name) for name in _TOLD},
                 }
             else:
-                result |= {"status": "refused" if outcome.refused else "failed", "error": outcome.error}
+                refused = outcome.refused or self._is_starved(position, attempts)
+                result |= {"status": "refused" if refused else "failed", "error": outcome.error}
         except asyncio.CancelledError:
             result |= {"status": "cancelled", "error": self._why_stopped}
             raise
@@ -136,6 +138,16 @@ class Execution:
                 self._record(
                     self._span(position, attempts=tuple(attempts), ended_s=inquiry.elapsed(), **result)
                 )
+
+    def _without_response(self, position: int) -> list[Span]:
+        """The steps that it was to see and cannot."""
+        read = (self._spans[j] for j in self._reads[position])
+        return [span for span in read if span.response is None]
+
+    def _is_starved(self, position: int, attempts: Sequence[Attempt]) -> bool:
+        """Whether it failed for want of responses that a budget refused: that is no failure of workers."""
+        wanting = bool(attempts) and attempts[-1].error_kind == "missing"
+        return wanting and all(span.status == "refused" for span in self._without_response(position))
 
     def _is_last(self, position: int) -> bool:
         return position == len(self._workflow.steps) - 1

@@ -108,12 +108,15 @@ class Cell:
         if ended != Ended("done"):
             raise GraderError(f"What is needed to run the program is not here: {_text(ended.words)}.")
 
-    async def run(self, source: str, told: str, allowance: Allowance, prelude: str = "") -> Ended:
+    async def run(
+        self, source: str, told: str, allowance: Allowance, prelude: str = "", *, tell: bool = False
+    ) -> Ended:
         """Run a program as a script.
 
         Args:
             prelude: source that runs before it, in its place.
             told: its standard input.
+            tell: whether its output ends with what it raised, if it raised, behind `inside.program.RAISED`.
 
         Returns:
             How it ended, and its standard output.
@@ -121,7 +124,7 @@ class Cell:
         Raises:
             GraderError: the sandbox failed, whatever the program is.
         """
-        given = {"source": source, "prelude": prelude}
+        given = {"source": source, "prelude": prelude, "tell": tell}
         order = {"do": "run", "with": given, "told": told, "allowance": allowance._asdict()}
         heard = await self._order(order, allowance.wall_s + _GRACE_S)
         if isinstance(heard, Said):

@@ -70,6 +70,21 @@ class Sandbox:
                 self._walls = await self._strongest()
         return self._walls
 
+    async def admitted(self, *, allow_weak: bool) -> Enclosure:
+        """The walls, if programs may run behind them.
+
+        Args:
+            allow_weak: whether walls will do that do not hold whoever means harm.
+
+        Raises:
+            ConfigError: there are no strong walls here, and weak ones are not allowed.
+            GraderError: not even an ordinary process runs a program.
+        """
+        walls = await self.walls()
+        if walls.weak:
+            self._say_weak(allow_weak)
+        return walls
+
     @asynccontextmanager
     async def cells(
         self, imports: Sequence[str] = ("",), *, allow_weak: bool = False
@@ -85,9 +100,7 @@ class Sandbox:
             ConfigError: there are no strong walls here, and weak ones are not allowed.
             GraderError: a sandbox cannot be started, or an import failed.
         """
-        walls = await self.walls()
-        if walls.weak:
-            self._say_weak(allow_weak)
+        walls = await self.admitted(allow_weak=allow_weak)
         async with self._free, AsyncExitStack() as stack:
             taken = []
             for wanted in imports:
@@ -143,11 +156,11 @@ class Sandbox:
     def _say_weak(self, allow_weak: bool) -> None:
         if not allow_weak:
             raise ConfigError(
-                f"Graded programs would run without walls here ({self._complaint}); install bubblewrap, or, only for "
-                "programs that you trust, set allow_weak_sandbox = true in the grader's table."
+                f"Programs would run without walls here ({self._complaint}); install bubblewrap, or, only for "
+                "programs that you trust, set allow_weak_sandbox = true in the table of whoever runs them."
             )
         warnings.warn(
-            f"Graded programs run WITHOUT WALLS ({self._complaint}): they can read and write your files, use the "
+            f"Programs run WITHOUT WALLS ({self._complaint}): they can read and write your files, use the "
             "network, and deceive their grader. Install bubblewrap.",
             RuntimeWarning,
             stacklevel=3,

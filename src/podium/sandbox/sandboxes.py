@@ -1,6 +1,6 @@
-"""The sandboxes that one grader uses: one for each event loop, and none for longer than its loop.
+"""The sandboxes that one grader or worker uses: one for each event loop, and none for longer than its loop.
 
-A grader may live through several `asyncio.run` calls, and what waits in a sandbox's stock may not.
+Either may live through several `asyncio.run` calls, and what waits in a sandbox's stock may not.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ class Sandboxes:
     async def sandbox(self) -> Sandbox:
         """The sandbox of the running event loop."""
         return await self._sandboxes.get()
+
+    async def close(self) -> None:
+        """End that of the running event loop. Calling twice is fine, and a later use makes a new one."""
+        await self._sandboxes.close()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sandboxes)

@@ -25,6 +25,9 @@ class Request:
     """Which independent answering of this question it belongs to."""
     mark: str = ""
     """The random mark in the messages' fences; it says nothing, and is no part of what is asked."""
+    missing: int = 0
+    """Responses that it was to see and that there are not, since their steps failed. Tools look at it, which no cache
+    keeps answers of; to others it says nothing."""
     options: AnswerOptions = AnswerOptions()
     """Over the worker's own; a worker without tools or temperature has no use for them."""
     on_text: Callable[[str], None] | None = None

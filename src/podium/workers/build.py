@@ -28,6 +28,7 @@ from podium.workers.spec import (
     ScriptedSpec,
     SpecialistSpec,
 )
+from podium.workers.tool_specs import CalculatorSpec, CodeSpec
 from podium.workers.vote import DESCRIPTION, VoteWorker
 
 TeamBuilder: TypeAlias = Callable[[PodiumSpec, Path], Worker]
@@ -78,6 +79,10 @@ def build_worker(  # noqa: PLR0911 - one for each kind
         return _scripted(spec)
     if isinstance(spec, ReplaySpec):
         return _replay(spec, shelf or Shelf())
+    if isinstance(spec, CalculatorSpec):
+        return _calculator(spec)
+    if isinstance(spec, CodeSpec):
+        return _code(spec)
     return VoteWorker(profile=spec.to_profile(DESCRIPTION), limits=spec.limits, fallback=spec.fallback)
 
 
@@ -241,6 +246,25 @@ def _replay(spec: ReplaySpec, shelf: Shelf) -> Worker:
         spec.worker or spec.name,
         samples=spec.samples,
         assumed_output_tokens=spec.assumed_output_tokens,
+        limits=spec.limits,
+        fallback=spec.fallback,
+    )
+
+
+def _calculator(spec: CalculatorSpec) -> Worker:
+    from podium.workers.calculator import DESCRIPTION, CalculatorWorker  # noqa: PLC0415
+
+    return CalculatorWorker(profile=spec.to_profile(DESCRIPTION), limits=spec.limits, fallback=spec.fallback)
+
+
+def _code(spec: CodeSpec) -> Worker:
+    from podium.workers.code import DESCRIPTION, CodeWorker  # noqa: PLC0415
+
+    return CodeWorker(
+        profile=spec.to_profile(DESCRIPTION),
+        seconds=spec.seconds,
+        memory_mb=spec.memory_mb,
+        allow_weak_sandbox=spec.allow_weak_sandbox,
         limits=spec.limits,
         fallback=spec.fallback,
     )

@@ -9,10 +9,12 @@ from podium.workers.base import Worker
 
 def asks_for_real(workers: Iterable[Worker]) -> bool:
     """Whether any of them may cost what its price says: dollars of simulated and recorded ones are only told."""
+    from podium.workers.calculator import CalculatorWorker  # noqa: PLC0415
+    from podium.workers.code import CodeWorker  # noqa: PLC0415
     from podium.workers.replay import ReplayWorker  # noqa: PLC0415
     from podium.workers.scripted import ScriptedWorker  # noqa: PLC0415
     from podium.workers.specialist import Specialist  # noqa: PLC0415
     from podium.workers.vote import VoteWorker  # noqa: PLC0415
 
-    unpaid = Specialist, ScriptedWorker, ReplayWorker, VoteWorker
+    unpaid = Specialist, ScriptedWorker, ReplayWorker, VoteWorker, CalculatorWorker, CodeWorker
     return any(not isinstance(worker, unpaid) for worker in workers)

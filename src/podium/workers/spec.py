@@ -15,6 +15,8 @@ from podium.config import Settings
 from podium.types import Limits, Price, Profile
 from podium.workers.chat.headers import check_names, check_plain, check_query
 from podium.workers.planner_settings import PlannerSettings
+from podium.workers.tool_specs import CalculatorSpec, CodeSpec, VoteSpec
+from podium.workers.worker_spec import WorkerSpec
 
 Chance = Annotated[float, Field(ge=0, le=1)]
 
@@ -22,34 +24,6 @@ _SECRET = re.compile(
     r"(x[-_])?api[-_]?key|authorization|password|secret|(access|auth)[-_]?token", re.IGNORECASE
 )
 """Names of `extra` that hold a secret; others sound like one and are none, such as prompt_cache_key."""
-
-
-class WorkerSpec(Settings):
-    """What every kind has."""
-
-    name: str = Field(min_length=1)
-    profile: str = ""
-    """Free text that planners read: "Strong at code and maths; dear."""
-    skills: tuple[str, ...] = ()
-    price: Price = Price()
-    """Dollars per million tokens."""
-    limits: Limits = Limits()
-    fallback: str | None = None
-    """Name of the worker that takes over a call that failed for good."""
-    latency: float | None = Field(default=None, ge=0)
-    """Typical seconds a call, told to planners."""
-    context_tokens: int | None = Field(default=None, ge=1)
-
-    def to_profile(self, description: str = "") -> Profile:
-        """The profile that planners see; `description` stands in for an empty one."""
-        return Profile(
-            name=self.name,
-            description=self.profile or description,
-            skills=self.skills,
-            price=self.price,
-            latency_s=self.latency,
-            context_tokens=self.context_tokens,
-        )
 
 
 class OpenAISpec(WorkerSpec):
@@ -175,13 +149,6 @@ class ReplaySpec(WorkerSpec):
     """Tokens of every response, in place of what the recording knows: for models whose thinking is hidden."""
 
 
-class VoteSpec(WorkerSpec):
-    """The built-in tool that counts answers."""
-
-    kind: Literal["vote"]
-    limits: Limits = Limits(retries=0)
-
-
 class CommandSpec(WorkerSpec):
     """A program of the user's, run for each call."""
 
@@ -274,7 +241,9 @@ AnySpec = Annotated[
     | SpecialistSpec
     | ScriptedSpec
     | ReplaySpec
-    | VoteSpec,
+    | VoteSpec
+    | CalculatorSpec
+    | CodeSpec,
     Field(discriminator="kind"),
 ]
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 from podium.errors import ConfigError, WorkerError
 from podium.types import Limits, Profile
 from podium.workers.base import Request
-from podium.workers.spec import WorkerSpec
+from podium.workers.worker_spec import WorkerSpec
 
 
 class UnreadyWorker:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from podium.types import Limits, Profile, Usage
+from podium.types import Limits, Profile
+from podium.workers import tool
 from podium.workers.answer import final_answer, normalise
 from podium.workers.base import Reply, Request
 from podium.workers.view import read_view
@@ -38,18 +39,21 @@ class VoteWorker:
         self.fallback = fallback
 
     async def answer(self, request: Request) -> Reply:
-        """The winner, as `announce` says it; where no response gives an answer, a sentence that says so."""
+        """The winner, as `announce` says it; where no response gives an answer, a sentence that says so.
+
+        Raises:
+            WorkerError: "missing": no response gives an answer, and some that it was to see are missing.
+        """
         view = read_view(request.messages)
-        responses = [view.previous] if view.previous is not None else []
-        responses += [shown.response for shown in view.shown]
+        responses = tool.responses(view)
         weights = _weights(view.subtask, len(responses))
         cast = [
             (answer, weight)
             for text, weight in zip(responses, weights or [1.0] * len(responses), strict=True)
-            if text != NOTHING and (answer := final_answer(text)) is not None
+            if text != NOTHING and tool.is_result(text) and (answer := final_answer(text)) is not None
         ]
         if not cast:
-            return Reply(NOTHING, Usage(), latency_s=0.0)
+            return tool.nothing(request, NOTHING)
         votes: dict[str, float] = {}
         for answer, weight in cast:
             votes[normalise(answer)] = votes.get(normalise(answer), 0.0) + weight
@@ -57,7 +61,7 @@ class VoteWorker:
         answers = [answer for answer, _ in cast]
         written = next(answer for answer in answers if normalise(answer) == winner)
         count = sum(normalise(answer) == winner for answer in answers)
-        return Reply(announce(written, count, len(answers)), Usage(), latency_s=0.0)
+        return tool.free(announce(written, count, len(answers)))
 
     async def close(self) -> None:
         """Nothing to give back."""
@@ -65,8 +69,7 @@ class VoteWorker:
 
 def announce(answer: str, agreeing: int, of: int) -> str:
     """What the tool says of the answer that won, given by `agreeing` of so many responses."""
-    said = f"<answer>{answer}</answer>" if "\n" in answer else f"Answer: {answer}"
-    return f"{agreeing} of {of} responses agree.\n{said}"
+    return f"{agreeing} of {of} responses agree.\n{tool.stated(answer)}"
 
 
 def _weights(subtask: str, count: int) -> Sequence[float] | None:

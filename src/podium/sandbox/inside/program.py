@@ -16,9 +16,16 @@ from podium.sandbox.inside import frames
 from podium.sandbox.inside.child import FROM, TO
 from podium.sandbox.inside.plain import pack, unpack
 
+RAISED = "\n\0"
+"""What a program raised follows this; nobody prints it by chance."""
 
-def run(*, source: str, prelude: str) -> None:
-    """Run a program as a script; the process fails when it raises, but for SystemExit."""
+
+def run(*, source: str, prelude: str, tell: bool = False) -> None:
+    """Run a program as a script; the process fails when it raises, but for SystemExit.
+
+    Args:
+        tell: whether what it raises is printed, in one line behind `RAISED`, after what it has printed itself.
+    """
     _open_streams()
     out = sys.stdout
     sys.argv = ["program.py"]
@@ -28,6 +35,11 @@ def run(*, source: str, prelude: str) -> None:
         exec(compile(source, "program.py", "exec"), module)
     except SystemExit:
         pass
+    except Exception as error:
+        if tell:
+            said = " ".join(_text(error).split())
+            print(f"{RAISED}{type(error).__name__}{said and ': '}{said}", file=out, flush=True)
+        raise
     # As an interpreter does at its end.
     if "threading" in sys.modules:
         sys.modules["threading"]._shutdown()

@@ -15,16 +15,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from podium.tasks.graders.boxes import boxed
 from podium.tasks.graders.statement import formula, member, stated
-from podium.workers.answer import final_answer, last_line, tagged
+from podium.workers.answer import final_answer, last_block, last_line, tagged
 
 Place = Literal["final", "stated", "formula", "tag", "boxed", "field", "hashes", "line", "code", "whole"]
-
-_FENCE = re.compile(r"[ \t]*```[^`]*")
 
 
 def find(response: str, place: Place) -> str | None:
@@ -63,14 +60,5 @@ def hashed(response: str) -> str | None:
 
 def fenced(response: str) -> str:
     """The inside of the last fenced block; all of a response that has none."""
-    block: list[str] | None = None
-    last = response
-    for line in response.splitlines(keepends=True):
-        fence = _FENCE.fullmatch(line.rstrip("\r\n"))
-        if block is None:
-            block = [] if fence else None
-        elif fence and line.strip() == "```":
-            last, block = "".join(block), None
-        else:
-            block.append(line)
-    return last
+    block = last_block(response)
+    return response if block is None else block

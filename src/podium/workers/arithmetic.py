@@ -1,0 +1,211 @@
+"""Arithmetic in text: found, and computed exactly, in bounded time and memory.
+
+Nothing is executed: Python's parser reads an expression, and what is no arithmetic is none. Numbers are fractions, so
+0.1 + 0.2 is 0.3; a root that is not exact has 30 decimals. Words, units and letters for numbers are not understood.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Context, Decimal
+from fractions import Fraction
+
+_MOST = 20_000
+"""Characters of a text that are looked through, from its end."""
+_LONGEST = 1000
+"""Characters of an expression."""
+_DEEPEST = 300
+"""Operations within each other."""
+_BITS = 10_000
+"""Of a numerator or denominator: three thousand digits."""
+_ROOT_DIGITS = 30
+_DECIMALS = 300
+"""That a number may be rounded to."""
+_FIGURES = 12
+"""Of a number that is not shown whole."""
+_PLAIN = 1_000_000
+"""A denominator up to this is shown."""
+_TOO_LARGE = "it is too large"
+
+_FUNCTIONS = ("sqrt", "abs", "min", "max", "round", "gcd")
+_NUMBER = r"(?:\d++(?:\.\d++)?+|\.\d++)(?:[eE][-+]?\d{1,3}+)?+"
+_STRETCH = re.compile(
+    rf"(?:(?<![\w.]){_NUMBER}(?![A-Za-z_])|\*\*|//|[-+*/%^(),]|[ \t]"
+    rf"|\b(?:{'|'.join(_FUNCTIONS)})(?=[ \t]*+\())+"
+)
+_BULLET = re.compile(r"^[ \t]*+[-*+•][ \t]+", re.MULTILINE)
+_DRESS = re.compile(r"\\[()\[\]]|\\left|\\right|\$")
+_SIGNS: Mapping[str, str] = {
+    r"\times": "*",
+    r"\cdot": "*",
+    r"\div": "/",
+    "×": "*",
+    "·": "*",
+    "⋅": "*",
+    "÷": "/",
+    "−": "-",
+    "^": "**",
+}
+_GROUPED = re.compile(r"(?<![\d.])\d{1,3}(?:,\d{3})+(?!\d)")
+_NAME_BEFORE = re.compile(r"\w$|[\w)\]]\s*$")
+_WORD_BEFORE = re.compile(r"[A-Za-z]{2}\s+$")
+_SIMPLE: Mapping[type[ast.operator], Callable[[Fraction, Fraction], Fraction | int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+
+def expressions(text: str) -> Iterator[str]:
+    """The expressions in a text, in order, in the signs of Python; a bare number is none, nor is one with names."""
+    text = _DRESS.sub(" ", _BULLET.sub("", text[-_MOST:]))
+    for sign, ours in _SIGNS.items():
+        text = text.replace(sign, ours)
+    for stretch in _STRETCH.finditer(text):
+        written = stretch[0].strip(" \t,")
+        if not written or _goes_on(text[: stretch.end() - len(stretch[0].lstrip(" \t,"))], written):
+            continue
+        if not any(name in written for name in _FUNCTIONS):  # whose arguments are parted by commas
+            written = _GROUPED.sub(lambda number: number[0].replace(",", ""), written)
+        tree = _parsed(written)
+        parts: Sequence[ast.expr] = tree.elts if isinstance(tree, ast.Tuple) else [tree] if tree else []
+        for part in parts:
+            if any(isinstance(node, ast.BinOp | ast.Call) for node in ast.walk(part)):
+                yield written[part.col_offset : part.end_col_offset]
+
+
+def compute(expression: str) -> Fraction:
+    """The value of an expression of + - * / // % ** and a few functions.
+
+    Raises:
+        ValueError: it has none within bounds; the message says why, as a clause.
+    """
+    tree = _parsed(expression)
+    if tree is None:
+        raise ValueError("it cannot be read as arithmetic")
+    return _value(tree, expression, 0)
+
+
+def shown(value: Fraction) -> str:
+    """A value as a whole number, a decimal of at most 12 places, or a fraction; else rounded to 12 figures."""
+    if value.denominator == 1:
+        return str(value.numerator)
+    for places in range(1, _FIGURES + 1):
+        if (value * 10**places).denominator == 1:
+            return f"{Decimal((value * 10**places).numerator).scaleb(-places, _WIDE):f}"
+    if value.denominator <= _PLAIN:
+        return f"{value.numerator}/{value.denominator}"
+    return str(Context(prec=_FIGURES).divide(Decimal(value.numerator), Decimal(value.denominator)))
+
+
+_WIDE = Context(prec=_BITS)
+"""In which every number of ours is exact."""
+
+
+def _goes_on(before: str, written: str) -> bool:
+    """Whether an expression goes on from a name or a unit before it: `x + 3 * 4`, `f(3 + 4)`."""
+    tail = before[-80:]
+    if written[0] in "+-" and written[1:2] != " " and _WORD_BEFORE.search(tail):
+        return False  # "It is -3 + 4."
+    if written[0] in "*/%+-":
+        return _NAME_BEFORE.search(tail) is not None
+    return written[0] == "(" and bool(re.search(r"\w$", tail))
+
+
+def _parsed(written: str) -> ast.expr | None:
+    if len(written) > _LONGEST or "\n" in written:
+        return None
+    try:
+        return ast.parse(written, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _value(node: ast.expr, written: str, depth: int) -> Fraction:
+    if depth > _DEEPEST:
+        raise ValueError(f"it has more than {_DEEPEST} operations within each other")
+    match node:
+        case ast.Constant():
+            # Its digits, and not the binary number next to them.
+            digits = written[node.col_offset : node.end_col_offset]
+            if re.fullmatch(_NUMBER, digits):
+                return _bounded(Fraction(digits))
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as op, operand=operand):
+            value = _value(operand, written, depth + 1)
+            return -value if isinstance(op, ast.USub) else value
+        case ast.BinOp(left=left, op=op, right=right):
+            return _applied(op, _value(left, written, depth + 1), _value(right, written, depth + 1))
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
+            return _bounded(_called(name, [_value(given, written, depth + 1) for given in args]))
+    raise ValueError("it is not arithmetic")
+
+
+def _applied(op: ast.operator, left: Fraction, right: Fraction) -> Fraction:
+    if isinstance(op, ast.Pow):
+        return _power(left, right)
+    if type(op) not in _SIMPLE:
+        raise ValueError("it is not arithmetic")
+    if not right and isinstance(op, ast.Div | ast.FloorDiv | ast.Mod):
+        raise ValueError("it divides by zero")
+    return _bounded(Fraction(_SIMPLE[type(op)](left, right)))
+
+
+def _power(base: Fraction, exponent: Fraction) -> Fraction:
+    power = exponent.numerator
+    if exponent.denominator != 1:
+        raise ValueError("an exponent is no whole number; for roots there is sqrt")
+    if not base and power < 0:
+        raise ValueError("it divides by zero")
+    if base in (-1, 0, 1):  # whose powers are as small, however large the exponent
+        power = min(power, 2 + power % 2) if power > 0 else power % 2
+    if _bits(base) * abs(power) > _BITS:
+        raise ValueError(_TOO_LARGE)
+    return base**power
+
+
+def _called(name: str, given: list[Fraction]) -> Fraction:  # noqa: PLR0911 - one for each function
+    match name, given:
+        case "sqrt", [value]:
+            return _root(value)
+        case "abs", [value]:
+            return abs(value)
+        case "round", [value]:
+            return Fraction(round(value))
+        case "round", [value, places] if places.denominator == 1 and abs(places) <= _DECIMALS:
+            return round(value, places.numerator)
+        case "min", [_, _, *_]:
+            return min(given)
+        case "max", [_, _, *_]:
+            return max(given)
+        case "gcd", [_, _, *_] if all(value.denominator == 1 for value in given):
+            return Fraction(math.gcd(*(value.numerator for value in given)))
+    if name not in _FUNCTIONS:
+        raise ValueError(f"there is no function {name}; there are {', '.join(_FUNCTIONS)}")
+    raise ValueError(f"{name} does not take these numbers")
+
+
+def _root(value: Fraction) -> Fraction:
+    if value < 0:
+        raise ValueError("it takes the root of a negative number")
+    above, below = math.isqrt(value.numerator), math.isqrt(value.denominator)
+    if (above**2, below**2) == (value.numerator, value.denominator):
+        return Fraction(above, below)
+    scale = 10**_ROOT_DIGITS
+    return Fraction(math.isqrt(value.numerator * value.denominator * scale**2), value.denominator * scale)
+
+
+def _bounded(value: Fraction) -> Fraction:
+    if _bits(value) > _BITS:
+        raise ValueError(_TOO_LARGE)
+    return value
+
+
+def _bits(value: Fraction) -> int:
+    return max(value.numerator.bit_length(), value.denominator.bit_length())

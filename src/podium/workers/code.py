@@ -1,0 +1,143 @@
+"""`code`: a tool that runs the Python program it is given or shown, in the sandbox, and returns what it printed.
+
+The program reads the responses that the tool is shown from its standard input, so it may choose among them, or check
+them. It is never trusted: what it may do is in docs/sandbox.md. No model: it writes no programs, and mends none.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+
+from podium.errors import ConfigError, GraderError, WorkerError
+from podium.sandbox.cell import Ended
+from podium.sandbox.inside.allowance import MIB, Allowance
+from podium.sandbox.inside.program import RAISED
+from podium.sandbox.sandboxes import Sandboxes
+from podium.types import Limits, Profile, Usage
+from podium.workers import tool
+from podium.workers.answer import final_answer, last_block
+from podium.workers.base import Reply, Request
+from podium.workers.view import read_view
+
+DESCRIPTION = (
+    "A tool: runs the Python program in its subtask, or in the latest response that it is shown. Free."
+)
+NO_PROGRAM = tool.no_result("neither the subtask nor a response that is shown holds a Python program")
+_PATIENCE = 3
+"""Seconds by the clock for each of processor time, as for graded programs."""
+_CHARACTERS = 4
+"""Of a token, where none are counted."""
+
+
+class CodeWorker:
+    """Runs programs, each in a sandbox of its own.
+
+    Args:
+        seconds: processor time of a program; three times as much by the clock.
+        memory_mb: megabytes of a program with all its processes.
+        allow_weak_sandbox: whether programs run without walls where there are no strong ones.
+    """
+
+    identity = None
+
+    def __init__(
+        self,
+        name: str = "code",
+        *,
+        seconds: float = 6.0,
+        memory_mb: int = 2048,
+        allow_weak_sandbox: bool = False,
+        profile: Profile | None = None,
+        limits: Limits | None = None,
+        fallback: str | None = None,
+    ) -> None:
+        self.profile = profile or Profile(name=name, description=DESCRIPTION, skills=("code",))
+        self.limits = limits or Limits(retries=0)
+        self.fallback = fallback
+        self._allow_weak = allow_weak_sandbox
+        self._sandboxes = Sandboxes()
+        self._allowance = Allowance(cpu_s=seconds, wall_s=_PATIENCE * seconds, memory_bytes=memory_mb * MIB)
+
+    async def answer(self, request: Request) -> Reply:
+        """What the program printed, or why it did not end well; where there is none, a sentence that says so.
+
+        Raises:
+            WorkerError: "unready": there are no walls here, and that is not allowed; "status": the sandbox failed;
+                "missing": there is no program, and responses that it was to see are missing.
+        """
+        programs = map(program_in, tool.material(request))
+        program = next((found for found in programs if found is not None), None)
+        try:
+            sandbox = await self._sandboxes.sandbox()
+            if program is None:
+                # A checkup has no program, and is to tell whether one could be run.
+                await sandbox.admitted(allow_weak=self._allow_weak)
+                return tool.nothing(request, NO_PROGRAM)
+            async with sandbox.cells(allow_weak=self._allow_weak) as (cell,):
+                ended = await cell.run(program, _shown(request), self._allowance, tell=True)
+        except ConfigError as error:
+            raise WorkerError(str(error), kind="unready") from None
+        except GraderError as error:
+            raise WorkerError(str(error), kind="status") from None
+        said = self._said(ended)
+        most = _CHARACTERS * min(self.limits.max_tokens, request.options.max_tokens or self.limits.max_tokens)
+        if len(said) <= most:
+            return Reply(said, Usage())
+        left = len(said) - most
+        return Reply(f"{said[:most]}\n[{left} more characters are cut off]", Usage(), finish="length")
+
+    async def close(self) -> None:
+        """End the sandboxes of the running event loop."""
+        await self._sandboxes.close()
+
+    def _said(self, ended: Ended) -> str:
+        printed = ended.words.decode(errors="replace")
+        if ended.how == "done":
+            return (
+                _result(printed.strip()) if printed.strip() else tool.no_result("the program printed nothing")
+            )
+        before, mark, raised = printed.rpartition(RAISED)
+        if mark:
+            reason, printed = f"the program failed with {raised.strip().rstrip('.')}", before
+        else:
+            reason = self._reason(ended.how)
+        told = f"\nBefore that it printed:\n{printed.strip()}" if printed.strip() else ""
+        return f"{tool.no_result(reason)}{told}"
+
+    def _reason(self, how: str) -> str:
+        seconds, bytes_ = self._allowance.cpu_s, self._allowance.memory_bytes
+        return {
+            "time": f"the program had not ended after {seconds:g} s of processor time, or {_PATIENCE} times as much "
+            "by the clock",
+            "memory": f"the program used more than {bytes_ // MIB} MB of memory",
+            "output": f"the program printed more than {self._allowance.output_bytes // MIB} MiB",
+            "processes": f"the program started more than {self._allowance.processes} processes and threads",
+            "failed": "the program ended with an exit status that is not 0",
+        }.get(how, "the program was killed")
+
+
+def program_in(text: str) -> str | None:
+    """The program in a text: its last fenced block, else the whole where it is Python that calls something."""
+    block = last_block(text)
+    if block is not None:
+        return block if block.strip() else None
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    # One word of prose is Python, too; but what calls nothing prints nothing.
+    return text if any(isinstance(node, ast.Call) for node in ast.walk(tree)) else None
+
+
+def _shown(request: Request) -> str:
+    """What the program is told: the responses that are shown, in order, with the answer that each ends with."""
+    responses = tool.responses(read_view(request.messages))
+    return json.dumps([{"response": text, "answer": final_answer(text)} for text in responses])
+
+
+def _result(printed: str) -> str:
+    """What was printed; one line is an answer, as votes count them."""
+    if "\n" in printed or printed.casefold().startswith("answer:"):
+        return printed
+    return tool.stated(printed)

@@ -1,0 +1,65 @@
+"""The tool that computes: where it looks, what it says, and when it has nothing to work on."""
+
+from __future__ import annotations
+
+import pytest
+
+from podium.errors import WorkerError
+from podium.executor.context import Context, EarlierStep, Style, build_messages
+from podium.types import Question, Usage
+from podium.workers import Request, tool
+from podium.workers.calculator import NO_EXPRESSION, CalculatorWorker
+
+STYLES: tuple[Style, ...] = ("packed", "chat")
+
+
+def request(
+    subtask: str = "Compute it.",
+    responses: tuple[str, ...] = (),
+    *,
+    style: Style = "packed",
+    question: str = "What is it?",
+    missing: int = 0,
+) -> Request:
+    earlier = tuple(EarlierStep(i, f"part {i}", response) for i, response in enumerate(responses))
+    context = Context(Question(text=question), subtask, earlier)
+    return Request(build_messages(context, style, "0f"), seed="0", missing=missing)
+
+
+async def said(asked: Request) -> str:
+    reply = await CalculatorWorker().answer(asked)
+    assert (reply.usage, reply.latency_s) == (Usage(), 0.0)
+    return reply.text
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize(
+    ("subtask", "responses", "text"),
+    [
+        ("Compute (3 + 4) * 5.", ("Answer: 1 + 1",), "(3 + 4) * 5 = 35\nAnswer: 35"),
+        ("Compute it.", ("Answer: 1 + 1", "By 9 * 9:\nAnswer: 2 * 3"), "2 * 3 = 6\nAnswer: 6"),
+        ("Compute it.", ("Answer: 1 + 1", "Answer: seven"), "1 + 1 = 2\nAnswer: 2"),
+        ("3 * 4, then 1/0, then 5 * 6", (), None),
+        ("1/0", (), "There is no result: 1/0 has no value here, for it divides by zero."),
+        ("9**9**9", (), "There is no result: 9**9**9 has no value here, for it is too large."),
+        ("Compute it.", ("Answer: 42",), NO_EXPRESSION),
+        ("Compute it.", (tool.no_result("1/0 has no value here"),), NO_EXPRESSION),
+    ],
+)
+async def test_it_computes_what_its_subtask_says_or_the_latest_answer(
+    style: Style, subtask: str, responses: tuple[str, ...], text: str | None
+) -> None:
+    several = "3 * 4 = 12\n5 * 6 = 30\n1/0 has no value here, for it divides by zero.\nAnswer: 30"
+    assert await said(request(subtask, responses, style=style)) == (several if text is None else text)
+
+
+async def test_the_question_itself_is_computed_where_nothing_else_was_to_be_seen() -> None:
+    assert await said(request(question="What is 6 * 7?")) == "6 * 7 = 42\nAnswer: 42"
+    assert await said(request(responses=("I do not know.",), question="What is 6 * 7?")) == NO_EXPRESSION
+
+
+async def test_without_the_responses_it_was_to_see_it_fails_for_good() -> None:
+    with pytest.raises(WorkerError) as failed:
+        await said(request(question="What is 6 * 7?", missing=2))
+    assert (failed.value.kind, failed.value.passing) == ("missing", False)
+    assert await said(request("Compute 1 + 1.", missing=2)) == "1 + 1 = 2\nAnswer: 2"
