@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Makes recordings of published answers, for pools in configs/pools, from tables in the folder DATA.
+# Those that are there already are replaced.
 #   DATA=../shared/data runs/recordings.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,5 +20,5 @@ if [ ! -d "$DATA" ]; then
 fi
 for mapping in configs/recordings/*.toml; do
   name=$(basename "$mapping" .toml)
-  podium replay import table "$mapping" "$TO/$name.parquet" --folder "$DATA"
+  podium replay import table "$mapping" "$TO/$name.parquet" --folder "$DATA" --replace
 done

@@ -8,7 +8,7 @@
     │   └── RunMismatchError      a run folder that belongs to another configuration
     ├── WorkerError               one call to a worker failed (data for the executor, see below)
     ├── GraderError               a grader could not judge: nothing is known of the answer (data, see below)
-    ├── StoreError                a trace, a booking or a reply could not be written: disk full, file locked
+    ├── StoreError                a trace, booking, reply or recording could not be written: disk full, file locked
     ├── BudgetError               the dollars of a run or a day are spent
     ├── QuestionFailedError       no step of a question succeeded
     └── Complaint                 what a caller of the server is answered in place of what was asked for
@@ -75,7 +75,8 @@ class WorkerError(PodiumError):
     Args:
         message: one sentence for the user, free of secrets.
         kind: a stable word for metrics: "timeout", "connection", "status", "limited", "protocol", "refused", "open",
-            "unrecorded", "exhausted", or "unready" of one that could not be built.
+            "unrecorded", "exhausted", "unready" of one that could not be built, or "missing" where nothing is left
+            to work on since earlier steps failed.
         passing: whether the same call may succeed later (429, 5xx, timeouts, broken connections).
         retry_after_s: seconds the worker asked us to wait, if it said so.
         cost_usd: dollars that it cost all the same, where that is known.
@@ -102,7 +103,7 @@ class GraderError(PodiumError):
 
 
 class StoreError(PodiumError):
-    """A trace could not be written to its store, a booking to its account, or a reply to its cache.
+    """A trace could not be written to its store, a booking to its account, a reply to its cache, or a recording.
 
     Args:
         message: one sentence for the user, free of secrets.

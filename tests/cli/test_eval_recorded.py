@@ -97,6 +97,124 @@ def test_a_run_folder_gets_the_comparison_and_the_report(podium: Podium) -> None
     assert RECORDED in Path("kept/r/report.html").read_text(encoding="utf-8")
 
 
+# --- what a recording lacks --------------------------------------------------------------------------------
+
+
+def write(*, judged: int = 12, bob: int = 12, text: bool = True, gold: str | None = None) -> None:
+    """The recording anew.
+
+    Args:
+        judged: questions whose responses have verdicts, the first ones of the training and the test questions alike.
+        bob: questions that bob answered, counted in the same way.
+        text: whether anything is known of a response besides its answer.
+    """
+    with Gathering() as gathering:
+        for number in range(12):
+            split = "train" if number % 2 else "test"
+            gathering.add_question(
+                RecordedQuestion(f"q{number:02}", f"Is {number} right?", gold, None, split)
+            )
+            for worker in ("ada", "bob") if number < bob else ("ada",):
+                right = number % (3 if worker == "ada" else 4) == 0
+                said = "yes" if right else f"no {worker} {number}"
+                response = Response(
+                    worker,
+                    0,
+                    f"Let me see.\nAnswer: {said}" if text else f"<answer>{said}</answer>",
+                    said,
+                    float(right) if number < judged else None,
+                )
+                gathering.add(f"q{number:02}", response)
+        gathering.write(Path("rec.parquet"), name="rec")
+
+
+def test_questions_that_nobody_judged_are_no_wrong_answers_and_are_told_of(podium: Podium) -> None:
+    write(judged=6)
+    shown = podium(*EVAL, "--json")
+    left_out = (
+        "3 of 6 questions are left out, since they have no gold answer, and a response that nobody judged"
+    )
+    assert shown.status == 0
+    assert [line.partition(" (")[0] for line in shown.err.splitlines()] == [
+        f"rec/test: {left_out}",
+        f"rec/train: {left_out}",
+    ]
+    comparison = Comparison.model_validate_json(shown.out)
+    accuracies = {row.label: row.accuracy.mean for row in comparison.rows}
+    assert comparison.questions == 3
+    assert accuracies["ada alone"] == pytest.approx(1 / 3)
+    assert accuracies["bob alone"] == pytest.approx(2 / 3)
+    assert left_out in podium(*EVAL, "--markdown").out
+
+
+def test_a_recording_without_verdicts_is_refused(podium: Podium) -> None:
+    write(judged=0)
+    assert "neither verdicts nor gold answers" in one_sentence(podium(*EVAL))
+
+
+def test_without_verdicts_gold_answers_serve(podium: Podium) -> None:
+    write(judged=0, gold="yes")
+    shown = podium(*EVAL, "--json")
+    assert (shown.status, shown.err) == (0, "")
+    accuracies = {row.label: row.accuracy.mean for row in Comparison.model_validate_json(shown.out).rows}
+    assert accuracies["bob alone"] == pytest.approx(3 / 6)
+
+
+def test_fewer_questions_than_there_are_is_said_with_who_lacks_them(podium: Podium) -> None:
+    write(bob=4)
+    shown = podium(*EVAL, "--run", "kept/r", "--markdown")
+    sentence = (
+        "rec/test: 4 of 6 questions are left out, since a worker of the pool never answered them (bob: 4)."
+    )
+    assert shown.status == 0
+    assert sentence in shown.err
+    assert sentence in shown.out
+    assert sentence in Path("kept/r/report.html").read_text(encoding="utf-8")
+
+
+def test_where_lengths_are_unknown_the_table_says_what_dollars_count(podium: Podium) -> None:
+    write(text=False)
+    shown = podium(*EVAL, "--json")
+    comparison = Comparison.model_validate_json(shown.out)
+    assert {row.cost_usd for row in comparison.rows} == {0.0}
+    assert "how long responses of ada, bob are: their dollars count the input alone" in " ".join(
+        comparison.notes
+    )
+    Path("replay.toml").write_text(POOL.replace("price", "assumed_output_tokens = 50\nprice"))
+    assumed = Comparison.model_validate_json(podium(*EVAL, "--json").out)
+    assert {row.label: row.cost_usd for row in assumed.rows}["bob alone"] == pytest.approx(1e-4)
+    assert assumed.notes == ()
+
+
+# --- a Conductor that reads ratings ------------------------------------------------------------------------
+
+POLICY = str(Path(__file__).parents[2] / "checkpoints" / "recorded" / "policy")
+UNRATED = "was trained on ratings of workers, and the pool has none"
+
+
+def test_a_conductor_that_reads_ratings_is_warned_of_over_a_pool_without(podium: Podium) -> None:
+    shown = podium(*EVAL, "--conductor", POLICY, "--questions", "2", "--json")
+    assert shown.status == 0
+    assert shown.err.count(UNRATED) == 1
+    assert "podium rate makes them" in shown.err
+    for row in Comparison.model_validate_json(shown.out).rows:
+        assert (row.kind == "conductor") == row.label.startswith("Conductor, thrift")
+    planned = podium("plan", "Is 6 right?", "--pool", "replay.toml", "--conductor", POLICY, "--seed", "1")
+    assert planned.err.count(UNRATED) == 1
+
+
+def test_over_a_pool_with_ratings_or_with_another_planner_there_is_no_warning(podium: Podium) -> None:
+    podium("rate", "rec.parquet", "ratings.json", "--pool", "replay.toml", "--kinds", "1")
+    Path("rated.toml").write_text('ratings = "ratings.json"\n' + POOL)
+    rated = podium("plan", "Is 6 right?", "--pool", "rated.toml", "--conductor", POLICY, "--seed", "1")
+    assert UNRATED not in rated.err
+    for options in (("--conductor", "warmstart"), ("--planner", "single:ada"), ()):
+        assert UNRATED not in podium("plan", "Is 6 right?", "--pool", "replay.toml", *options).err
+
+
+# --- asking wrongly ----------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
     ("tokens", "sentence"),
     [
@@ -144,6 +262,18 @@ def test_asking_a_replay_pool_draws_that_the_responses_are_recorded(podium: Podi
     assert "Recorded: 2 responses, given to the bare question beforehand." in asked.out
     assert asked.out.count("recorded as rec#q6/ada/0") == 2
     assert "imulated" not in asked.out
+
+
+def test_a_recorded_question_is_found_whatever_space_is_around_it(podium: Podium) -> None:
+    with Gathering() as gathering:
+        gathering.add_question(RecordedQuestion("q", "Is 6 right?\n", "yes", None, "test"))
+        for worker in ("ada", "bob"):
+            gathering.add("q", Response(worker, 0, "Answer: yes", score=1.0))
+        gathering.write(Path("rec.parquet"), name="rec")
+    asked = podium(
+        "ask", "Is 6 right?\n", "--pool", "replay.toml", "--planner", "single:ada", "--no-store", "--json"
+    )
+    assert Trace.model_validate_json(asked.out).spans[0].recorded == "rec#q/ada/0"
 
 
 def test_one_recorded_response_is_one(podium: Podium) -> None:

@@ -99,6 +99,41 @@ def test_the_table_says_who_is_right_how_often_at_what_price_and_leads_where(pod
     assert 'ratings = "made/ratings.json"' in made.out
 
 
+def test_questions_that_nobody_judged_are_not_counted_and_told_of(podium: Podium) -> None:
+    with Gathering() as gathering:
+        for number in range(8):
+            gathering.add_question(
+                RecordedQuestion(f"q{number}", f"Add {number} apples.", None, None, "train")
+            )
+            for worker in ("ada", "bob"):
+                judged = 1.0 if number < 6 else None
+                gathering.add(f"q{number}", Response(worker, 0, f"Answer: {worker} {number}", score=judged))
+        gathering.write(Path("rec.parquet"), name="rec")
+    made = podium(*RATE[:-1], "1")
+    assert made.status == 0
+    assert made.err == (
+        "rec/train: 2 of 8 questions are left out, since they have no gold answer, and a response that nobody judged "
+        "(ada: 2, bob: 2).\n"
+    )
+    totals = Ratings.open(Path("made/ratings.json")).totals
+    assert [(total.right, total.questions) for total in totals.values()] == [(6, 6), (6, 6)]
+
+
+def test_where_lengths_are_unknown_it_says_what_dollars_count(podium: Podium) -> None:
+    with Gathering() as gathering:
+        for number in range(4):
+            gathering.add_question(
+                RecordedQuestion(f"q{number}", f"Add {number} apples.", "1", None, "train")
+            )
+            for worker in ("ada", "bob"):
+                gathering.add(f"q{number}", Response(worker, 0, "<answer>1</answer>", "1", 1.0))
+        gathering.write(Path("rec.parquet"), name="rec")
+    made = podium(*RATE[:-1], "1")
+    assert made.status == 0
+    assert "how long responses of ada, bob are: their dollars count the input alone" in made.err
+    assert {t.cost_usd for t in Ratings.open(Path("made/ratings.json")).totals.values()} == {0.0}
+
+
 def test_as_json_it_is_one_line_that_says_what_the_file_says(podium: Podium) -> None:
     made = podium(*RATE, "--json")
     assert (made.status, made.err, made.out.count("\n")) == (0, "", 1)

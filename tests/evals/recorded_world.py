@@ -94,7 +94,7 @@ def world(is_right: Right = right, *, flipped: Sequence[str] = (), train_tokens:
                                 output_tokens=TOKENS if split == "test" else train_tokens,
                             )
                         )
-                question = RecordedQuestion(f"{family}{number}", text, None, family, split)
+                question = RecordedQuestion(f"{family}{number}", text, "yes", family, split)
                 rows.append((question, responses))
     return rows
 

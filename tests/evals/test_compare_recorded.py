@@ -25,7 +25,7 @@ from podium.evals.families import best_plans
 from podium.evals.page import render_page
 from podium.evals.table import markdown, notes, terminal
 from podium.operations import SKILLS
-from podium.planner import Planner
+from podium.planner import Plan, Planner, Situation
 from podium.recordings import RecordedQuestion, Recording, Response
 from podium.rollout.answers import read_answers
 from podium.tasks.embedded import EmbeddedTasks
@@ -33,7 +33,7 @@ from podium.types import Profile
 from podium.workers import Pool, ScriptedWorker, VoteWorker, Worker
 from podium.workers.ratings import Ratings, Tally
 from podium.workers.replay import ReplayWorker
-from podium.workflow import Access, Step, Workflow
+from podium.workflow import Access, PlanError, Step, Workflow
 
 NAMES = ("ada", "bob", "cy")
 ALIKE = 1 + 1e-9
@@ -412,6 +412,43 @@ async def test_a_conductor_that_is_cheaper_than_every_worker_was_in_training_is_
     assert row(found, "Self-consistency").label in {
         f"Self-consistency, 1 × {name}" for name in ("ada", "bob")
     }
+
+
+# --- notes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("readable", "share"), [(0, "100.0 %"), (3, "25.0 %"), (4, None)], ids=["none", "three", "all"]
+)
+async def test_plans_that_could_not_be_read_are_told_of(
+    recording: Recording, readable: int, share: str | None
+) -> None:
+    class Unreadable:
+        name = "unreadable"
+        asked = 0
+
+        async def plan(self, situation: Situation) -> Plan:
+            self.asked += 1
+            if self.asked <= readable:
+                return await Single("ada").plan(situation)
+            return Plan("Well.", PlanError("no_plan", "There are no lists."))
+
+    found = await compare_recorded(contest(recording, questions=4), {"Conductor": Unreadable()})
+    told = [note for note in notes(found) if "no plan that could be read" in note]
+    if share is None:
+        assert told == []
+    else:
+        (note,) = told
+        assert note.startswith(f"Conductor: to {share} of the questions it had no plan")
+        for shown in (markdown(found), " ".join(drawn(found).split()), render_page("made", [], found)):
+            assert note in shown
+
+
+async def test_a_share_that_one_decimal_does_not_show_is_told_of(alone: Comparison) -> None:
+    first, *others = alone.rows
+    shown = alone.model_copy(update={"rows": (first.model_copy(update={"validity": 0.9999}), *others)})
+    (note,) = (note for note in notes(shown) if "no plan that could be read" in note)
+    assert "to under 0.1 % of the questions" in note
 
 
 # --- refusals ----------------------------------------------------------------------------------------------

@@ -200,13 +200,61 @@ async def test_the_vote_of_the_best_is_the_best_prefix_of_the_workers_in_order(
     assert len(best_of_most(answers, weighted=False, most=2).workers) <= 2
 
 
+def wrong_answers(answers: Answers) -> float:
+    """K - 1, by looking at every pair of wrong answers: with one agreement more than there is."""
+    pairs = same = 0
+    for q, (one, other) in product(range(len(answers.texts)), combinations(range(len(answers.workers)), 2)):
+        said = answers.answer_QWR[q, [one, other], 0]
+        if -1 not in said and not answers.voted_QWR[q, [one, other], 0].any():
+            pairs += 1
+            same += int(said[0] == said[1])
+    return (pairs + 1) / (same + 1)
+
+
 @pytest.mark.parametrize("seed", range(3))
-async def test_weights_of_the_best_are_log_odds_in_order_and_never_nothing(tmp_path: Path, seed: int) -> None:
+async def test_weights_of_the_best_are_log_odds_among_many_answers_or_two_and_never_nothing(
+    tmp_path: Path, seed: int
+) -> None:
     answers = await answers_of(random_recording(tmp_path, f"weights/{seed}", questions=20))
     chosen = best_of_most(answers, weighted=True)
-    shares = answers.accuracy[list(numbered(answers, chosen.workers))]
+    members = numbered(answers, chosen.workers)
+    shares = answers.accuracy[list(members)]
     assert list(shares) == sorted(shares, reverse=True)
-    assert chosen.weights == pytest.approx(np.log(shares / (1 - shares)).clip(0.01), abs=1e-3)
+    odds = np.log(shares / (1 - shares))
+    many, two = ((odds + np.log(wrong)).clip(0.01).round(3) for wrong in (wrong_answers(answers), 1.0))
+    assert any(chosen.weights == pytest.approx(weights.tolist(), abs=1e-3) for weights in (many, two))
+    found = answers.voted(members, chosen.weights).mean()
+    assert found >= max(answers.voted(members, tuple(weights)).mean() for weights in (many, two))
+
+
+async def test_workers_who_are_mostly_wrong_in_their_own_ways_all_count_in_a_weighted_vote(
+    tmp_path: Path,
+) -> None:
+    right = {"ada": range(8), "bob": (0, 1, 8, 9, 10, 11), "cy": (2, 3, 8, 9, 10, 11)}
+    rows = [
+        (
+            RecordedQuestion(f"q{number:02}", f"Question {number}?", None, None, "train"),
+            [
+                Response(
+                    name,
+                    0,
+                    f"Answer: {'yes' if number in hits else f'{name} {number}'}",
+                    score=float(number in hits),
+                )
+                for name, hits in right.items()
+            ],
+        )
+        for number in range(20)
+    ]
+    answers = await answers_of(write_recording(tmp_path / "r.parquet", rows))
+    assert answers.accuracy.tolist() == [0.4, 0.3, 0.3]
+    chosen = best_of_most(answers, weighted=True)
+    assert chosen.workers == ("ada", "bob", "cy")
+    first, second, third = chosen.weights
+    assert first > second == third > 0.01
+    assert first < second + third, "no one decides alone"
+    # Two who are right are heard against the best, and the best against two who differ.
+    assert answers.voted((0, 1, 2), chosen.weights).mean() == 12 / 20
 
 
 async def test_a_worker_that_is_never_or_always_right_has_a_weight_all_the_same(tmp_path: Path) -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from recorded_world import pool_of, spelled, tasks_of, world, write_recording
+from recorded_world import pool_of, replayed, spelled, tasks_of, world, write_recording
 
-from podium.baselines import Constant
+from podium.baselines import Committee, Constant
 from podium.baselines.phrases import CHECK, WHOLE
 from podium.evals import Evaluation, evaluate
 from podium.evals.reliance import beyond_recording
+from podium.orchestrator import Orchestrator
+from podium.orchestrator.team import TeamWorker
 from podium.planner import Plan, Situation
 from podium.recordings import Recording
-from podium.types import Budget
-from podium.workers import ScriptedWorker
+from podium.types import Budget, Profile
+from podium.workers import Pool, ScriptedWorker
 from podium.workflow import Access, Step, Workflow, parse, render
 
 
@@ -74,6 +76,26 @@ async def test_rewritten_subtasks_and_sight_of_others_work_go_beyond_the_recordi
     recording: Recording, rounds: list[tuple[Step, ...]], share: float
 ) -> None:
     assert beyond_recording(await measured(recording, *rounds)) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("steps", "share"),
+    [
+        ((Step(0, WHOLE),), 0),
+        ((Step(0, "Only this: add."),), 1),
+        ((Step(1, WHOLE), Step(0, WHOLE, SEES)), 2 / 3),
+        ((Step(1, WHOLE), Step(1, CHECK, SEES)), 1 / 2),
+    ],
+)
+async def test_what_a_team_is_told_counts_for_the_responses_within_it(
+    recording: Recording, steps: tuple[Step, ...], share: float
+) -> None:
+    inner = pool_of(recording)
+    team = TeamWorker(Profile(name="team"), Orchestrator(Committee(("ada", "bob")), inner))
+    evaluation = await evaluate(
+        Rounds(Workflow(steps)), tasks_of(recording, "test"), Pool([team, *replayed(recording)])
+    )
+    assert beyond_recording(evaluation) == pytest.approx(share)
 
 
 async def test_the_question_itself_as_the_subtask_rewrites_nothing(recording: Recording) -> None:

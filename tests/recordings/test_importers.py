@@ -132,6 +132,15 @@ def test_reasoning_gym_refuses_json_of_another_form(gym: Path, document: Any) ->
     assert str(file) in refused(gather_reasoning_gym, gym)
 
 
+@pytest.mark.parametrize("score", ["2.5", "-0.1", "1e999", "NaN", "Infinity"])
+def test_reasoning_gym_refuses_scores_that_are_none(gym: Path, score: str) -> None:
+    file = gym / "acme_quick" / "algebra" / "sums.json"
+    file.write_text(file.read_text().replace('"score": 0.0', f'"score": {score}'))
+    assert refused(gather_reasoning_gym, gym).startswith(
+        f"{file} is of another form than expected (at results.0.completions.0.score: Input should be "
+    )
+
+
 # --- MMLU-Pro ------------------------------------------------------------------------------------------------
 
 
@@ -208,3 +217,45 @@ def test_mmlu_pro_refuses_what_is_not_its_folder(mmlu: Path, tmp_path: Path) -> 
 def test_mmlu_pro_refuses_records_of_another_form(mmlu: Path, record: Any) -> None:
     file = write_zip(mmlu / "odd.zip", [record])
     assert str(file) in refused(gather_mmlu_pro, mmlu)
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_mmlu_pro_refuses_a_zip_whose_data_is_damaged(mmlu: Path, packing: int) -> None:
+    file = mmlu / "odd.zip"
+    with zipfile.ZipFile(file, "w", packing) as archive:
+        archive.writestr("a.json", json.dumps([letters(n, "B", text=f"{n}" * n) for n in range(200)]))
+    content = bytearray(file.read_bytes())
+    content[60:400] = bytes(255 - byte for byte in content[60:400])
+    file.write_bytes(content)
+    assert refused(gather_mmlu_pro, mmlu) == f"{file} is not a zip of JSON files; fetch it again."
+
+
+@pytest.mark.parametrize(
+    ("place", "value"), [("its flags: encrypted", (6, 8, 0x01)), ("its packing: unknown", (8, 10, 99))]
+)
+def test_mmlu_pro_refuses_a_zip_that_cannot_be_unpacked(
+    mmlu: Path, place: str, value: tuple[int, int, int]
+) -> None:
+    local, central, mark = value
+    file = write_zip(mmlu / "odd.zip", [letters(1, "B")])
+    content = bytearray(file.read_bytes())
+    for header, offset in ((b"PK\x03\x04", local), (b"PK\x01\x02", central)):
+        content[content.index(header) + offset] = mark
+    file.write_bytes(content)
+    assert refused(gather_mmlu_pro, mmlu) == f"{file} is not a zip of JSON files; fetch it again.", place
+
+
+def test_mmlu_pro_refuses_a_folder_that_is_called_like_a_zip(mmlu: Path) -> None:
+    (mmlu / "odd.zip").mkdir()
+    assert "odd.zip is not a zip of JSON files; fetch it again." in refused(gather_mmlu_pro, mmlu)
+
+
+def test_json_that_is_nested_too_deeply_is_refused(mmlu: Path, gym: Path) -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    with zipfile.ZipFile(mmlu / "odd.zip", "w") as archive:
+        archive.writestr("a.json", deep)
+    assert "odd.zip is not a zip of JSON files; fetch it again." in refused(gather_mmlu_pro, mmlu)
+    (gym / "acme_quick" / "algebra" / "sums.json").write_text(deep)
+    assert "sums.json is not a JSON file that can be read; fetch it again." in refused(
+        gather_reasoning_gym, gym
+    )

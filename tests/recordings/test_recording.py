@@ -14,6 +14,7 @@ import pytest
 
 from podium.errors import ConfigError
 from podium.recordings import Recording, Response, header_path
+from podium.recordings.columns import NAMES
 from podium.recordings.shelf import Shelf
 from podium.types import Profile
 from podium.workers.replay import ReplayWorker
@@ -30,11 +31,13 @@ def small(make_recording: MakeRecording) -> Recording:
     return make_recording(GIVEN, splits={"What is 3 + 3?": "train"})
 
 
-def test_questions_are_found_by_their_exact_wording(small: Recording) -> None:
-    found = small.find("What is 3 + 3?")
-    assert found is not None
-    assert (found.id, found.gold, found.family, found.split) == ("q1", None, "sums", "train")
-    for other in ("What is 3 + 3", "what is 3 + 3?", " What is 3 + 3?", ""):
+def test_questions_are_found_by_their_wording_and_space_around_it_does_not_count(small: Recording) -> None:
+    for text in ("What is 3 + 3?", "  What is 3 + 3?\n"):
+        found = small.find(text)
+        assert found is not None
+        assert (found.id, found.gold, found.family, found.split) == ("q1", None, "sums", "train")
+        assert small.responses(text) == small.responses("What is 3 + 3?") != {}
+    for other in ("What is 3 + 3", "what is 3 + 3?", "What is  3 + 3?", ""):
         assert small.find(other) is None
         assert small.responses(other) == {}
 
@@ -122,6 +125,31 @@ def test_a_table_of_something_else_does_not_fit_its_header(
     pq.write_table(pa.table(columns), small.path)
     with pytest.raises(ConfigError, match=r"does not fit its header .*; import the source again\."):
         Recording.open(small.path)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"x": ["a"]}, {"question_id": ["a"]}, {name: ["no number"] for name in NAMES}],
+)
+def test_a_table_of_other_columns_is_refused_though_its_header_fits(
+    small: Recording, columns: dict[str, list[str]]
+) -> None:
+    pq.write_table(pa.table(columns), small.path)
+    digest = hashlib.sha256(small.path.read_bytes()).hexdigest()
+    beside = header_path(small.path)
+    beside.write_text(json.dumps(json.loads(beside.read_text()) | {"sha256": digest}))
+    with pytest.raises(ConfigError) as caught:
+        Recording.open(small.path)
+    assert (
+        str(caught.value)
+        == f"{small.path} does not have the columns of a recording; import the source again."
+    )
+
+
+@pytest.mark.parametrize("path", [".", "..", "/", ""])
+def test_a_path_that_names_no_file_is_refused(path: str) -> None:
+    with pytest.raises(ConfigError, match="there is no such file; a recording is NAME"):
+        Recording.open(Path(path))
 
 
 def test_rows_of_another_writing_than_the_headers_are_refused(

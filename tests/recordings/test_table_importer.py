@@ -210,6 +210,92 @@ def test_one_file_may_hold_questions_and_responses(tmp_path: Path) -> None:
     assert findings.sentences == ()
 
 
+ONE_FILE = """
+name = "all"
+[questions]
+file = "all.jsonl"
+id = "id"
+text = "text"
+{where}
+[responses]
+file = "{answers}.jsonl"
+question = "id"
+worker = "who"
+text = "said"
+score = "ok"
+"""
+
+
+def answered(id_: object, text: str, who: str | None, said: str = "Answer: 2") -> dict[str, Any]:
+    return {"id": id_, "text": text, "who": who, "said": said, "ok": 1, "kind": "asked"}
+
+
+def test_answers_to_another_wording_of_an_id_are_left_out_and_counted(tmp_path: Path) -> None:
+    rows = [
+        answered("1", "What is 1 + 1?", "x"),
+        answered("1", "What is 5 + 5?", "y", "Answer: 10"),
+        answered("1", " What is 1 + 1?\n", "z"),
+        answered("2", "What is 6 + 5?", "y", "Answer: 11"),
+    ]
+    write_table(tmp_path / "all.jsonl", rows)
+    mapping = tmp_path / "columns.toml"
+    mapping.write_text(ONE_FILE.format(where="", answers="all"))
+    recording, findings, _ = imported(gather_mapped, mapping)
+    assert recording.responses("What is 1 + 1?").keys() == {"x", "z"}
+    assert recording.responses("What is 6 + 5?").keys() == {"y"}
+    assert findings.sentences == ("answers to another wording of a question (1)",)
+
+
+def test_where_nobody_says_which_wording_was_answered_none_of_them_is_kept(tmp_path: Path) -> None:
+    rows = [
+        answered("1", "What is 1 + 1?", None),
+        answered("1", "What is 5 + 5?", None),
+        answered("2", "What is 6 + 5?", None),
+    ]
+    write_table(tmp_path / "all.jsonl", rows)
+    write_table(tmp_path / "said.jsonl", [answered(id_, "", "x") for id_ in "12"])
+    mapping = tmp_path / "columns.toml"
+    mapping.write_text(ONE_FILE.format(where="", answers="said"))
+    recording, findings, _ = imported(gather_mapped, mapping)
+    assert [question.text for question in recording.questions] == ["What is 6 + 5?"]
+    assert findings.sentences == ("answers to another wording of a question (1)",)
+
+
+def test_questions_and_answers_may_share_a_column_in_rows_of_their_own(tmp_path: Path) -> None:
+    rows = [
+        answered("1", "What is 1 + 1?", None),
+        answered("1", "It is 2.", "x") | {"kind": "said"},
+    ]
+    write_table(tmp_path / "all.jsonl", rows)
+    mapping = tmp_path / "columns.toml"
+    mapping.write_text(
+        ONE_FILE.format(where='where = { kind = "asked" }', answers="all").replace('"said"', '"text"')
+        + 'where = { kind = "said" }\n'
+    )
+    recording, _, _ = imported(gather_mapped, mapping)
+    assert [response.text for response in recording.responses("What is 1 + 1?")["x"]] == ["It is 2."]
+
+
+@pytest.mark.parametrize("nothing", [None, "", "  ", float("nan")])
+def test_rows_without_an_id_or_a_worker_are_left_out_and_counted(tmp_path: Path, nothing: object) -> None:
+    rows = [
+        answered("1", "What is 1 + 1?", "x"),
+        answered("1", "What is 1 + 1?", nothing),  # type: ignore[arg-type]
+        answered(nothing, "What is 7?", "x"),
+    ]
+    write_table(tmp_path / "all.jsonl", rows)
+    mapping = tmp_path / "columns.toml"
+    mapping.write_text(ONE_FILE.format(where="", answers="all"))
+    recording, findings, _ = imported(gather_mapped, mapping)
+    assert [question.id for question in recording.questions] == ["1"]
+    assert recording.workers == ("x",)
+    assert set(findings.sentences) == {
+        "questions without an id (1)",
+        "responses without a worker (1)",
+        "responses to questions that are not there (1)",
+    }
+
+
 def test_the_files_of_a_mapping_may_lie_in_another_folder(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     mapping = write_tables(tmp_path / "data", "jsonl")
@@ -268,7 +354,17 @@ def test_a_table_of_an_unknown_kind_and_a_missing_mapping_are_refused(tmp_path: 
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("ok", "right"), ("ok", 85), ("ok", -1), ("s", "fast"), ("out", [3]), ("n", 2**64), ("n", float("inf"))],
+    [
+        ("ok", "right"),
+        ("ok", 85),
+        ("ok", -1),
+        ("s", "fast"),
+        ("out", [3]),
+        ("out", 2**31),
+        ("out", -1),
+        ("n", 2**64),
+        ("n", float("inf")),
+    ],
 )
 def test_a_value_that_is_not_what_its_column_should_hold_is_refused(
     tmp_path: Path, column: str, value: Any

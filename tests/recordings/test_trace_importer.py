@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from podium.baselines import SelfConsistency, Single
-from podium.baselines.phrases import WHOLE
-from podium.errors import WorkerError
-from podium.executor import Dispatcher
+from podium.baselines.phrases import WHOLE, asks_whole
+from podium.errors import UsageError, WorkerError
+from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.planner import Plan, Planner, Situation
 from podium.recordings import Gathering, Recording, Response
-from podium.recordings.importers import Findings, gather_traces
+from podium.recordings.importers import Findings, gather_traces, read_traces
 from podium.tasks.embedded import EmbeddedTasks
 from podium.tasks.graders.exact import Exact
 from podium.trace import Trace
@@ -56,7 +58,7 @@ def gathered(traces: Sequence[Trace], folder: Path, golds: dict[str, str]) -> tu
         findings = gather_traces(
             traces,
             gathering,
-            asked_whole=lambda span, text: span.subtask in (WHOLE, text),
+            asked_whole=lambda span, text: asks_whole(span.subtask, text),
             golds=golds,
             judge=lambda response, gold: Exact().judge(response, gold).score,
         )
@@ -195,3 +197,42 @@ async def test_simulated_workers_of_traces_are_simulated_in_the_recording(tmp_pa
         "live": False,
         "sim": True,
     }
+
+
+async def test_numbered_steps_are_asked_the_whole_question_too(tmp_path: Path) -> None:
+    asked = Question(text="1. Which is it?")
+    plan = Fixed(Step(0, f"1. {WHOLE}"), Step(0, f"2. {asked.text}"), Step(0, "3. Do part 1 only."))
+    pool = Pool([ScriptedWorker("ada", ["one", "two", "three"])])
+    orchestrator = Orchestrator(plan, pool, settings=ExecutionSettings(run_all=True))
+    trace = await orchestrator.answer(asked, seed="0")
+    recording, findings = gathered([trace], tmp_path, {})
+    assert {response.text for response in recording.responses(asked.text)["ada"]} == {"one", "two"}
+    assert findings.sentences == ("responses to a part of the question, or to others' work (1)",)
+
+
+async def test_a_store_is_read_oldest_first_and_left_as_it_was(tmp_path: Path) -> None:
+    pool = Pool([ScriptedWorker("ada", ["one", "two"])])
+    path = tmp_path / "traces.sqlite"
+    asked = Question(text="What is it?")
+    traces = await store_of(path, (Single("ada"), pool, asked), (Single("ada"), pool, asked))
+    before = path.read_bytes()
+    assert list(read_traces(path)) == traces
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"", b"Not a database. " * 100])
+def test_what_is_no_store_of_traces_is_refused_and_left_as_it_was(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "traces.sqlite"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=r"traces\.sqlite"):
+        list(read_traces(path))
+    assert path.read_bytes() == content
+
+
+async def test_a_trace_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "traces.sqlite"
+    await store_of(path, (Single("ada"), Pool([ScriptedWorker("ada", ["one"])]), Question(text="What?")))
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE traces SET document = '{}'")
+    with pytest.raises(UsageError, match="holds a trace that cannot be read; give another store"):
+        list(read_traces(path))

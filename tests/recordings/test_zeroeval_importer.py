@@ -83,6 +83,26 @@ def test_zeroeval_counts_the_outputs_after_the_first(zeroeval: Path) -> None:
     assert findings.sentences == ("outputs of wise after the first to a question (3)",)
 
 
+def test_zeroeval_leaves_out_answers_to_another_wording_and_counts_them(zeroeval: Path) -> None:
+    write_json(
+        zeroeval / "other.json",
+        [
+            zero("1", "2", '{"answer": "2"}', question="Another 1?"),
+            zero("2", "18", '{"answer": "18"}', question="Question 2? "),
+        ],
+    )
+    write_json(
+        zeroeval / "wise.json", [zero("1", "5", '{"answer": "5"}'), zero("2", "18", '{"answer": "8"}')]
+    )
+    write_json(zeroeval.parent / "gsm.summary.json", [{"Model": "wise", "Acc": "50.00"}])
+    recording, findings, _ = imported(gather_zeroeval, zeroeval)
+    assert recording.responses("Another 1?").keys() == {"other"}
+    assert recording.responses("Question 2?").keys() == {"other", "wise"}
+    assert recording.find("Question 1?") is None
+    assert findings.sentences == ("answers of wise to another wording of a question (1)",)
+    assert findings.measured == {"wise": 0.5}, "the published figure counts it too"
+
+
 def test_zeroeval_takes_any_answer_that_a_model_may_write(zeroeval: Path) -> None:
     odd = ["./.", "1.2.3/4", "-", "1/0", "", "$", "\\frac{1}{0}", "\U0001f600", "nan", "1e400"]
     write_json(
@@ -140,6 +160,7 @@ def test_zeroeval_refuses_records_of_another_form(zeroeval: Path, record: Any) -
         ('{"answer": "a \\"word\\""}', 'a "word"'),
         ('{"answer": "gr\\u00fcn"}', "grün"),
         ("answer: 12", "12"),
+        ('{"a":' * 2000 + " answer: 12", "12"),
         ('{"answer": null}', None),
         ("It is 42.", None),
         ("", None),

@@ -12,7 +12,7 @@ import pytest
 
 from podium.baselines import Single
 from podium.config import build
-from podium.errors import WorkerError
+from podium.errors import RunMismatchError, WorkerError
 from podium.operations import SKILLS
 from podium.orchestrator import Orchestrator
 from podium.recordings import Gathering, Recording, Response
@@ -267,6 +267,24 @@ async def test_calls_that_failed_are_counted_and_made_again() -> None:
         second = await record(Pool([worker]), tasks, gathering, concurrency=1)
     assert (first.wanted, first.kept, first.failed, first.refusal) == (3, 2, 1, None)
     assert (second.kept, second.failed, len(worker.requests)) == (3, 0, 4)
+    assert (first.errors, second.errors) == ({"moody": "moody: It is down."}, {})
+
+
+async def test_questions_that_have_other_words_than_before_are_refused_and_nobody_is_asked() -> None:
+    def tasks(*texts: str) -> list[Task]:
+        return [Task(f"{n}", Question(text=text), "5", Exact()) for n, text in enumerate(texts)]
+
+    worker = ScriptedWorker("ada", {"": "Answer: 5"})
+    with Gathering() as gathering:
+        await record(Pool([worker]), tasks("What is 2 + 3?", "What is 5?"), gathering)
+        with pytest.raises(
+            RunMismatchError, match="Question '1' had another wording when it was asked before"
+        ):
+            await record(
+                Pool([worker]), tasks("What is 2 + 3?", "What is 6?", "What is 7?"), gathering, samples=2
+            )
+        grown = await record(Pool([worker]), tasks("What is 2 + 3?", "What is 5?", "What is 7?"), gathering)
+    assert (grown.kept, len(worker.requests)) == (3, 3)
 
 
 async def test_a_time_limit_stops_it_too() -> None:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
 from statistics import fmean
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from podium.baselines import SelfConsistency, Single
 from podium.errors import ConfigError
 from podium.orchestrator import Orchestrator
 from podium.recordings import Recording, Response
+from podium.recordings.columns import to_batch
+from podium.recordings.model import Header, RecordedWorker
 from podium.rollout import roll
-from podium.tasks import open_tasks
-from podium.tasks.recorded import RecordedTasks, Verdicts
+from podium.tasks import Grade, open_tasks
+from podium.tasks.recorded import UNJUDGED, RecordedTasks, Verdicts
 from podium.types import Profile
 from podium.workers import Pool, ScriptedWorker, VoteWorker
 from podium.workers.replay import ReplayWorker
+from podium.workers.tool import no_result
+from podium.workers.vote import NOTHING
 
 MakeRecording = Callable[..., Recording]
 
@@ -107,16 +115,16 @@ async def test_a_response_is_judged_by_itself_then_by_its_answer_then_by_the_gol
     assert (await Verdicts(recording, "Q?")(response, "Seven")).score == score
 
 
-async def test_without_a_gold_answer_an_unseen_one_is_wrong(make_recording: MakeRecording) -> None:
+async def test_without_a_gold_answer_an_unseen_one_is_not_graded_and_none_is_wrong(
+    make_recording: MakeRecording,
+) -> None:
     recording = make_recording({"Q?": [Response("ada", 0, "Answer: 5", "5", 1.0)]})
     (task,) = RecordedTasks(recording, "test")
     assert task.gold == ""
-    assert [(await task.grade(text)).score for text in ("Answer: 5", "Answer: 6", ".", "")] == [
-        1.0,
-        0.0,
-        0.0,
-        0.0,
-    ]
+    assert await task.grade("Answer: 5") == Grade(1.0, "5")
+    assert await task.grade("Answer: 6") == Grade(0.0, "6", failure=UNJUDGED)
+    for said in ("", NOTHING, no_result("there is no program")):
+        assert await task.grade(said) == Grade(0.0)
 
 
 def test_a_task_is_the_question_as_recorded_and_stays_so(make_recording: MakeRecording) -> None:
@@ -147,6 +155,86 @@ def test_questions_that_one_recorded_worker_never_answered_are_left_out(
     both = RecordedTasks(recording, "test", pool=Pool([bob, ada]))
     assert {task.id for task in both} == {f"small/q{number}" for number in range(24) if number % 3}
     assert len(RecordedTasks(recording, "test", pool=[bob], size=5)) == 5
+
+
+def test_questions_that_were_left_out_are_counted_by_reason_and_worker(make_recording: MakeRecording) -> None:
+    recording = many(make_recording)
+    ada, bob = replay(recording, "ada"), replay(recording, "bob")
+    assert RecordedTasks(recording, "test", pool=[ada]).notes == ()
+    assert RecordedTasks(recording, "test", pool=[ada, bob], size=5).notes == (
+        "8 of 24 questions are left out, since a worker of the pool never answered them (bob: 8)",
+    )
+
+
+def test_of_many_workers_a_note_names_those_that_lack_most(make_recording: MakeRecording) -> None:
+    given = {
+        f"Question {number}?": [
+            Response(f"w{worker}", 0, "Answer: 1", "1", 1.0) for worker in range(6) if number >= worker
+        ]
+        for number in range(8)
+    }
+    recording = make_recording(given)
+    pool = [replay(recording, name) for name in recording.workers]
+    (note,) = RecordedTasks(recording, "test", pool=pool).notes
+    assert note.startswith("5 of 8 questions are left out")
+    assert note.endswith("(w5: 5, w4: 4, w3: 3, and 2 more)")
+
+
+def unjudged(make_recording: MakeRecording, **options: object) -> Recording:
+    """6 questions without a verdict on the last two of bob's responses, to the last of which ada said the same."""
+    given = {
+        f"Question {number}?": [
+            Response("ada", 0, f"Answer: {number}", score=1.0),
+            Response("bob", 0, "Answer: 5", score=0.0 if number < 4 else None),
+        ]
+        for number in range(6)
+    }
+    return make_recording(given, **options)
+
+
+def test_questions_whose_responses_nobody_judged_are_left_out_and_counted(
+    make_recording: MakeRecording,
+) -> None:
+    recording = unjudged(make_recording)
+    ada, bob = replay(recording, "ada"), replay(recording, "bob")
+    tasks = RecordedTasks(recording, "test", pool=[ada, bob])
+    assert {task.id for task in tasks} == {f"small/q{number}" for number in (0, 1, 2, 3, 5)}
+    assert tasks.notes == (
+        "1 of 6 questions are left out, since they have no gold answer, and a response that nobody judged (bob: 1)",
+    )
+    assert len(RecordedTasks(recording, "test", pool=[ada])) == 6
+
+
+def test_a_gold_answer_serves_where_nobody_judged(make_recording: MakeRecording) -> None:
+    recording = unjudged(make_recording, golds={"Question 4?": "4"})
+    tasks = RecordedTasks(recording, "test", pool=[replay(recording, "bob")])
+    assert (len(tasks), tasks.notes) == (6, ())
+
+
+def test_a_recording_of_which_nothing_can_be_graded_is_refused(make_recording: MakeRecording) -> None:
+    recording = make_recording({"One?": [Response("ada", 0, "Answer: 1")]})
+    with pytest.raises(ConfigError, match=r"whose answers can be graded: it has neither verdicts nor gold"):
+        RecordedTasks(recording, "test", pool=[replay(recording, "ada")])
+
+
+def test_of_questions_that_differ_in_the_space_around_them_the_first_is_asked(tmp_path: Path) -> None:
+    path = tmp_path / "twice.parquet"
+    rows = [
+        (f"q{number}", text, "1", None, "test", "ada", 0, "Answer: 1", "1", 1.0, None, None, False, None)
+        for number, text in enumerate(("One?", "Two?", " One?\n"))
+    ]
+    parquet.write_table(pa.Table.from_batches([to_batch(rows)]), path)
+    header = Header(
+        name="twice",
+        workers=(RecordedWorker(name="ada"),),
+        questions=3,
+        responses=3,
+        sha256=sha256(path.read_bytes()).hexdigest(),
+    )
+    path.with_suffix(".json").write_text(header.model_dump_json())
+    tasks = RecordedTasks(Recording.open(path), "test")
+    assert {task.question.text for task in tasks} == {"One?", "Two?"}
+    assert tasks.notes == ("1 of 3 questions are left out, since another one has their wording",)
 
 
 def test_workers_that_answered_no_question_in_common_are_refused(make_recording: MakeRecording) -> None:

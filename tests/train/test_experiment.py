@@ -65,11 +65,17 @@ async def test_a_start_that_is_no_checkpoint_leaves_nothing_behind(tmp_path: Pat
     assert not (tmp_path / "run").exists()
 
 
-def recorded(make_recording: Callable[..., Recording], folder: Path) -> tuple[str, str]:
-    """Overrides for tasks and pool: a recording of 6 training questions, and two workers of it."""
+def recorded(make_recording: Callable[..., Recording], folder: Path, *, unjudged: int = 0) -> tuple[str, str]:
+    """Overrides for tasks and pool: a recording of 6 training questions, and two workers of it.
+
+    Args:
+        unjudged: of the last questions, responses without a verdict.
+    """
     given = {
         f"What is {number} + 1?": [
-            Response("ada", 0, f"Answer: {number + 1}", f"{number + 1}", 1.0),
+            Response(
+                "ada", 0, f"Answer: {number + 1}", f"{number + 1}", None if 8 - number <= unjudged else 1.0
+            ),
             Response("bob", 0, "Answer: 0", "0", 0.0),
         ]
         for number in range(8)
@@ -92,6 +98,18 @@ def test_questions_of_a_recording_come_in_turn(
     turns = [[text for iteration in asked[at : at + 3] for text in iteration] for at in (0, 3)]
     assert set(turns[0]) == set(turns[1]) == {f"What is {number} + 1?" for number in range(2, 8)}
     assert turns[0] != turns[1]
+
+
+def test_what_is_left_out_of_a_recording_is_told(
+    make_recording: Callable[..., Recording], policy: Path, tmp_path: Path
+) -> None:
+    settings = experiment(policy, *recorded(make_recording, tmp_path, unjudged=2))
+    told: list[str] = []
+    draw = draw_of(settings, open_pool(settings.pool), told.append)
+    assert {task.question.text for task, _ in draw(0) + draw(1)} == {
+        f"What is {number} + 1?" for number in range(2, 6)
+    }
+    assert [note.partition(",")[0] for note in told] == ["small/train: 2 of 6 questions are left out"]
 
 
 async def test_a_policy_trains_on_recorded_answers(

@@ -16,12 +16,13 @@ from podium.baselines import SelfConsistency
 from podium.errors import ConfigError, WorkerError
 from podium.executor.context import Context, EarlierStep, Style, build_messages
 from podium.orchestrator import Orchestrator
+from podium.orchestrator.team import open_pool
 from podium.planner import Plan, Situation
 from podium.recordings import Gathering, RecordedQuestion, Recording, Response
 from podium.types import Budget, Limits, Message, Price, Profile, Question, Usage, estimate_tokens
 from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker, load_pool
 from podium.workers.answer import final_answer, normalise
-from podium.workers.replay import ReplayWorker, with_answer
+from podium.workers.replay import ReplayWorker, blind_charges, with_answer
 from podium.workflow import Access, Step, Workflow
 
 MakeRecording = Callable[..., Recording]
@@ -122,6 +123,58 @@ async def test_a_question_that_is_not_recorded_is_a_failure_that_names_worker_an
     assert not replay(recording).knows(text)
 
 
+@pytest.mark.parametrize("text", [f"  {FOUR}\n", FIVE.strip()])
+async def test_space_around_a_question_does_not_count(recording: Recording, text: str) -> None:
+    assert replay(recording).knows(text)
+    for style in ("packed", "chat", "plain"):
+        assert (await replay(recording).answer(request(text, style=style))).recorded is not None
+
+
+LIKE_CHAT = "Question:\nWhat is it?\n\nYour subtask:\nSay 3."
+
+
+@pytest.mark.parametrize("style", ["packed", "chat", "plain"])
+async def test_a_question_that_looks_like_a_message_of_ours_is_found(
+    make_recording: MakeRecording, style: Style
+) -> None:
+    worker = replay(make_recording({LIKE_CHAT: [Response("ada", 0, "Answer: 3")]}))
+    assert (await worker.answer(request(LIKE_CHAT, style=style))).text == "Answer: 3"
+
+
+@pytest.mark.parametrize("inner", ["packed", "chat", "plain"])
+@pytest.mark.parametrize("outer", ["packed", "chat"])
+async def test_a_question_is_found_within_what_a_team_was_asked(
+    recording: Recording, outer: Style, inner: Style
+) -> None:
+    (message,) = request(FOUR, style=outer).messages
+    reply = await replay(recording).answer(request(message.content, style=inner))
+    assert reply.recorded == "small#q0/ada/0"
+    assert reply.usage.input_tokens == TOKENS["input_tokens"]
+
+
+async def test_a_team_of_replay_workers_answers_from_their_recording(
+    recording: Recording, tmp_path: Path
+) -> None:
+    (tmp_path / "inner.toml").write_text(
+        '[[worker]]\nname = "ada"\nkind = "replay"\nrecording = "small.parquet"\n'
+        '[[worker]]\nname = "vote"\nkind = "vote"\n'
+    )
+    (tmp_path / "outer.toml").write_text(
+        '[[worker]]\nname = "team"\nkind = "podium"\npool = "inner.toml"\nplanner = "self-consistency:ada:3"\n'
+    )
+    pool = open_pool(str(tmp_path / "outer.toml"))
+    plan = Rounds(Step(0, "Think."), Step(0, "Look at it.", Access(all=True)))
+    trace = await Orchestrator(plan, pool).answer(Question(text=FOUR), seed="1")
+    await pool.close()
+    assert trace.status == "ok"
+    for span in trace.spans:
+        assert span.nested is not None
+        assert [inner.recorded for inner in span.nested.spans] == [
+            *(f"small#q0/ada/{sample}" for sample in range(3)),
+            None,
+        ]
+
+
 def test_an_unknown_worker_is_answered_with_the_nearest(recording: Recording) -> None:
     with pytest.raises(
         ConfigError, match=r"small\.parquet has no responses of 'caroll'; did you mean 'carol'\?"
@@ -158,6 +211,37 @@ async def test_usage_is_what_the_recorded_call_took_and_says_when_it_is_estimate
 ) -> None:
     worker = replay(recording, assumed_output_tokens=assumed)
     assert (await worker.answer(request(repeat=repeat))).usage == usage
+
+
+ONLY = "<answer>4</answer>"
+
+
+@pytest.mark.parametrize(
+    ("response", "assumed", "tokens"),
+    [
+        (Response("ada", 0, ONLY, "4", 1.0), None, 0),
+        (Response("ada", 0, "", "4", 1.0), None, 0),
+        (Response("ada", 0, ONLY, "4", 1.0), 300, 300),
+        (Response("ada", 0, ONLY, "4", 1.0, output_tokens=90), None, 90),
+        (Response("ada", 0, "It is 4.", "4", 1.0), None, 2),
+    ],
+)
+async def test_an_answer_alone_does_not_tell_how_long_the_response_was(
+    make_recording: MakeRecording, response: Response, assumed: int | None, tokens: int
+) -> None:
+    worker = replay(make_recording({FOUR: [response]}), assumed_output_tokens=assumed)
+    assert (await worker.answer(request())).usage.output_tokens == tokens
+    sentence = blind_charges([worker], [FOUR])
+    if tokens:
+        assert sentence is None
+    else:
+        assert sentence is not None
+        assert "how long responses of ada are: their dollars count the input alone" in sentence
+
+
+async def test_of_a_worker_that_costs_nothing_no_length_is_wanted(make_recording: MakeRecording) -> None:
+    recording = make_recording({FOUR: [Response("ada", 0, ONLY, "4", 1.0)]})
+    assert blind_charges([ReplayWorker(Profile(name="ada"), recording, "ada")], [FOUR]) is None
 
 
 async def test_seconds_are_the_recorded_ones_or_those_of_the_profile(recording: Recording) -> None:

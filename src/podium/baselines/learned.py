@@ -1,12 +1,12 @@
-"""Routers learned from questions and verdicts: ridge and nearest neighbours over hashed n-grams.
+"""Routers learned from questions and verdicts: ridge and nearest neighbours over hashed n-grams, or over an encoder.
 
 Both score every worker on a question's text and take the best score less a price. Texts become hashed word and
-letter n-grams, weighted by how rare they are (scikit-learn).
+letter n-grams, weighted by how rare they are (scikit-learn), or the vectors that somebody hands in (`encoder`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -29,6 +29,7 @@ def learn_router(
     score_QW: Floats,
     workers: Sequence[str],
     *,
+    vectors: Mapping[str, Floats] | None = None,
     price_W: Floats | None = None,
     neighbours: int = 20,
     penalty: float = 1.0,
@@ -38,6 +39,7 @@ def learn_router(
     Args:
         texts: Q questions.
         score_QW: how right each worker's answer to each was, in [0, 1].
+        vectors: of these questions and of all that are to be routed, by text; None: n-grams.
         price_W: taken off each worker's predicted score; None: nothing.
         neighbours: questions that are asked for their verdicts, for "neighbours".
         penalty: on the squared weights, for "ridge".
@@ -52,13 +54,13 @@ def learn_router(
         raise ConfigError(
             "Learned routers need scikit-learn, which is not installed: pip install 'podium-conductor[recordings]'."
         ) from None
-    features = _features()
+    features = _features() if vectors is None else _Looked(vectors)
     model: Any = Ridge(alpha=penalty, solver="sparse_cg", random_state=0)
     if method == "neighbours":
         model = KNeighborsRegressor(
             n_neighbors=min(neighbours, len(texts)), metric="cosine", weights="distance", algorithm="brute"
         )
-    model.fit(features.fit_transform(texts), score_QW)
+    model.fit(features.fit_transform(list(texts)), score_QW)
     price = np.zeros(len(workers)) if price_W is None else price_W
     known: dict[str, str] = {}
 
@@ -69,6 +71,19 @@ def learn_router(
         return known[text]
 
     return choose
+
+
+class _Looked:
+    """Vectors that were made beforehand, in the form of a feature extractor."""
+
+    def __init__(self, vectors: Mapping[str, Floats]) -> None:
+        self._vectors = vectors
+
+    def transform(self, texts: Sequence[str]) -> Floats:
+        """[Q, D]: those of the texts."""
+        return np.stack([self._vectors[text] for text in texts])
+
+    fit_transform = transform
 
 
 def _features() -> Pipeline:

@@ -13,12 +13,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from podium.baselines import PlanFor
 from podium.baselines.embedded_oracle import embedded_oracle
+from podium.baselines.encoder import Encoder
 from podium.cli.dispatching import open_dispatcher
+from podium.cli.encoding import to_encoder
 from podium.cli.opening import open_console
 from podium.cli.options import (
     AS_SHIPPED,
+    NO_ENCODER,
     PLAIN_CALLS,
     DispatchOptions,
+    EncoderOptions,
     Flag,
     PlannerOptions,
     PoolName,
@@ -34,7 +38,8 @@ from podium.evals.report import COMPARISON, write_report
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
 from podium.orchestrator.team import open_pool
-from podium.tasks import ALL
+from podium.planner import Planner
+from podium.tasks import ALL, told
 from podium.tasks.open import EMBEDDED
 from podium.types import Budget
 from podium.workers.specialist import Specialist
@@ -44,6 +49,7 @@ def evaluate(
     *,
     run: Path | None = None,
     planner: PlannerOptions = AS_SHIPPED,
+    encoder: EncoderOptions = NO_ENCODER,
     untrained: str | None = None,
     pool: PoolName = None,
     tasks: str = "embedded",
@@ -107,11 +113,13 @@ def evaluate(
         raise UsageError(
             f"Baselines make their choices on {choosing} questions; evaluate on another --split."
         )
+    reading = to_encoder(encoder, recorded=recorded, replay=calls.replay)
     workers = open_pool(pool or "embedded")
     with _progress() as report:
+        held_out = open_questions(tasks, split, size=questions, seed=seed, pool=workers)
         contest = Contest(
             workers,
-            list(open_questions(tasks, split, size=questions, seed=seed, pool=workers)),
+            list(held_out),
             tuning=list(open_questions(tasks, choosing, size=tuning, seed=seed, pool=workers))
             if tuning
             else (),
@@ -121,6 +129,7 @@ def evaluate(
             max_steps=max_steps,
             budget=Budget(rounds=rounds),
             on_progress=report,
+            notes=tuple(told(held_out)),
         )
         chosen = _of_run(planner, run)
         frontier = Frontier.load(constant_plans) if constant_plans else None
@@ -134,7 +143,7 @@ def evaluate(
             ) as dispatcher:
                 shared = dataclasses.replace(contest, dispatcher=dispatcher)
                 if recorded:
-                    return await _compare_recorded(shared, None if chosen == AS_SHIPPED else chosen)
+                    return await _compare_recorded(shared, None if chosen == AS_SHIPPED else chosen, reading)
                 return await _compare(shared, chosen, before, oracle, frontier)
 
         comparison = asyncio.run(measure())
@@ -183,17 +192,21 @@ async def _compare(
         await contest.pool.close()
 
 
-async def _compare_recorded(contest: Contest, planner: PlannerOptions | None) -> Comparison:
+async def _compare_recorded(
+    contest: Contest, planner: PlannerOptions | None, encoder: Encoder | None
+) -> Comparison:
     try:
         if planner is None:
-            return await compare_recorded(contest)
+            return await compare_recorded(contest, encoder=encoder)
         async with AsyncExitStack() as stack:
-            opened = {
-                label: await stack.enter_async_context(open_planner(options, contest.pool, seed=contest.seed))
-                for label, options in _at_levels(planner)
-            }
-            return await compare_recorded(contest, opened)
+            opened: dict[str, Planner] = {}
+            for label, options in _at_levels(planner):
+                opening = open_planner(options, contest.pool, seed=contest.seed, warn=not opened)
+                opened[label] = await stack.enter_async_context(opening)
+            return await compare_recorded(contest, opened, encoder=encoder)
     finally:
+        if encoder is not None:
+            await encoder.close()
         await contest.pool.close()
 
 

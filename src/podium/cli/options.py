@@ -65,6 +65,19 @@ class BudgetOptions:
     """Seconds at most."""
 
 
+@Parameter(name="*", group="Encoder")
+@dataclass(frozen=True)
+class EncoderOptions:
+    """What learned routers of a recording read questions with, besides n-grams."""
+
+    encoder_url: str | None = None
+    """An OpenAI-compatible endpoint whose model embeds, up to and without /embeddings."""
+    encoder_model: str | None = None
+    """The name of the model there."""
+    encoder_key_env: str | None = None
+    """The environment variable that holds the key for it."""
+
+
 @Parameter(name="*", group="Workers' calls")
 @dataclass(frozen=True)
 class DispatchOptions:
@@ -90,3 +103,4 @@ RunBudget = Annotated[
 PLAIN_CALLS = DispatchOptions()
 AS_SHIPPED = PlannerOptions()
 UNLIMITED = BudgetOptions()
+NO_ENCODER = EncoderOptions()

@@ -1,4 +1,4 @@
-"""Opens the planner that the options name, and closes it."""
+"""Opens the planner that the options name, says what it lacks, and closes it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 
+from podium.cli.opening import open_console
 from podium.cli.options import PlannerOptions
+from podium.cli.printable import printable
+from podium.conductor import Checkpoint
 from podium.errors import UsageError
 from podium.orchestrator import planning
 from podium.planner import Planner
@@ -15,13 +18,26 @@ from podium.workers.pool import Pool
 
 
 @asynccontextmanager
-async def open_planner(options: PlannerOptions, pool: Pool, *, seed: str) -> AsyncIterator[Planner]:
+async def open_planner(
+    options: PlannerOptions, pool: Pool, *, seed: str, warn: bool = True
+) -> AsyncIterator[Planner]:
     """The planner, and in the end its connections given back.
+
+    Args:
+        warn: whether stderr is told of a Conductor that reads ratings and a pool that has none.
 
     Raises:
         UsageError: options that exclude each other, or name what there is not.
     """
     opened = planning.open_planner(to_settings(options), pool, seed=seed, called=_option)
+    if warn and options.conductor is not None and not _rated(pool):
+        checkpoint = Checkpoint.read(options.conductor)
+        if checkpoint.reads_ratings:
+            open_console(stderr=True).print(
+                f"{printable(str(checkpoint.path))} was trained on ratings of workers, and the pool has none, so its "
+                "plans may be unreadable; podium rate makes them.",
+                soft_wrap=True,
+            )
     try:
         yield opened.planner
     finally:
@@ -40,6 +56,10 @@ def to_settings(options: PlannerOptions) -> PlannerSettings:
     if fault is not None:
         raise UsageError(fault)
     return settings
+
+
+def _rated(pool: Pool) -> bool:
+    return pool.ratings is not None and any(name in pool.ratings.workers for name in pool.names)
 
 
 def _option(key: str) -> str:

@@ -11,16 +11,18 @@ from rich.text import Text
 
 from podium.cli.opening import open_console
 from podium.cli.options import Flag
+from podium.cli.places import folder_of
 from podium.cli.printable import counted, dollars, printable
+from podium.cli.questions import open_questions
 from podium.errors import ConfigError, UsageError
 from podium.orchestrator.team import open_pool
 from podium.rollout.answers import read_answers
 from podium.rollout.kinds import find_kinds
 from podium.rollout.rating import rate
 from podium.rollout.run_folder import replace_file
-from podium.tasks import ALL, open_tasks
+from podium.tasks import ALL
 from podium.workers.ratings import Ratings
-from podium.workers.replay import ReplayWorker
+from podium.workers.replay import ReplayWorker, blind_charges
 
 
 def rate_workers(
@@ -56,13 +58,15 @@ def rate_workers(
     _check_out(out, Path(recording))
     known = None if like is None else Ratings.open(like)
     workers = open_pool(pool, rated=False)
-    tasks = list(open_tasks(recording, split, size=ALL, seed=seed, pool=workers))
+    tasks = list(open_questions(recording, split, size=ALL, seed=seed, pool=workers))
     recorded = [worker for worker in workers if isinstance(worker, ReplayWorker)]
     if not recorded or not tasks:
         raise UsageError(
             f"{pool} and {recording} have no recorded workers or {split} questions in common; check both."
         )
     answers = asyncio.run(read_answers(tasks, recorded))
+    if (blind := blind_charges(recorded, answers.texts)) is not None:
+        open_console(stderr=True).print(printable(blind), soft_wrap=True)
     found = find_kinds(answers.texts, kinds, seed=seed) if known is None else known.kinds
     ratings = rate(answers, found)
     if known is not None:
@@ -93,11 +97,8 @@ def _check_out(out: Path, recording: Path) -> None:
 
 
 def _write(out: Path, ratings: Ratings) -> None:
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{out.parent}: no folder can be made there: {error.strerror}.") from None
-    replace_file(out, ratings.model_dump_json(indent=1).encode() + b"\n")
+    with folder_of(out):
+        replace_file(out, ratings.model_dump_json(indent=1).encode() + b"\n")
 
 
 def _print(ratings: Ratings, out: Path) -> None:

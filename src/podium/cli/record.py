@@ -14,7 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from podium.cli.dispatching import open_dispatcher
 from podium.cli.opening import open_console, to_budget
 from podium.cli.options import PLAIN_CALLS, BudgetOptions, DispatchOptions, Flag, PoolName
-from podium.cli.printable import counted, dollars
+from podium.cli.places import check_recording_place, folder_of, refuse_what_is_there
+from podium.cli.printable import counted, dollars, printable, shorten
 from podium.cli.questions import open_questions
 from podium.errors import UsageError
 from podium.orchestrator.team import open_pool
@@ -28,6 +29,8 @@ from podium.workers.replay import ReplayWorker
 
 _SHARES = dict(zip(SPLITS, (70, 15, 15), strict=True))
 """Of the splits among the questions, in percent, as recordings of sources without splits have them."""
+_LONGEST_ERROR = 300
+"""Characters of a worker's error that are shown."""
 
 
 def record(
@@ -64,23 +67,21 @@ def record(
         seed: Names the questions and the randomness of simulated workers.
         json: Print the header as one line of JSON.
     """
-    if out.suffix != ".parquet":
-        raise UsageError(f"{out}: a recording's file is called NAME.parquet.")
+    check_recording_place(out)
     if samples < 1 or concurrency < 1:
         raise UsageError(f"--samples {samples}, --concurrency {concurrency}: give at least 1 of each.")
     if questions < 1:
         raise UsageError(f"--questions {questions}: ask for at least 1.")
     kept = out.with_suffix(".gathering")
     if not kept.exists():
-        _refuse_what_is_there(out)
+        refuse_what_is_there((out, header_path(out)), "remove {them} to record again")
     budget = to_budget(
         BudgetOptions(budget_calls=budget_calls, budget_usd=budget_usd, budget_seconds=budget_seconds)
     )
     asked = _open_splits(tasks, split, size=questions, seed=seed)
     workers = open_pool(pool or "embedded")
     _refuse_recorded(workers)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with Gathering(kept) as gathering:
+    with folder_of(out), Gathering(kept) as gathering:
         gathering.identify(
             {
                 "pool": [profile.model_dump(mode="json", exclude={"rating"}) for profile in workers.profiles],
@@ -105,7 +106,7 @@ def record(
         )
         gone = progress.wanted - progress.kept
         if not progress.kept:
-            _say_what_is_missing(progress)
+            _say_what_is_missing(progress, stderr=json)
             return 1
         header = gathering.write(
             out,
@@ -124,16 +125,6 @@ def record(
         kept.unlink()
     _report(progress, header, out, json=json)
     return 1 if gone else 0
-
-
-def _refuse_what_is_there(out: Path) -> None:
-    there = [str(file) for file in (out, header_path(out)) if file.exists()]
-    if there:
-        are, them = ("are", "them") if len(there) > 1 else ("is", "it")
-        raise UsageError(
-            f"{' and '.join(there)} {are} there already, from a finished recording or something else; "
-            f"give another name, or remove {them} to record again."
-        )
 
 
 def _refuse_recorded(pool: Pool) -> None:
@@ -224,20 +215,23 @@ async def _ask(
 def _report(progress: recorder.Progress, header: Header, out: Path, *, json: bool) -> None:
     if json:
         print(header.model_dump_json())
-        return
-    open_console().print(
-        f"{counted(header.responses, 'response')} to {counted(header.questions, 'question')} are in {out}; "
-        f"this run spent {dollars(progress.usd)}.",
-        soft_wrap=True,
-    )
-    _say_what_is_missing(progress)
+    else:
+        open_console().print(
+            f"{counted(header.responses, 'response')} to {counted(header.questions, 'question')} are in {out}; "
+            f"this run spent {dollars(progress.usd)}.",
+            soft_wrap=True,
+        )
+    _say_what_is_missing(progress, stderr=json)
 
 
-def _say_what_is_missing(progress: recorder.Progress) -> None:
-    console = open_console()
+def _say_what_is_missing(progress: recorder.Progress, *, stderr: bool) -> None:
+    console = open_console(stderr=stderr)
     for sentence in progress.left_out:
         console.print(f"Left out: {sentence}.", soft_wrap=True)
     if progress.failed:
         console.print(f"{counted(progress.failed, 'call')} failed; the same command makes them again.")
+    for worker, error in sorted(progress.errors.items()):
+        reason = shorten(error.removeprefix(f"{worker}: "), _LONGEST_ERROR)
+        console.print(f"{printable(worker)}: {reason}", soft_wrap=True)
     if progress.refusal is not None:
         console.print(f"Stopped: {progress.refusal} The same command goes on from here.", soft_wrap=True)

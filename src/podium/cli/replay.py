@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+from pydantic import ValidationError
 from rich.table import Table
 from rich.text import Text
 
-from podium.baselines.phrases import WHOLE
-from podium.cli.opening import open_console, open_store
+from podium.baselines.phrases import asks_whole
+from podium.cli.opening import open_console
 from podium.cli.options import Flag
+from podium.cli.places import check_recording_place, folder_of, refuse_what_is_there
 from podium.cli.printable import counted, dollars, printable
 from podium.errors import UsageError
 from podium.recordings import Gathering, Header, Recording, header_path
 from podium.recordings.importers import (
     Findings,
+    Mapping,
     gather_mmlu_pro,
     gather_reasoning_gym,
     gather_table,
     gather_traces,
     gather_zeroeval,
     read_mapping,
+    read_traces,
 )
 from podium.recordings.importers.table import rows
 from podium.tasks.graders.exact import Exact
+from podium.template import empty
 
 Kind = Literal["reasoning-gym", "zeroeval", "mmlu-pro", "table", "traces"]
 
@@ -40,6 +45,7 @@ def import_recording(
     name: str | None = None,
     folder: Path | None = None,
     golds: Path | None = None,
+    replace: Flag = False,
     json: Flag = False,
 ) -> int:
     """Make a recording from published answers.
@@ -52,29 +58,33 @@ def import_recording(
         name: The recording's name. Default: that of the mapping, or of the file.
         folder: For a table: where the files that the mapping names are. Default: beside it.
         golds: For traces: a .jsonl, .csv or .parquet of right answers, with the columns question and gold.
+        replace: Replace a recording that is there already.
         json: Print the header as one line of JSON.
     """
-    if out.suffix != ".parquet":
-        raise UsageError(f"{out}: a recording's file is called NAME.parquet.")
+    check_recording_place(out)
     if not source.exists():
         raise UsageError(f"{source}: there is no such file or folder; check the path.")
     if golds is not None and kind != "traces":
         raise UsageError("--golds belongs to traces; the other sources hold their verdicts.")
     if folder is not None and kind != "table":
         raise UsageError("--folder belongs to a table; the other sources are one folder or file.")
-    if header_path(out).exists() and not out.exists():
-        raise UsageError(f"{header_path(out)} is there already and is no header of {out}; give another name.")
-    out.parent.mkdir(parents=True, exist_ok=True)
+    mapping = read_mapping(source, folder) if kind == "table" else None
+    _refuse_what_is_read(out, source, golds, mapping)
+    _refuse_what_is_there(out, replace=replace)
     console = open_console(stderr=True)
 
     def report(what: str) -> None:
         console.print(f"Reading {printable(what)}", style="dim")
 
-    with tempfile.TemporaryDirectory() as scratch, Gathering(Path(scratch) / "rows.sqlite") as gathering:
-        called, findings = _gather(kind, source, gathering, report, golds=golds, folder=folder)
+    with (
+        folder_of(out),
+        tempfile.TemporaryDirectory() as scratch,
+        Gathering(Path(scratch) / "rows.sqlite") as gathering,
+    ):
+        findings = _gather(kind, source, gathering, report, golds=golds, mapping=mapping)
         header = gathering.write(
             out,
-            name=name or called or out.stem,
+            name=name or (out.stem if mapping is None else mapping.name),
             source=findings.source,
             licence=findings.licence,
             left_out=findings.sentences,
@@ -107,6 +117,33 @@ def show(file: Path, /, *, json: Flag = False) -> int:
     return 0
 
 
+def _refuse_what_is_read(out: Path, source: Path, golds: Path | None, mapping: Mapping | None) -> None:
+    tables = () if mapping is None else (mapping.questions.file, mapping.responses.file)
+    read = {file.resolve() for file in (source, golds, *tables) if file is not None}
+    for file in (out, header_path(out)):
+        if file.resolve() in read:
+            raise UsageError(f"{file} is read for this recording, and would be lost; give another name.")
+
+
+def _refuse_what_is_there(out: Path, *, replace: bool) -> None:
+    begun = out.with_suffix(".gathering")
+    if begun.exists():
+        raise UsageError(f"{begun} is there, of a recording that is not finished; give another name.")
+    beside = header_path(out)
+    if not replace:
+        refuse_what_is_there((out, beside), "add --replace to replace {them}")
+    elif not _is_header(beside):
+        refuse_what_is_there((out, beside), "remove {them}: --replace replaces recordings alone")
+
+
+def _is_header(file: Path) -> bool:
+    try:
+        Header.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError):
+        return False
+    return True
+
+
 def _gather(
     kind: Kind,
     source: Path,
@@ -114,32 +151,36 @@ def _gather(
     report: Callable[[str], None],
     *,
     golds: Path | None,
-    folder: Path | None,
-) -> tuple[str | None, Findings]:
-    """What the source calls itself, and what was found in it."""
+    mapping: Mapping | None,
+) -> Findings:
     match kind:
         case "reasoning-gym":
-            return None, gather_reasoning_gym(source, gathering, report)
+            return gather_reasoning_gym(source, gathering, report)
         case "zeroeval":
-            return None, gather_zeroeval(source, gathering, report)
+            return gather_zeroeval(source, gathering, report)
         case "mmlu-pro":
-            return None, gather_mmlu_pro(source, gathering, report)
+            return gather_mmlu_pro(source, gathering, report)
         case "table":
-            mapping = read_mapping(source, folder)
-            return mapping.name, gather_table(mapping, gathering, report)
+            assert mapping is not None, "a table is read with its mapping"
+            return gather_table(mapping, gathering, report)
         case "traces":
-            with open_store(source, create=False) as store:
-                return None, gather_traces(
-                    store.iterate(),
-                    gathering,
-                    asked_whole=lambda span, text: span.subtask in (WHOLE, text),
-                    golds={} if golds is None else _golds(golds),
-                    judge=lambda response, gold: Exact().judge(response, gold).score,
-                )
+            return gather_traces(
+                read_traces(source),
+                gathering,
+                asked_whole=lambda span, text: asks_whole(span.subtask, text),
+                golds={} if golds is None else _golds(golds),
+                judge=lambda response, gold: Exact().judge(response, gold).score,
+            )
 
 
-def _golds(file: Path) -> Mapping[str, str]:
-    return {str(row["question"]): str(row["gold"]) for row in rows(file, {"question", "gold"})}
+def _golds(file: Path) -> dict[str, str]:
+    """The right answers by question; rows without one of the two tell nothing."""
+    named = ("question", "gold")
+    return {
+        str(row["question"]): str(row["gold"])
+        for row in rows(file, {*named})
+        if not any(empty(row[column]) for column in named)
+    }
 
 
 def _print(header: Header, file: Path) -> None:

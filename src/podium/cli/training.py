@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from podium.cli.dispatching import open_dispatcher
 from podium.cli.opening import open_console
 from podium.cli.options import DispatchOptions
+from podium.cli.printable import printable
 from podium.conductor import Checkpoint, Conductor, open_policy
 from podium.config import Settings, build, load
 from podium.evals import evaluate
@@ -73,6 +74,7 @@ def run_grpo(
                 minutes=experiment.grpo.minutes,
                 title=f"Training {run}",
             ),
+            tell=lambda note: console.print(printable(note), soft_wrap=True),
         )
     )
     console.print(f"The trained policy is in {policy}", soft_wrap=True)
@@ -100,7 +102,9 @@ def make_warmstart(config: Path | None, overrides: Sequence[str], run: Path) -> 
                     f"step {row['step']}/{settings.steps}  loss {row['loss']:.3f}  {row['seconds']:.0f} s"
                 )
 
-        reports = run_warmstart(settings, run, show=show)
+        reports = run_warmstart(
+            settings, run, show=show, tell=lambda note: console.print(printable(note), soft_wrap=True)
+        )
     for what, report in reports.items():
         console.print(f"The gate, {what}:")
         _print_gate(report, console)

@@ -12,7 +12,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from podium.conductor.prompt import PromptSettings
+from podium.conductor.prompt import PromptSettings, rating_words
 from podium.config import Settings, build
 from podium.errors import CheckpointError
 
@@ -102,6 +102,14 @@ class Checkpoint:
     def context(self) -> int:
         """Tokens that prompt and completion may have together."""
         return int(self.config.get("max_position_embeddings") or self.config.get("n_positions") or 2048)
+
+    @property
+    def reads_ratings(self) -> bool:
+        """Whether its words are those of ratings in the brief style: policies that read ratings are given them."""
+        if self.prompt.style != "brief" or not (self.path / "tokenizer.json").is_file():
+            return False
+        tokenizer = self.tokenizer()
+        return all(tokenizer.token_to_id(word) is not None for word in rating_words())
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of tokenizer.json, a new one at each call.

@@ -59,6 +59,8 @@ class Contest:
     dispatcher: Dispatcher | None = None
     """What their calls share besides limits: a response cache, accounts of money. None: nothing."""
     on_progress: CompareProgress | None = None
+    notes: tuple[str, ...] = ()
+    """What was left out of the questions, a sentence each."""
 
     async def run(self, label: str, planner: Planner, tasks: Sequence[Task] | None = None) -> Evaluation:
         """Evaluate `planner` under these conditions."""
@@ -135,6 +137,7 @@ async def compare(
         simulated=any(simulated),
         recorded=any(recorded),
         rows=tuple(rows),
+        notes=contest.notes,
         routing=tuple(routing(trained, alignment=alignment, seed=contest.seed) for alignment in ALIGNMENTS),
         steps_by_hops=steps_by_hops(trained, seed=contest.seed),
         examples=_examples(contest.tasks, trained, before),

@@ -112,6 +112,8 @@ class Comparison(Saved):
     recorded: bool = False
     rows: tuple[Row, ...]
     """The Conductor first, where there is one."""
+    notes: tuple[str, ...] = ()
+    """What was left out of the questions, and what dollars lack, a sentence each."""
     routing: tuple[Routing, ...] = ()
     """Of the Conductor: does it choose workers by what the question needs?"""
     steps_by_hops: Interval | None = None

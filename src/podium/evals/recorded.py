@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from podium.baselines import Cascade, Chosen, Committee, SelfConsistency, Single
+from podium.baselines.encoder import Encoded, Encoder
 from podium.baselines.learned import Method, learn_router
 from podium.baselines.linucb import LinUCB
 from podium.errors import UsageError
@@ -24,7 +25,7 @@ from podium.planner import Plan, Planner, Situation
 from podium.rollout.answers import Answers, bare, best_cascade, best_fixed, best_of_most, read_answers
 from podium.tasks.task import Task
 from podium.workers.base import Request
-from podium.workers.replay import ReplayWorker
+from podium.workers.replay import ReplayWorker, blind_charges
 
 Entry = tuple[Kind, str, Planner]
 
@@ -32,22 +33,31 @@ _LEARNED: Mapping[Method, str] = {
     "ridge": "Ridge over n-grams, best worker",
     "neighbours": "20 nearest questions, best worker",
 }
+_LEARNED_OVER: Mapping[Method, str] = {
+    "ridge": "Ridge over {}, best worker",
+    "neighbours": "20 nearest questions over {}, best worker",
+}
 
 
-async def compare_recorded(contest: Contest, conductors: Mapping[str, Planner] | None = None) -> Comparison:
+async def compare_recorded(
+    contest: Contest, conductors: Mapping[str, Planner] | None = None, *, encoder: Encoder | None = None
+) -> Comparison:
     """Measure all methods on `contest.tasks`, their choices made on `contest.tuning`.
 
     Args:
         conductors: planners by label; the others are compared with the first, at its cost. None: they are shown alone.
+        encoder: routers are learned over it too; None: over n-grams alone.
 
     Raises:
         UsageError: fewer than two recorded workers, or nothing to tune on.
+        WorkerError: the encoder failed.
     """
     workers = [worker for worker in contest.pool if isinstance(worker, ReplayWorker)]
     if len(workers) < 2 or not contest.tuning:
         raise UsageError(
             'A comparison on a recording needs two workers of kind = "replay" or more, and training questions.'
         )
+    encoded = None if encoder is None else await _encoded(contest, encoder)
     rows: list[Row] = []
     first: Evaluation | None = None
     simulated: list[bool] = []
@@ -61,6 +71,7 @@ async def compare_recorded(contest: Contest, conductors: Mapping[str, Planner] |
         family_of={task.question.text: str(task.facts.get("family", "")) for task in contest.tasks},
         cost_usd=None if first is None else first.cost_usd,
         told=_Told(workers, contest.tasks),
+        encoded=encoded,
     )
     two_rounds = replace(
         contest, budget=contest.budget.model_copy(update={"rounds": max(2, contest.budget.rounds)})
@@ -69,6 +80,7 @@ async def compare_recorded(contest: Contest, conductors: Mapping[str, Planner] |
         evaluation = await (two_rounds if isinstance(planner, Cascade) else contest).run(label, planner)
         rows.append(row(kind, label, evaluation, against=first, tested=True))
         simulated.append(evaluation.simulated)
+    blind = blind_charges(workers, [task.question.text for task in contest.tasks])
     return Comparison(
         questions=len(contest.tasks),
         seed=contest.seed,
@@ -76,6 +88,15 @@ async def compare_recorded(contest: Contest, conductors: Mapping[str, Planner] |
         simulated=any(simulated) or any(worker.simulated for worker in workers),
         recorded=True,
         rows=tuple(rows),
+        notes=contest.notes if blind is None else (*contest.notes, blind),
+    )
+
+
+async def _encoded(contest: Contest, encoder: Encoder) -> Encoded:
+    report = contest.on_progress
+    return await encoder.encode(
+        (task.question.text for task in (*contest.tuning, *contest.tasks)),
+        report and (lambda done, total: report(f"Encoding with {encoder.model}", done, total)),
     )
 
 
@@ -90,6 +111,8 @@ class _Field:
     cost_usd: float | None
     """Dollars a question that a method may cost where it is held to the Conductor's; None: no limit."""
     told: _Told
+    encoded: Encoded | None = None
+    """All questions by an encoder; None: there is none."""
 
     def entries(self) -> Iterator[Entry]:
         """All of them, in the order of the table."""
@@ -114,11 +137,21 @@ class _Field:
         if any(known.families):
             yield "chosen", "Best worker of the family (told the family)", self._by_family()
             yield "chosen", "Best plan of the family (told the family)", self._plan_by_family()
+        yield from self._learned()
+        yield "bandit", "LinUCB (told verdicts as it goes)", _Bandits(known.workers, self.told)
+        yield "oracle", "Oracle (a bound for one answer)", _Oracle(known.workers, self.told)
+
+    def _learned(self) -> Iterator[Entry]:
+        """Routers over n-grams, and over the encoder."""
+        known, encoded = self.known, self.encoded
         for method, label in _LEARNED.items():
             choose = learn_router(method, known.texts, known.score_QW, known.workers)
             yield "chosen", label, Chosen(method, choose)
-        yield "bandit", "LinUCB (told verdicts as it goes)", _Bandits(known.workers, self.told)
-        yield "oracle", "Oracle (a bound for one answer)", _Oracle(known.workers, self.told)
+        if encoded is None:
+            return
+        for method, label in _LEARNED_OVER.items():
+            choose = learn_router(method, known.texts, known.score_QW, known.workers, vectors=encoded.vectors)
+            yield "chosen", label.format(encoded.model), Chosen(f"{method}:{encoded.model}", choose)
 
     def _self_consistency(self) -> Entry:
         """The best vote of one worker with itself that the cost buys and the recording has samples of it for."""

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 HEADINGS = ("planner", "accuracy", "Conductor ahead by", "steps", "calls", "$ / 1000", "seconds")
 """Costs are dollars per thousand questions: a single one costs too little to read."""
 
+_LEAST = 0.0005
+"""The smallest share that one decimal of a percentage shows."""
+
 
 def cells(shown: Row) -> tuple[str, ...]:
     """One row as text: a string for each of `HEADINGS`."""
@@ -47,12 +50,20 @@ def notes(comparison: Comparison) -> Iterator[str]:
     )
     if any(shown.p_value is not None for shown in comparison.rows):
         yield "p: McNemar's exact test of the same difference, not corrected for the number of rows."
+    yield from comparison.notes
+    for shown in comparison.rows:
+        if shown.validity < 1:
+            lost = 1 - shown.validity
+            yield (
+                f"{shown.label}: to {percent(lost) if lost >= _LEAST else 'under 0.1 %'} of the questions it had no "
+                "plan that could be read and run; they count as wrong."
+            )
     failures = sum(shown.failures for shown in comparison.rows)
     if failures:
         yield f"{failures} answers lack a step because a worker failed; they count as they are."
     ungraded = sum(shown.ungraded for shown in comparison.rows)
     if ungraded:
-        yield f"{ungraded} answers could not be graded because the grader failed; they are left out of accuracies."
+        yield f"{ungraded} answers could not be graded; they are left out of accuracies."
     yield from _money(comparison)
     for found in comparison.routing:
         if found.pairs:

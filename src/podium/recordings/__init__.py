@@ -4,7 +4,7 @@ Each answer was given to the bare question. A recording is faithful for choosing
 what a rewritten subtask or the sight of others' work would have changed, it cannot show.
 """
 
-from podium.recordings.gathering import Gathering, header_path, split_by_hash
+from podium.recordings.gathering import Gathering, split_by_hash
 from podium.recordings.model import (
     SPLITS,
     Header,
@@ -13,6 +13,7 @@ from podium.recordings.model import (
     Response,
     was_simulated,
 )
+from podium.recordings.pair import header_path
 from podium.recordings.recording import Recording
 
 __all__ = [

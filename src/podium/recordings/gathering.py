@@ -10,24 +10,28 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import astuple
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from podium.errors import RunMismatchError, UsageError
+from podium.errors import RunMismatchError, StoreError, UsageError
 from podium.recordings.model import SPLITS, Header, RecordedQuestion, RecordedWorker, Response
+from podium.recordings.pair import write_pair
 
-_TABLES = """
-create table if not exists made_by (configuration text);
-create table if not exists question (id text primary key, text text, gold text, family text, split text);
-create table if not exists response (
-  question text, worker text, sample integer, text text, answer text, score real,
-  input_tokens integer, output_tokens integer, estimated integer, seconds real,
-  primary key (question, worker, sample)
-) without rowid;
-create table if not exists simulated (worker text primary key) without rowid;
-"""
+_PATIENCE_S = 0.5
+"""How long another process is waited for that has the file open: it may be about to close it."""
+_TABLES = (
+    "create table if not exists made_by (configuration text)",
+    "create table if not exists question (id text primary key, text text, gold text, family text, split text)",
+    """create table if not exists response (
+      question text, worker text, sample integer, text text, answer text, score real,
+      input_tokens integer, output_tokens integer, estimated integer, seconds real,
+      primary key (question, worker, sample)
+    ) without rowid""",
+    "create table if not exists simulated (worker text primary key) without rowid",
+)
 _NAMES = {"made_by", "question", "response", "simulated"}
 _ROWS = """
 select q.id, q.text, q.gold, q.family, q.split, r.worker,
@@ -39,8 +43,6 @@ _KNOWN = """
 select worker, count(*), count(score), avg(case when score is null then null else score >= 0.999 end)
 from response join question on question.id = response.question group by worker order by worker
 """
-_BATCH = 4096
-"""Rows of a row group: few enough that each question's text is stored once in a group."""
 
 
 def split_by_hash(question_id: str) -> str:
@@ -50,22 +52,23 @@ def split_by_hash(question_id: str) -> str:
 
 
 class Gathering:
-    """An SQLite file of questions and responses.
+    """An SQLite file of questions and responses, this process's alone as long as it is open.
 
-    Raises:
-        UsageError: the file is something else.
+    Raises, here and in what it does:
+        UsageError: the file is something else, or another process has it open.
+        StoreError: it cannot be written, as on a disk that is full. What was committed stays.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         """`path`: kept from run to run; None: a temporary file."""
+        self._path = path
         try:
-            self._db = sqlite3.connect(path or "", isolation_level=None)
-            _refuse_others(self._db)
-            self._db.executescript(_TABLES)
-            self._db.execute("pragma synchronous = off" if path is None else "pragma journal_mode = wal")
-            self._db.execute("begin")
-        except sqlite3.DatabaseError:
-            raise UsageError(f"{path} is not a gathering of responses; choose another place.") from None
+            with _told(path):
+                self._db = _opened(path)
+        except StoreError:
+            if path is not None and path.is_file() and not path.stat().st_size:
+                path.unlink()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -82,9 +85,9 @@ class Gathering:
             RunMismatchError: it was begun with another configuration.
         """
         wanted = json.dumps(configuration, sort_keys=True, ensure_ascii=False)
-        found = self._db.execute("select configuration from made_by").fetchone()
+        found = self._execute("select configuration from made_by").fetchone()
         if found is None:
-            self._db.execute("insert into made_by values (?)", (wanted,))
+            self._execute("insert into made_by values (?)", (wanted,))
         elif found[0] != wanted:
             before = json.loads(found[0])
             if unknown := sorted(configuration.keys() - before.keys()):
@@ -99,24 +102,28 @@ class Gathering:
                 "give the same ones, or another name for the recording."
             )
 
-    def add_question(self, question: RecordedQuestion) -> None:
-        """Keep a question; the first of an id stays."""
-        self._db.execute(
-            "insert or ignore into question values (?, ?, ?, ?, ?)",
-            _storable(astuple(question)),
-        )
+    def add_question(self, question: RecordedQuestion) -> bool:
+        """Keep a question; the first of an id stays. False when that one has another wording than this."""
+        done = self._execute("insert or ignore into question values (?, ?, ?, ?, ?)", astuple(question))
+        return done.rowcount > 0 or not self.words_otherwise(question.id, question.text)
+
+    def words_otherwise(self, question_id: str, text: str) -> bool:
+        """Whether the question of this id is here in another wording; space around it does not count."""
+        found = self._execute("select text from question where id = ?", (question_id,)).fetchone()
+        (wanted,) = _storable((text,))
+        return found is not None and found[0].strip() != wanted.strip()
 
     def add(self, question_id: str, response: Response) -> bool:
         """Keep a response; False when one of the same question, worker and sample is there already."""
-        done = self._db.execute(
+        done = self._execute(
             "insert or ignore into response values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            _storable((question_id, *astuple(response))),
+            (question_id, *astuple(response)),
         )
         return done.rowcount > 0
 
     def has(self, question_id: str, worker: str, sample: int) -> bool:
         """Whether that response is here."""
-        found = self._db.execute(
+        found = self._execute(
             "select 1 from response where question = ? and worker = ? and sample = ?",
             (question_id, worker, sample),
         )
@@ -124,37 +131,39 @@ class Gathering:
 
     def note_simulated(self, worker: str) -> None:
         """Say that a worker is a simulation; the header says it too."""
-        self._db.execute("insert or ignore into simulated values (?)", _storable((worker,)))
+        self._execute("insert or ignore into simulated values (?)", (worker,))
 
     @property
     def simulated(self) -> frozenset[str]:
         """Workers that are simulations."""
-        return frozenset(worker for (worker,) in self._db.execute("select worker from simulated"))
+        return frozenset(worker for (worker,) in self._execute("select worker from simulated"))
 
     @property
     def workers(self) -> frozenset[str]:
         """Workers with a response."""
-        return frozenset(worker for (worker,) in self._db.execute("select distinct worker from response"))
+        return frozenset(worker for (worker,) in self._execute("select distinct worker from response"))
 
     def commit(self) -> None:
         """On return, what was added is on the disk."""
-        self._db.execute("commit")
-        self._db.execute("begin")
+        self._execute("commit")
+        self._execute("begin")
 
     def drop_repeats(self) -> int:
         """Leave out questions whose wording an earlier one has too; returns how many.
 
-        A replay worker knows a question by its text, so two of one text could not be told apart.
+        A replay worker knows a question by its text without the space around it, so they could not be told apart.
         """
-        repeated = "select id from question where id not in (select min(id) from question group by text)"
-        count: int = self._db.execute(f"select count(*) from ({repeated})").fetchone()[0]
-        self._db.execute(f"delete from response where question in ({repeated})")
-        self._db.execute(f"delete from question where id in ({repeated})")
+        repeated = (
+            "select id from question where id not in (select min(id) from question group by bare(text))"
+        )
+        count: int = self._execute(f"select count(*) from ({repeated})").fetchone()[0]
+        self._execute(f"delete from response where question in ({repeated})")
+        self._execute(f"delete from question where id in ({repeated})")
         return count
 
     def drop_unanswered(self) -> int:
         """Leave out questions that nobody answered; returns how many."""
-        done = self._db.execute("delete from question where id not in (select question from response)")
+        done = self._execute("delete from question where id not in (select question from response)")
         return done.rowcount
 
     def write(
@@ -177,6 +186,7 @@ class Gathering:
 
         Raises:
             UsageError: nothing was gathered.
+            StoreError: the place is full, or nothing may be written there. What was there stays.
         """
         unanswered = self.drop_unanswered()
         notes = list(left_out)
@@ -184,26 +194,11 @@ class Gathering:
             notes.append(f"questions whose wording another one has too ({repeats})")
         if unanswered:
             notes.append(f"questions that nobody answered ({unanswered})")
-        simulated = self.simulated
-        workers = tuple(
-            (known or {})
-            .get(worker, RecordedWorker(name=worker))
-            .model_copy(
-                update={
-                    "simulated": worker in simulated,
-                    "responses": count,
-                    "judged": judged,
-                    "accuracy": share,
-                }
-            )
-            for worker, count, judged, share in self._db.execute(_KNOWN)
-        )
+        workers = self._workers(known or {})
         if not workers:
             raise UsageError("There is no response to write; check what was given as the source.")
-        part = path.with_name(f".{path.name}.part")
-        _write_rows(part, self._db.execute(_ROWS))
-        splits = self._db.execute("select split, count(*) from question where split is not null group by 1")
-        (questions,) = self._db.execute("select count(*) from question").fetchone()
+        splits = self._execute("select split, count(*) from question where split is not null group by 1")
+        (questions,) = self._execute("select count(*) from question").fetchone()
         header = Header(
             name=name,
             source=source,
@@ -213,23 +208,83 @@ class Gathering:
             responses=sum(worker.responses for worker in workers),
             splits=dict(splits.fetchall()),
             left_out=tuple(notes),
-            sha256=hashlib.sha256(part.read_bytes()).hexdigest(),
+            sha256="",
         )
-        beside = header_path(path)
-        beside_part = beside.with_name(f".{beside.name}.part")
-        beside_part.write_text(
-            json.dumps(header.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        with _told(self._path):
+            return write_pair(path, self._db.execute(_ROWS), header)
+
+    def _workers(self, known: Mapping[str, RecordedWorker]) -> tuple[RecordedWorker, ...]:
+        simulated = self.simulated
+        return tuple(
+            known.get(worker, RecordedWorker(name=worker)).model_copy(
+                update={
+                    "simulated": worker in simulated,
+                    "responses": count,
+                    "judged": judged,
+                    "accuracy": share,
+                }
+            )
+            for worker, count, judged, share in self._execute(_KNOWN)
         )
-        part.replace(path)
-        beside_part.replace(beside)
-        return header
+
+    def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        with _told(self._path):
+            return self._db.execute(statement, _storable(values))
 
 
-def _refuse_others(db: sqlite3.Connection) -> None:
-    """Raise where the file is a database of something else."""
-    tables = {name for (name,) in db.execute("select name from sqlite_master where type = 'table'")}
+def _opened(path: Path | None) -> sqlite3.Connection:
+    """A connection that alone reads and writes the file, until it is closed or its process ends; with its tables."""
+    if path is not None:
+        _refuse_others(path)
+    with ExitStack() as failing:
+        db = failing.enter_context(closing(_connect(path)))
+        db.execute("pragma locking_mode = exclusive")
+        db.create_function("bare", 1, str.strip, deterministic=True)
+        db.execute("begin exclusive")
+        for table in _TABLES:
+            db.execute(table)
+        db.execute("commit")
+        db.execute("pragma synchronous = off" if path is None else "pragma journal_mode = wal")
+        db.execute("begin")
+        failing.pop_all()
+    return db
+
+
+def _connect(path: Path | None) -> sqlite3.Connection:
+    return sqlite3.connect(path or "", timeout=_PATIENCE_S, isolation_level=None)
+
+
+def _refuse_others(path: Path) -> None:
+    """Raise where the file is a database of something else, which is left as it was."""
+    with closing(_connect(path)) as db:
+        tables = {name for (name,) in db.execute("select name from sqlite_master where type = 'table'")}
     if not tables <= _NAMES:
-        raise sqlite3.DatabaseError
+        raise UsageError(_not_ours(path))
+
+
+@contextmanager
+def _told(path: Path | None) -> Iterator[None]:
+    """What SQLite raises, as a sentence; bugs of ours escape."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        match getattr(error, "sqlite_errorname", "_").split("_")[1]:
+            case "BUSY" | "LOCKED":
+                raise UsageError(
+                    f"Another podium records into {path} at the moment; wait for it, or give another name."
+                ) from None
+            case "FULL" | "IOERR" | "READONLY":
+                raise StoreError(
+                    f"{path or 'A temporary file'} cannot be written ({error}); make room there, and give the same "
+                    "command again."
+                ) from None
+            case "CANTOPEN" | "NOTADB" | "CORRUPT":
+                raise UsageError(_not_ours(path)) from None
+        raise
+
+
+def _not_ours(path: Path | None) -> str:
+    return f"{path} is not a gathering of responses; choose another place."
 
 
 def _storable(row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -237,24 +292,3 @@ def _storable(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(
         value.encode("utf-8", "replace").decode() if isinstance(value, str) else value for value in row
     )
-
-
-def header_path(path: Path) -> Path:
-    """Where the header of the recording at `path` is."""
-    return path.with_suffix(".json")
-
-
-def _write_rows(path: Path, rows: Iterator[tuple[Any, ...]]) -> None:
-    import pyarrow.parquet as pq  # noqa: PLC0415 - an optional extra
-
-    from podium.recordings.columns import schema, to_batch  # noqa: PLC0415
-
-    with pq.ParquetWriter(path, schema(), compression="zstd", compression_level=9) as writer:
-        batch: list[tuple[Any, ...]] = []
-        for row in rows:
-            batch.append(row)
-            if len(batch) == _BATCH:
-                writer.write_batch(to_batch(batch))
-                batch.clear()
-        if batch:
-            writer.write_batch(to_batch(batch))

@@ -13,8 +13,8 @@ from weakref import WeakValueDictionary
 from pydantic import ValidationError
 
 from podium.errors import ConfigError
-from podium.recordings.gathering import header_path
 from podium.recordings.model import Header, RecordedQuestion, Response
+from podium.recordings.pair import header_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +31,9 @@ class Recording:
         starts = [row for row, id_ in enumerate(ids) if not row or id_ != ids[row - 1]]
         self._places = [*pairwise([*starts, len(ids)])]
         texts = table.column("question").take(starts).to_pylist()
-        self._by_text = {text: number for number, text in enumerate(texts)}
+        self._by_text: dict[str, int] = {}
+        for number, text in enumerate(texts):
+            self._by_text.setdefault(text.strip(), number)
         self._responses: dict[int, dict[str, tuple[Response, ...]]] = {}
 
     @classmethod
@@ -46,30 +48,29 @@ class Recording:
         """
         try:
             import pyarrow as pa  # noqa: PLC0415 - an optional extra
-            import pyarrow.parquet as pq  # noqa: PLC0415
         except ImportError:
             raise ConfigError(
                 "Recordings need pyarrow, which is not installed: pip install 'podium-conductor[recordings]'."
             ) from None
+        content = _content(path)
         beside = header_path(path)
-        for file in (path, beside):
-            if not file.is_file():
-                raise ConfigError(
-                    f"{file}: there is no such file; a recording is NAME.parquet and NAME.json."
-                )
         try:
-            header = Header.model_validate_json(beside.read_bytes())
+            header = Header.model_validate_json(_content(beside))
         except ValidationError:
             raise ConfigError(
                 f"{beside} is not the header of a recording; import the source again."
             ) from None
-        content = path.read_bytes()
         if hashlib.sha256(content).hexdigest() != header.sha256:
             raise ConfigError(f"{path} does not fit its header {beside}; import the source again.")
         place = path.resolve()
         found = _in_use.get(place)
         if not isinstance(found, cls) or found.header != header:
-            found = _in_use[place] = cls(path, header, pq.read_table(pa.BufferReader(content)))
+            try:
+                found = _in_use[place] = cls(path, header, _rows(content))
+            except (KeyError, pa.ArrowException):
+                raise ConfigError(
+                    f"{path} does not have the columns of a recording; import the source again."
+                ) from None
         return found
 
     @property
@@ -109,13 +110,13 @@ class Recording:
         return (question for question in self.questions if question.split == split)
 
     def find(self, text: str) -> RecordedQuestion | None:
-        """The question of exactly this wording."""
-        number = self._by_text.get(text)
+        """The question of this wording, space around it aside; of several the first."""
+        number = self._by_text.get(text.strip())
         return None if number is None else self.questions[number]
 
     def responses(self, text: str) -> dict[str, tuple[Response, ...]]:
         """By worker, all samples in order, to the question of this wording; empty when it is not here."""
-        number = self._by_text.get(text)
+        number = self._by_text.get(text.strip())
         if number is None:
             return {}
         if number not in self._responses:
@@ -137,6 +138,25 @@ class Recording:
                 )
             self._responses[number] = {worker: tuple(samples) for worker, samples in given.items()}
         return self._responses[number]
+
+
+def _content(file: Path) -> bytes:
+    if not file.is_file():
+        raise ConfigError(f"{file}: there is no such file; a recording is NAME.parquet and NAME.json.")
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read ({error.strerror}); mend that and try again.") from None
+
+
+def _rows(content: bytes) -> pa.Table:
+    """The rows in our columns; KeyError or an error of Arrow's where they have others."""
+    import pyarrow as pa  # noqa: PLC0415 - as in `open`
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    from podium.recordings.columns import NAMES, schema  # noqa: PLC0415
+
+    return pq.read_table(pa.BufferReader(content)).select(NAMES).cast(schema())
 
 
 _in_use: WeakValueDictionary[Path, Recording] = WeakValueDictionary()

@@ -138,7 +138,11 @@ class Answers:
 
 
 async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker]) -> Answers:
-    """Ask every worker every question, bare, as often as it has samples and a committee may name it."""
+    """Ask every worker every question, bare, as often as it has samples and a committee may name it.
+
+    Args:
+        tasks: `RecordedTasks` of these workers, each of whose responses can be graded.
+    """
     own_samples = tuple(worker.samples for worker in workers)
     samples = max(own_samples)
     size = len(tasks), len(workers), max(samples, MOST)
@@ -192,9 +196,16 @@ def bare(question: str) -> tuple[Message, ...]:
 
 
 def best_of_most(answers: Answers, *, weighted: bool, most: int = MOST) -> Committee:
-    """A vote of the best k workers, with the k that is best; each answers once."""
+    """A vote of the best k workers, with the k that is best; each answers once.
+
+    Weights are those of a choice among as many answers as training questions have, or of two, whichever vote better.
+    """
     order = tuple(int(w) for w in np.argsort(-answers.accuracy, kind="stable"))
-    tried = [(order[:k], _weights(answers, order[:k]) if weighted else ()) for k in range(1, most + 1)]
+    best = [order[:k] for k in range(1, most + 1)]
+    tried: list[tuple[Members, tuple[float, ...]]] = [(members, ()) for members in best]
+    if weighted:
+        many = _wrong_answers(answers)
+        tried = [(members, _weights(answers, members, wrong)) for members in best for wrong in (many, 1.0)]
     members, weights = max(tried, key=lambda plan: answers.voted(*plan).mean())
     return Committee(tuple(answers.workers[w] for w in members), weights)
 
@@ -248,7 +259,27 @@ def _cascades(answers: Answers, max_cost: float) -> Iterator[tuple[float, float,
             yield float(right.mean()), -float(cost.mean()), pair, then
 
 
-def _weights(answers: Answers, members: Members) -> tuple[float, ...]:
-    """Log odds of being right, as if answers were independent; at least a hundredth."""
+def _weights(answers: Answers, members: Members, wrong: float) -> tuple[float, ...]:
+    """log(p / (1 - p)) + log(K - 1), p being how right a worker is; `wrong` is K - 1, the wrong answers to choose from.
+
+    As if answers were independent, and wrong ones equally likely: the naive Bayes vote of Kuncheva and Rodríguez, "A
+    weighted voting framework for classifiers ensembles" (2014). At least a hundredth.
+    """
     share = answers.accuracy[list(members)].clip(0.01, 0.99)
-    return tuple(max(0.01, round(float(odds), 3)) for odds in np.log(share / (1 - share)))
+    odds = np.log(share / (1 - share)) + math.log(wrong)
+    return tuple(max(0.01, round(float(weight), 3)) for weight in odds)
+
+
+def _wrong_answers(answers: Answers) -> float:
+    """K - 1: so many equally likely wrong answers would make two workers who are wrong agree as often as they do.
+
+    Where no two are wrong, 1. One agreement is counted that nobody saw, so that some are expected.
+    """
+    answer_QW = answers.answer_QWR[:, :, 0]
+    wrong_QW = (answer_QW != _NOBODY) & (answers.voted_QWR[:, :, 0] == 0)
+    pairs = same = 0
+    for one, other in combinations(range(len(answers.workers)), 2):
+        both_Q = wrong_QW[:, one] & wrong_QW[:, other]
+        pairs += int(both_Q.sum())
+        same += int((both_Q & (answer_QW[:, one] == answer_QW[:, other])).sum())
+    return (pairs + 1) / (same + 1)

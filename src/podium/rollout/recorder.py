@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from podium.baselines import Single
-from podium.errors import BudgetError
+from podium.errors import BudgetError, RunMismatchError
 from podium.executor import Dispatcher, Ledger
 from podium.executor.ledger import Hold
 from podium.orchestrator import Orchestrator
@@ -20,9 +20,13 @@ from podium.recordings import Gathering, RecordedQuestion, Response, split_by_ha
 from podium.rollout.rollout import Rollout, roll
 from podium.tasks.task import Task
 from podium.types import Budget, Usage, estimate_tokens
+from podium.workers.calculator import CalculatorWorker
+from podium.workers.code import CodeWorker
 from podium.workers.pool import Pool
 from podium.workers.vote import VoteWorker
 
+_TOOLS = VoteWorker, CalculatorWorker, CodeWorker
+"""They answer no questions of their own."""
 _LONGEST = 10_000
 """Characters of a gold answer that is kept. Tests of programs are longer, and verdicts stand without them."""
 _DRESS_TOKENS = 200
@@ -39,6 +43,8 @@ class Progress:
     usd: float = 0.0
     failed: int = 0
     """Calls that failed for good in this run; the next one makes them again."""
+    errors: dict[str, str] = field(default_factory=dict)
+    """By worker, why its latest call failed."""
     refusal: str | None = None
     """Why no more calls are made; None: all were."""
     left_out: tuple[str, ...] = ()
@@ -67,11 +73,16 @@ async def record(
         seed: names the randomness of simulated workers.
         dispatcher: with a response cache or accounts; when an account refuses a call, no more are made.
         watch: told of progress after each call.
+
+    Raises:
+        RunMismatchError: a question was gathered in another wording.
+        StoreError: the gathering cannot be written; what was kept before stays.
     """
     # Each alone: a fallback's answer is not the worker's own, and nobody wants to pay for it here.
-    alone = [pool.subset([i]) for i, worker in enumerate(pool) if not isinstance(worker, VoteWorker)]
+    alone = [pool.subset([i]) for i, worker in enumerate(pool) if not isinstance(worker, _TOOLS)]
     bare, left_out = _bare(tasks)
     wanted = [_Job(task, one, sample) for task in bare for one in alone for sample in range(samples)]
+    _refuse_other_wordings(bare, gathering)
     missing = [job for job in wanted if not gathering.has(job.task.id, job.worker, job.sample)]
     progress = Progress(wanted=len(wanted), kept=len(wanted) - len(missing), left_out=left_out)
     purse = _Purse(budget)
@@ -97,12 +108,22 @@ async def record(
                 progress.kept += 1
             else:
                 progress.failed += 1
+                progress.errors[job.worker] = _why(rollout)
             watch(progress)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(concurrency, len(missing))):
             group.create_task(work())
     return progress
+
+
+def _refuse_other_wordings(tasks: Iterable[Task], gathering: Gathering) -> None:
+    for task in tasks:
+        if gathering.words_otherwise(task.id, task.question.text):
+            raise RunMismatchError(
+                f"Question {task.id!r} had another wording when it was asked before; give the questions that were "
+                "asked then, or another name for the recording."
+            )
 
 
 def _bare(tasks: Iterable[Task]) -> tuple[list[Task], tuple[str, ...]]:
@@ -117,6 +138,12 @@ def _bare(tasks: Iterable[Task]) -> tuple[list[Task], tuple[str, ...]]:
         else:
             bare.append(task)
     return bare, tuple(f"{reason} ({count})" for reason, count in left_out.items())
+
+
+def _why(rollout: Rollout) -> str:
+    """Why there is no answer, in a sentence."""
+    errors = (span.error for span in rollout.trace.spans if span.error is not None)
+    return next(errors, rollout.trace.error or "It gave no answer.")
 
 
 class _Purse:

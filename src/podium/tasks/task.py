@@ -77,3 +77,8 @@ class TaskSet(Protocol):
     def __getitem__(self, index: int) -> Task: ...
 
     def __iter__(self) -> Iterator[Task]: ...
+
+
+def told(tasks: TaskSet) -> Iterator[str]:
+    """Its notes, as sentences that name it."""
+    return (f"{tasks.name}: {note}." for note in tasks.notes)

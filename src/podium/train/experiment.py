@@ -17,7 +17,7 @@ from podium.orchestrator.team import open_pool
 from podium.rollout import RewardSettings, Scorer
 from podium.rollout.pools import PoolDraw, PoolSource
 from podium.rollout.run_folder import RunFolder
-from podium.tasks import Task, open_tasks
+from podium.tasks import Task, open_tasks, told
 from podium.tasks.embedded import HOP_SHARES, EmbeddedTasks
 from podium.train.display import Display
 from podium.train.loop import Draw, Evaluate, train
@@ -75,8 +75,12 @@ async def run_experiment(
     dispatch: Dispatch = lambda pool: nullcontext(Dispatcher()),
     evaluate: Evaluate | None = None,
     display: AbstractContextManager[Display] | None = None,
+    tell: Callable[[str], None] = lambda note: None,
 ) -> Path:
     """Train in a run folder, or go on where it was left. Returns the folder of the trained policy.
+
+    Args:
+        tell: told of what is left out of the questions, a sentence each.
 
     Raises:
         CheckpointError: `start` is no checkpoint that can be trained.
@@ -87,7 +91,7 @@ async def run_experiment(
     start = Checkpoint.read(experiment.start)
     pool = open_pool(experiment.pool)
     try:
-        draw = draw_of(experiment, pool)
+        draw = draw_of(experiment, pool, tell)
         run = RunFolder.open(folder, experiment.model_dump(mode="json"), free=FREE)
         async with dispatch(pool) as dispatcher:
             return await train(
@@ -109,10 +113,10 @@ async def run_experiment(
         await pool.close()
 
 
-def draw_of(experiment: Experiment, pool: Pool) -> Draw:
+def draw_of(experiment: Experiment, pool: Pool, tell: Callable[[str], None] = lambda note: None) -> Draw:
     """The tasks of each iteration, each with the pool it is asked over."""
     pools = PoolSource(pool, experiment.pool_draw)
-    tasks_of = _embedded(experiment) if experiment.tasks == "embedded" else _in_turn(experiment, pool)
+    tasks_of = _embedded(experiment) if experiment.tasks == "embedded" else _in_turn(experiment, pool, tell)
 
     def draw(iteration: int) -> list[tuple[Task, Pool]]:
         return [
@@ -135,9 +139,11 @@ def _embedded(experiment: Experiment) -> Callable[[int], list[Task]]:
     return tasks_of
 
 
-def _in_turn(experiment: Experiment, pool: Pool) -> Callable[[int], list[Task]]:
+def _in_turn(experiment: Experiment, pool: Pool, tell: Callable[[str], None]) -> Callable[[int], list[Task]]:
     """Of a set that has an end all, in a new order each time round."""
     tasks = open_tasks(experiment.tasks, "train", size=_ENDLESS, pool=pool)
+    for note in told(tasks):
+        tell(note)
     count, seed = experiment.grpo.questions, experiment.grpo.seed
 
     @cache

@@ -69,6 +69,22 @@ def source(recording: Recording, *, kind: str = "", weight: float = 1.0) -> Sour
     return Source(tasks=str(recording.path), pool=str(pool), weight=weight)
 
 
+def test_what_is_left_out_of_a_recording_is_told(make_recording: MakeRecording) -> None:
+    given = {
+        f"How much is {number} plus {number + 3}?": [
+            Response("ada", 0, "Answer: 7", "7", 1.0 if number % 10 else None)
+        ]
+        for number in range(30)
+    }
+    splits = {text: "train" if place < 24 else "validation" for place, text in enumerate(given)}
+    told: list[str] = []
+    lessons = RecordedSettings(
+        (source(make_recording(given, splits=splits)),), thrift=(), question_chars=100, taught=False
+    )
+    open_material(lessons, told.append)
+    assert [note.partition(",")[0] for note in told] == ["small/train: 3 of 24 questions are left out"]
+
+
 def sums(
     make_recording: MakeRecording, score: float = 1.0, *, kind: str = "", right: str = "", weight: float = 1.0
 ) -> Source:

@@ -4,7 +4,7 @@ from podium.recordings.importers.findings import Findings
 from podium.recordings.importers.mmlu_pro import gather_mmlu_pro
 from podium.recordings.importers.reasoning_gym import gather_reasoning_gym
 from podium.recordings.importers.table import Mapping, gather_table, read_mapping
-from podium.recordings.importers.traces import gather_traces
+from podium.recordings.importers.traces import gather_traces, read_traces
 from podium.recordings.importers.zeroeval import gather_zeroeval
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "gather_traces",
     "gather_zeroeval",
     "read_mapping",
+    "read_traces",
 ]

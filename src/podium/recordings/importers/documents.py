@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -14,6 +16,9 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from podium.errors import UsageError
 
 T = TypeVar("T")
+_BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
+"""What reading a zip raises beside ValueError. RuntimeError: it is encrypted, packed in an unknown way, or its JSON
+is nested too deeply."""
 
 
 class Document(BaseModel):
@@ -32,7 +37,7 @@ def read_json(path: Path, form: TypeAdapter[T]) -> T:
         return _parse(path.read_bytes(), form)
     except ValidationError as error:
         raise UsageError(f"{path} {_fault(error)}; fetch it again.") from None
-    except (ValueError, OSError):
+    except (ValueError, OSError, RecursionError):
         raise UsageError(f"{path} is not a JSON file that can be read; fetch it again.") from None
 
 
@@ -49,7 +54,7 @@ def zipped_json(path: Path, form: TypeAdapter[T]) -> Iterator[T]:
                     yield _parse(archive.read(name), form)
     except ValidationError as error:
         raise UsageError(f"{path} {_fault(error)}; fetch it again.") from None
-    except (ValueError, zipfile.BadZipFile):
+    except (ValueError, *_BROKEN):
         raise UsageError(f"{path} is not a zip of JSON files; fetch it again.") from None
 
 

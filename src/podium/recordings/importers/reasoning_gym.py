@@ -25,7 +25,7 @@ _DATED = re.compile(r"^(?P<model>.+?)(_\d{8}_\d{6})?$")
 class _Completion(Document):
     model_answer: Any = None
     full_model_response: str | None = None
-    score: float | None = None
+    score: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
 
 
 class _Result(Document):

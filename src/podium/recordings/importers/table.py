@@ -33,7 +33,7 @@ from podium.recordings.gathering import Gathering, split_by_hash
 from podium.recordings.importers.findings import Findings
 from podium.recordings.model import RecordedQuestion, Response
 from podium.rows import read_rows
-from podium.template import columns, equals, filled
+from podium.template import columns, empty, equals, filled
 from podium.types import estimate_tokens
 
 
@@ -109,35 +109,64 @@ def gather_table(mapping: Mapping, gathering: Gathering, report: Callable[[str],
         UsageError: a file or a column that is not there, or a value that is not what it should be.
     """
     findings = Findings(source=mapping.source, licence=mapping.licence)
-    asked = mapping.questions
-    report(str(asked.file.name))
-    kept: set[str] = set()
+    report(str(mapping.questions.file.name))
+    one_wording = _gather_questions(mapping.questions, gathering, findings)
+    report(str(mapping.responses.file.name))
+    _gather_responses(mapping, one_wording, gathering, findings)
+    return findings
+
+
+def _gather_questions(asked: QuestionColumns, gathering: Gathering, findings: Findings) -> dict[str, bool]:
+    """Keep the questions; by id, whether the table has it in one wording alone, of which the first is kept."""
+    one_wording: dict[str, bool] = {}
     for row in rows(asked.file, _columns(asked)):
         if not _named(row, asked.where):
             findings.left_out["questions that `where` does not name"] += 1
-            continue
-        question_id = str(row[asked.id])
-        kept.add(question_id)
-        gathering.add_question(
-            RecordedQuestion(
+        elif empty(row[asked.id]):
+            findings.left_out["questions without an id"] += 1
+        else:
+            question_id = str(row[asked.id])
+            question = RecordedQuestion(
                 question_id,
                 _question(asked, row),
                 _text(row, asked.gold),
                 _text(row, asked.family),
                 _text(row, asked.split) or split_by_hash(question_id),
             )
-        )
-    given = mapping.responses
-    report(str(given.file.name))
-    for row in rows(given.file, _columns(given)):
-        question_id = str(row[given.question])
+            fits = gathering.add_question(question)
+            one_wording[question_id] = fits and one_wording.get(question_id, True)
+    return one_wording
+
+
+def _gather_responses(
+    mapping: Mapping, one_wording: dict[str, bool], gathering: Gathering, findings: Findings
+) -> None:
+    asked, given = mapping.questions, mapping.responses
+    named = _columns(given)
+    # Rows that hold both say which wording they answer.
+    both = not all(one_wording.values()) and given.file.resolve() == asked.file.resolve()
+    if both:
+        named |= _columns(asked)
+
+    def fits(question_id: str, row: dict[str, Any]) -> bool:
+        if one_wording[question_id]:
+            return True
+        if not both or not _named(row, asked.where):
+            return False
+        return not gathering.words_otherwise(question_id, _question(asked, row))
+
+    for row in rows(given.file, named):
+        question_id = None if empty(row[given.question]) else str(row[given.question])
         if not _named(row, given.where):
             findings.left_out["responses that `where` does not name"] += 1
-        elif question_id not in kept:
+        elif question_id is None or question_id not in one_wording:
             findings.left_out["responses to questions that are not there"] += 1
+        elif empty(row[given.worker]):
+            findings.left_out["responses without a worker"] += 1
+        elif not fits(question_id, row):
+            findings.left_out["answers to another wording of a question"] += 1
         elif not gathering.add(question_id, _read(row, given)):
             findings.left_out["responses whose question, worker and sample came before"] += 1
-    return findings
 
 
 def rows(file: Path, columns: set[str]) -> Iterator[dict[str, Any]]:
@@ -195,6 +224,13 @@ def _count(row: dict[str, Any], column: str | None) -> int | None:
     return None if number is None else int(number)
 
 
+def _tokens(row: dict[str, Any], column: str | None) -> int | None:
+    number = _count(row, column)
+    if number is not None and not 0 <= number < 2**31:
+        raise ValueError(f"{number:g} is no number of tokens")
+    return number
+
+
 def _sample(row: dict[str, Any], column: str | None) -> int:
     number = _count(row, column) or 0
     if not -(2**63) <= number < 2**63:
@@ -215,7 +251,7 @@ def _read(row: dict[str, Any], given: ResponseColumns) -> Response:
 def _response(row: dict[str, Any], given: ResponseColumns) -> Response:
     answer = _text(row, given.answer)
     text = _text(row, given.text)
-    output_tokens, chars = _count(row, given.output_tokens), _count(row, given.chars)
+    output_tokens, chars = _tokens(row, given.output_tokens), _tokens(row, given.chars)
     estimated = output_tokens is None
     if output_tokens is None and (chars is not None or text is not None):
         output_tokens = -(-chars // 4) if chars is not None else estimate_tokens(text or "")
@@ -227,7 +263,7 @@ def _response(row: dict[str, Any], given: ResponseColumns) -> Response:
         text,
         answer,
         _number(row, given.score),
-        _count(row, given.input_tokens),
+        _tokens(row, given.input_tokens),
         output_tokens,
         estimated and output_tokens is not None,
         _number(row, given.seconds),

@@ -7,16 +7,39 @@ responses have a score only where the gold answers are given besides.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
 
+from pydantic import ValidationError
+
+from podium.errors import UsageError
 from podium.recordings.gathering import Gathering, split_by_hash
 from podium.recordings.importers.documents import identity
 from podium.recordings.importers.findings import Findings
 from podium.recordings.model import RecordedQuestion, Response, was_simulated
 from podium.trace import Span, Trace
+from podium.trace.table import open_reader
 
 Judge = Callable[[str, str], float]
 """(response, gold) -> score in [0, 1]."""
+
+
+def read_traces(path: Path) -> Iterator[Trace]:
+    """The traces of a store, oldest first, one in memory at a time. The file is left as it is.
+
+    Raises:
+        UsageError: it is not a store of traces, or cannot be read.
+    """
+    with closing(open_reader(path)) as reader:
+        try:
+            for (document,) in reader.execute("SELECT document FROM traces ORDER BY started, rowid"):
+                yield Trace.model_validate_json(document)
+        except sqlite3.Error as error:
+            raise UsageError(f"The trace store {path} cannot be read ({error}); give another.") from None
+        except ValidationError:
+            raise UsageError(f"{path} holds a trace that cannot be read; give another store.") from None
 
 
 def gather_traces(

@@ -83,12 +83,14 @@ def _gather(record: _Record, task: str, model: str, gathering: Gathering, findin
     question_id = f"{task}/{record.id}"
     said = record.output[0]
     answer = extract(said)
-    gathering.add_question(RecordedQuestion(question_id, text, gold, task, split_by_hash(question_id)))
-    fresh = gathering.add(
-        question_id,
-        Response.of_text(model, said, answer=answer, score=float(answer is not None and same(answer, gold))),
+    response = Response.of_text(
+        model, said, answer=answer, score=float(answer is not None and same(answer, gold))
     )
-    if not fresh:
+    if not gathering.add_question(
+        RecordedQuestion(question_id, text, gold, task, split_by_hash(question_id))
+    ):
+        findings.left_out[f"answers of {model} to another wording of a question"] += 1
+    elif not gathering.add(question_id, response):
         findings.left_out[f"records of {model} to a question that it answered before"] += 1
     elif len(record.output) > 1:
         findings.left_out[f"outputs of {model} after the first to a question"] += len(record.output) - 1
@@ -103,7 +105,7 @@ def extract(said: str) -> str | None:
     for start in (place.start() for place in re.finditer(r"\{", said)):
         try:
             value, _ = json.JSONDecoder(strict=False).raw_decode(said, start)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(value, dict) and "answer" in value:
             answer = value["answer"]

@@ -21,7 +21,7 @@ from podium.errors import ConfigError
 from podium.orchestrator.team import open_pool
 from podium.recordings import Recording
 from podium.rollout.answers import read_answers
-from podium.tasks import ALL, open_tasks
+from podium.tasks import ALL, open_tasks, told
 from podium.tasks.overlap import fold
 from podium.train.model import PolicyModel
 from podium.train.warmstart import recorded_lessons
@@ -90,15 +90,18 @@ class RecordedSettings:
     """Whether some lessons follow verdicts."""
 
 
-def open_material(recorded: RecordedSettings) -> Material:
+def open_material(recorded: RecordedSettings, tell: Callable[[str], None] = lambda note: None) -> Material:
     """That of the embedded tasks, or of recordings, NAME.parquet.
+
+    Args:
+        tell: told of what is left out of a recording's questions, a sentence each.
 
     Raises:
         ConfigError: both at once, or what is told of one is for the other.
     """
     embedded = [source.tasks == "embedded" for source in recorded.sources]
     if not any(embedded):
-        return RecordedMaterial(recorded)
+        return RecordedMaterial(recorded, tell)
     if len(embedded) > 1 or recorded.thrift:
         raise ConfigError(
             "Lessons about embedded tasks have no further sources and no thrift: leave `also` and `thrift` out."
@@ -141,7 +144,7 @@ class RecordedMaterial:
         ConfigError: a recording or a pool cannot be read, or has nothing to examine a policy on.
     """
 
-    def __init__(self, settings: RecordedSettings) -> None:
+    def __init__(self, settings: RecordedSettings, tell: Callable[[str], None]) -> None:
         opened = [(source, Recording.open(Path(source.tasks))) for source in settings.sources]
         withheld = {
             fold(question.text)
@@ -149,7 +152,9 @@ class RecordedMaterial:
             for question in recording.questions
             if question.split != "train"
         }
-        self._courses = tuple(_course(source, recording, settings, withheld) for source, recording in opened)
+        self._courses = tuple(
+            _course(source, recording, settings, withheld, tell) for source, recording in opened
+        )
         # A kind is one token, so what is learned about it has a place of its own; so is what a rating says.
         kinds = {
             f"#{kind}"
@@ -195,7 +200,11 @@ class RecordedMaterial:
 
 
 def _course(
-    source: Source, recording: Recording, settings: RecordedSettings, withheld: Collection[str]
+    source: Source,
+    recording: Recording,
+    settings: RecordedSettings,
+    withheld: Collection[str],
+    tell: Callable[[str], None],
 ) -> Course:
     pool = open_pool(source.pool)
     workers = [worker for worker in pool if isinstance(worker, ReplayWorker)]
@@ -203,11 +212,10 @@ def _course(
         raise ConfigError(
             f"{source.tasks}: rounds = {source.rounds} is taught where each worker has one sample; set rounds = 1."
         )
-    tasks = [
-        task
-        for task in open_tasks(source.tasks, "train", size=ALL, pool=pool)
-        if fold(task.question.text) not in withheld
-    ]
+    opened = open_tasks(source.tasks, "train", size=ALL, pool=pool)
+    for note in told(opened):
+        tell(note)
+    tasks = [task for task in opened if fold(task.question.text) not in withheld]
     kind_of = {task.question.text: _kind(pool, task.question.text) for task in tasks}
     questions = tuple(Read(text, kind, _answers(recording, text)) for text, kind in kind_of.items())
     worth = None

@@ -41,6 +41,7 @@ def run_warmstart(
     folder: Path,
     *,
     show: Callable[[dict[str, Any]], None] = lambda row: None,
+    tell: Callable[[str], None] = lambda note: None,
     gate_cases: int = 1000,
 ) -> Reports:
     """Make a policy in the run folder: `policy/`, `metrics.jsonl` and `gate.json`.
@@ -49,6 +50,7 @@ def run_warmstart(
 
     Args:
         show: told of each row of metrics.
+        tell: told of what is left out of the questions, a sentence each.
         gate_cases: cases of each kind in the gate; questions and made-up teams are new.
 
     Returns:
@@ -62,7 +64,7 @@ def run_warmstart(
     policy = folder / "policy"
     if policy.exists():
         raise RunMismatchError(f"{policy} is there already; choose a new folder, or use the policy in it.")
-    material = open_material(settings.recorded)
+    material = open_material(settings.recorded, tell)
     start = None if settings.start is None else Checkpoint.read(settings.start)
     run = RunFolder.open(folder, settings.model_dump(mode="json"))
     tokenizer = make_tokenizer(settings, material) if start is None else start.tokenizer()

@@ -1,0 +1,121 @@
+"""A sentence encoder behind an OpenAI-compatible endpoint: texts to vectors of length 1, for learned routers.
+
+Asks in batches, each text once, and asks again what may pass. Vectors are kept in memory alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import stamina
+
+from podium.errors import ConfigError, WorkerError
+from podium.types import Limits
+from podium.workers.retry import retry
+from podium.workers.secrets import read_key
+
+if TYPE_CHECKING:
+    from podium.workers.chat.embeddings import EmbeddingClient
+
+Floats = npt.NDArray[np.float64]
+_BATCH = 64
+"""Texts of a request: few enough for any server's limits, and enough that their number costs no time."""
+_LONGEST_WAIT_S = 30.0
+"""Who is asked to wait longer than this is told so instead."""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What an encoder made of some texts."""
+
+    model: str
+    vectors: Mapping[str, Floats]
+    """[D] of each text, of length 1."""
+
+
+class Encoder:
+    """Asks one model.
+
+    Args:
+        client: posts to the endpoint.
+        model: the endpoint's name for the model.
+        limits: time limit of a request, and retries.
+    """
+
+    def __init__(self, client: EmbeddingClient, model: str, *, limits: Limits | None = None) -> None:
+        self.model = model
+        self._client = client
+        self._limits = limits or Limits()
+
+    async def encode(
+        self, texts: Iterable[str], on_progress: Callable[[int, int], None] | None = None
+    ) -> Encoded:
+        """A vector for each different text.
+
+        Args:
+            on_progress: told of (texts done, texts in all).
+
+        Raises:
+            WorkerError: the endpoint did not answer, after all retries, or its vectors cannot be used.
+        """
+        wanted = list(dict.fromkeys(texts))
+        vectors: dict[str, Floats] = {}
+        size: int | None = None
+        for start in range(0, len(wanted), _BATCH):
+            batch = wanted[start : start + _BATCH]
+            vectors_ND = np.array(await self._embed(batch), dtype=np.float64)
+            if size not in (None, vectors_ND.shape[1]):
+                raise self._wrong(f"gave vectors of {size} and then of {vectors_ND.shape[1]} numbers")
+            size = vectors_ND.shape[1]
+            length_N = np.linalg.norm(vectors_ND, axis=1)
+            if not (np.isfinite(length_N).all() and length_N.all()):
+                raise self._wrong("gave a vector without a direction")
+            vectors.update(zip(batch, vectors_ND / length_N[:, None], strict=True))
+            if on_progress is not None:
+                on_progress(len(vectors), len(wanted))
+        return Encoded(self.model, vectors)
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        await self._client.close()
+
+    async def _embed(self, texts: list[str]) -> list[list[float]]:
+        async for attempt in stamina.retry_context(
+            on=partial(retry, _LONGEST_WAIT_S),
+            attempts=self._limits.retries + 1,
+            timeout=None,
+            wait_max=_LONGEST_WAIT_S,
+        ):
+            with attempt:
+                found = await self._client.embed(texts, model=self.model, timeout=self._limits.timeout)
+        return found
+
+    def _wrong(self, what: str) -> WorkerError:
+        return WorkerError(f"{self._client.base_url}: {self.model} {what}.", kind="protocol")
+
+
+def open_encoder(
+    url: str, model: str, *, key_env: str | None = None, called: Callable[[str], str] = str
+) -> Encoder:
+    """The encoder behind an endpoint; it is the caller's to close.
+
+    Args:
+        url: up to and without /embeddings.
+        key_env: the environment variable that holds the key; None: no key is sent.
+        called: what whoever asks calls encoder_url and encoder_key_env, for messages.
+
+    Raises:
+        ConfigError: the key is not there, or the URL is none.
+    """
+    from podium.workers.chat.embeddings import EmbeddingClient  # noqa: PLC0415 - loads the HTTP client
+
+    key = None if key_env is None else read_key(key_env, called("encoder_key_env"))
+    try:
+        return Encoder(EmbeddingClient(url, key), model)
+    except ConfigError as error:
+        raise ConfigError(f"{called('encoder_url')}: {error}") from None

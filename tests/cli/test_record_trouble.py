@@ -1,0 +1,90 @@
+"""`podium record` in trouble: endpoints that are down, a disk that is full, another one that records the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from refusal import one_sentence
+
+from podium.recordings import Recording
+from podium.testing import FaultServer
+
+Podium = Callable[..., Any]
+SLOW = """
+[[worker]]
+name = "slow"
+kind = "scripted"
+replies = { "" = "Answer: 5" }
+delay = 0.2
+"""
+QUICK = SLOW.replace("0.2", "0.0")
+RECORD = ("record", "r.parquet", "--split", "test", "--questions", "40", "--concurrency", "1")
+LIMITED = (
+    "import resource, sys; from podium.cli import run; limit = int(sys.argv[1]); "
+    "resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)); sys.exit(run(sys.argv[2:]))"
+)
+
+
+def test_calls_that_failed_are_told_with_the_reason_of_each_worker(podium: Podium) -> None:
+    part = (
+        '[[worker]]\nname = "{}"\nkind = "openai"\nmodel = "m"\nbase_url = "{}"\nlimits = {{ retries = 0 }}\n'
+    )
+    with FaultServer().in_thread() as server:
+        gone = server.url
+    Path("down.toml").write_text(
+        part.format("gpt", gone) + '[[worker]]\nname = "ill"\nkind = "scripted"\n'
+        'replies = { "" = { error = "status", message = "The server\\u001b[31m said 500." } }\n'
+    )
+    record = ("record", "r.parquet", "--pool", "down.toml", "--split", "test", "--questions", "3")
+    failed = podium(*record)
+    assert failed.status == 1
+    first, gpt, ill = failed.out.splitlines()
+    assert first == "6 calls failed; the same command makes them again."
+    assert gpt.startswith(f"gpt: {gone}: the connection failed (")
+    assert ill.startswith("ill: The server")
+    assert ill.endswith("said 500.")
+    assert "\x1b" not in ill
+    told = podium(*record, "--json")
+    assert (told.status, told.out) == (1, "")
+    assert told.err.splitlines()[1:] == [gpt, ill]
+
+
+def test_two_that_record_the_same_are_told_apart_before_anything_is_paid(podium: Podium) -> None:
+    Path("slow.toml").write_text(SLOW)
+    command = [sys.executable, "-m", "podium", *RECORD, "--pool", "slow.toml"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
+        deadline = time.monotonic() + 60
+        while not Path("r.gathering-wal").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        second = one_sentence(podium(*RECORD, "--pool", "slow.toml"))
+        assert (
+            "Another podium records into r.gathering at the moment; wait for it, or give another name."
+            in second
+        )
+        out, _ = first.communicate(timeout=120)
+    assert (first.returncode, out.partition(";")[0]) == (
+        0,
+        "40 responses to 40 questions are in r.parquet",
+    )
+
+
+def test_on_a_full_disk_it_stops_with_a_sentence_and_goes_on_when_there_is_room(podium: Podium) -> None:
+    Path("long.toml").write_text(QUICK.replace("Answer: 5", "x" * 9000))
+    record = (*RECORD, "--pool", "long.toml")
+    stopped = subprocess.run(
+        [sys.executable, "-c", LIMITED, "200000", *record], capture_output=True, text=True, check=False
+    )
+    assert (stopped.returncode, stopped.stdout) == (1, "")
+    assert stopped.stderr.startswith("podium: r.gathering cannot be written (")
+    assert stopped.stderr.count("\n") == 1
+    assert {file.name.partition("-")[0] for file in Path().glob("*r.*")} == {"r.gathering"}
+    done = podium(*record)
+    assert done.status == 0
+    assert pq.read_table("r.parquet").num_rows == 40
+    assert len(Recording.open(Path("r.parquet")).questions) == 40
