@@ -220,6 +220,7 @@ def test_a_vote_on_workers_that_are_down_is_no_answer(serve) -> None:
     assert (refused.value.status_code, refused.value.type) == (502, "workers_failed")
     assert "Step 0: wren: " in refused.value.message
     assert "Step 1: wren: " in refused.value.message
+    assert refused.value.body["workers"] == "wren"
 
 
 def test_where_no_worker_can_answer_those_that_failed_are_named(serve) -> None:

@@ -6,7 +6,7 @@ A trace with an answer is never an error, also where a budget or a failure cut i
 from __future__ import annotations
 
 from podium.errors import Complaint
-from podium.trace import Trace
+from podium.trace import Span, Trace
 
 _BUDGETS = "time_is_up"
 """The kind of a plan's error where the time of the budget was over."""
@@ -24,7 +24,7 @@ def complaint(trace: Trace) -> Complaint | None:
     }
     more = {"trace_id": trace.id}
     message = trace.error or "There is no answer."
-    failed = [span for span in trace.spans if span.status == "failed"]
+    failed = [span for span in trace.spans if span.status == "failed" and not _wanted_others(span)]
     stopped = any(span.status == "refused" for span in trace.spans) or any(
         round_.plan_error_kind == _BUDGETS for round_ in trace.rounds
     )
@@ -42,3 +42,8 @@ def complaint(trace: Trace) -> Complaint | None:
     if stopped:
         return Complaint(402, "budget_exceeded", message, code="budget_exceeded", headers=headers, more=more)
     return Complaint(502, "planner_failed", message, code="planner_failed", headers=headers, more=more)
+
+
+def _wanted_others(span: Span) -> bool:
+    """Whether a tool failed only because the steps that it was to see had."""
+    return bool(span.attempts) and span.attempts[-1].error_kind == "missing"
