@@ -65,7 +65,7 @@ def written(lesson: Lesson) -> str:
 
 def kind_in(written: str) -> str:
     """The kind that a thought names; empty where it names none."""
-    return written.partition("; steps ")[0].rstrip("0123456789")
+    return written.partition("; steps ")[0].rstrip("0123456789()")
 
 
 def decision(lesson: Lesson) -> Workflow | Acceptance | PlanError:

@@ -84,6 +84,19 @@ def test_every_plan_can_be_run_by_the_team_that_its_prompt_shows(pool: Pool) -> 
             assert found == Acceptance()
 
 
+def test_a_thought_tells_the_tenth_worker_from_the_first_and_the_vote() -> None:
+    large = Pool([ScriptedWorker(name, ["yes"]) for name in (VOTE, *(f"worker-{n}" for n in range(1, 13)))])
+    of_two_digits = 0
+    for lesson in plans(300, later=0, pool=large):
+        thought, found = written(lesson).partition("; steps ")[0], decision(lesson)
+        assert isinstance(found, Workflow)
+        asked = [step.worker for step in found.steps if shown_team(lesson)[step.worker] != VOTE]
+        numbers = re.sub(r"^#[a-z-]+", "", thought)
+        assert [int(number) for number in re.findall(r"\d(?![^(]*\))|(?<=\()\d+", numbers)] == asked
+        of_two_digits += max(asked) > 9
+    assert of_two_digits > 30
+
+
 def test_after_an_earlier_round_every_second_plan_accepts_and_never_before() -> None:
     first, mixed, later = (plans(300, later=share) for share in (0.0, 0.3, 1.0))
     assert not any("Earlier" in lesson.prompt for lesson in first)

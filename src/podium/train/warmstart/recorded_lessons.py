@@ -204,11 +204,13 @@ def thought(kind: str, decision: Workflow | Acceptance, team: Sequence[Profile])
     """The kind of the question, the numbers of who answers, and how long the lists become.
 
     The numbers stand right behind the kind: what follows from a token is learned far sooner than what must be fetched
-    from some tokens back. A number of steps that is said can be kept to.
+    from some tokens back. Those of two digits stand in brackets, or 110 would be two committees. A number of steps that
+    is said can be kept to.
     """
     steps = decision.steps if isinstance(decision, Workflow) else ()
-    asked = "".join(f"{step.worker}" for step in steps if team[step.worker].name != VOTE)
-    return f"{kind}{asked}; steps {len(steps)}"
+    asked = [step.worker for step in steps if team[step.worker].name != VOTE]
+    numbers = "".join(f"{number}" if number < 10 else f"({number})" for number in asked)
+    return f"{kind}{numbers}; steps {len(steps)}"
 
 
 def _outcome(workflow: Workflow, answer: str, agree: int, answered: int) -> Outcome:
