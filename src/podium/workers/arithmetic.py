@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 
+from podium.syntax import parse_expression
+
 _MOST = 20_000
 """Characters of a text that are looked through, from its end."""
 _LONGEST = 1000
@@ -123,7 +125,7 @@ def _parsed(written: str) -> ast.expr | None:
     if len(written) > _LONGEST or "\n" in written:
         return None
     try:
-        return ast.parse(written, mode="eval").body
+        return parse_expression(written)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

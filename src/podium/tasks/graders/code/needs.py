@@ -10,6 +10,8 @@ import builtins
 import symtable
 from collections.abc import Iterator
 
+from podium.syntax import parse
+
 _TOOLS = frozenset(
     {abs, all, any, bool, dict, enumerate, float, int, isinstance, issubclass, len, list}
     | {print, range, repr, set, str, tuple, type, zip}
@@ -78,7 +80,7 @@ def _defines(statement: ast.stmt) -> bool:
 
 
 def _body(source: str) -> list[ast.stmt]:
-    return ast.parse(source).body
+    return parse(source).body
 
 
 def _source(statements: list[ast.stmt]) -> str:

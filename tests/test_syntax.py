@@ -1,0 +1,51 @@
+"""Several threads may read programs at once, though Python's parser may not."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from podium.syntax import parse, parse_expression
+
+NESTED = ("x = " + "(1, " * 60 + ")" * 60 + "\n") * 30
+THREADS, TIMES = 4, 60
+
+
+class _Slow:
+    """Garbage whose collection lets other threads run, in the middle of what is parsed."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+    def __del__(self) -> None:
+        time.sleep(0.0005)
+
+
+@pytest.fixture
+def much_garbage() -> Iterator[None]:
+    """Garbage is collected far more often than else."""
+    before = gc.get_threshold()
+    gc.set_threshold(100)
+    yield
+    gc.set_threshold(*before)
+
+
+@pytest.mark.usefixtures("much_garbage")
+def test_programs_are_read_whatever_other_threads_read() -> None:
+    def read(_: int) -> int:
+        for _ in range(5):
+            _Slow()
+        return len(parse(NESTED).body)
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        assert set(threads.map(read, range(THREADS * TIMES))) == {30}
+
+
+def test_an_expression_is_read_as_one() -> None:
+    assert parse_expression("1 + 2").end_col_offset == 5
+    with pytest.raises(SyntaxError):
+        parse_expression("x = 1")
