@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import stamina
 
 from podium.errors import ConfigError, WorkerError
 from podium.types import Limits
-from podium.workers.retry import retry
+from podium.workers.retry import attempts
 from podium.workers.secrets import read_key
 
 if TYPE_CHECKING:
@@ -85,12 +83,7 @@ class Encoder:
         await self._client.close()
 
     async def _embed(self, texts: list[str]) -> list[list[float]]:
-        async for attempt in stamina.retry_context(
-            on=partial(retry, _LONGEST_WAIT_S),
-            attempts=self._limits.retries + 1,
-            timeout=None,
-            wait_max=_LONGEST_WAIT_S,
-        ):
+        async for attempt in attempts(self._limits.retries, longest_s=_LONGEST_WAIT_S):
             with attempt:
                 found = await self._client.embed(texts, model=self.model, timeout=self._limits.timeout)
         return found

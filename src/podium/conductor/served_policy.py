@@ -7,15 +7,12 @@ models refuse them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
-
-import stamina
 
 from podium.conductor.policy import Completion, Sampling
 from podium.types import Limits, Message, Price
 from podium.workers.chat.seed import seed_number
-from podium.workers.retry import retry
+from podium.workers.retry import attempts
 
 if TYPE_CHECKING:
     from podium.workers.chat.client import ChatClient
@@ -66,12 +63,7 @@ class ServedPolicy:
         Raises:
             WorkerError: the endpoint did not answer, after all retries.
         """
-        async for attempt in stamina.retry_context(
-            on=partial(retry, _LONGEST_WAIT_S),
-            attempts=self._limits.retries + 1,
-            timeout=None,
-            wait_max=_LONGEST_WAIT_S,
-        ):
+        async for attempt in attempts(self._limits.retries, longest_s=_LONGEST_WAIT_S):
             with attempt:
                 reply = await self._client.chat(
                     messages,

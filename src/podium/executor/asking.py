@@ -8,10 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any
-
-import stamina
 
 from podium.errors import WorkerError
 from podium.executor.inquiry import Inquiry
@@ -20,7 +17,7 @@ from podium.executor.line import Line
 from podium.trace import Attempt
 from podium.types import Usage, estimate_tokens
 from podium.workers.base import Reply, Request, Worker
-from podium.workers.retry import retry
+from podium.workers.retry import attempts
 
 _GRACE_S = 0.1
 """A worker that keeps its time limit itself knows better than we what it was waiting for."""
@@ -102,13 +99,8 @@ class Asking:
         settings, budget = self._inquiry.settings, self._line.retry_budget
         failure: WorkerError | None = None
         budget.called(now())
-        async for attempt in stamina.retry_context(
-            on=partial(retry, settings.longest_wait_s),
-            attempts=self._worker.limits.retries + 1,
-            timeout=None,
-            wait_initial=settings.first_wait_s,
-            wait_max=settings.longest_wait_s,
-            wait_jitter=settings.first_wait_s,
+        async for attempt in attempts(
+            self._worker.limits.retries, longest_s=settings.longest_wait_s, first_s=settings.first_wait_s
         ):
             with attempt:
                 if failure is not None:

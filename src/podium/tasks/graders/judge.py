@@ -11,10 +11,8 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Literal
 
-import stamina
 from pydantic import Field, PrivateAttr, field_validator
 
 from podium.errors import GraderError, WorkerError
@@ -25,7 +23,7 @@ from podium.types import Message
 from podium.workers.answer import last_line
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.build import build_worker
-from podium.workers.retry import retry
+from podium.workers.retry import attempts
 from podium.workers.spec import AnySpec
 
 RUBRIC = (
@@ -163,14 +161,7 @@ class Judge(GraderSettings):
             seat.slots, seat.loop = asyncio.Semaphore(limits.concurrency), loop
         request = Request(tuple(messages), seed=f"judge/{len(messages)}")
         try:
-            async for attempt in stamina.retry_context(
-                on=partial(retry, _LONGEST_WAIT_S),
-                attempts=limits.retries + 1,
-                timeout=None,
-                wait_initial=_FIRST_WAIT_S,
-                wait_max=_LONGEST_WAIT_S,
-                wait_jitter=_FIRST_WAIT_S,
-            ):
+            async for attempt in attempts(limits.retries, longest_s=_LONGEST_WAIT_S, first_s=_FIRST_WAIT_S):
                 with attempt:
                     async with seat.slots:
                         reply = await _attempt(seat.worker, request, limits.timeout)
