@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # Trains a Conductor on recorded answers and compares it, on six pools, with every way of choosing and voting.
+# POOLS may also name reasoning-gym-{easy,hard}-calculator and reasoning-gym-{easy,hard}-six-calculator: a live tool is
+# among their workers, which no training knew.
 # Recordings first: runs/recordings.sh. What workers were measured at is in configs/ratings; `runs/recorded.sh ratings`
 # makes it again from the training questions.
 #   [SEED=0] [SPLIT=validation] [THRIFT=0] [POOLS="reasoning-gym-easy ..."] runs/recorded.sh
@@ -18,8 +20,11 @@ if [ ! -f runs/recordings/reasoning-gym-easy.parquet ]; then
 fi
 if [ "${1:-}" = ratings ]; then
   rate() { podium rate "runs/recordings/$1.parquet" "configs/ratings/$2.json" --pool "configs/pools/$2.toml" --kinds "$3"; }
+  add() { podium rate "runs/recordings/$1.parquet" "configs/ratings/$1.json" --pool "configs/pools/$1-calculator.toml" --like "configs/ratings/$1.json"; }
   rate reasoning-gym-easy reasoning-gym-easy 128
   rate reasoning-gym-hard reasoning-gym-hard 128
+  add reasoning-gym-easy
+  add reasoning-gym-hard
   rate mmlu-pro mmlu-pro 1
   rate zeroeval-math-l5 math-l5 1
   exit

@@ -185,6 +185,31 @@ def test_a_worker_that_is_measured_again_is_counted_anew_and_not_twice(podium: P
     assert ratings.workers["bob"][kind] == tally(0, 8 * COST, questions=4)
 
 
+@pytest.mark.parametrize("gold", [True, False])
+def test_a_calculator_computes_the_questions_and_is_rated_where_gold_answers_tell_how_right_it_is(
+    podium: Podium, gold: bool
+) -> None:
+    with Gathering() as gathering:
+        for number in range(8):
+            asked, right = (
+                (f"Compute {number} * 7.", number * 7) if number % 2 else (f"Spell river {number}.", "x")
+            )
+            known = str(right) if gold else None
+            gathering.add_question(RecordedQuestion(f"q{number}", asked, known, None, "train"))
+            gathering.add(f"q{number}", Response("ada", 0, "Answer: x", score=0.0, output_tokens=TOKENS))
+        gathering.write(Path("rec.parquet"), name="rec")
+    Path("replay.toml").write_text(pool_text("ada") + '\n[[worker]]\nname = "abacus"\nkind = "calculator"\n')
+    made = podium(*RATE[:-1], "1")
+    assert made.status == 0
+    totals = Ratings.open(Path("made/ratings.json")).totals
+    if gold:
+        assert made.err == ""
+        assert totals["abacus"] == Tally(right=4, questions=8, cost_usd=0.0)
+    else:
+        assert "abacus: not rated, for some questions have no gold answer" in made.err
+        assert list(totals) == ["ada"]
+
+
 def test_a_file_that_holds_something_else_is_not_overwritten(podium: Podium) -> None:
     Path("mine.json").write_text('{"dear": "to me"}')
     refused = podium("rate", "rec.parquet", "mine.json", "--pool", "replay.toml")

@@ -31,6 +31,7 @@ from podium.rollout.answers import read_answers
 from podium.tasks.embedded import EmbeddedTasks
 from podium.types import Profile
 from podium.workers import Pool, ScriptedWorker, VoteWorker, Worker
+from podium.workers.calculator import CalculatorWorker
 from podium.workers.ratings import Ratings, Tally
 from podium.workers.replay import ReplayWorker
 from podium.workflow import Access, PlanError, Step, Workflow
@@ -119,6 +120,13 @@ def test_a_single_worker_is_as_often_right_as_in_the_recording(
         assert shown.accuracy.mean == share(recording, name) == by_hand[name]
         assert (shown.steps, shown.calls, shown.failures, shown.validity) == (1, 1, 0, 1)
         assert shown.cost_usd == pytest.approx(UNIT * (4 if name == "cy" else 1))
+
+
+async def test_a_calculator_is_a_worker_of_the_comparison_like_any(recording: Recording) -> None:
+    compared = await compare_recorded(contest(recording, CalculatorWorker()))
+    shown = row(compared, "calculator alone")
+    assert (shown.accuracy.mean, shown.cost_usd) == (0, 0)
+    assert row(compared, "ada alone").accuracy.mean == share(recording, "ada")
 
 
 def test_the_best_worker_of_the_family_is_right_as_worked_out_by_hand(

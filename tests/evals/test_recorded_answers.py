@@ -17,10 +17,11 @@ from podium.orchestrator import Orchestrator
 from podium.planner import Planner
 from podium.recordings import RecordedQuestion, Recording, Response
 from podium.rollout import Rollout, roll
-from podium.rollout.answers import Answers, best_cascade, best_fixed, best_of_most, read_answers
+from podium.rollout.answers import Answers, best_cascade, best_fixed, best_of_most, measurable, read_answers
 from podium.tasks.task import Task
 from podium.types import Budget
 from podium.workers import Pool
+from podium.workers.calculator import CalculatorWorker
 
 WORKERS = ("ada", "bob", "cy", "dan")
 WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
@@ -78,6 +79,36 @@ async def test_a_worker_with_fewer_samples_gives_them_again_as_it_does_in_a_plan
     for members in ((2, 2), (1, 1, 0), (3, 3, 3, 1), (2, 2, 2, 2, 0), (0, 3, 3, 3, 3)):
         really = await run(committee(answers, members), pool, tasks)
         assert answers.voted(members).tolist() == really, members
+
+
+async def test_a_calculator_beside_recorded_workers_votes_in_numbers_as_it_does_in_a_plan(
+    tmp_path: Path,
+) -> None:
+    rows = []
+    for number in range(2, 14):
+        text = f"What is {number} * 3?" if number % 2 else f"What comes after {number}?"
+        gold = str(number * 3 if number % 2 else number + 1)
+        said = {"ada": gold if number % 3 else "7", "bob": gold if number % 4 < 2 else "8"}
+        responses = [
+            Response(name, 0, f"Answer: {answer}", score=float(answer == gold))
+            for name, answer in said.items()
+        ]
+        rows.append((RecordedQuestion(f"q{number}", text, gold, None, "train"), responses))
+    recording = write_recording(tmp_path / "r.parquet", rows)
+    pool, tasks = pool_of(recording, CalculatorWorker()), tasks_of(recording, "train")
+    answers = await read_answers(tasks, measurable(pool, tasks))
+    assert answers.workers == ("ada", "bob", "calculator")
+    assert answers.score_QW[:, 2].mean() == 0.5
+    assert answers.cost[2] == 0
+    for members in ((2,), (2, 2), (0, 2), (2, 1), (0, 1, 2), (0, 2, 2), (2, 2, 2, 1, 1)):
+        really = await run(committee(answers, members), pool, tasks)
+        assert answers.voted(members).tolist() == really, members
+
+
+def test_without_gold_answers_nobody_is_measured_but_recorded_workers(tmp_path: Path) -> None:
+    recording = random_recording(tmp_path, "no gold", (1, 1))
+    pool, tasks = pool_of(recording, CalculatorWorker()), tasks_of(recording, "train")
+    assert [worker.profile.name for worker in measurable(pool, tasks)] == ["ada", "bob"]
 
 
 async def test_weights_of_many_digits_weigh_in_numbers_as_they_do_in_the_vote(tmp_path: Path) -> None:

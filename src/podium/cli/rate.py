@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from rich.table import Table
@@ -16,11 +17,14 @@ from podium.cli.printable import counted, dollars, printable
 from podium.cli.questions import open_questions
 from podium.errors import ConfigError, UsageError
 from podium.orchestrator.team import open_pool
-from podium.rollout.answers import read_answers
+from podium.rollout.answers import measurable, read_answers
 from podium.rollout.kinds import find_kinds
 from podium.rollout.rating import rate
 from podium.rollout.run_folder import replace_file
 from podium.tasks import ALL
+from podium.workers.base import Worker
+from podium.workers.calculator import CalculatorWorker
+from podium.workers.pool import Pool
 from podium.workers.ratings import Ratings
 from podium.workers.replay import ReplayWorker, blind_charges
 
@@ -42,7 +46,7 @@ def rate_workers(
     Args:
         recording: NAME.parquet.
         out: The ratings, NAME.json. A file of ratings that is there already is replaced.
-        pool: The workers: a TOML file. Those of other kinds than replay are not rated.
+        pool: The workers: a TOML file. Those of the kinds replay and calculator are rated.
         kinds: How many kinds the questions are sorted into by their wording; 1: none, where it tells nothing.
         like: Ratings whose kinds are taken over, so that a worker may be added to them; its own workers are kept.
         split: The questions that are counted.
@@ -64,9 +68,11 @@ def rate_workers(
         raise UsageError(
             f"{pool} and {recording} have no recorded workers or {split} questions in common; check both."
         )
-    answers = asyncio.run(read_answers(tasks, recorded))
-    if (blind := blind_charges(recorded, answers.texts)) is not None:
-        open_console(stderr=True).print(printable(blind), soft_wrap=True)
+    measured = measurable(workers, tasks)
+    answers = asyncio.run(read_answers(tasks, measured))
+    for note in (blind_charges(recorded, answers.texts), _unmeasured(workers, measured)):
+        if note is not None:
+            open_console(stderr=True).print(printable(note), soft_wrap=True)
     found = find_kinds(answers.texts, kinds, seed=seed) if known is None else known.kinds
     ratings = rate(answers, found)
     if known is not None:
@@ -79,6 +85,14 @@ def rate_workers(
         line = f'ratings = "{os.path.relpath(out, Path(pool).parent)}"'
         print(f"Planners are told of it where {printable(pool)} says: {printable(line)}")
     return 0
+
+
+def _unmeasured(workers: Pool, measured: Collection[Worker]) -> str | None:
+    """A sentence on calculators that cannot be rated; None: all can."""
+    names = [w.profile.name for w in workers if isinstance(w, CalculatorWorker) and w not in measured]
+    if not names:
+        return None
+    return f"{', '.join(names)}: not rated, for some questions have no gold answer to tell how right it is."
 
 
 def _check_out(out: Path, recording: Path) -> None:

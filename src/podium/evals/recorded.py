@@ -22,9 +22,17 @@ from podium.evals.comparison import Comparison, Kind, Row, row
 from podium.evals.evaluation import Evaluation
 from podium.evals.families import best_plans
 from podium.planner import Plan, Planner, Situation
-from podium.rollout.answers import Answers, bare, best_cascade, best_fixed, best_of_most, read_answers
+from podium.rollout.answers import (
+    Answers,
+    bare,
+    best_cascade,
+    best_fixed,
+    best_of_most,
+    measurable,
+    read_answers,
+)
 from podium.tasks.task import Task
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.replay import ReplayWorker, blind_charges
 
 Entry = tuple[Kind, str, Planner]
@@ -52,8 +60,9 @@ async def compare_recorded(
         UsageError: fewer than two recorded workers, or nothing to tune on.
         WorkerError: the encoder failed.
     """
-    workers = [worker for worker in contest.pool if isinstance(worker, ReplayWorker)]
-    if len(workers) < 2 or not contest.tuning:
+    recorded = [worker for worker in contest.pool if isinstance(worker, ReplayWorker)]
+    workers = measurable(contest.pool, (*contest.tuning, *contest.tasks))
+    if len(recorded) < 2 or not contest.tuning:
         raise UsageError(
             'A comparison on a recording needs two workers of kind = "replay" or more, and training questions.'
         )
@@ -80,12 +89,12 @@ async def compare_recorded(
         evaluation = await (two_rounds if isinstance(planner, Cascade) else contest).run(label, planner)
         rows.append(row(kind, label, evaluation, against=first, tested=True))
         simulated.append(evaluation.simulated)
-    blind = blind_charges(workers, [task.question.text for task in contest.tasks])
+    blind = blind_charges(recorded, [task.question.text for task in contest.tasks])
     return Comparison(
         questions=len(contest.tasks),
         seed=contest.seed,
         pool=contest.pool.names,
-        simulated=any(simulated) or any(worker.simulated for worker in workers),
+        simulated=any(simulated) or any(worker.simulated for worker in recorded),
         recorded=True,
         rows=tuple(rows),
         notes=contest.notes if blind is None else (*contest.notes, blind),
@@ -191,9 +200,9 @@ class _Field:
 
 
 class _Told:
-    """What recorded workers are about to answer, and whether it is right: no planner of ours is told so much."""
+    """What workers are about to answer, and whether it is right: no planner of ours is told so much."""
 
-    def __init__(self, workers: Sequence[ReplayWorker], tasks: Sequence[Task]) -> None:
+    def __init__(self, workers: Sequence[Worker], tasks: Sequence[Task]) -> None:
         self._workers = {worker.profile.name: worker for worker in workers}
         self._tasks = {task.question.text: task for task in tasks}
 

@@ -6,7 +6,7 @@ Choices are made here, on training questions; what they are worth is measured by
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
@@ -19,8 +19,10 @@ from podium.baselines import Cascade, Committee
 from podium.tasks.task import Task
 from podium.types import Message
 from podium.workers.answer import final_answer, normalise
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
+from podium.workers.calculator import CalculatorWorker
 from podium.workers.replay import ReplayWorker
+from podium.workers.tool import is_result
 from podium.workers.vote import announce
 
 Ints = npt.NDArray[np.int64]
@@ -137,13 +139,19 @@ class Answers:
         return np.asarray(self.agreeing(members) == len(members), dtype=np.bool_)
 
 
-async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker]) -> Answers:
+def measurable(workers: Iterable[Worker], tasks: Iterable[Task]) -> list[ReplayWorker | CalculatorWorker]:
+    """Those of whom every task can tell how right they are: recorded workers, and beside gold answers calculators."""
+    known = ReplayWorker | CalculatorWorker if all(task.gold for task in tasks) else ReplayWorker
+    return [worker for worker in workers if isinstance(worker, known)]
+
+
+async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | CalculatorWorker]) -> Answers:
     """Ask every worker every question, bare, as often as it has samples and a committee may name it.
 
     Args:
         tasks: `RecordedTasks` of these workers, each of whose responses can be graded.
     """
-    own_samples = tuple(worker.samples for worker in workers)
+    own_samples = tuple(worker.samples if isinstance(worker, ReplayWorker) else 1 for worker in workers)
     samples = max(own_samples)
     size = len(tasks), len(workers), max(samples, MOST)
     answer, alone, voted = np.full(size, _NOBODY), np.zeros(size), np.zeros(size)
@@ -158,11 +166,11 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker]) -
             for r, reply in enumerate(replies):
                 alone[q, w, r] = (await task.grade(reply.text)).correct
                 found = final_answer(reply.text)
-                if found is not None:
+                if found is not None and is_result(reply.text):
                     answer[q, w, r] = numbers.setdefault(normalise(found), len(numbers))
                     # Any counts do: they are no part of the answer.
                     voted[q, w, r] = (await task.grade(announce(found, 1, 1))).correct
-            own = worker.count(task.question.text)
+            own = worker.count(task.question.text) if isinstance(worker, ReplayWorker) else 1
             score[q, w] = alone[q, w, :own].mean()
             cost[q, w] = fmean(worker.profile.price.cost(reply.usage) for reply in replies[:own])
     return Answers(

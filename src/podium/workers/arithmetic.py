@@ -1,7 +1,8 @@
 """Arithmetic in text: found, and computed exactly, in bounded time and memory.
 
 Nothing is executed: Python's parser reads an expression, and what is no arithmetic is none. Numbers are fractions, so
-0.1 + 0.2 is 0.3; a root that is not exact has 30 decimals. Words, units and letters for numbers are not understood.
+0.1 + 0.2 is 0.3; a root that is not exact has 30 decimals. Whole numbers may be hexadecimal, and be shifted. Words,
+units and letters for numbers are not understood.
 """
 
 from __future__ import annotations
@@ -34,11 +35,14 @@ _PLAIN = 1_000_000
 _TOO_LARGE = "it is too large"
 
 _FUNCTIONS = ("sqrt", "abs", "min", "max", "round", "gcd")
+_HEXADECIMAL = r"0[xX][0-9a-fA-F]++"
 _NUMBER = r"(?:\d++(?:\.\d++)?+|\.\d++)(?:[eE][-+]?\d{1,3}+)?+"
 _STRETCH = re.compile(
-    rf"(?:(?<![\w.]){_NUMBER}(?![A-Za-z_])|\*\*|//|[-+*/%^(),]|[ \t]"
+    rf"(?:(?<![\w.])(?:{_HEXADECIMAL}|{_NUMBER})(?![A-Za-z_])|\*\*|//|<<|>>|[-+*/%^(),]|[ \t]"
     rf"|\b(?:{'|'.join(_FUNCTIONS)})(?=[ \t]*+\())+"
 )
+_EDGES = " \t,<>"
+"""Of a stretch, no part of an expression."""
 _BULLET = re.compile(r"^[ \t]*+[-*+•][ \t]+", re.MULTILINE)
 _DRESS = re.compile(r"\\[()\[\]]|\\left|\\right|\$")
 _SIGNS: Mapping[str, str] = {
@@ -71,8 +75,8 @@ def expressions(text: str) -> Iterator[str]:
     for sign, ours in _SIGNS.items():
         text = text.replace(sign, ours)
     for stretch in _STRETCH.finditer(text):
-        written = stretch[0].strip(" \t,")
-        if not written or _goes_on(text[: stretch.end() - len(stretch[0].lstrip(" \t,"))], written):
+        written = stretch[0].strip(_EDGES)
+        if not written or _goes_on(text[: stretch.end() - len(stretch[0].lstrip(_EDGES))], written):
             continue
         if not any(name in written for name in _FUNCTIONS):  # whose arguments are parted by commas
             written = _GROUPED.sub(lambda number: number[0].replace(",", ""), written)
@@ -84,7 +88,7 @@ def expressions(text: str) -> Iterator[str]:
 
 
 def compute(expression: str) -> Fraction:
-    """The value of an expression of + - * / // % ** and a few functions.
+    """The value of an expression of + - * / // % ** << >> and a few functions.
 
     Raises:
         ValueError: it has none within bounds; the message says why, as a clause.
@@ -137,6 +141,8 @@ def _value(node: ast.expr, written: str, depth: int) -> Fraction:
         case ast.Constant():
             # Its digits, and not the binary number next to them.
             digits = written[node.col_offset : node.end_col_offset]
+            if re.fullmatch(_HEXADECIMAL, digits):
+                return _bounded(Fraction(int(digits, 16)))
             if re.fullmatch(_NUMBER, digits):
                 return _bounded(Fraction(digits))
         case ast.UnaryOp(op=ast.USub() | ast.UAdd() as op, operand=operand):
@@ -152,6 +158,8 @@ def _value(node: ast.expr, written: str, depth: int) -> Fraction:
 def _applied(op: ast.operator, left: Fraction, right: Fraction) -> Fraction:
     if isinstance(op, ast.Pow):
         return _power(left, right)
+    if isinstance(op, ast.LShift | ast.RShift):
+        return _shifted(left, right if isinstance(op, ast.LShift) else -right)
     if type(op) not in _SIMPLE:
         raise ValueError("it is not arithmetic")
     if not right and isinstance(op, ast.Div | ast.FloorDiv | ast.Mod):
@@ -170,6 +178,15 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
     if _bits(base) * abs(power) > _BITS:
         raise ValueError(_TOO_LARGE)
     return base**power
+
+
+def _shifted(value: Fraction, places: Fraction) -> Fraction:
+    """To the left; to the right where `places` is below 0, and what falls off is lost."""
+    if value.denominator != 1 or places.denominator != 1:
+        raise ValueError("only whole numbers are shifted")
+    if abs(places) > _BITS:
+        raise ValueError(_TOO_LARGE)
+    return _bounded(Fraction(math.floor(value * Fraction(2) ** places.numerator)))
 
 
 def _called(name: str, given: list[Fraction]) -> Fraction:  # noqa: PLR0911 - one for each function

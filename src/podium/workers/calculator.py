@@ -1,10 +1,12 @@
 """`calculator`: a tool that computes the arithmetic in its subtask, or in the latest final answer that it is shown.
 
-Exact, deterministic and free. It computes what is written as a formula and nothing that is told in words.
+Exact, deterministic and free. It computes what is written as a formula, and rounds as the text says; it understands
+nothing else that is told in words.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import islice
 
 from podium.types import Limits, Profile
@@ -12,6 +14,7 @@ from podium.workers import tool
 from podium.workers.answer import final_answer
 from podium.workers.arithmetic import compute, expressions, shown
 from podium.workers.base import Reply, Request
+from podium.workers.rounding import Rounding, asked_rounding
 
 DESCRIPTION = (
     "A tool: computes exactly the arithmetic that is written as a formula in its subtask, or in the latest final "
@@ -50,24 +53,32 @@ class CalculatorWorker:
         subtask, *others = tool.material(request)
         for text in (subtask, *(final_answer(other) or "" for other in others)):
             if found := list(islice(expressions(text), _MOST)):
-                return tool.free(_computed(found))
+                return tool.free(_computed(found, asked_rounding(text)))
         return tool.nothing(request, NO_EXPRESSION)
 
     async def close(self) -> None:
         """Nothing to give back."""
 
 
-def _computed(found: list[str]) -> str:
+def _computed(found: list[str], rounding: Rounding) -> str:
     lines: list[str] = []
     faults: list[str] = []
     answer: str | None = None
     for expression in found:
         try:
-            answer = shown(compute(expression))
+            value = compute(expression)
         except ValueError as fault:
             faults.append(f"{expression} has no value here, for {fault}")
         else:
+            answer = _written(value, expression, rounding)
             lines.append(f"{expression} = {answer}")
     if answer is None:
         return tool.no_result("; ".join(faults))
     return "\n".join([*lines, *(f"{fault}." for fault in faults), tool.stated(answer)])
+
+
+def _written(value: Fraction, expression: str, rounding: Rounding) -> str:
+    """As is asked for; hexadecimal where the expression is."""
+    if "0x" in expression.lower() and value.denominator == 1:
+        return hex(value.numerator)
+    return rounding.write(value) if rounding else shown(value)

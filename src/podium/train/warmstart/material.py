@@ -20,7 +20,7 @@ from podium.config import Settings
 from podium.errors import ConfigError
 from podium.orchestrator.team import open_pool
 from podium.recordings import Recording
-from podium.rollout.answers import read_answers
+from podium.rollout.answers import measurable, read_answers
 from podium.tasks import ALL, open_tasks, told
 from podium.tasks.overlap import fold
 from podium.train.model import PolicyModel
@@ -207,8 +207,8 @@ def _course(
     tell: Callable[[str], None],
 ) -> Course:
     pool = open_pool(source.pool)
-    workers = [worker for worker in pool if isinstance(worker, ReplayWorker)]
-    if source.rounds > 1 and max((worker.samples for worker in workers), default=1) > 1:
+    samples = [worker.samples for worker in pool if isinstance(worker, ReplayWorker)]
+    if source.rounds > 1 and max(samples, default=1) > 1:
         raise ConfigError(
             f"{source.tasks}: rounds = {source.rounds} is taught where each worker has one sample; set rounds = 1."
         )
@@ -220,7 +220,9 @@ def _course(
     questions = tuple(Read(text, kind, _answers(recording, text)) for text, kind in kind_of.items())
     worth = None
     if settings.taught:
-        worth = Worth(asyncio.run(read_answers(tasks, workers)), kind_of, settings.thrift, source.rounds)
+        worth = Worth(
+            asyncio.run(read_answers(tasks, measurable(pool, tasks))), kind_of, settings.thrift, source.rounds
+        )
     return Course(questions, pool, worth, source.weight)
 
 
