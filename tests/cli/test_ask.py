@@ -169,7 +169,7 @@ def test_asking_wrongly_is_one_sentence_and_status_2_and_writes_nothing(podium, 
 def test_a_level_of_thrift_that_a_conductor_does_not_know_is_refused_with_those_that_it_knows(podium):
     shutil.copytree(shipped("warmstart"), "thrifty")
     Path("thrifty/podium.json").write_text('{"prompt": {"style": "brief", "levels": 2}}')
-    for level in ("2", "-1"):
+    for level in ("2", "1.5", "-1", "nan"):
         asked = podium("ask", "Q?", "--pool", "pool.toml", "--conductor", "thrifty", "--thrift", level)
         assert one_sentence(asked) == f"podium: --thrift {level}: thrifty knows levels 0 to 1.\n"
 

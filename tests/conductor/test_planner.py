@@ -1,5 +1,7 @@
 """The Conductor as a planner, over policies whose completions are written down."""
 
+from dataclasses import replace
+
 import pytest
 
 from podium.conductor import Completion, Conductor, PromptSettings, Sampling, build_prompt
@@ -40,6 +42,38 @@ async def test_a_completion_becomes_a_plan() -> None:
     assert plan.decision.steps[0].worker == 1
     assert (plan.usage.tokens, plan.cost_usd) == (110, 0.25)
     assert script.asked[0][0] == build_prompt(SITUATION, PromptSettings())
+
+
+@pytest.mark.parametrize(("thrift", "shown"), [(None, {1}), (0.0, {0}), (3.0, {3}), (2.5, {2, 3})])
+async def test_it_asks_at_a_level_of_thrift_or_at_one_of_two_that_are_near(
+    thrift: float | None, shown: set[int]
+) -> None:
+    prompt = PromptSettings(style="brief", levels=4, thrift=1)
+    asked = set()
+    for number in range(20):
+        script = Script(GOOD)
+        await Conductor(script, prompt, thrift=thrift).plan(
+            replace(SITUATION, question=Question(text=f"{number} + 4?"))
+        )
+        ((message,), _) = script.asked[0]
+        asked |= {level for level in range(4) if f"\nThrift: {level}\n" in message.content}
+    assert asked == shown
+
+
+async def test_of_two_levels_of_thrift_the_nearer_is_drawn_more_often_and_one_for_all_rounds() -> None:
+    prompt = PromptSettings(style="brief", levels=4)
+    counts = [0, 0]
+    for number in range(400):
+        script = Script(GOOD, GOOD)
+        conductor = Conductor(script, prompt, thrift=1.2)
+        situation = replace(SITUATION, question=Question(text=f"{number} + 4?"))
+        plan = await conductor.plan(situation)
+        assert isinstance(plan.decision, Workflow)
+        await conductor.plan(replace(situation, outcomes=(Outcome(plan.decision, "7"),), seed="later"))
+        first, second = ("Thrift: 2" in messages[0].content for messages, _ in script.asked)
+        assert first == second
+        counts[first] += 1
+    assert 50 < counts[1] < 110
 
 
 async def test_an_error_is_a_decision_and_is_not_tried_again_unasked() -> None:

@@ -20,12 +20,13 @@ _THINKING_ALOUD = Sampling(max_tokens=8192)
 
 
 def open_conductor(
-    source: str = "conductor", *, thrift: int | None = None, option: str = "thrift"
+    source: str = "conductor", *, thrift: float | None = None, option: str = "thrift"
 ) -> Conductor:
     """The Conductor of a checkpoint folder, or of the shipped checkpoint of that name.
 
     Args:
-        thrift: how much it is to save, if it knows levels of thrift; None: as it was trained to.
+        thrift: how much it is to save, if it knows levels of thrift, or something between two; None: as it was
+            trained to.
         option: what whoever asks calls that level, for the message.
 
     Raises:
@@ -35,14 +36,13 @@ def open_conductor(
     checkpoint = Checkpoint.read(source)
     prompt = checkpoint.prompt
     full = prompt.style == "full"
-    if thrift is not None:
-        if not 0 <= thrift < prompt.levels:
-            known = f"levels 0 to {prompt.levels - 1}" if prompt.levels else "no levels of thrift"
-            raise UsageError(f"{option} {thrift}: {checkpoint.path} knows {known}.")
-        prompt = prompt.model_copy(update={"thrift": thrift})
+    if thrift is not None and not 0 <= thrift <= prompt.levels - 1:
+        known = f"levels 0 to {prompt.levels - 1}" if prompt.levels else "no levels of thrift"
+        raise UsageError(f"{option} {thrift:g}: {checkpoint.path} knows {known}.")
     return Conductor(
         open_policy(checkpoint),
         prompt,
+        thrift=thrift,
         # A small policy that is asked in brief writes the same again.
         second_try=full,
         sampling=_THINKING_ALOUD if full else None,

@@ -5,7 +5,9 @@ Prompt, completion, parse; where configured, one second try on a format error. I
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from random import Random
 
 from podium.conductor.policy import Policy, Sampling
 from podium.conductor.prompt import PromptSettings, build_prompt, second_prompt
@@ -21,6 +23,8 @@ class Conductor:
     Args:
         policy: the language model.
         prompt: how a situation is shown; a checkpoint brings its own (`Checkpoint.prompt`).
+        thrift: how much a plan is to save, in place of the prompt's; between two levels each question is asked at one
+            of them, at the nearer more often. None: as the prompt says.
         second_try: whether a completion that is no plan is answered with its error, once. Training leaves it
             off: there an error is the signal.
         sampling: how completions are drawn. Its seed is joined with the situation's.
@@ -32,12 +36,14 @@ class Conductor:
         policy: Policy,
         prompt: PromptSettings | None = None,
         *,
+        thrift: float | None = None,
         second_try: bool = False,
         sampling: Sampling | None = None,
         name: str = "conductor",
     ) -> None:
         self._policy = policy
         self._prompt = prompt or PromptSettings()
+        self._thrift = thrift
         self._second_try = second_try
         self._sampling = sampling or Sampling()
         self._name = name
@@ -55,17 +61,27 @@ class Conductor:
             WorkerError: a served policy did not answer (infrastructure; no fault of the plan).
             UsageError: the prompt is longer than the policy can read.
         """
-        messages = build_prompt(situation, self._prompt)
+        prompt = self._prompt_for(situation)
+        messages = build_prompt(situation, prompt)
         first = await self._try(messages, situation, number=0)
         if not (self._second_try and isinstance(first.decision, PlanError)):
             return first
-        messages = second_prompt(messages, first.text, first.decision, self._prompt)
+        messages = second_prompt(messages, first.text, first.decision, prompt)
         try:
             second = await self._try(messages, situation, number=1)
         except WorkerError as error:
             unanswered = f"{first.decision.message} It was asked again, and did not answer: {error}"
             return replace(first, decision=replace(first.decision, message=unanswered))
         return replace(second, usage=first.usage + second.usage, cost_usd=first.cost_usd + second.cost_usd)
+
+    def _prompt_for(self, situation: Situation) -> PromptSettings:
+        """With the level of thrift of this question, which its text draws: it is the same in each round."""
+        if self._thrift is None:
+            return self._prompt
+        level = math.floor(self._thrift)
+        drawn = Random(f"thrift/{situation.question.text}").random()
+        level += drawn < self._thrift - level
+        return self._prompt.model_copy(update={"thrift": level})
 
     async def _try(self, messages: tuple[Message, ...], situation: Situation, *, number: int) -> Plan:
         completion = await self._policy.complete(messages, self._draw(situation, number))

@@ -20,8 +20,8 @@ class PlannerSettings(Settings):
     """conductor, or a baseline: single:WORKER, self-consistency:WORKER:SAMPLES, constant:FILE or random."""
     conductor: str | None = None
     """A Conductor's checkpoint folder; or warmstart, the shipped one before its training."""
-    thrift: int | None = None
-    """How much a Conductor that knows levels of thrift is to save; 0 is nothing."""
+    thrift: float | None = None
+    """How much a Conductor that knows levels of thrift is to save; 0 is nothing, 2.5 is between two levels."""
     conductor_url: str | None = None
     """An OpenAI-compatible endpoint whose model conducts, up to and without /chat/completions."""
     conductor_model: str | None = None
