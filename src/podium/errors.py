@@ -21,7 +21,9 @@ Our own bugs are ordinary exceptions and escape.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 E = TypeVar("E", bound=Exception)
@@ -113,6 +115,12 @@ class StoreError(PodiumError):
     def __init__(self, message: str, *, passing: bool = True) -> None:
         super().__init__(message)
         self.passing = passing
+
+    @classmethod
+    def of_file(cls, path: Path, error: OSError) -> StoreError:
+        """Of a file that cannot be written, and why."""
+        reason = os.strerror(error.errno) if error.errno else error
+        return cls(f"{path} cannot be written ({reason}); mend that, and give the same command again.")
 
 
 class BudgetError(PodiumError):

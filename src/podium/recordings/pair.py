@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -51,10 +50,7 @@ def write_pair(path: Path, rows: Rows, header: Header) -> Header:
         rows_part.replace(path)
         header_part.replace(beside)
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else error
-        raise StoreError(
-            f"{path} cannot be written ({reason}); mend that, and give the same command again."
-        ) from None
+        raise StoreError.of_file(path, error) from None
     finally:
         for part in (rows_part, header_part):
             with suppress(OSError):

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from podium.errors import RunMismatchError
+from podium.errors import RunMismatchError, StoreError
 
 _CONFIG = "config.json"
 
@@ -85,13 +86,22 @@ class RunFolder:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file so that a kill leaves the old one or the new one, never a part."""
+    """Write a file so that a kill leaves the old one or the new one, never a part.
+
+    Raises:
+        StoreError: the disk is full, or nothing may be written there.
+    """
     part = path.with_name(f".{path.name}.part")
-    with part.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        raise StoreError.of_file(path, error) from None
 
 
 def _stored(file: Path) -> dict[str, Any]:
