@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # A worker that was left out of training is added by its rating alone, and two others are taken away: how a Conductor
-# that was trained on nine does over that pool of eight, beside one that was trained on the eight. Both have 1,600 steps,
-# for two recordings in place of six sources.
+# that was trained on nine does over that pool of eight, beside one that was trained on the eight.
 # Recordings first: runs/recordings.sh
 #   [SEED=0] [SPLIT=validation] runs/exchange.sh
 set -euo pipefail
@@ -20,7 +19,6 @@ for known in nine eight; do
     podium train --stage warmstart --config configs/taught-recorded.toml --run "$run" "seed=$SEED" \
       "pool=configs/pools/reasoning-gym-easy-$known.toml" \
       "also=[{tasks=\"runs/recordings/reasoning-gym-hard.parquet\",pool=\"configs/pools/reasoning-gym-hard-$known.toml\"}]" \
-      'stages=[{steps=400,shares={reading=0.0,plan=1.0,roll=0.7,taught=0.95}},{steps=1200,shares={reading=0.0,plan=1.0,roll=0.7,taught=0.98}}]' \
       || [ -d "$run/policy" ]
   fi
   for level in easy hard; do
