@@ -21,6 +21,7 @@ POOLS = {
     "recorded": (
         *("reasoning-gym-easy", "reasoning-gym-hard", "reasoning-gym-easy-six", "reasoning-gym-hard-six"),
         *("mmlu-pro", "math-l5"),
+        *(f"reasoning-gym-{level}-calculator" for level in ("easy", "hard", "easy-six", "hard-six")),
     )
 }
 
@@ -71,6 +72,28 @@ async def test_whoever_has_the_ratings_is_asked_whatever_the_name(folder: Path) 
     assert isinstance(plan.decision, Workflow), plan.text
     rated = sorted((p for p in turned if p.rating), key=lambda p: p.rating.accuracy if p.rating else 0.0)
     assert turned[plan.decision.steps[0].worker] in rated[-2:], plan.text
+
+
+@pytest.mark.parametrize(
+    "pool", [f"{name}-calculator" for name in ("reasoning-gym-hard", "reasoning-gym-hard-six")]
+)
+@pytest.mark.parametrize("folder", PUBLISHED, ids=lambda path: path.name)
+async def test_a_calculator_that_no_lesson_knew_is_asked_what_it_is_best_at_and_nothing_else(
+    folder: Path, pool: str
+) -> None:
+    checkpoint = Checkpoint.read(folder / "policy")
+    conductor = Conductor(open_policy(checkpoint), checkpoint.prompt)
+
+    async def asked(text: str) -> set[str]:
+        question = Question(text=text)
+        team = profiles(pool, question)
+        plan = await conductor.plan(Situation(question, team, max_steps=6))
+        assert isinstance(plan.decision, Workflow), plan.text
+        return {team[step.worker].name for step in plan.decision.steps}
+
+    sums = "Solve the following multiplication: 53316 * 215 * 439. Give only the result as your final answer."
+    assert "calculator" in await asked(sums)
+    assert "calculator" not in await asked("What is the least common multiple of 12 and 18?")
 
 
 @pytest.mark.parametrize("folder", PUBLISHED, ids=lambda path: path.name)
