@@ -249,6 +249,21 @@ def test_prices_are_seen_from_the_mean_of_the_rated_workers_alone() -> None:
     assert _models(rated("a", 0.5, 0), rated("b", 0.5, 0)) == ["- 50% 1x: 0", "- 50% 1x: 1"]
 
 
+def test_a_free_worker_that_is_never_right_changes_nothing_for_the_others() -> None:
+    team = (Profile(name="vote"), rated("a", 0.5, 0.01), rated("b", 0.02, 0.03))
+    alone = _models(*team)
+    assert alone == ["0: vote: ", "- 50% 0.5x: 1", "- 0% 2x: 2"]
+    assert _models(*team, rated("tool", 0.02, 0)) == alone
+    assert _models(*team, rated("tool", 0.03, 0)) == [
+        "0: vote: ",
+        "- 50% 0.7x: 1",
+        "- 5% 0.001x: 3",
+        "- 0% 2x: 2",
+    ]
+    # Where there is nobody else, it is shown.
+    assert _models(rated("tool", 0.0, 0)) == ["- 0% 1x: 0"]
+
+
 def test_a_pool_without_ratings_has_no_kind_and_numbers_stay_numbers() -> None:
     [message] = build_prompt(SITUATIONS["first round"], SETTINGS["brief, described"])
     assert "Kind:" not in message.content

@@ -148,18 +148,31 @@ def listed(pool: Sequence[Profile]) -> list[int]:
     return sorted(range(len(pool)), key=rank)
 
 
+_NEVER = 0.025
+"""A rating below it is shown as 0%."""
+
+
 def _described(pool: Sequence[Profile]) -> list[str]:
     """A line for each worker; one that is rated goes without its name, so that any can take its place."""
-    costs = [profile.rating.cost_usd for profile in pool if profile.rating is not None]
-    usual = fmean(costs) if costs else 0.0
     lines = []
-    for number in listed(pool):
+    numbers = _worth_showing(pool)
+    costs = [rating.cost_usd for number in numbers if (rating := pool[number].rating) is not None]
+    usual = fmean(costs) if costs else 0.0
+    for number in numbers:
         profile = pool[number]
         if profile.rating is None:
             lines.append(f"{number}: {profile.name}: {_one_line(profile.description)}")
         else:
             lines.append(f"- {shown(profile.rating, usual)}: {number}")
     return lines
+
+
+def _worth_showing(pool: Sequence[Profile]) -> list[int]:
+    """The numbers of all but those who are free and never right: a tool changes no plan that it cannot help."""
+    numbers = listed(pool)
+    ratings = {number: rating for number in numbers if (rating := pool[number].rating) is not None}
+    idle = {n for n, rating in ratings.items() if rating.cost_usd == 0 and rating.accuracy < _NEVER}
+    return numbers if len(idle) == len(ratings) else [number for number in numbers if number not in idle]
 
 
 _PERCENT = 5
