@@ -8,7 +8,8 @@ from podium.executor import Dispatcher, StepEnded, StepStarted
 from podium.orchestrator import Event, Orchestrator, PlanReady, QuestionEnded, RoundEnded
 from podium.planner import Outcome, Plan, Situation
 from podium.trace import Trace
-from podium.types import Budget, Question, Usage
+from podium.types import Budget, Limits, Question, Usage
+from podium.workers.base import Reply, Request
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.view import read_view
@@ -244,14 +245,28 @@ async def test_one_seed_gives_one_trace_up_to_times():
     assert story(traces[0]) != story(traces[2])  # Another mark on the fences.
 
 
-async def test_questions_share_the_limits_of_a_worker():
-    worker = ScriptedWorker("a", {"": "4"}, delay=0.01)
-    worker.limits = worker.limits.model_copy(update={"concurrency": 1})
-    orchestrator = Orchestrator(ScriptedPlanner(*[SINGLE] * 4), Pool([worker]))
+class Counting(ScriptedWorker):
+    """Counts how many calls are in flight at once, at most."""
+
+    most = now = 0
+
+    async def answer(self, request: Request) -> Reply:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            return await super().answer(request)
+        finally:
+            self.now -= 1
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 4])
+async def test_questions_share_the_limits_of_a_worker(concurrency: int):
+    worker = Counting("a", {"": "4"}, delay=0.01, limits=Limits(concurrency=concurrency))
+    orchestrator = Orchestrator(ScriptedPlanner(*[SINGLE] * 8), Pool([worker]))
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(orchestrator.answer(QUESTION)) for _ in range(4)]
-    waits = sorted(task.result().spans[0].seconds for task in tasks)
-    assert waits[-1] >= 0.04
+        tasks = [group.create_task(orchestrator.answer(QUESTION)) for _ in range(8)]
+    assert {task.result().answer for task in tasks} == {"4"}
+    assert worker.most == concurrency
 
 
 class Away:
