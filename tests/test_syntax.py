@@ -1,14 +1,17 @@
-"""Several threads may read programs at once, though Python's parser may not."""
+"""What older Pythons do wrongly: their parser in several threads at once, and some patterns."""
 
 from __future__ import annotations
 
 import gc
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+import podium
 from podium.syntax import parse, parse_expression
 
 NESTED = ("x = " + "(1, " * 60 + ")" * 60 + "\n") * 30
@@ -49,3 +52,12 @@ def test_an_expression_is_read_as_one() -> None:
     assert parse_expression("1 + 2").end_col_offset == 5
     with pytest.raises(SyntaxError):
         parse_expression("x = 1")
+
+
+def test_no_pattern_repeats_a_group_possessively() -> None:
+    """CPython before 3.11.5 backtracks wrongly there (python/cpython#106052); an atomic group does the same."""
+    source = Path(podium.__file__).parent
+    repeated = re.compile(r"(?<!\\)\)[*+?]\+")
+    assert [
+        path.name for path in source.rglob("*.py") if repeated.search(path.read_text(encoding="utf-8"))
+    ] == []

@@ -36,7 +36,7 @@ _TOO_LARGE = "it is too large"
 
 _FUNCTIONS = ("sqrt", "abs", "min", "max", "round", "gcd")
 _HEXADECIMAL = r"0[xX][0-9a-fA-F]++"
-_NUMBER = r"(?:\d++(?:\.\d++)?+|\.\d++)(?:[eE][-+]?\d{1,3}+)?+"
+_NUMBER = r"(?:\d++(?>(?:\.\d++)?)|\.\d++)(?>(?:[eE][-+]?\d{1,3}+)?)"
 _STRETCH = re.compile(
     rf"(?:(?<![\w.])(?:{_HEXADECIMAL}|{_NUMBER})(?![A-Za-z_])|\*\*|//|<<|>>|[-+*/%^(),]|[ \t]"
     rf"|\b(?:{'|'.join(_FUNCTIONS)})(?=[ \t]*+\())+"

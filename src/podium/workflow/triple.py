@@ -29,9 +29,9 @@ _MARK = re.compile(
     <(?P<ends>/?)think(?:ing)?>
   | (?<!\w) (?: (?P<model_id> model(?:\\?_|[ -])id ) | (?P<subtasks> subtasks )
               | (?P<access_list> access(?:\\?_|[ -])list ) ) (?!\w)
-    ["'`*”’ \t]*+ (?:\([^()\n]{0,60}\)["'`*”’ \t]*+)?+
+    ["'`*”’ \t]*+ (?>(?:\([^()\n]{0,60}\)["'`*”’ \t]*+)?)
     (?: \s*+ (?P<assigned> :[ ]*+(?:typing\.)?[Ll]ist\b[^=\n]{0,60}= | :=|==?|[:：＝] ) | \r?\n )
-    [\s*`>]*+ (?: (?<=`) (?:python|py|json|text)\s++ )?+
+    [\s*`>]*+ (?> (?: (?<=`) (?:python|py|json|text)\s++ )? )
     (?P<open> \[ )?""",
     re.VERBOSE | re.IGNORECASE,
 )

@@ -16,7 +16,7 @@ from podium.server.complaints import invalid
 from podium.server.guards.doors import SAFE
 from podium.server.guards.refusal import refuse
 
-_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+_TEXT = re.compile(rb'"(?>(?:[^"\\]++|\\.)*)(?:"|\\?\Z)', re.DOTALL)
 """A string; one that never ends is taken to the end at once, for else each of its quotes would be tried."""
 _DIGITS = 19
 _BRACKETS = bytes.maketrans(b"{}", b"[]")

@@ -23,7 +23,7 @@ _SHORT = f"as|at|be|by|do|he|if|in|is|it|me|my|no|of|on|so|to|up|us|we|{_UNITS}"
 _PIECE = re.compile(
     # A word before a bracket is a function, or a command that lost its backslash.
     r"(?P<environment>\\begin\{.*?\\end\{\w+\*?\})|(?P<break>[.?](?=\s)|(?<=[a-z]{2})!(?=\s)|\\therefore)|(?P<command>\\[A-Za-z]+|\\.)|(?P<brace>[{}])|(?P<word>(?:"
-    rf"(?<![A-Za-z\d_^])(?!(?:and|n?or|vs)\b)(?:[A-Za-z]{{3,}}+|(?i:{_SHORT})(?![A-Za-z]))(?:['-]?[A-Za-z\d])*+(?![{{(])"
+    rf"(?<![A-Za-z\d_^])(?!(?:and|n?or|vs)\b)(?:[A-Za-z]{{3,}}+|(?i:{_SHORT})(?![A-Za-z]))(?>(?:['-]?[A-Za-z\d])*)(?![{{(])"
     rf"|(?<=\d)(?:[A-Za-z]{{4,}}|(?i:{_UNITS})s?)(?![A-Za-z])"
     r")(?:\^\{?[23]\}?)?)|(?P<other>.)",
     re.DOTALL,

@@ -52,7 +52,7 @@ _ALONE = r"(?<![\\A-Za-z])(?:{})(?![A-Za-z])"
 _GROUPED = re.compile(
     r"(?<![\d.,])(?:"
     r"\d{1,3}(?:(?:\{,\}|,\\! ?|\\[,;:! ]|~|[ \u00a0\u2009\u202f])\d{3})+(?!\d)"
-    r"|(?<![(\[{])[1-9]\d{0,2}(?:,\d{3})++(?!\d)|[1-9]\d{0,2}(?:,\d{3})++(?!\d|\s*[)\]}\\])"
+    r"|(?<![(\[{])[1-9]\d{0,2}(?>(?:,\d{3})+)(?!\d)|[1-9]\d{0,2}(?>(?:,\d{3})+)(?!\d|\s*[)\]}\\])"
     r")"
 )
 """A number whose digits stand in groups of three; but commas part numbers that fill their brackets: (100,200)."""
