@@ -215,8 +215,10 @@ async def evaluate(
         async with asyncio.TaskGroup() as group:
             for _ in range(min(concurrency, len(jobs))):
                 group.create_task(work())
-    except* UsageError as errors:
-        raise next(leaves(errors)) from None
+    except BaseExceptionGroup as errors:
+        # Before 3.11.4 `except*` would wrap what is raised within it in a group again.
+        asked_wrongly = next((error for error in leaves(errors) if isinstance(error, UsageError)), None)
+        raise asked_wrongly or errors from None
     if refusals:
         raise refusals[0]
     return Evaluation(
