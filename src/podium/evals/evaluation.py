@@ -217,8 +217,10 @@ async def evaluate(
                 group.create_task(work())
     except BaseExceptionGroup as errors:
         # Before 3.11.4 `except*` would wrap what is raised within it in a group again.
-        asked_wrongly = next((error for error in leaves(errors) if isinstance(error, UsageError)), None)
-        raise asked_wrongly or errors from None
+        asked_wrongly, _ = errors.split(UsageError)
+        if asked_wrongly is None:
+            raise
+        raise next(leaves(asked_wrongly)) from None
     if refusals:
         raise refusals[0]
     return Evaluation(
