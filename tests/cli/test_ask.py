@@ -52,6 +52,18 @@ def test_seeds_differ_from_question_to_question_unless_given(ask):
     assert len(seeds) == 3
 
 
+def test_a_vote_may_stop_early_and_who_was_not_asked_is_told(podium):
+    question = ("ask", "What is 2 + 3?", "--planner", "self-consistency:ada:5", "--seed", "s", "--no-store")
+    everybody = Trace.model_validate_json(podium(*question, "--json").out)
+    stopped = Trace.model_validate_json(podium(*question, "--early-stop", "--json").out)
+    assert (everybody.early_stop, stopped.early_stop) == (False, True)
+    assert everybody.calls == 6
+    assert stopped.calls < 6
+    assert stopped.cost_usd < everybody.cost_usd
+    drawn = podium(*question, "--early-stop").out
+    assert drawn.count("It was not asked: whatever it said, the vote would be the same.") == 6 - stopped.calls
+
+
 def test_no_store_keeps_nothing(ask):
     assert ask("What is 2 + 3?", "--no-store").status == 0
     assert not Path("kept").exists()

@@ -82,6 +82,20 @@ def test_as_json_it_is_the_comparison(podium: Podium) -> None:
     assert "conductor" not in {row.kind for row in comparison.rows}
 
 
+def test_votes_that_stop_early_say_so_in_the_notes_and_answer_alike(podium: Podium) -> None:
+    shown = [
+        Comparison.model_validate_json(podium(*EVAL, "--json", *extra).out)
+        for extra in ((), ("--early-stop",))
+    ]
+    everybody, stopped = ({row.label: row for row in comparison.rows} for comparison in shown)
+    assert list(everybody) == list(stopped)
+    assert {label: row.accuracy for label, row in everybody.items()} == {
+        label: row.accuracy for label, row in stopped.items()
+    }
+    assert [len(comparison.notes) for comparison in shown] == [0, 1]
+    assert shown[1].notes[0].startswith("In every row votes stopped early")
+
+
 def test_as_markdown_it_says_what_it_shows(podium: Podium) -> None:
     shown = podium(*EVAL, "--markdown", "--questions", "4", "--tuning", "5", "--repeats", "2")
     assert shown.status == 0

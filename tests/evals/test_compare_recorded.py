@@ -24,6 +24,7 @@ from podium.evals.comparison import RECORDED
 from podium.evals.families import best_plans
 from podium.evals.page import render_page
 from podium.evals.table import markdown, notes, terminal
+from podium.executor import ExecutionSettings
 from podium.operations import SKILLS
 from podium.planner import Plan, Planner, Situation
 from podium.recordings import RecordedQuestion, Recording, Response
@@ -71,6 +72,21 @@ def conducted(recording: Recording) -> Comparison:
 def row(comparison: Comparison, label: str) -> Row:
     (found,) = (shown for shown in comparison.rows if shown.label.startswith(label))
     return found
+
+
+def test_where_votes_stop_early_a_method_at_equal_cost_may_name_more(recording: Recording) -> None:
+    """Of ada and bob the first wins wherever they differ, so the other is not asked: they cost one answer."""
+    stopping = replace(contest(recording), execution=ExecutionSettings(early_stop=True))
+    stopped = asyncio.run(compare_recorded(stopping, {"Conductor": Committee(("ada", "bob"))}))
+    everybody = asyncio.run(compare_recorded(contest(recording), {"Conductor": Committee(("ada", "bob"))}))
+    assert row(stopped, "Conductor").cost_usd == pytest.approx(UNIT)
+    assert row(everybody, "Conductor").cost_usd == pytest.approx(2 * UNIT)
+    for shown in (stopped, everybody):
+        assert row(shown, "Self-consistency").label.startswith("Self-consistency, 2 ×")
+        within = row(shown, "Best fixed plan at equal cost")
+        assert within.cost_usd <= row(shown, "Conductor").cost_usd * ALIKE
+    assert row(stopped, "Best fixed plan:").accuracy == row(everybody, "Best fixed plan:").accuracy
+    assert row(stopped, "Best fixed plan:").cost_usd < row(everybody, "Best fixed plan:").cost_usd
 
 
 def share(recording: Recording, worker: str, family: str = "") -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations, combinations_with_replacement, product
 from pathlib import Path
 from random import Random
@@ -10,14 +11,17 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from recorded_world import pool_of, random_rows, replayed, tasks_of, world, write_recording
+from recorded_world import TOKENS, pool_of, random_rows, replayed, tasks_of, world, write_recording
 
 from podium.baselines import Cascade, Committee
+from podium.evals.choices import best_cascade, best_fixed, best_of_most
+from podium.executor import ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.planner import Planner
 from podium.recordings import RecordedQuestion, Recording, Response
 from podium.rollout import Rollout, roll
-from podium.rollout.answers import Answers, best_cascade, best_fixed, best_of_most, measurable, read_answers
+from podium.rollout.answers import Answers, measurable, read_answers
+from podium.rollout.spending import spent
 from podium.tasks.task import Task
 from podium.types import Budget
 from podium.workers import Pool
@@ -53,6 +57,60 @@ def committee(answers: Answers, members: tuple[int, ...], weights: tuple[float, 
 
 def numbered(answers: Answers, names: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(answers.workers.index(name) for name in names)
+
+
+# --- what they cost ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("early_stop", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_cost_in_numbers_is_what_is_really_paid(tmp_path: Path, seed: int, early_stop: bool) -> None:
+    """Prices differ by worker, and answers of a worker are equally long, so who is asked first is known."""
+    prices = {"ada": 4.0, "bob": 1.0, "cy": 2.0, "dan": 8.0}
+    random = Random(f"costs/{seed}")
+    rows = [
+        (question, [replace(response, output_tokens=TOKENS) for response in responses])
+        for question, responses in random_rows(random, dict.fromkeys(WORKERS, 2), questions=10)
+    ]
+    recording = write_recording(tmp_path / "r.parquet", rows)
+    pool, tasks = pool_of(recording, prices=prices), tasks_of(recording, "train")
+    answers = await read_answers(tasks, replayed(recording, prices))
+    stopped = 0
+    for _ in range(10):
+        members = tuple(random.choices(range(4), k=random.randint(1, 5)))
+        planner = committee(answers, members)
+        orchestrator = Orchestrator(planner, pool, settings=ExecutionSettings(early_stop=early_stop))
+        really = [(await orchestrator.answer(task.question, seed="0")).cost_usd for task in tasks]
+        counted = spent(replace(answers, samples=1), members, early_stop=early_stop)
+        assert counted.tolist() == pytest.approx(really), members
+        stopped += int((counted < spent(answers, members) - 1e-12).sum())
+    assert bool(stopped) == early_stop
+
+
+async def test_a_cost_is_the_mean_over_which_sample_comes_first(tmp_path: Path) -> None:
+    recording = random_recording(tmp_path, "costs")
+    answers = await answers_of(recording)
+    turns = [replace(answers.turned(first), samples=1) for first in range(2)]
+    counted = spent(answers, (0, 1, 2), early_stop=True)
+    assert counted.tolist() == pytest.approx(
+        np.mean([spent(turn, (0, 1, 2), early_stop=True) for turn in turns], axis=0).tolist()
+    )
+
+
+async def test_whom_a_kind_finds_cheapest_is_asked_first(tmp_path: Path) -> None:
+    """ada, bob and cy all say the same: two of them are asked, on each question the two that are cheapest there."""
+    rows = [
+        (
+            RecordedQuestion(f"q{n}", f"Question {n}?", None, None, "train"),
+            [Response(w, 0, "Answer: a", score=1.0) for w in WORKERS[:3]],
+        )
+        for n in range(2)
+    ]
+    answers = await answers_of(write_recording(tmp_path / "r.parquet", rows))
+    answers = replace(answers, cost_QW=np.array([[1.0, 2.0, 4.0], [4.0, 2.0, 1.0]]))
+    assert spent(answers, (0, 1, 2), early_stop=True, price_QW=answers.cost_QW).tolist() == [3.0, 3.0]
+    # In the mean bob is the cheapest, and of the others ada comes first.
+    assert spent(answers, (0, 1, 2), early_stop=True).tolist() == [3.0, 6.0]
 
 
 # --- votes in numbers --------------------------------------------------------------------------------------

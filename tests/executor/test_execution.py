@@ -240,7 +240,7 @@ async def test_a_worker_is_told_how_many_of_the_responses_it_was_to_see_are_miss
         ScriptedWorker("3", ["4"]),
     ]
     await Execution(inquire(workers), workflow((), (), (0, 1), (0, 1, 2))).run()
-    assert [worker.requests[0].missing for worker in workers] == [0, 0, 1, 2]
+    assert [worker.requests[0].missing for worker in workers] == [(), (), (1,), (1, 2)]
 
 
 @pytest.mark.parametrize(

@@ -96,11 +96,18 @@ def test_what_the_settings_name_and_is_not_there_is_refused_before_any_question(
 
 def test_the_budget_is_what_the_settings_say():
     settings = TeamSettings(
-        rounds=2, budget_calls=3, budget_tokens=4, budget_usd=0.5, budget_seconds=6.0, max_steps=7
+        rounds=2,
+        budget_calls=3,
+        budget_tokens=4,
+        budget_usd=0.5,
+        budget_seconds=6.0,
+        max_steps=7,
+        early_stop=True,
     )
     assert settings.budget == Budget(rounds=2, calls=3, tokens=4, usd=0.5, seconds=6.0)
     team = open_team(settings.model_copy(update={"planner": "random", "no_store": True}))
     assert (team.orchestrator.budget, team.orchestrator.max_steps) == (settings.budget, 7)
+    assert team.orchestrator.settings.early_stop
 
 
 async def test_a_trace_is_on_disk_when_its_answer_is_given_and_closing_gives_the_store_back():

@@ -129,6 +129,16 @@ async def test_an_outer_trace_holds_the_inner_one_and_pays_for_it_once(place: Pa
     assert type(trace).model_validate_json(trace.model_dump_json()) == trace
 
 
+@pytest.mark.parametrize(("keys", "asked"), [("", 3), ("early_stop = true", 2)])
+async def test_a_team_s_votes_may_stop_early(place: Path, keys: str, asked: int) -> None:
+    (place / "inner.toml").write_text(f'{INNER}\n[[worker]]\nname = "vote"\nkind = "vote"\n')
+    (place / "outer.toml").write_text(team(f'planner = "self-consistency:ada:3"\n{keys}'))
+    pool = open_pool(str(place / "outer.toml"))
+    reply = await pool[0].answer(ASKED)
+    assert reply.nested is not None
+    assert [span.worker for span in reply.nested.spans if span.called] == ["ada"] * asked + ["vote"]
+
+
 async def test_one_seed_gives_one_story(place: Path) -> None:
     pool = open_pool(str(place / "outer.toml"))
     stories = []
@@ -315,8 +325,13 @@ def test_answers_are_kept_only_where_the_file_says_so_and_the_team_is_part_of_wh
     assert identity('planner = "random"') is None
     kept = identity('planner = "random"\ncache = true')
     assert kept == identity('planner = "random"\ncache = true')
-    others = ['planner = "single:ada"', 'planner = "random"\nrounds = 2', 'planner = "random"\nmax_steps = 3']
-    assert len({kept, *(identity(f"{keys}\ncache = true") for keys in others)}) == 4
+    others = [
+        'planner = "single:ada"',
+        'planner = "random"\nrounds = 2',
+        'planner = "random"\nmax_steps = 3',
+        'planner = "random"\nearly_stop = true',
+    ]
+    assert len({kept, *(identity(f"{keys}\ncache = true") for keys in others)}) == 5
     (place / "inner.toml").write_text(INNER.replace('name = "bob"', 'name = "bob"\nprofile = "Checks."'))
     assert kept != identity('planner = "random"\ncache = true')
 

@@ -176,6 +176,20 @@ def test_a_planner_is_named_by_the_model_or_by_the_extension(serve) -> None:
     assert [step["worker"] for step in by_field.podium["steps"]] == ["ada", "ada", "ada", "vote"]
 
 
+@pytest.mark.parametrize(
+    ("usual", "wanted", "stops"),
+    [(False, None, False), (False, True, True), (True, None, True), (True, False, False)],
+)
+def test_votes_stop_early_where_the_server_or_the_request_says_so(
+    serve, usual: bool, wanted: bool | None, stops: bool
+) -> None:
+    reply = client(serve(planner="self-consistency:ada:3", early_stop=usual)).chat.completions.create(
+        model="podium", messages=ASKED, extra_body={"podium": {"early_stop": wanted}}
+    )
+    skipped = [step["worker"] for step in reply.podium["steps"] if step["status"] == "skipped"]
+    assert skipped == (["ada"] if stops else [])
+
+
 def test_only_workers_that_are_allowed_and_not_denied_are_asked(serve) -> None:
     asking = client(serve(planner="random"))
     for seed in range(5):

@@ -102,13 +102,13 @@ async def test_responses_without_an_answer_have_no_vote_in_this_round_or_the_nex
 @pytest.mark.parametrize("style", ["packed", "chat"])
 async def test_a_vote_without_the_responses_it_was_to_see_fails_for_good(style: Style) -> None:
     for silent in ([], ["", " "]):
-        request = replace(_request(silent, style), missing=3)
+        request = replace(_request(silent, style), missing=(0, 1, 2))
         with pytest.raises(
             WorkerError, match="of the steps that it was to see, 3 gave no response"
         ) as failed:
             await VoteWorker().answer(request)
         assert (failed.value.kind, failed.value.passing) == ("missing", False)
-    some = replace(_request(["Answer: b"], style), missing=3)
+    some = replace(_request(["Answer: b"], style), missing=(0, 1, 2))
     assert (await VoteWorker().answer(some)).text == "1 of 1 responses agree.\nAnswer: b"
 
 

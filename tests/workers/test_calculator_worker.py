@@ -19,7 +19,7 @@ def request(
     *,
     style: Style = "packed",
     question: str = "What is it?",
-    missing: int = 0,
+    missing: tuple[int, ...] = (),
 ) -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", response) for i, response in enumerate(responses))
     context = Context(Question(text=question), subtask, earlier)
@@ -63,6 +63,6 @@ async def test_the_question_itself_is_computed_where_nothing_else_was_to_be_seen
 
 async def test_without_the_responses_it_was_to_see_it_fails_for_good() -> None:
     with pytest.raises(WorkerError) as failed:
-        await said(request(question="What is 6 * 7?", missing=2))
+        await said(request(question="What is 6 * 7?", missing=(0, 1)))
     assert (failed.value.kind, failed.value.passing) == ("missing", False)
-    assert await said(request("Compute 1 + 1.", missing=2)) == "1 + 1 = 2\nAnswer: 2"
+    assert await said(request("Compute 1 + 1.", missing=(0, 1))) == "1 + 1 = 2\nAnswer: 2"

@@ -32,7 +32,10 @@ async def worker(
 
 
 def asked(
-    subtask: str = "Run it.", *responses: str, missing: int = 0, options: AnswerOptions = AnswerOptions()
+    subtask: str = "Run it.",
+    *responses: str,
+    missing: tuple[int, ...] = (),
+    options: AnswerOptions = AnswerOptions(),
 ) -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", response) for i, response in enumerate(responses))
     context = Context(Question(text="What is it?"), subtask, earlier)
@@ -153,9 +156,9 @@ async def test_without_walls_it_is_not_ready_with_a_program_or_none(
 
 async def test_without_the_responses_it_was_to_see_it_fails_for_good(worker: CodeWorker) -> None:
     with pytest.raises(WorkerError) as failed:
-        await worker.answer(asked(missing=1))
+        await worker.answer(asked(missing=(0,)))
     assert (failed.value.kind, failed.value.passing) == ("missing", False)
-    assert (await worker.answer(asked("print(1)", missing=1))).text == "Answer: 1"
+    assert (await worker.answer(asked("print(1)", missing=(0,)))).text == "Answer: 1"
 
 
 def test_one_worker_serves_one_event_loop_after_the_other() -> None:

@@ -18,6 +18,7 @@ from podium.cli.options import (
     UNLIMITED,
     BudgetOptions,
     DispatchOptions,
+    EarlyStop,
     Flag,
     PlannerOptions,
     PoolName,
@@ -26,7 +27,7 @@ from podium.cli.options import (
 from podium.cli.planning import open_planner
 from podium.cli.printable import printable
 from podium.errors import QuestionFailedError, UsageError
-from podium.executor import StepEnded, StepStarted
+from podium.executor import ExecutionSettings, StepEnded, StepStarted
 from podium.orchestrator import Event, Orchestrator, QuestionEnded
 from podium.orchestrator.team import open_pool
 from podium.trace import Trace
@@ -40,6 +41,7 @@ def ask(
     pool: PoolName = None,
     planner: PlannerOptions = AS_SHIPPED,
     max_steps: int = 5,
+    early_stop: EarlyStop = False,
     budget: BudgetOptions = UNLIMITED,
     calls: DispatchOptions = PLAIN_CALLS,
     store: StoreFile = None,
@@ -71,7 +73,12 @@ def ask(
             open_dispatcher(calls, workers, planner=planner) as dispatcher,
         ):
             orchestrator = Orchestrator(
-                opened, workers, budget=limits, max_steps=max_steps, dispatcher=dispatcher
+                opened,
+                workers,
+                budget=limits,
+                max_steps=max_steps,
+                settings=ExecutionSettings(early_stop=early_stop),
+                dispatcher=dispatcher,
             )
             try:
                 with _keeping(store, no_store) as keep, _progress() as show:

@@ -22,6 +22,7 @@ from podium.cli.options import (
     NO_ENCODER,
     PLAIN_CALLS,
     DispatchOptions,
+    EarlyStop,
     EncoderOptions,
     Flag,
     PlannerOptions,
@@ -37,12 +38,15 @@ from podium.evals.compare import CompareProgress
 from podium.evals.report import COMPARISON, write_report
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
+from podium.executor import ExecutionSettings
 from podium.orchestrator.team import open_pool
 from podium.planner import Planner
 from podium.tasks import ALL, told
 from podium.tasks.open import EMBEDDED
 from podium.types import Budget
 from podium.workers.specialist import Specialist
+
+_STOPPED = "In every row votes stopped early: nobody more was asked once a vote was certain."
 
 
 def evaluate(
@@ -59,6 +63,7 @@ def evaluate(
     repeats: int = 1,
     constant_plans: Path | None = None,
     max_steps: int = 5,
+    early_stop: EarlyStop = False,
     rounds: int = 1,
     concurrency: int = 16,
     calls: DispatchOptions = PLAIN_CALLS,
@@ -129,7 +134,8 @@ def evaluate(
             max_steps=max_steps,
             budget=Budget(rounds=rounds),
             on_progress=report,
-            notes=tuple(told(held_out)),
+            execution=ExecutionSettings(early_stop=early_stop),
+            notes=(*told(held_out), *([_STOPPED] if early_stop else [])),
         )
         chosen = _of_run(planner, run)
         frontier = Frontier.load(constant_plans) if constant_plans else None

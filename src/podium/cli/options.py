@@ -18,6 +18,15 @@ PoolName = Annotated[
         help="The workers: a TOML file, or a shipped pool's name. Default: embedded, simulated workers.",
     ),
 ]
+EarlyStop = Annotated[
+    bool,
+    Parameter(
+        name="--early-stop",
+        negative="",
+        show_default=False,
+        help="Ask those whom a vote is to hear in turn, the cheapest first, and nobody more once it is certain.",
+    ),
+]
 StoreFile = Annotated[
     Path | None,
     Parameter(

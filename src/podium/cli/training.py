@@ -21,7 +21,7 @@ from podium.cli.printable import printable
 from podium.conductor import Checkpoint, Conductor, open_policy
 from podium.config import Settings, build, load
 from podium.evals import evaluate
-from podium.executor import Dispatcher
+from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
 from podium.rollout.pools import PoolSource
 from podium.tasks import open_tasks
@@ -135,6 +135,7 @@ def _evaluator(experiment: Experiment, questions: int, dispatch: Dispatch) -> Ev
                     tasks,
                     PoolSource(workers, experiment.pool_draw).draw("evaluation"),
                     max_steps=experiment.grpo.max_steps,
+                    execution=ExecutionSettings(early_stop=experiment.grpo.early_stop),
                     budget=Budget(rounds=experiment.grpo.rounds),
                     dispatcher=dispatcher,
                 )

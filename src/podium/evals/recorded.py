@@ -17,6 +17,7 @@ from podium.baselines.encoder import Encoded, Encoder
 from podium.baselines.learned import Method, learn_router
 from podium.baselines.linucb import LinUCB
 from podium.errors import UsageError
+from podium.evals.choices import best_cascade, best_fixed, best_of_most
 from podium.evals.compare import Contest, samples_within
 from podium.evals.comparison import Comparison, Kind, Row, row
 from podium.evals.evaluation import Evaluation
@@ -24,13 +25,12 @@ from podium.evals.families import best_plans
 from podium.planner import Plan, Planner, Situation
 from podium.rollout.answers import (
     Answers,
+    Members,
     bare,
-    best_cascade,
-    best_fixed,
-    best_of_most,
     measurable,
     read_answers,
 )
+from podium.rollout.spending import spent
 from podium.tasks.task import Task
 from podium.workers.base import Request, Worker
 from podium.workers.replay import ReplayWorker, blind_charges
@@ -80,6 +80,7 @@ async def compare_recorded(
         family_of={task.question.text: str(task.facts.get("family", "")) for task in contest.tasks},
         cost_usd=None if first is None else first.cost_usd,
         told=_Told(workers, contest.tasks),
+        early_stop=contest.execution.early_stop,
         encoded=encoded,
     )
     two_rounds = replace(
@@ -120,6 +121,8 @@ class _Field:
     cost_usd: float | None
     """Dollars a question that a method may cost where it is held to the Conductor's; None: no limit."""
     told: _Told
+    early_stop: bool = False
+    """Whether votes stop once they are certain, and so cost less."""
     encoded: Encoded | None = None
     """All questions by an encoder; None: there is none."""
 
@@ -136,7 +139,11 @@ class _Field:
         fixed = best_fixed(known)
         if fixed is not None:
             yield "committee", f"Best fixed plan: {_members(fixed)}", fixed
-        within = None if self.cost_usd is None else best_fixed(known, max_cost=self.cost_usd)
+        within = (
+            None
+            if self.cost_usd is None
+            else best_fixed(known, max_cost=self.cost_usd, cost_of=self._cost_of if self.early_stop else None)
+        )
         if within is not None:
             yield "committee", f"Best fixed plan at equal cost: {_members(within)}", within
         cascade = best_cascade(known)
@@ -168,8 +175,7 @@ class _Field:
         tried = []
         for w, name in enumerate(known.workers):
             most = known.samples_of(w)
-            bought = most if self.cost_usd is None else samples_within(self.cost_usd, known.cost[w])
-            samples = min(most, bought)
+            samples = most if self.cost_usd is None else self._bought(w, most, self.cost_usd)
             if samples:
                 tried.append((known.voted((w,) * samples).mean(), -known.cost[w] * samples, name, samples))
         if not tried:  # Nobody is as cheap: then the cheapest, once.
@@ -180,6 +186,17 @@ class _Field:
             f"Self-consistency, {samples} × {name}",
             SelfConsistency(name, samples),
         )
+
+    def _bought(self, worker: int, most: int, cost_usd: float) -> int:
+        """How many answers of a worker to vote on `cost_usd` buys, at most `most`."""
+        if not self.early_stop:
+            return min(most, samples_within(cost_usd, self.known.cost[worker]))
+        votes = range(most, 0, -1)
+        return next((count for count in votes if self._cost_of((worker,) * count) <= cost_usd), 0)
+
+    def _cost_of(self, members: Members) -> float:
+        """Dollars a question of a committee whose vote stops early."""
+        return float(spent(self.known, members, early_stop=True).mean())
 
     def _by_family(self) -> Chosen:
         known = self.known

@@ -13,12 +13,14 @@ from podium.executor.call import Answered, call
 from podium.executor.context import Context, EarlierStep, build_messages
 from podium.executor.events import StepEnded, StepStarted, StepText
 from podium.executor.inquiry import Inquiry
+from podium.executor.turns import turns_of
 from podium.trace import Attempt, Span
 from podium.types import AnswerOptions
 from podium.workers.base import Request
 from podium.workflow import Workflow, live_steps
 
 _GONE = "The question was cancelled."
+_NOT_ASKED = "It was not asked: whatever it said, the vote would be the same."
 _TOLD = ("recorded", "cached", "finish", "model", "first_token_s", "tool_calls", "nested")
 """What a span has from its reply as it is."""
 
@@ -51,9 +53,11 @@ class Execution:
         count = len(workflow.steps)
         self._reads = tuple(workflow.reads(position) for position in range(count))
         self._run = range(count) if inquiry.settings.run_all else live_steps(workflow)
+        self._turns = turns_of(workflow, self._run, inquiry) if inquiry.settings.early_stop else {}
         self._spans: dict[int, Span] = {}
-        self._missing = {position: len(self._reads[position]) for position in self._run}
-        """For each step to run: how many of the steps it reads are not done."""
+        self._started: set[int] = set()
+        self._ended = False
+        """Every step has run that had to."""
         self._group = asyncio.TaskGroup()
         self._limit = asyncio.timeout_at(inquiry.ledger.deadline)
 
@@ -61,7 +65,8 @@ class Execution:
         """Run every step that the last one needs. Afterwards, or when cancelled, see `spans`."""
         try:
             async with self._limit, self._group:
-                await self._follow([position for position in self._run if not self._missing[position]])
+                await self._follow(self._ready())
+            self._ended = True
         except TimeoutError:  # Those of workers are attempts that failed; this one is the budget's.
             if not self._limit.expired():
                 raise
@@ -80,16 +85,37 @@ class Execution:
             for position in ready[1:]:
                 self._group.create_task(self._follow([position]))
             await self._step(ready[0])
-            ready = self._made_ready_by(ready[0])
+            ready = self._ready()
 
-    def _made_ready_by(self, done: int) -> list[int]:
-        ready = []
-        for position in self._run:
-            if done in self._reads[position]:
-                self._missing[position] -= 1
-                if not self._missing[position]:
-                    ready.append(position)
+    def _ready(self) -> list[int]:
+        """The steps that can start now and have not: what they read is done, and no vote is to be taken first."""
+        for turns in self._turns.values():
+            turns.go_on(self._previous, self._spans)
+        ready = [
+            position
+            for position in self._run
+            if position not in self._started and self._is_wanted(position) and self._has_all(position)
+        ]
+        self._started.update(ready)
         return ready
+
+    def _has_all(self, position: int) -> bool:
+        """Whether every step that it reads is done, but for those that a vote does without."""
+        turns = self._turns.get(position)
+        return all(
+            j in self._spans or (turns is not None and turns.is_without(j)) for j in self._reads[position]
+        )
+
+    def _is_wanted(self, position: int) -> bool:
+        """Whether somebody reads it who does not let it wait for its turn; or it is read by nobody."""
+        if not self._turns:
+            return True
+        readers = [reader for reader in self._run if position in self._reads[reader]]
+        return not readers or any(
+            (reader not in self._turns or position not in self._turns[reader].waiting)
+            and self._is_wanted(reader)
+            for reader in readers
+        )
 
     async def _step(self, position: int) -> None:
         """Call the step's worker and record how it went."""
@@ -104,7 +130,7 @@ class Execution:
             repeat=self._repeat(position),
             sample=inquiry.sample,
             mark=inquiry.token,
-            missing=len(self._without_response(position)),
+            missing=self._missing(position),
             options=inquiry.question.options if self._is_last(position) else AnswerOptions(),
         )
         if inquiry.observe is not None:
@@ -139,15 +165,22 @@ class Execution:
                     self._span(position, attempts=tuple(attempts), ended_s=inquiry.elapsed(), **result)
                 )
 
-    def _without_response(self, position: int) -> list[Span]:
-        """The steps that it was to see and cannot."""
-        read = (self._spans[j] for j in self._reads[position])
-        return [span for span in read if span.response is None]
+    def _response(self, position: int) -> str | None:
+        """What a step answered, if it did."""
+        span = self._spans.get(position)
+        return None if span is None else span.response
+
+    def _missing(self, position: int) -> tuple[int, ...]:
+        """Places of the responses that it was to see and cannot."""
+        first = int(self._shown_before(position) is not None)
+        read = enumerate(self._reads[position], start=first)
+        return tuple(place for place, j in read if self._response(j) is None)
 
     def _is_starved(self, position: int, attempts: Sequence[Attempt]) -> bool:
         """Whether it failed for want of responses that a budget refused: that is no failure of workers."""
         wanting = bool(attempts) and attempts[-1].error_kind == "missing"
-        return wanting and all(span.status == "refused" for span in self._without_response(position))
+        silent = (self._spans[j] for j in self._reads[position] if self._response(j) is None)
+        return wanting and all(span.status == "refused" for span in silent)
 
     def _is_last(self, position: int) -> bool:
         return position == len(self._workflow.steps) - 1
@@ -172,13 +205,17 @@ class Execution:
         earlier = tuple(
             EarlierStep(j, self._spans[j].subtask, response)
             for j in self._reads[position]
-            if (response := self._spans[j].response) is not None
+            if (response := self._response(j)) is not None
         )
-        previous = self._previous if step.access.sees_previous else None
+        previous = self._shown_before(position)
         question, past = self._inquiry.question, self._inquiry.settings.past
         if past is not None:
             question = question.model_copy(update={"history": past})
         return Context(question, step.subtask, earlier, previous)
+
+    def _shown_before(self, position: int) -> str | None:
+        """The final response of the round before, where the step sees it and there is one."""
+        return self._previous if self._workflow.steps[position].access.sees_previous else None
 
     def _record(self, span: Span) -> None:
         self._spans[span.position] = span
@@ -188,6 +225,8 @@ class Execution:
     def _unstarted(self, position: int) -> Span:
         if position not in self._run:
             return self._span(position, status="skipped")
+        if self._ended:
+            return self._span(position, status="skipped", error=_NOT_ASKED)
         status = "refused" if self._limit.expired() else "cancelled"
         return self._span(position, status=status, error=self._why_stopped)
 

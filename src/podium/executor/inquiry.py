@@ -23,6 +23,8 @@ class ExecutionSettings:
     """What steps are shown in place of the question's history: for a worker that goes on where it was interrupted."""
     run_all: bool = False
     """Run also the steps that nothing needs."""
+    early_stop: bool = False
+    """Ask those whom a vote is to hear cheapest first, and nobody more once its result is certain (`turns`)."""
     first_wait_s: float = 0.5
     """Before the first retry; doubles with each, and up to the same again is added at random."""
     longest_wait_s: float = 60.0

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from podium.baselines.open import NAMES
 from podium.config import build
-from podium.executor import Dispatcher
+from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.accounts import open_day_account
 from podium.executor.resting import RestingFile
 from podium.orchestrator import Event, Orchestrator, QuestionEnded
@@ -38,6 +38,8 @@ class TeamSettings(PlannerSettings):
     """The workers: a TOML file, or a shipped pool's name."""
     max_steps: int = Field(default=5, ge=1)
     """Steps that a plan may have."""
+    early_stop: bool = False
+    """Whether votes ask for no more responses once they are certain."""
     rounds: int = Field(default=1, ge=1)
     """Plans for a question at most."""
     budget_calls: int | None = Field(default=None, ge=0)
@@ -146,6 +148,7 @@ def open_team(settings: TeamSettings, *, seed: str = "0") -> Team:
             pool,
             budget=settings.budget,
             max_steps=settings.max_steps,
+            settings=ExecutionSettings(early_stop=settings.early_stop),
             dispatcher=_open_dispatcher(settings, pool, files),
         )
         store = None

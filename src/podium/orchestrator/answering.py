@@ -187,6 +187,7 @@ class Answering:
             budget=orchestrator.budget,
             max_steps=orchestrator.max_steps,
             context=orchestrator.settings.context,
+            early_stop=orchestrator.settings.early_stop,
             rounds=tuple(self._rounds),
             answer=self._answer,
             status=status,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import ConfigError, UsageError, WorkerError
-from podium.executor import StepText
+from podium.executor import ExecutionSettings, StepText
 from podium.orchestrator.events import Event, QuestionEnded
 from podium.orchestrator.orchestrator import Orchestrator
 from podium.types import Budget, Limits, Message, Profile, Question
@@ -176,10 +176,17 @@ def _team(spec: PodiumSpec, pool: Pool, settings: PlannerSettings) -> TeamWorker
         "pool": [[worker.profile.model_dump(mode="json"), worker.identity] for worker in pool],
         "budget": budget.model_dump(mode="json"),
         "max_steps": spec.max_steps,
+        "early_stop": spec.early_stop,
     }
     return TeamWorker(
         spec.to_profile(),
-        Orchestrator(opened.planner, pool, budget=budget, max_steps=spec.max_steps),
+        Orchestrator(
+            opened.planner,
+            pool,
+            budget=budget,
+            max_steps=spec.max_steps,
+            settings=ExecutionSettings(early_stop=spec.early_stop),
+        ),
         opened=opened,
         limits=limits,
         fallback=spec.fallback,

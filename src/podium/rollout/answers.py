@@ -1,21 +1,15 @@
-"""What recorded workers answered, as numbers: to choose among thousands of plans before any is run.
-
-Choices are made here, on training questions; what they are worth is measured by running them (`evaluation`).
-"""
+"""What recorded workers answered, as numbers: to look at thousands of plans before any is run."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, product
 from statistics import fmean
 
 import numpy as np
 import numpy.typing as npt
 
-from podium.baselines import Cascade, Committee
 from podium.tasks.task import Task
 from podium.types import Message
 from podium.workers.answer import final_answer, normalise
@@ -29,11 +23,10 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Members = tuple[int, ...]
 """Workers of a committee by number; one may stand there several times, and gives its next sample each time."""
-_NOBODY = -1
+NOBODY = -1
+"""The number of no answer."""
 MOST = 5
 """Answers that a committee votes on, at most."""
-_HAIR = 1 + 1e-9
-"""Costs are sums of floats."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +115,7 @@ class Answers:
         score_QM = np.stack([self.voted_QWR[:, worker, repeat] for worker, repeat in columns], axis=1)
         weight_M = np.asarray(weights or [1.0] * len(members))
         same_QMM = answer_QM[:, :, None] == answer_QM[:, None, :]
-        votes_QM = np.where(answer_QM == _NOBODY, -1.0, (same_QMM * weight_M).sum(axis=2))
+        votes_QM = np.where(answer_QM == NOBODY, -1.0, (same_QMM * weight_M).sum(axis=2))
         rows, winner_Q = np.arange(len(score_QM)), votes_QM.argmax(axis=1)
         nothing_Q = votes_QM.max(axis=1) < 0
         return answer_QM[rows, winner_Q], np.where(nothing_Q, 0.0, score_QM[rows, winner_Q])
@@ -130,7 +123,7 @@ class Answers:
     def agreeing(self, members: Members) -> Ints:
         """[Q]: how many different workers gave the answer that most of them gave; 0 where nobody gave one."""
         answer_QM = self.answer_QWR[:, members, 0]
-        same_QMM = (answer_QM[:, :, None] == answer_QM[:, None, :]) & (answer_QM != _NOBODY)[:, :, None]
+        same_QMM = (answer_QM[:, :, None] == answer_QM[:, None, :]) & (answer_QM != NOBODY)[:, :, None]
         most: Ints = same_QMM.sum(axis=2).max(axis=1)
         return most
 
@@ -154,7 +147,7 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | C
     own_samples = tuple(worker.samples if isinstance(worker, ReplayWorker) else 1 for worker in workers)
     samples = max(own_samples)
     size = len(tasks), len(workers), max(samples, MOST)
-    answer, alone, voted = np.full(size, _NOBODY), np.zeros(size), np.zeros(size)
+    answer, alone, voted = np.full(size, NOBODY), np.zeros(size), np.zeros(size)
     score, cost = np.zeros(size[:2]), np.zeros(size[:2])
     for q, task in enumerate(tasks):
         numbers: dict[str, int] = {}
@@ -201,93 +194,3 @@ def means_by(labels: Sequence[str], right_QP: Floats, trust: float) -> dict[str,
 def bare(question: str) -> tuple[Message, ...]:
     """The question and nothing else, as a replay worker reads it."""
     return (Message(role="user", content=question),)
-
-
-def best_of_most(answers: Answers, *, weighted: bool, most: int = MOST) -> Committee:
-    """A vote of the best k workers, with the k that is best; each answers once.
-
-    Weights are those of a choice among as many answers as training questions have, or of two, whichever vote better.
-    """
-    order = tuple(int(w) for w in np.argsort(-answers.accuracy, kind="stable"))
-    best = [order[:k] for k in range(1, most + 1)]
-    tried: list[tuple[Members, tuple[float, ...]]] = [(members, ()) for members in best]
-    if weighted:
-        many = _wrong_answers(answers)
-        tried = [(members, _weights(answers, members, wrong)) for members in best for wrong in (many, 1.0)]
-    members, weights = max(tried, key=lambda plan: answers.voted(*plan).mean())
-    return Committee(tuple(answers.workers[w] for w in members), weights)
-
-
-def best_fixed(answers: Answers, *, most: int = MOST, max_cost: float = math.inf) -> Committee | None:
-    """The best vote of at most `most` answers whose cost is within `max_cost`, grown one answer at a time.
-
-    Of each size the 20 best are grown; a worker may answer several times. None: nobody is within the cost.
-    """
-    cost = answers.cost
-    max_cost *= _HAIR
-    affordable = [w for w in range(len(answers.workers)) if cost[w] <= max_cost]
-    if not affordable:
-        return None
-    beam: list[Members] = [(w,) for w in affordable]
-    found = beam
-    for _ in range(most - 1):
-        grown = {
-            tuple(sorted((*members, w), key=lambda w: -answers.accuracy[w]))
-            for members in beam
-            for w in affordable
-            if members.count(w) < answers.samples_of(w) and cost[list(members)].sum() + cost[w] <= max_cost
-        }
-        beam = sorted(grown, key=lambda members: (-answers.voted(members).mean(), members))[:20]
-        found = [*found, *beam]
-    # Of equally good ones the cheapest.
-    members = max(found, key=lambda members: (answers.voted(members).mean(), -cost[list(members)].sum()))
-    return Committee(tuple(answers.workers[w] for w in members))
-
-
-def best_cascade(answers: Answers, *, max_cost: float = math.inf) -> Cascade | None:
-    """The best pair with the best worker to fall back on, within `max_cost`; None: none is within it."""
-    plans = list(_cascades(answers, max_cost * _HAIR))
-    if not plans:
-        return None
-    _, _, first, then = max(plans)
-    return Cascade(tuple(answers.workers[w] for w in first), answers.workers[then])
-
-
-def _cascades(answers: Answers, max_cost: float) -> Iterator[tuple[float, float, Members, int]]:
-    """How right each is, its cost with the sign turned, the pair, and who decides where they disagree."""
-    alone_QW, voted_QW = answers.alone_QWR[:, :, 0], answers.voted_QWR[:, :, 0]
-    workers = range(len(answers.workers))
-    for pair, then in product(combinations(workers, 2), workers):
-        if then in pair:
-            continue
-        agreed = answers.unanimous(pair)
-        cost = answers.cost_QW[:, pair].sum(axis=1) + np.where(agreed, 0.0, answers.cost_QW[:, then])
-        if cost.mean() <= max_cost:
-            right = np.where(agreed, voted_QW[:, pair[0]], alone_QW[:, then])
-            yield float(right.mean()), -float(cost.mean()), pair, then
-
-
-def _weights(answers: Answers, members: Members, wrong: float) -> tuple[float, ...]:
-    """log(p / (1 - p)) + log(K - 1), p being how right a worker is; `wrong` is K - 1, the wrong answers to choose from.
-
-    As if answers were independent, and wrong ones equally likely: the naive Bayes vote of Kuncheva and Rodríguez, "A
-    weighted voting framework for classifiers ensembles" (2014). At least a hundredth.
-    """
-    share = answers.accuracy[list(members)].clip(0.01, 0.99)
-    odds = np.log(share / (1 - share)) + math.log(wrong)
-    return tuple(max(0.01, round(float(weight), 3)) for weight in odds)
-
-
-def _wrong_answers(answers: Answers) -> float:
-    """K - 1: so many equally likely wrong answers would make two workers who are wrong agree as often as they do.
-
-    Where no two are wrong, 1. One agreement is counted that nobody saw, so that some are expected.
-    """
-    answer_QW = answers.answer_QWR[:, :, 0]
-    wrong_QW = (answer_QW != _NOBODY) & (answers.voted_QWR[:, :, 0] == 0)
-    pairs = same = 0
-    for one, other in combinations(range(len(answers.workers)), 2):
-        both_Q = wrong_QW[:, one] & wrong_QW[:, other]
-        pairs += int(both_Q.sum())
-        same += int((both_Q & (answer_QW[:, one] == answer_QW[:, other])).sum())
-    return (pairs + 1) / (same + 1)

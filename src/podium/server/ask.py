@@ -18,7 +18,7 @@ from podium.errors import Complaint, PodiumError
 from podium.orchestrator import Orchestrator
 from podium.server.body import Body, read
 from podium.server.complaints import invalid, missing, responses
-from podium.server.extension import Extension, Limited, Names, to_budget, to_steps
+from podium.server.extension import Extension, Limited, Names, to_budget, to_early_stop, to_steps
 from podium.server.keys import Caller
 from podium.server.service import Asked, Service
 from podium.types import Question
@@ -34,6 +34,7 @@ class AskBody(Body):
     deny: Names | None = Field(default=None, max_length=1000)
     budget: Limited | None = None
     max_steps: int | None = Field(default=None, ge=1)
+    early_stop: bool | None = None
     rounds: int | None = Field(default=None, ge=1)
     """As budget.rounds; of the two the smaller holds."""
 
@@ -115,7 +116,9 @@ def routes(service: Service, desk: Desk) -> APIRouter:
 def _asked(body: AskBody, service: Service) -> Asked:
     if not body.question.strip():
         raise invalid("The question is empty: write what you want answered.", "question")
-    wanted = Extension(budget=body.budget, max_rounds=body.rounds, max_steps=body.max_steps)
+    wanted = Extension(
+        budget=body.budget, max_rounds=body.rounds, max_steps=body.max_steps, early_stop=body.early_stop
+    )
     return Asked(
         question=Question(text=body.question),
         budget=to_budget(wanted, service.settings),
@@ -123,5 +126,6 @@ def _asked(body: AskBody, service: Service) -> Asked:
         deny=body.deny or (),
         planner=body.planner,
         max_steps=to_steps(wanted, service.settings),
+        early_stop=to_early_stop(wanted, service.settings),
         seed=token_hex(8),
     )

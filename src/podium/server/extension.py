@@ -37,6 +37,8 @@ class Extension(Part):
     """As budget.rounds; of the two the smaller holds."""
     max_steps: int | None = Field(default=None, ge=1)
     """Of a plan."""
+    early_stop: bool | None = None
+    """Whether those whom a vote hears are asked in turn, the cheapest first, and nobody more once it is certain."""
     planner: str | None = None
     """None: that of the model."""
     dry_run: bool | None = None
@@ -63,6 +65,11 @@ def to_budget(wanted: Extension, settings: ServeSettings) -> Budget:
     return Budget(
         calls=limited.calls, tokens=limited.tokens, usd=limited.usd, seconds=limited.seconds, rounds=rounds
     )
+
+
+def to_early_stop(wanted: Extension, settings: ServeSettings) -> bool:
+    """Whether votes stop once they are certain."""
+    return settings.early_stop if wanted.early_stop is None else wanted.early_stop
 
 
 def to_steps(wanted: Extension, settings: ServeSettings) -> int:

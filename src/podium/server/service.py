@@ -56,6 +56,8 @@ class Asked:
     past: tuple[Message, ...] | None = None
     """What that worker is shown in place of the question's history: it goes on where it called its caller's tools."""
     max_steps: int = 5
+    early_stop: bool = False
+    """Whether votes stop once they are certain."""
     dry_run: bool = False
     seed: str = "0"
     metadata: dict[str, str] = field(default_factory=dict)
@@ -215,6 +217,7 @@ class Service:
             offer(self.pool, caller, asked, self.planners),
             budget=budget,
             max_steps=min(asked.max_steps, self.settings.most_steps),
+            settings=ExecutionSettings(early_stop=asked.early_stop),
             dispatcher=self.dispatcher,
             accounts=accounts,
         )

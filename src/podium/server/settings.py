@@ -28,6 +28,8 @@ class ServeSettings(Settings):
     """Of a plan, where the request does not say."""
     most_steps: int = Field(default=20, ge=1)
     """That a request may ask for."""
+    early_stop: bool = False
+    """Whether votes ask for no more responses once they are certain, where the request does not say."""
     runs: Path = Path("runs")
     """Folder of the run folders that the viewer shows."""
     origins: tuple[str, ...] = ()

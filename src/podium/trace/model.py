@@ -42,8 +42,8 @@ class Span(Value):
     reads: tuple[int, ...] = ()
     """Earlier steps that the worker was allowed to see."""
     status: SpanStatus
-    """"skipped": nothing needs it; "refused": by the budget; "cancelled": in flight when the time was up, or
-    the caller went away."""
+    """"skipped": nothing needs it, or a vote was certain without it; "refused": by the budget; "cancelled": in flight
+    when the time was up, or the caller went away."""
     messages: tuple[Message, ...] = ()
     """Exactly what the worker was sent."""
     response: str | None = None
@@ -74,7 +74,7 @@ class Span(Value):
     """Which recorded response this is, as recording#question/worker/sample; None: it was made for this step."""
     attempts: tuple[Attempt, ...] = ()
     error: str | None = None
-    """One sentence: why the step failed, or was refused."""
+    """One sentence: why the step failed or was refused, or why a vote did without it."""
 
     @property
     def seconds(self) -> float:
@@ -128,6 +128,8 @@ class Trace(Value):
     budget: Budget = Budget()
     max_steps: int = 5
     context: Literal["packed", "chat", "plain"] = "packed"
+    early_stop: bool = False
+    """Whether votes asked for no more responses once they were certain."""
     rounds: tuple[RoundTrace, ...] = ()
     answer: str | None = None
     status: TraceStatus

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.config import Settings
-from podium.executor import Dispatcher
+from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
 from podium.rollout import RewardSettings, Scorer
 from podium.rollout.pools import PoolDraw, PoolSource
@@ -104,6 +104,7 @@ async def run_experiment(
                     thrift=experiment.grpo.thrift,
                     budget=Budget(rounds=experiment.grpo.rounds),
                     max_steps=experiment.grpo.max_steps,
+                    execution=ExecutionSettings(early_stop=experiment.grpo.early_stop),
                     dispatcher=dispatcher,
                 ).roll,
                 evaluate=evaluate,

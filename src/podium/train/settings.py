@@ -30,6 +30,8 @@ class GRPOSettings(Settings):
     """Longest completion; one that is cut off there is most likely no plan and earns nothing."""
     max_steps: int = Field(default=5, ge=1)
     """Longest plan."""
+    early_stop: bool = False
+    """Whether votes ask for no more responses once they are certain."""
     rounds: int = Field(default=1, ge=1)
     """Plans of a rollout at most; with more than 1 the policy sees what came of its plan, and accepts it or plans
     again. All rounds of a rollout earn its one reward."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -25,9 +25,9 @@ class Request:
     """Which independent answering of this question it belongs to."""
     mark: str = ""
     """The random mark in the messages' fences; it says nothing, and is no part of what is asked."""
-    missing: int = 0
-    """Responses that it was to see and that there are not, since their steps failed. Tools look at it, which no cache
-    keeps answers of; to others it says nothing."""
+    missing: tuple[int, ...] = ()
+    """Places, from 0, among the responses that it was to see, of those that there are not: their steps failed, or were
+    not asked. Tools look at it, which no cache keeps answers of; to others it says nothing."""
     options: AnswerOptions = AnswerOptions()
     """Over the worker's own; a worker without tools or temperature has no use for them."""
     on_text: Callable[[str], None] | None = None
@@ -97,4 +97,17 @@ class Worker(Protocol):
 
     async def close(self) -> None:
         """Give back connections. Calling twice is fine."""
+        ...
+
+
+@runtime_checkable
+class Decider(Protocol):
+    """A tool whose result may be certain before all that it is to see is there."""
+
+    def is_certain(self, subtask: str, responses: Sequence[str | None]) -> bool:
+        """Whether its result is the same whatever those say that are still to come.
+
+        Args:
+            responses: that it is to see, in order; None: still to come, "": there is none, for its step failed.
+        """
         ...

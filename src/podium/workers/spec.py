@@ -221,6 +221,8 @@ class PodiumSpec(WorkerSpec, PlannerSettings):
     """Plans for a question at most."""
     max_steps: int = Field(default=5, ge=1)
     """Steps that a plan may have."""
+    early_stop: bool = False
+    """Whether its votes ask for no more responses once they are certain."""
     cache: bool = False
     """Whether its answers may be kept: the same messages get the same answer."""
 

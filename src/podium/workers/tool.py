@@ -59,7 +59,7 @@ def nothing(request: Request, sentence: str) -> Reply:
     """
     if request.missing:
         raise WorkerError(
-            f"It has nothing to work on: of the steps that it was to see, {request.missing} gave no response.",
+            f"It has nothing to work on: of the steps that it was to see, {len(request.missing)} gave no response.",
             kind="missing",
         )
     return free(sentence)

@@ -8,7 +8,7 @@ votes.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from podium.types import Limits, Profile
 from podium.workers import tool
@@ -18,6 +18,8 @@ from podium.workers.view import read_view
 
 DESCRIPTION = "A tool: returns the most common final answer among the responses it is shown. Free."
 NOTHING = "There is nothing to vote on: no response that is shown gives an answer."
+_NEW = "\n"
+"""An answer that nobody has given: normalised ones hold no line break."""
 _WEIGHTS = re.compile(r"\bweights:? (\d+(?:\.\d+)?(?:, \d+(?:\.\d+)?)*)")
 
 
@@ -46,22 +48,45 @@ class VoteWorker:
         """
         view = read_view(request.messages)
         responses = tool.responses(view)
-        weights = _weights(view.subtask, len(responses))
+        places = [
+            place for place in range(len(responses) + len(request.missing)) if place not in request.missing
+        ]
+        weights = _weights(view.subtask, len(places) + len(request.missing))
         cast = [
-            (answer, weight)
-            for text, weight in zip(responses, weights or [1.0] * len(responses), strict=True)
-            if text != NOTHING and tool.is_result(text) and (answer := final_answer(text)) is not None
+            (answer, weights[place])
+            for text, place in zip(responses, places, strict=True)
+            if (answer := _answer(text)) is not None
         ]
         if not cast:
             return tool.nothing(request, NOTHING)
-        votes: dict[str, float] = {}
-        for answer, weight in cast:
-            votes[normalise(answer)] = votes.get(normalise(answer), 0.0) + weight
-        winner = max(votes, key=lambda answer: votes[answer])  # of equal ones the first, in the order shown
+        winner = _winner((normalise(answer), weight) for answer, weight in cast)
         answers = [answer for answer, _ in cast]
         written = next(answer for answer in answers if normalise(answer) == winner)
         count = sum(normalise(answer) == winner for answer in answers)
         return tool.free(announce(written, count, len(answers)))
+
+    def is_certain(self, subtask: str, responses: Sequence[str | None]) -> bool:
+        """Whether the answer that leads wins even if all who are still to come agree on another.
+
+        Who wins then wins whatever they say: any vote that goes elsewhere helps the strongest rival less.
+        """
+        weights = _weights(subtask, len(responses))
+        heard = [text if text is None else _answer(text) for text in responses]
+        votes = [answer if answer is None else normalise(answer) for answer in heard]
+        leader = _winner(
+            (vote, weight) for vote, weight in zip(votes, weights, strict=True) if vote is not None
+        )
+        if leader is None:
+            return None not in responses
+        rivals = {vote for vote in votes if vote is not None} | {_NEW}
+        for rival in rivals - {leader}:
+            filled = [rival if text is None else vote for text, vote in zip(responses, votes, strict=True)]
+            final = _winner(
+                (vote, weight) for vote, weight in zip(filled, weights, strict=True) if vote is not None
+            )
+            if final != leader:
+                return False
+        return True
 
     async def close(self) -> None:
         """Nothing to give back."""
@@ -72,8 +97,21 @@ def announce(answer: str, agreeing: int, of: int) -> str:
     return f"{agreeing} of {of} responses agree.\n{tool.stated(answer)}"
 
 
-def _weights(subtask: str, count: int) -> Sequence[float] | None:
-    """The weights that the subtask names, if there are as many as responses."""
+def _answer(response: str) -> str | None:
+    """What a response votes for, as written; None: nothing."""
+    return final_answer(response) if response != NOTHING and tool.is_result(response) else None
+
+
+def _winner(votes: Iterable[tuple[str, float]]) -> str | None:
+    """Of equally common ones the first."""
+    counted: dict[str, float] = {}
+    for vote, weight in votes:
+        counted[vote] = counted.get(vote, 0.0) + weight
+    return max(counted, key=lambda vote: counted[vote], default=None)
+
+
+def _weights(subtask: str, count: int) -> Sequence[float]:
+    """The weights that the subtask names, if there are as many as responses; else all weigh the same."""
     named = _WEIGHTS.search(subtask)
     weights = [float(weight) for weight in named[1].split(", ")] if named else []
-    return weights if len(weights) == count else None
+    return weights if len(weights) == count else [1.0] * count

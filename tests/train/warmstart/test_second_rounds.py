@@ -161,3 +161,20 @@ def test_what_a_committee_answered_goes_with_the_sample_that_is_first() -> None:
     after = replace(answers, samples=2).after((0, 1))
     assert after.answer_QWR[0, 2].tolist() == [RIGHT, 2, RIGHT, 2, RIGHT]
     assert after.turned(1).voted((2, 1)).tolist() == [0]
+
+
+def test_a_second_round_costs_what_everybody_costs_also_where_votes_of_a_first_stop_early() -> None:
+    """Its vote sees the answer of the first round, too, of which the prices of first rounds know nothing."""
+    names, rows = pair_and_two_more()
+    answers = given_answers(names, rows, [1] * len(names))
+    for level in range(len(LEVELS)):
+        made = [
+            Worth(answers, dict.fromkeys(answers.texts, KIND), LEVELS, 2, early_stop=early_stop)
+            for early_stop in (False, True)
+        ]
+        later = [
+            [one.draw_next(Random(f"{seed}"), KIND, names, PAIR, 1, level=level) for seed in range(20)]
+            for one in made
+        ]
+        assert later[0] == later[1]
+        assert level > 0 or all(later[0])

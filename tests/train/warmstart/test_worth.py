@@ -204,3 +204,19 @@ def test_kinds_that_decide_are_trusted_although_they_have_few_questions() -> Non
 
 def test_where_nobody_can_tell_a_trust_is_chosen_nevertheless() -> None:
     assert trust([[1.0, 1.0]], [1], 0) > 0
+
+
+# --- votes that stop early ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("early_stop", "drawn"), [(False, ("cy",)), (True, ("cy", "ada", "bob"))])
+def test_who_is_dear_is_asked_last_where_votes_stop_early(early_stop: bool, drawn: tuple[str, ...]) -> None:
+    """ada and bob are both right on six questions of ten, and cy, who costs nine times as much, on all.
+
+    Asked in turn, all three cost 2 dollars and in four cases of ten 9 more: less than cy alone.
+    """
+    wrong = ([1, RIGHT, RIGHT], [RIGHT, 1, RIGHT])
+    rows = [[RIGHT] * 3 if number % 10 > 3 else wrong[number % 2] for number in range(40)]
+    answers = given_answers(WORKERS, rows, [1, 1, 9])
+    made = Worth(answers, dict.fromkeys(texts(40), "#sums"), (0.08,), early_stop=early_stop)
+    assert {made.draw(Random(f"{seed}"), "#sums", WORKERS) for seed in range(20)} == {drawn}

@@ -19,7 +19,7 @@ from podium.server.chat.request import (
 )
 from podium.server.complaints import invalid
 from podium.server.conversation import resumed, to_messages
-from podium.server.extension import NOTHING, to_budget, to_steps
+from podium.server.extension import NOTHING, to_budget, to_early_stop, to_steps
 from podium.server.keys import Caller
 from podium.server.naming import who_answers
 from podium.server.service import Asked, Service
@@ -51,6 +51,7 @@ async def read_chat(body: ChatBody, service: Service, caller: Caller) -> Asked:
         planner=planner,
         worker=worker,
         max_steps=to_steps(wanted, settings),
+        early_stop=to_early_stop(wanted, settings),
         dry_run=bool(wanted.dry_run),
         seed=token_hex(8) if body.seed is None else str(body.seed),
         metadata=body.metadata or {},

@@ -9,7 +9,7 @@ from typing import Any
 from podium.errors import UsageError
 from podium.server.complaints import invalid, missing
 from podium.server.conversation import resumed, to_messages
-from podium.server.extension import NOTHING, to_budget, to_steps
+from podium.server.extension import NOTHING, to_budget, to_early_stop, to_steps
 from podium.server.keys import Caller
 from podium.server.naming import who_answers
 from podium.server.responses.request import (
@@ -67,6 +67,7 @@ async def read_response(body: ResponseBody, service: Service, caller: Caller) ->
         planner=planner,
         worker=worker,
         max_steps=to_steps(wanted, settings),
+        early_stop=to_early_stop(wanted, settings),
         dry_run=bool(wanted.dry_run),
         seed=token_hex(8),
         metadata=metadata,

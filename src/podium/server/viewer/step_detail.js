@@ -13,7 +13,7 @@ export function StepDetail({ step, onClose, nested }) {
       <${Mark} state=${step.status} />
       <button class="quiet" onClick=${onClose} aria-label="Close the step">close</button>
     </header>
-    ${span && html`<${Facts} span=${span} step=${step} />`} ${span?.error && html`<p class="trouble">${line(span.error, 2000)}</p>`}
+    ${span && html`<${Facts} span=${span} step=${step} />`} ${span?.error && html`<p class=${span.status === "skipped" ? "none" : "trouble"}>${line(span.error, 2000)}</p>`}
     <${Part} title="Subtask"><${Text} text=${step.subtask} /><//>
     <${Part} title="Response">
       <${Text} text=${span ? span.response : step.text} quiet=${span ? "no response" : "not yet"} />

@@ -88,6 +88,8 @@ class RecordedSettings:
     question_chars: int
     taught: bool
     """Whether some lessons follow verdicts."""
+    early_stop: bool = False
+    """Whether taught plans are priced as votes that stop early cost."""
 
 
 def open_material(recorded: RecordedSettings, tell: Callable[[str], None] = lambda note: None) -> Material:
@@ -220,9 +222,8 @@ def _course(
     questions = tuple(Read(text, kind, _answers(recording, text)) for text, kind in kind_of.items())
     worth = None
     if settings.taught:
-        worth = Worth(
-            asyncio.run(read_answers(tasks, measurable(pool, tasks))), kind_of, settings.thrift, source.rounds
-        )
+        answers = asyncio.run(read_answers(tasks, measurable(pool, tasks)))
+        worth = Worth(answers, kind_of, settings.thrift, source.rounds, early_stop=settings.early_stop)
     return Course(questions, pool, worth, source.weight)
 
 

@@ -48,6 +48,8 @@ class WarmStartSettings(Settings):
     thrift: tuple[float, ...] = ()
     """Levels of thrift that prompts about recordings may name, each with the accuracy that an answer at the mean price
     must bring in taught plans; other plans have nothing to do with them."""
+    early_stop: bool = False
+    """Whether taught plans are for an executor whose votes stop once they are certain, and so cost less."""
     question_chars: int = Field(default=700, ge=20)
     """Longer questions of a recording are shown without their middle."""
     pool: str = "embedded"
@@ -103,6 +105,7 @@ class WarmStartSettings(Settings):
             thrift=self.thrift,
             question_chars=self.question_chars,
             taught=any(stage.shares.taught for stage in self.stages),
+            early_stop=self.early_stop,
         )
 
     @property

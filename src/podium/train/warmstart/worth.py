@@ -3,6 +3,7 @@
 With recorded answers every committee can be tried on every question. Its worth on a kind is the share of that kind's
 questions on which it is right, drawn towards its share on all, for a kind has few; less its price, as dearly as the
 level of thrift says. A price is counted in *answers*: what one to such a question costs in the mean over the team.
+Where votes stop early, a committee costs what is asked until its vote is certain.
 Which kind a question is of stands in its wording alone (`ratings`).
 
 Where a second round may follow, a committee is worth more by what a second one would mend: among questions on which
@@ -21,6 +22,7 @@ from random import Random
 import numpy as np
 
 from podium.rollout.answers import MOST, Answers, Floats, Members, means_by
+from podium.rollout.spending import spent
 
 _SIZES = (1, 2, 3, 4, 5)
 _PAIR = 2
@@ -31,6 +33,7 @@ _FIRST = (2, 3)
 _TRUSTS = (1.5, 3.0, 6.0, 12.0, 25.0, 50.0, 100.0, 200.0)
 """A kind's questions are joined by so many that went as the committee goes on all: by what did best on others."""
 _FOLDS = 5
+_ALL = "all kinds"
 _ANSWER = 0.001
 """Accuracy that each further answer must add, so that of plans that do as well the shortest is taught."""
 _SHARP = 0.002
@@ -45,6 +48,7 @@ class Worth:
         kind_of: by text.
         thrift: accuracy that an answer at the mean price must bring, at each level.
         rounds: 2: a second round may follow a committee.
+        early_stop: whether votes of a first round stop once they are certain; those of a second ask everybody.
     """
 
     def __init__(
@@ -53,6 +57,8 @@ class Worth:
         kind_of: Mapping[str, str],
         thrift: Sequence[float],
         rounds: int = 1,
+        *,
+        early_stop: bool = False,
     ) -> None:
         self.workers = answers.workers
         self._thrift = tuple(thrift) or (0.0,)
@@ -70,6 +76,7 @@ class Worth:
         self._right = means_by(kinds, self._right_QP, self.trust)
         self._usual_W = answers.cost
         self._cost = means_by(kinds, answers.cost_QW, _TRUSTS[1])
+        self._stopped = self._stop_early(kinds) if early_stop else None
         self.rounds = rounds
         # They take a while, and are asked again and again of the same few committees.
         self._agreeing = lru_cache(maxsize=None)(answers.agreeing)
@@ -98,10 +105,9 @@ class Worth:
         """
         if not set(team) & set(self.workers):
             raise ValueError(f"none of {', '.join(team)} is of the recording")
-        price_P = self._prices(kind, team, level, most)
-        worth_P = self._right.get(kind, self._overall_P) - price_P
+        worth_P = self._right.get(kind, self._overall_P) - self._prices(kind, team, level, most, first=True)
         if self.rounds > 1 and rounds != 1:
-            worth_P = worth_P + self._mended(kind, price_P)
+            worth_P = worth_P + self._mended(kind, self._prices(kind, team, level, most))
         return self._drawn(rng, worth_P)
 
     def draw_next(
@@ -149,13 +155,26 @@ class Worth:
         (plan,) = rng.choices(self._plans, weights_P.tolist())
         return tuple(self.workers[worker] for worker in plan)
 
-    def _prices(self, kind: str, team: Sequence[str], level: int, most: int) -> Floats:
+    def _prices(
+        self, kind: str, team: Sequence[str], level: int, most: int, *, first: bool = False
+    ) -> Floats:
         """Accuracy that a committee must bring; infinite where it is not of the team, or too large."""
         cost_W = self._cost.get(kind, self._usual_W)
+        spent_P = self._asks_PW @ cost_W
+        if first and self._stopped is not None:
+            spent_P = self._stopped.get(kind, self._stopped[_ALL])
         present_W = np.array([worker in team for worker in self.workers])
         usual = max(float(cost_W[present_W].mean()), 1e-12)
-        price_P = self._thrift[level] * (self._asks_PW @ cost_W) / usual + _ANSWER * self._size_P
+        price_P = self._thrift[level] * spent_P / usual + _ANSWER * self._size_P
         return np.where(self._asks_PW[:, ~present_W].any(axis=1) | (self._size_P > most), np.inf, price_P)
+
+    def _stop_early(self, kinds: Sequence[str]) -> dict[str, Floats]:
+        """By kind what each committee costs where its vote stops early, and on all questions."""
+        price_QW = np.stack([self._cost[kind] for kind in kinds])
+        spent_QP = np.stack(
+            [spent(self._answers, plan, early_stop=True, price_QW=price_QW) for plan in self._plans], axis=1
+        )
+        return means_by(kinds, spent_QP, _TRUSTS[1]) | {_ALL: spent_QP.mean(axis=0)}
 
     def _mended(self, kind: str, price_P: Floats) -> Floats:
         """What a second round adds to each committee."""

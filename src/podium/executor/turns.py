@@ -1,0 +1,121 @@
+"""Early stopping: whom a vote hears next, cheapest first, and whether it has to hear anybody more.
+
+Each turn asks as few as could make the result certain if they agreed. So a vote costs less, takes up to a few calls'
+time longer, and says what it would have said: adaptive consistency (Aggarwal et al. 2023), without its risk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from podium.executor.inquiry import Inquiry
+from podium.trace import Span
+from podium.types import Profile
+from podium.workers.base import Decider
+from podium.workflow import Workflow
+
+_SOMETHING = "Answer: something"
+"""What they might all say whom nobody has joined yet."""
+_OUTPUT_SHARE = 4
+"""Tokens written for each token read, as far as the order of those who were not measured goes."""
+
+
+class Turns:
+    """Whom one vote of a workflow has heard, and who waits for a turn.
+
+    Args:
+        subtask: the vote's.
+        reads: positions of the steps that it sees.
+        waiting: those of them that nothing else reads, the cheapest first.
+        sees_previous: whether it also sees the final response of the round before.
+    """
+
+    def __init__(
+        self,
+        decider: Decider,
+        subtask: str,
+        reads: tuple[int, ...],
+        waiting: Sequence[int],
+        sees_previous: bool,
+    ) -> None:
+        self._decider = decider
+        self._subtask = subtask
+        self._reads = reads
+        self._sees_previous = sees_previous
+        self._certain = False
+        self.waiting = list(waiting)
+        """Positions of steps that are not to start."""
+
+    def is_without(self, position: int) -> bool:
+        """Whether the vote is certain without the step."""
+        return self._certain and position in self.waiting
+
+    def go_on(self, previous: str | None, ended: Mapping[int, Span]) -> None:
+        """Let the next ones start, if all who had a turn have ended.
+
+        Args:
+            previous: the final response of the round before.
+            ended: steps by position.
+        """
+        if self._certain or any(j not in ended and j not in self.waiting for j in self._reads):
+            return
+        before = [previous] if self._sees_previous and previous is not None else []
+        heard = [ended[j].response or "" if j in ended else None for j in self._reads]
+        order = [len(before) + self._reads.index(j) for j in self.waiting]
+        turn = next_turn(self._decider, self._subtask, [*before, *heard], order)
+        self._certain = not turn
+        started = {self._reads[place - len(before)] for place in turn}
+        self.waiting = [j for j in self.waiting if j not in started]
+
+
+def turns_of(workflow: Workflow, live: Collection[int], inquiry: Inquiry) -> dict[int, Turns]:
+    """The votes of a workflow that can stop early, by position.
+
+    Not where a vote also sees what the chat held before, which counts as responses of no step.
+    """
+    if inquiry.settings.context != "packed" and inquiry.question.history:
+        return {}
+    profiles = inquiry.profiles
+    found: dict[int, Turns] = {}
+    for position in live:
+        step, reads = workflow.steps[position], workflow.reads(position)
+        decider = inquiry.pool[step.worker]
+        own = [j for j in reads if not any(j in workflow.reads(k) for k in live if k != position)]
+        if isinstance(decider, Decider) and own:
+            order = cheapest_first([profiles[workflow.steps[j].worker] for j in own])
+            waiting = [own[place] for place in order]
+            found[position] = Turns(decider, step.subtask, reads, waiting, step.access.sees_previous)
+    return found
+
+
+def next_turn(
+    decider: Decider, subtask: str, responses: Sequence[str | None], order: Sequence[int]
+) -> tuple[int, ...]:
+    """Places of the responses to ask for now; none where the result is certain.
+
+    Args:
+        responses: that the decider is to see; None: not asked yet, "": there is none.
+        order: places, the cheapest first.
+    """
+    if decider.is_certain(subtask, responses):
+        return ()
+    waiting = [place for place in order if responses[place] is None]
+    hoped_for = {_SOMETHING, *(text for text in responses if text)}
+    for count in range(1, len(waiting)):
+        turn = waiting[:count]
+        if any(decider.is_certain(subtask, _filled(responses, turn, text)) for text in hoped_for):
+            return tuple(turn)
+    return tuple(waiting)
+
+
+def cheapest_first(profiles: Sequence[Profile]) -> list[int]:
+    """Numbers of profiles by what an answer was measured to cost; where any was not measured, by price."""
+    if all(profile.rating is not None for profile in profiles):
+        costs = [profile.rating.cost_usd for profile in profiles if profile.rating is not None]
+    else:
+        costs = [profile.price.input + _OUTPUT_SHARE * profile.price.output for profile in profiles]
+    return sorted(range(len(profiles)), key=costs.__getitem__)
+
+
+def _filled(responses: Sequence[str | None], places: Collection[int], text: str) -> list[str | None]:
+    return [text if place in places else heard for place, heard in enumerate(responses)]

@@ -1,0 +1,326 @@
+"""Early stopping: a vote says what it would have said, and no more is asked than that takes."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from podium.errors import WorkerError
+from podium.executor import Execution, ExecutionSettings
+from podium.executor.turns import cheapest_first, next_turn
+from podium.trace import Span
+from podium.types import Budget, Message, Price, Profile, Question, Rating
+from podium.workers.answer import final_answer, normalise
+from podium.workers.base import Reply, Request
+from podium.workers.scripted import ScriptedWorker
+from podium.workers.vote import VoteWorker
+from podium.workflow import Access, Step, Workflow
+
+BROKEN = WorkerError("It broke.", kind="status")
+STOPPING = ExecutionSettings(first_wait_s=0.001, early_stop=True)
+ASKING_ALL = ExecutionSettings(first_wait_s=0.001)
+
+
+def voters(answers: list[str | None], prices: list[int]) -> list[ScriptedWorker]:
+    """One for each answer; None: it fails."""
+    return [
+        ScriptedWorker(
+            str(number),
+            [BROKEN if answer is None else f"Answer: {answer}"],
+            profile=Profile(name=str(number), price=Price(output=price)),
+        )
+        for number, (answer, price) in enumerate(zip(answers, prices, strict=True))
+    ]
+
+
+def ballot(count: int, subtask: str = "Vote.") -> Workflow:
+    """So many workers side by side, and a vote on them all."""
+    steps = [Step(number, "Answer.") for number in range(count)]
+    return Workflow((*steps, Step(count, subtask, Access(steps=tuple(range(count))))))
+
+
+def asked(execution: Execution) -> list[int]:
+    """Workers that were called, the vote left out, in the order in which they were."""
+    called = [span for span in execution.spans[:-1] if span.attempts]
+    return [span.position for span in sorted(called, key=lambda span: (span.started_s, span.position))]
+
+
+def said(span: Span) -> str | None:
+    answer = None if span.response is None else final_answer(span.response)
+    return None if answer is None else normalise(answer)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    answers=st.lists(st.sampled_from(["a", "b", "c", "A.", None]), min_size=1, max_size=6),
+    data=st.data(),
+)
+async def test_a_vote_that_stops_says_what_it_says_of_all(inquire, answers, data) -> None:
+    count = len(answers)
+    prices = data.draw(st.lists(st.integers(0, 3), min_size=count, max_size=count))
+    weights = data.draw(
+        st.none() | st.lists(st.sampled_from(["0", "0.5", "1", "1.5", "3"]), min_size=count, max_size=count)
+    )
+    plan = ballot(count, "Vote." if weights is None else f"Vote with the weights {', '.join(weights)}.")
+    runs = []
+    for how in (ASKING_ALL, STOPPING):
+        execution = Execution(inquire([*voters(answers, prices), VoteWorker("v")], settings=how), plan)
+        await execution.run()
+        runs.append(execution)
+    everybody, stopped = runs
+    assert said(stopped.spans[-1]) == said(everybody.spans[-1])
+    assert stopped.spans[-1].status == everybody.spans[-1].status
+    assert len(asked(everybody)) == count
+    for span in stopped.spans[:-1]:
+        if not span.attempts:
+            assert (span.status, span.response) == ("skipped", None)
+            assert span.error == "It was not asked: whatever it said, the vote would be the same."
+
+
+@st.composite
+def plans_with_votes(draw: st.DrawFn) -> Workflow:
+    """Workers 0 to 3 answer, worker 4 votes; anybody may read anything earlier, and the last votes on what it reads."""
+    count = draw(st.integers(2, 8))
+    steps = []
+    for position in range(count):
+        seen = draw(st.sets(st.sampled_from(range(position)), max_size=5)) if position else set()
+        worker = draw(st.integers(0, 4)) if seen and position < count - 1 else draw(st.integers(0, 3))
+        steps.append(Step(worker, "Do it.", Access(steps=tuple(sorted(seen)))))
+    return Workflow((*steps[:-1], Step(4, "Vote.", Access(all=draw(st.booleans()), steps=(0,)))))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    plan=plans_with_votes(), answers=st.lists(st.sampled_from("abc"), min_size=4, max_size=4), data=st.data()
+)
+async def test_any_plan_ends_as_it_ends_without_stopping(inquire, plan, answers, data) -> None:
+    prices = data.draw(st.lists(st.integers(0, 3), min_size=4, max_size=4))
+    spans = []
+    for how in (ASKING_ALL, STOPPING):
+        workers = [
+            ScriptedWorker(
+                str(number),
+                {"": f"Answer: {answer}"},
+                profile=Profile(name=str(number), price=Price(output=price)),
+            )
+            for number, (answer, price) in enumerate(zip(answers, prices, strict=True))
+        ]
+        execution = Execution(inquire([*workers, VoteWorker("v")], settings=how), plan)
+        await execution.run()
+        spans.append(execution.spans)
+    everybody, stopped = spans
+    assert said(stopped[-1]) == said(everybody[-1])
+    for one, other in zip(everybody, stopped, strict=True):
+        assert other.status == one.status or (one.status, other.status) == ("done", "skipped")
+        if other.status == "done":
+            assert said(other) == said(one)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    responses=st.lists(st.none() | st.sampled_from(["Answer: a", "Answer: b", ""]), min_size=1, max_size=5),
+    data=st.data(),
+)
+@example(responses=["Answer: a", None], data=None)
+async def test_certain_is_what_no_further_answer_changes(responses, data) -> None:
+    """Every way to fill in what is to come is tried."""
+    vote = VoteWorker()
+    weights = [1.0] * len(responses)
+    if data is not None:
+        weights = data.draw(
+            st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=len(responses), max_size=len(responses))
+        )
+    subtask = f"Vote with the weights {', '.join(f'{weight:g}' for weight in weights)}."
+    results = {_winner(filled, weights) for filled in _fillings(responses)}
+    assert vote.is_certain(subtask, responses) == (len(results) == 1)
+
+
+def _fillings(responses: list[str | None]) -> list[list[str]]:
+    made: list[list[str]] = [[]]
+    for response in responses:
+        options = ["Answer: a", "Answer: b", "Answer: c", "Answer: d", ""] if response is None else [response]
+        made = [[*earlier, option] for earlier in made for option in options]
+    return made
+
+
+def _winner(responses: list[str], weights: list[float]) -> str | None:
+    votes: dict[str, float] = {}
+    for response, weight in zip(responses, weights, strict=True):
+        if response:
+            votes[response] = votes.get(response, 0.0) + weight
+    return max(votes, key=lambda answer: votes[answer], default=None)
+
+
+@pytest.mark.parametrize(
+    ("answers", "prices", "expected"),
+    [
+        ("aab", [1, 1, 1], [0, 1]),
+        ("abb", [1, 1, 1], [0, 1, 2]),
+        ("aab", [9, 1, 2], [0, 1, 2]),
+        ("baa", [9, 1, 2], [1, 2]),
+        ("aaaa", [5, 1, 1, 5], [1, 2, 0]),  # two of four would tie, and the first shown wins ties
+        ("aaaaa", [5, 4, 3, 2, 1], [2, 3, 4]),
+        ("aabbb", [1, 1, 1, 1, 1], [0, 1, 2, 3, 4]),
+        ("a", [1], [0]),
+    ],
+)
+async def test_the_cheapest_are_asked_first_and_nobody_whom_it_takes_not(
+    inquire, answers: str, prices: list[int], expected: list[int]
+) -> None:
+    workers = [*voters(list(answers), prices), VoteWorker("v")]
+    execution = Execution(inquire(workers, settings=STOPPING), ballot(len(answers)))
+    await execution.run()
+    assert sorted(asked(execution)) == sorted(expected)
+    assert said(execution.spans[-1]) == max(
+        answers, key=lambda answer: (answers.count(answer), -answers.index(answer))
+    )
+
+
+async def test_a_turn_is_asked_side_by_side(inquire) -> None:
+    """Two who may decide it between them do not wait for each other."""
+    both = asyncio.Barrier(2)
+
+    class Waiting:
+        limits = ScriptedWorker("x", []).limits
+        fallback = identity = None
+
+        def __init__(self, name: str) -> None:
+            self.profile = Profile(name=name)
+
+        async def answer(self, request: Request) -> Reply:
+            await both.wait()
+            return await ScriptedWorker(self.profile.name, ["Answer: a"]).answer(request)
+
+        async def close(self) -> None: ...
+
+    workers = [Waiting("0"), Waiting("1"), Waiting("2"), VoteWorker("v")]
+    execution = Execution(inquire(workers, settings=STOPPING), ballot(3))
+    await asyncio.wait_for(execution.run(), 5)
+    assert asked(execution) == [0, 1]
+
+
+async def test_one_who_fails_is_made_up_for_by_the_next(inquire) -> None:
+    """With one vote of the cheaper two, the first could still tie with it, and would win."""
+    workers = [*voters(["a", None, "b"], [3, 1, 2]), VoteWorker("v")]
+    execution = Execution(inquire(workers, settings=STOPPING), ballot(3))
+    await execution.run()
+    assert [span.status for span in execution.spans] == ["done", "failed", "done", "done"]
+    assert said(execution.spans[-1]) == "a"
+
+
+async def test_what_others_read_too_is_not_held_back(inquire) -> None:
+    """Step 0 is the dearest, and read by step 1 as well as by the vote: it is heard before the cheaper ones."""
+    plan = Workflow(
+        (
+            Step(0, "Answer."),
+            Step(1, "Check.", Access(steps=(0,))),
+            Step(2, "Answer."),
+            Step(3, "Answer."),
+            Step(4, "Vote.", Access(steps=(0, 2, 3))),
+            Step(4, "Vote.", Access(steps=(1, 4))),
+        )
+    )
+    workers = [*voters(["a", "b", "a", "a"], [9, 1, 1, 1]), VoteWorker("v")]
+    execution = Execution(inquire(workers, settings=STOPPING), plan)
+    await execution.run()
+    assert [span.status for span in execution.spans] == ["done", "done", "done", "skipped", "done", "done"]
+    assert said(execution.spans[-1]) == "b"
+
+
+async def test_what_only_a_skipped_step_needs_is_skipped_too(inquire) -> None:
+    """Step 2 prepares step 3, which costs more than the others, and waits for its turn."""
+    plan = Workflow(
+        (
+            Step(0, "Answer."),
+            Step(1, "Answer."),
+            Step(2, "Prepare."),
+            Step(3, "Answer.", Access(steps=(2,))),
+            Step(4, "Vote.", Access(steps=(0, 1, 3))),
+        )
+    )
+    for answers, status in (("aaxb", "skipped"), ("abxb", "done")):
+        workers = [*voters(list(answers), [1, 1, 1, 5]), VoteWorker("v")]
+        execution = Execution(inquire(workers, settings=STOPPING), plan)
+        await execution.run()
+        assert [span.status for span in execution.spans] == ["done", "done", status, status, "done"]
+
+
+async def test_a_vote_of_votes_stops_as_a_whole(inquire) -> None:
+    """Two votes of three and one more worker: if the cheaper two agree, the other vote's are never asked."""
+    plan = Workflow(
+        (
+            *(Step(number, "Answer.") for number in range(3)),
+            Step(5, "Vote.", Access(steps=(0, 1, 2))),
+            Step(3, "Answer."),
+            Step(4, "Answer."),
+            Step(5, "Vote.", Access(steps=(3, 4, 5))),
+        )
+    )
+    workers = [*voters(list("aaabb"), [1, 1, 1, 1, 1]), VoteWorker("v")]
+    execution = Execution(inquire(workers, settings=STOPPING), plan)
+    await execution.run()
+    statuses = [span.status for span in execution.spans]
+    assert statuses == ["done", "done", "skipped", "done", "done", "done", "done"]
+    assert said(execution.spans[-1]) == "b"
+
+
+async def test_the_answer_of_the_round_before_is_a_vote_that_is_there(inquire) -> None:
+    plan = Workflow((Step(0, "Answer."), Step(1, "Answer."), Step(2, "Vote.", Access(all=True))))
+    workers = [*voters(["a", "b"], [1, 2]), VoteWorker("v")]
+    execution = Execution(inquire(workers, settings=STOPPING), plan, round=1, previous="Answer: a")
+    await execution.run()
+    assert [span.status for span in execution.spans] == ["done", "skipped", "done"]
+
+
+async def test_older_exchanges_of_a_chat_count_as_votes_so_everybody_is_asked(inquire) -> None:
+    past = (Message(role="user", content="And 1 + 1?"), Message(role="assistant", content="Answer: b"))
+    question = Question(text="What is 2 + 2?", history=past)
+    workers = [*voters(["a", "a", "b"], [1, 1, 1]), VoteWorker("v")]
+    how = replace(STOPPING, context="chat")
+    execution = Execution(inquire(workers, settings=how, question=question), ballot(3))
+    await execution.run()
+    assert asked(execution) == [0, 1, 2]
+
+
+async def test_a_step_that_waits_when_the_money_ends_is_refused_and_not_skipped(inquire) -> None:
+    workers = [*voters(["a", "b", "a"], [1, 1, 1]), VoteWorker("v")]
+    execution = Execution(inquire(workers, settings=STOPPING, budget=Budget(calls=2)), ballot(3))
+    await execution.run()
+    assert [span.status for span in execution.spans[:3]] == ["done", "done", "refused"]
+
+
+async def test_when_the_caller_goes_away_those_who_wait_are_cancelled(inquire) -> None:
+    both = asyncio.Barrier(3)
+
+    class Endless(ScriptedWorker):
+        async def answer(self, request: Request) -> Reply:
+            await both.wait()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    workers = [Endless("0", []), Endless("1", []), Endless("2", []), VoteWorker("v")]
+    execution = Execution(inquire(workers, settings=STOPPING), ballot(3))
+    running = asyncio.create_task(execution.run())
+    await both.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert [span.status for span in execution.spans] == ["cancelled"] * 4
+
+
+def test_who_is_cheapest_is_what_was_measured_and_else_the_price() -> None:
+    def profile(price: float, cost: float | None) -> Profile:
+        rating = None if cost is None else Rating(kind="k", accuracy=0.5, cost_usd=cost, questions=9)
+        return Profile(name="x", price=Price(input=price, output=price), rating=rating)
+
+    assert cheapest_first([profile(1, 0.3), profile(2, 0.2), profile(3, 0.1)]) == [2, 1, 0]
+    assert cheapest_first([profile(3, 0.3), profile(2, None), profile(2, 0.1)]) == [1, 2, 0]
+
+
+def test_nothing_is_asked_once_it_is_certain() -> None:
+    assert next_turn(VoteWorker(), "Vote.", ["Answer: a", "Answer: a", None], [2]) == ()
+    assert next_turn(VoteWorker(), "Vote.", ["Answer: a", None, None], [2, 1]) == (2,)
