@@ -4,13 +4,15 @@
 # among their workers, which no training knew.
 # Recordings first: runs/recordings.sh. What workers were measured at is in configs/ratings; `runs/recorded.sh ratings`
 # makes it again from the training questions.
-#   [SEED=0] [SPLIT=validation] [THRIFT=0] [POOLS="reasoning-gym-easy ..."] runs/recorded.sh
-# THRIFT is the one level that is measured; without it all are.
+#   [SEED=0] [SPLIT=validation] [THRIFT=0] [EARLY_STOP=] [POOLS="reasoning-gym-easy ..."] runs/recorded.sh
+# THRIFT is the one level that is measured; without it all are. Votes stop once they are certain, in every row;
+# EARLY_STOP= has everybody asked instead.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"
 SEED=${SEED:-0}
 SPLIT=${SPLIT:-validation}
+EARLY_STOP=${EARLY_STOP-yes}
 RUN=${RUN:-runs/recorded-$SEED}
 POOLS=${POOLS:-reasoning-gym-easy reasoning-gym-hard reasoning-gym-easy-six reasoning-gym-hard-six mmlu-pro math-l5}
 
@@ -35,15 +37,14 @@ if [ ! -d "$RUN/policy" ]; then
 fi
 for pool in $POOLS; do
   repeats=1
-  rounds=1
   case $pool in
     reasoning-gym-easy*) recording=reasoning-gym-easy repeats=3 ;;
     reasoning-gym-hard*) recording=reasoning-gym-hard ;;
-    mmlu-pro) recording=mmlu-pro rounds=2 ;;
-    math-l5) recording=zeroeval-math-l5 rounds=2 ;;
+    mmlu-pro) recording=mmlu-pro ;;
+    math-l5) recording=zeroeval-math-l5 ;;
   esac
   podium eval --tasks "runs/recordings/$recording.parquet" --pool "configs/pools/$pool.toml" \
-    --conductor "$RUN/policy" --split "$SPLIT" --questions 2000 --repeats "$repeats" --max-steps 6 --rounds "$rounds" \
-    ${THRIFT:+--thrift "$THRIFT"} \
+    --conductor "$RUN/policy" --split "$SPLIT" --questions 2000 --repeats "$repeats" --max-steps 6 \
+    ${THRIFT:+--thrift "$THRIFT"} ${EARLY_STOP:+--early-stop} \
     --markdown | tee "$RUN/$SPLIT-$pool.md"
 done

@@ -91,11 +91,8 @@ class Execution:
         """The steps that can start now and have not: what they read is done, and no vote is to be taken first."""
         for turns in self._turns.values():
             turns.go_on(self._previous, self._spans)
-        ready = [
-            position
-            for position in self._run
-            if position not in self._started and self._is_wanted(position) and self._has_all(position)
-        ]
+        wanted = self._wanted() if self._turns else set(self._run)
+        ready = [p for p in self._run if p in wanted and p not in self._started and self._has_all(p)]
         self._started.update(ready)
         return ready
 
@@ -106,16 +103,19 @@ class Execution:
             j in self._spans or (turns is not None and turns.is_without(j)) for j in self._reads[position]
         )
 
-    def _is_wanted(self, position: int) -> bool:
-        """Whether somebody reads it who does not let it wait for its turn; or it is read by nobody."""
-        if not self._turns:
-            return True
-        readers = [reader for reader in self._run if position in self._reads[reader]]
-        return not readers or any(
-            (reader not in self._turns or position not in self._turns[reader].waiting)
-            and self._is_wanted(reader)
-            for reader in readers
-        )
+    def _wanted(self) -> set[int]:
+        """The steps that are read by one that is wanted and does not let them wait for their turn, or by none."""
+        wanted: set[int] = set()
+        for position in reversed(self._run):
+            readers = [reader for reader in self._run if position in self._reads[reader]]
+            if not readers or any(
+                reader in wanted and not self._waits(position, reader) for reader in readers
+            ):
+                wanted.add(position)
+        return wanted
+
+    def _waits(self, position: int, reader: int) -> bool:
+        return reader in self._turns and position in self._turns[reader].waiting
 
     async def _step(self, position: int) -> None:
         """Call the step's worker and record how it went."""
