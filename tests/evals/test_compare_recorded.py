@@ -89,6 +89,15 @@ def test_where_votes_stop_early_a_method_at_equal_cost_may_name_more(recording: 
     assert row(stopped, "Best fixed plan:").cost_usd < row(everybody, "Best fixed plan:").cost_usd
 
 
+def test_a_cascade_looks_at_how_many_agree_and_so_hears_both(recording: Recording) -> None:
+    stopping = replace(contest(recording), execution=ExecutionSettings(early_stop=True))
+    rows = [
+        [shown for shown in asyncio.run(compare_recorded(made)).rows if shown.kind == "cascade"]
+        for made in (stopping, contest(recording))
+    ]
+    assert rows[0] == rows[1] != []
+
+
 def share(recording: Recording, worker: str, family: str = "") -> float:
     """How often the worker's first answer to a test question is right."""
     questions = [q for q in recording.of_split("test") if family in ("", q.family)]

@@ -113,6 +113,34 @@ async def test_whom_a_kind_finds_cheapest_is_asked_first(tmp_path: Path) -> None
     assert spent(answers, (0, 1, 2), early_stop=True).tolist() == [3.0, 6.0]
 
 
+async def test_a_fixed_plan_within_a_cost_may_name_whom_it_could_not_ask_every_time(tmp_path: Path) -> None:
+    """ada and bob are both right on six questions of ten and cy, who costs nine times as much, on all of them."""
+    rows = []
+    for number in range(20):
+        wrong = {WORKERS[number % 2]} if number % 10 < 4 else set()
+        said = [
+            Response(w, 0, f"Answer: {w if w in wrong else 'yes'}", score=float(w not in wrong))
+            for w in WORKERS[:3]
+        ]
+        rows.append((RecordedQuestion(f"q{number}", f"Question {number}?", "yes", None, "train"), said))
+    answers = await answers_of(write_recording(tmp_path / "r.parquet", rows))
+    answers = replace(answers, cost_QW=np.broadcast_to([1.0, 1.0, 9.0], answers.cost_QW.shape))
+
+    def stopped(members: tuple[int, ...]) -> float:
+        return float(spent(answers, members, early_stop=True).mean())
+
+    assert stopped((2, 0, 1)) == pytest.approx(2 + 0.4 * 9)
+    for limit, best in (
+        (6.0, ("cy", "ada", "bob")),
+        (9.0, ("cy", "ada", "bob")),
+        (1.0, ("ada",)),
+        (0.5, None),
+    ):
+        found = best_fixed(answers, max_cost=limit, cost_of=stopped)
+        assert (found and found.workers) == best
+    assert best_fixed(answers, max_cost=9.0) == Committee(("cy",))
+
+
 # --- votes in numbers --------------------------------------------------------------------------------------
 
 

@@ -271,9 +271,68 @@ async def test_a_vote_of_votes_stops_as_a_whole(inquire) -> None:
 async def test_the_answer_of_the_round_before_is_a_vote_that_is_there(inquire) -> None:
     plan = Workflow((Step(0, "Answer."), Step(1, "Answer."), Step(2, "Vote.", Access(all=True))))
     workers = [*voters(["a", "b"], [1, 2]), VoteWorker("v")]
-    execution = Execution(inquire(workers, settings=STOPPING), plan, round=1, previous="Answer: a")
+    asked_twice = inquire(workers, settings=STOPPING, budget=Budget(rounds=2))
+    execution = Execution(asked_twice, plan, round=1, previous="Answer: a")
     await execution.run()
     assert [span.status for span in execution.spans] == ["done", "skipped", "done"]
+
+
+async def test_where_another_round_may_follow_everybody_is_asked(inquire) -> None:
+    """A planner that plans again looks at how many agree."""
+    for rounds, skipped in ((1, ["skipped"]), (2, [])):
+        workers = [*voters(["a", "a", "a"], [1, 1, 1]), VoteWorker("v")]
+        execution = Execution(inquire(workers, settings=STOPPING, budget=Budget(rounds=rounds)), ballot(3))
+        await execution.run()
+        assert [span.status for span in execution.spans if span.status != "done"] == skipped
+
+
+async def test_a_vote_that_a_worker_reads_hears_everybody(inquire) -> None:
+    plan = Workflow(
+        (*ballot(3).steps[:3], Step(4, "Vote.", Access(all=True)), Step(3, "Explain.", Access(all=True)))
+    )
+    workers = [*voters(["a", "a", "b", "c"], [1, 1, 1, 1]), VoteWorker("v")]
+    execution = Execution(inquire(workers, settings=STOPPING), plan)
+    await execution.run()
+    assert {span.status for span in execution.spans} == {"done"}
+
+
+async def test_a_plan_of_many_steps_that_all_read_one_another_is_no_work(inquire) -> None:
+    """Each of 60 steps reads all before it, and the last vote leaves out what it can."""
+    steps = [Step(position % 3, "Do it.", Access(all=True)) for position in range(60)]
+    workers = [
+        *(
+            ScriptedWorker(str(number), {"": "Answer: a"}, profile=Profile(name=str(number)))
+            for number in range(3)
+        ),
+        VoteWorker("v"),
+    ]
+    plan = Workflow((*steps, Step(3, "Vote.", Access(all=True))))
+    execution = Execution(inquire(workers, settings=STOPPING), plan)
+    await execution.run()
+    assert execution.spans[-1].response == "59 of 59 responses agree.\nAnswer: a"
+
+
+async def test_who_is_left_out_stays_so_whatever_ends_the_question(inquire) -> None:
+    """Step 4 is certain after two of three; step 0, whom the last vote hears beside it, hangs until the time is up."""
+
+    class Endless(ScriptedWorker):
+        async def answer(self, request: Request) -> Reply:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    plan = Workflow(
+        (
+            *(Step(number, "Answer.") for number in range(4)),
+            Step(5, "Vote.", Access(steps=(1, 2, 3))),
+            Step(4, "Answer."),
+            Step(5, "Vote.", Access(steps=(0, 4, 5))),
+        )
+    )
+    workers = [Endless("free", []), *voters(["a", "a", "a", "a"], [1, 1, 1, 1]), VoteWorker("v")]
+    execution = Execution(inquire(workers, settings=STOPPING, budget=Budget(seconds=0.2)), plan)
+    await execution.run()
+    statuses = [span.status for span in execution.spans]
+    assert statuses == ["cancelled", "done", "done", "skipped", "done", "refused", "refused"]
 
 
 async def test_older_exchanges_of_a_chat_count_as_votes_so_everybody_is_asked(inquire) -> None:

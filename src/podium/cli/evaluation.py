@@ -46,7 +46,8 @@ from podium.tasks.open import EMBEDDED
 from podium.types import Budget
 from podium.workers.specialist import Specialist
 
-_STOPPED = "In every row votes stopped early: nobody more was asked once a vote was certain."
+_STOPPED = "In every row votes stopped early: nobody more was asked once a vote was certain that no round could follow."
+_BOUGHT = "Self-consistency has as many answers as the Conductor's cost buys where all of them are asked."
 
 
 def evaluate(
@@ -135,7 +136,11 @@ def evaluate(
             budget=Budget(rounds=rounds),
             on_progress=report,
             execution=ExecutionSettings(early_stop=early_stop),
-            notes=(*told(held_out), *([_STOPPED] if early_stop else [])),
+            notes=(
+                *told(held_out),
+                *([_STOPPED] if early_stop else []),
+                *([_BOUGHT] if early_stop and not recorded else []),
+            ),
         )
         chosen = _of_run(planner, run)
         frontier = Frontier.load(constant_plans) if constant_plans else None

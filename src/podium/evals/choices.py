@@ -6,7 +6,8 @@ Thousands of them are looked at as numbers (`podium.rollout.answers`); what they
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from itertools import combinations, product
 
 import numpy as np
@@ -14,7 +15,8 @@ import numpy as np
 from podium.baselines import Cascade, Committee
 from podium.rollout.answers import MOST, NOBODY, Answers, Members
 
-_HAIR = 1 + 1e-9
+_BEAM = 20
+HAIR = 1 + 1e-9
 """Costs are sums of floats."""
 
 
@@ -42,42 +44,42 @@ def best_fixed(
 ) -> Committee | None:
     """The best vote of at most `most` answers whose cost is within `max_cost`, grown one answer at a time.
 
-    Of each size the 20 best are grown; a worker may answer several times. None: nobody is within the cost.
+    Of each size the 20 best are grown, and the 20 best within the cost; a worker may answer several times. None:
+    nobody is within the cost.
 
     Args:
-        cost_of: dollars of a committee, at most those of asking everybody; None: those.
+        cost_of: dollars of a committee; None: those of asking everybody.
     """
-    cost = answers.cost
-    max_cost *= _HAIR
+    full = answers.cost
+    cost_of = cache(cost_of or (lambda members: float(full[list(members)].sum())))
+    limit = max_cost * HAIR
 
-    def is_within(members: Members) -> bool:
-        if cost[list(members)].sum() <= max_cost:
-            return True
-        return cost_of is not None and cost_of(members) <= max_cost
+    def best(committees: Iterable[Members]) -> list[Members]:
+        return sorted(committees, key=lambda members: (-answers.voted(members).mean(), members))[:_BEAM]
 
-    affordable = [w for w in range(len(answers.workers)) if cost[w] <= max_cost]
-    if not affordable:
-        return None
-    beam: list[Members] = [(w,) for w in affordable]
+    beam: list[Members] = [(w,) for w in range(len(answers.workers))]
     found = beam
     for _ in range(most - 1):
         grown = {
             tuple(sorted((*members, w), key=lambda w: -answers.accuracy[w]))
             for members in beam
-            for w in affordable
+            for w in range(len(answers.workers))
             if members.count(w) < answers.samples_of(w)
         }
-        grown = {members for members in grown if is_within(members)}
-        beam = sorted(grown, key=lambda members: (-answers.voted(members).mean(), members))[:20]
+        within = best(members for members in grown if cost_of(members) <= limit)
+        beam = list(dict.fromkeys([*within, *best(grown)])) if max_cost < math.inf else within
         found = [*found, *beam]
+    affordable = [members for members in found if cost_of(members) <= limit]
+    if not affordable:
+        return None
     # Of equally good ones the cheapest.
-    members = max(found, key=lambda members: (answers.voted(members).mean(), -cost[list(members)].sum()))
+    members = max(affordable, key=lambda members: (answers.voted(members).mean(), -cost_of(members)))
     return Committee(tuple(answers.workers[w] for w in members))
 
 
 def best_cascade(answers: Answers, *, max_cost: float = math.inf) -> Cascade | None:
     """The best pair with the best worker to fall back on, within `max_cost`; None: none is within it."""
-    plans = list(_cascades(answers, max_cost * _HAIR))
+    plans = list(_cascades(answers, max_cost * HAIR))
     if not plans:
         return None
     _, _, first, then = max(plans)

@@ -17,14 +17,16 @@ from podium.baselines.encoder import Encoded, Encoder
 from podium.baselines.learned import Method, learn_router
 from podium.baselines.linucb import LinUCB
 from podium.errors import UsageError
-from podium.evals.choices import best_cascade, best_fixed, best_of_most
-from podium.evals.compare import Contest, samples_within
+from podium.evals.choices import HAIR, best_cascade, best_fixed, best_of_most
+from podium.evals.compare import Contest
 from podium.evals.comparison import Comparison, Kind, Row, row
 from podium.evals.evaluation import Evaluation
 from podium.evals.families import best_plans
+from podium.executor.turns import costs_told
 from podium.planner import Plan, Planner, Situation
 from podium.rollout.answers import (
     Answers,
+    Floats,
     Members,
     bare,
     measurable,
@@ -80,7 +82,8 @@ async def compare_recorded(
         family_of={task.question.text: str(task.facts.get("family", "")) for task in contest.tasks},
         cost_usd=None if first is None else first.cost_usd,
         told=_Told(workers, contest.tasks),
-        early_stop=contest.execution.early_stop,
+        early_stop=contest.execution.early_stop and contest.budget.rounds == 1,
+        price_QW=_prices(contest, workers),
         encoded=encoded,
     )
     two_rounds = replace(
@@ -102,6 +105,13 @@ async def compare_recorded(
     )
 
 
+def _prices(contest: Contest, workers: Sequence[Worker]) -> Floats:
+    """[Q, W]: what the executor takes an answer to each training question to cost."""
+    places = [contest.pool.names.index(worker.profile.name) for worker in workers]
+    told = (contest.pool.profiles_for(task.question.text) for task in contest.tuning)
+    return np.array([costs_told([profiles[place] for place in places]) for profiles in told])
+
+
 async def _encoded(contest: Contest, encoder: Encoder) -> Encoded:
     report = contest.on_progress
     return await encoder.encode(
@@ -121,8 +131,10 @@ class _Field:
     cost_usd: float | None
     """Dollars a question that a method may cost where it is held to the Conductor's; None: no limit."""
     told: _Told
-    early_stop: bool = False
+    early_stop: bool
     """Whether votes stop once they are certain, and so cost less."""
+    price_QW: Floats
+    """By which the cheapest is asked first then."""
     encoded: Encoded | None = None
     """All questions by an encoder; None: there is none."""
 
@@ -136,13 +148,13 @@ class _Field:
             voters = best_of_most(known, weighted=weighted)
             kind = "weighted vote" if weighted else "vote"
             yield "committee", f"Best {kind} of the best {len(voters.workers)}", voters
-        fixed = best_fixed(known)
+        fixed = best_fixed(known, cost_of=self._cost_of)
         if fixed is not None:
             yield "committee", f"Best fixed plan: {_members(fixed)}", fixed
         within = (
             None
             if self.cost_usd is None
-            else best_fixed(known, max_cost=self.cost_usd, cost_of=self._cost_of if self.early_stop else None)
+            else best_fixed(known, max_cost=self.cost_usd, cost_of=self._cost_of)
         )
         if within is not None:
             yield "committee", f"Best fixed plan at equal cost: {_members(within)}", within
@@ -175,7 +187,7 @@ class _Field:
         tried = []
         for w, name in enumerate(known.workers):
             most = known.samples_of(w)
-            samples = most if self.cost_usd is None else self._bought(w, most, self.cost_usd)
+            samples = most if self.cost_usd is None else self._bought(w, most, self.cost_usd * HAIR)
             if samples:
                 tried.append((known.voted((w,) * samples).mean(), -known.cost[w] * samples, name, samples))
         if not tried:  # Nobody is as cheap: then the cheapest, once.
@@ -189,14 +201,12 @@ class _Field:
 
     def _bought(self, worker: int, most: int, cost_usd: float) -> int:
         """How many answers of a worker to vote on `cost_usd` buys, at most `most`."""
-        if not self.early_stop:
-            return min(most, samples_within(cost_usd, self.known.cost[worker]))
         votes = range(most, 0, -1)
         return next((count for count in votes if self._cost_of((worker,) * count) <= cost_usd), 0)
 
     def _cost_of(self, members: Members) -> float:
-        """Dollars a question of a committee whose vote stops early."""
-        return float(spent(self.known, members, early_stop=True).mean())
+        """Dollars a question of a committee, in the mean of training questions."""
+        return float(spent(self.known, members, early_stop=self.early_stop, price_QW=self.price_QW).mean())
 
     def _by_family(self) -> Chosen:
         known = self.known

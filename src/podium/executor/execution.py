@@ -13,7 +13,7 @@ from podium.executor.call import Answered, call
 from podium.executor.context import Context, EarlierStep, build_messages
 from podium.executor.events import StepEnded, StepStarted, StepText
 from podium.executor.inquiry import Inquiry
-from podium.executor.turns import turns_of
+from podium.executor.turns import Turns, turns_of
 from podium.trace import Attempt, Span
 from podium.types import AnswerOptions
 from podium.workers.base import Request
@@ -53,11 +53,9 @@ class Execution:
         count = len(workflow.steps)
         self._reads = tuple(workflow.reads(position) for position in range(count))
         self._run = range(count) if inquiry.settings.run_all else live_steps(workflow)
-        self._turns = turns_of(workflow, self._run, inquiry) if inquiry.settings.early_stop else {}
+        self._turns = turns_of(workflow, self._run, inquiry, round) if inquiry.settings.early_stop else {}
         self._spans: dict[int, Span] = {}
         self._started: set[int] = set()
-        self._ended = False
-        """Every step has run that had to."""
         self._group = asyncio.TaskGroup()
         self._limit = asyncio.timeout_at(inquiry.ledger.deadline)
 
@@ -66,7 +64,6 @@ class Execution:
         try:
             async with self._limit, self._group:
                 await self._follow(self._ready())
-            self._ended = True
         except TimeoutError:  # Those of workers are attempts that failed; this one is the budget's.
             if not self._limit.expired():
                 raise
@@ -91,7 +88,7 @@ class Execution:
         """The steps that can start now and have not: what they read is done, and no vote is to be taken first."""
         for turns in self._turns.values():
             turns.go_on(self._previous, self._spans)
-        wanted = self._wanted() if self._turns else set(self._run)
+        wanted = self._read_by_somebody(Turns.holds)
         ready = [p for p in self._run if p in wanted and p not in self._started and self._has_all(p)]
         self._started.update(ready)
         return ready
@@ -103,19 +100,19 @@ class Execution:
             j in self._spans or (turns is not None and turns.is_without(j)) for j in self._reads[position]
         )
 
-    def _wanted(self) -> set[int]:
-        """The steps that are read by one that is wanted and does not let them wait for their turn, or by none."""
-        wanted: set[int] = set()
+    def _read_by_somebody(self, is_left_out: Callable[[Turns, int], bool]) -> set[int]:
+        """The steps that nobody reads, and those that one of these reads who does not leave them out, and so on."""
+        if not self._turns:
+            return set(self._run)
+        found: set[int] = set()
         for position in reversed(self._run):
-            readers = [reader for reader in self._run if position in self._reads[reader]]
+            readers = [k for k in self._run if position in self._reads[k]]
             if not readers or any(
-                reader in wanted and not self._waits(position, reader) for reader in readers
+                k in found and not (k in self._turns and is_left_out(self._turns[k], position))
+                for k in readers
             ):
-                wanted.add(position)
-        return wanted
-
-    def _waits(self, position: int, reader: int) -> bool:
-        return reader in self._turns and position in self._turns[reader].waiting
+                found.add(position)
+        return found
 
     async def _step(self, position: int) -> None:
         """Call the step's worker and record how it went."""
@@ -179,8 +176,8 @@ class Execution:
     def _is_starved(self, position: int, attempts: Sequence[Attempt]) -> bool:
         """Whether it failed for want of responses that a budget refused: that is no failure of workers."""
         wanting = bool(attempts) and attempts[-1].error_kind == "missing"
-        silent = (self._spans[j] for j in self._reads[position] if self._response(j) is None)
-        return wanting and all(span.status == "refused" for span in silent)
+        silent = [self._spans.get(j) for j in self._reads[position] if self._response(j) is None]
+        return wanting and all(span is not None and span.status == "refused" for span in silent)
 
     def _is_last(self, position: int) -> bool:
         return position == len(self._workflow.steps) - 1
@@ -225,7 +222,7 @@ class Execution:
     def _unstarted(self, position: int) -> Span:
         if position not in self._run:
             return self._span(position, status="skipped")
-        if self._ended:
+        if position not in self._read_by_somebody(Turns.is_without):
             return self._span(position, status="skipped", error=_NOT_ASKED)
         status = "refused" if self._limit.expired() else "cancelled"
         return self._span(position, status=status, error=self._why_stopped)

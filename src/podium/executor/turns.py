@@ -43,12 +43,15 @@ class Turns:
         self._reads = reads
         self._sees_previous = sees_previous
         self._certain = False
-        self.waiting = list(waiting)
-        """Positions of steps that are not to start."""
+        self._waiting = list(waiting)
 
     def is_without(self, position: int) -> bool:
         """Whether the vote is certain without the step."""
-        return self._certain and position in self.waiting
+        return self._certain and self.holds(position)
+
+    def holds(self, position: int) -> bool:
+        """Whether the step is not to start, or not yet."""
+        return position in self._waiting
 
     def go_on(self, previous: str | None, ended: Mapping[int, Span]) -> None:
         """Let the next ones start, if all who had a turn have ended.
@@ -57,34 +60,40 @@ class Turns:
             previous: the final response of the round before.
             ended: steps by position.
         """
-        if self._certain or any(j not in ended and j not in self.waiting for j in self._reads):
+        if self._certain or any(j not in ended and j not in self._waiting for j in self._reads):
             return
         before = [previous] if self._sees_previous and previous is not None else []
         heard = [ended[j].response or "" if j in ended else None for j in self._reads]
-        order = [len(before) + self._reads.index(j) for j in self.waiting]
+        order = [len(before) + self._reads.index(j) for j in self._waiting]
         turn = next_turn(self._decider, self._subtask, [*before, *heard], order)
         self._certain = not turn
         started = {self._reads[place - len(before)] for place in turn}
-        self.waiting = [j for j in self.waiting if j not in started]
+        self._waiting = [j for j in self._waiting if j not in started]
 
 
-def turns_of(workflow: Workflow, live: Collection[int], inquiry: Inquiry) -> dict[int, Turns]:
+def turns_of(workflow: Workflow, live: Collection[int], inquiry: Inquiry, round: int) -> dict[int, Turns]:
     """The votes of a workflow that can stop early, by position.
 
-    Not where a vote also sees what the chat held before, which counts as responses of no step.
+    How many agree is told of those alone who were heard. So a vote hears everybody where a later round may look at
+    it, or a step that is no vote itself; and where older exchanges of a chat are shown to it as responses of steps.
     """
-    if inquiry.settings.context != "packed" and inquiry.question.history:
+    is_last_round = round == inquiry.ledger.budget.rounds - 1
+    if not is_last_round or (inquiry.settings.context != "packed" and inquiry.question.history):
         return {}
+    workers = {position: inquiry.pool[workflow.steps[position].worker] for position in live}
+    readers = {j: [k for k in live if j in workflow.reads(k)] for j in live}
     profiles = inquiry.profiles
     found: dict[int, Turns] = {}
-    for position in live:
+    for position, decider in workers.items():
+        if not isinstance(decider, Decider) or not all(
+            isinstance(workers[k], Decider) for k in readers[position]
+        ):
+            continue
         step, reads = workflow.steps[position], workflow.reads(position)
-        decider = inquiry.pool[step.worker]
-        own = [j for j in reads if not any(j in workflow.reads(k) for k in live if k != position)]
-        if isinstance(decider, Decider) and own:
-            order = cheapest_first([profiles[workflow.steps[j].worker] for j in own])
-            waiting = [own[place] for place in order]
-            found[position] = Turns(decider, step.subtask, reads, waiting, step.access.sees_previous)
+        own = [j for j in reads if readers[j] == [position]]
+        order = cheapest_first([profiles[workflow.steps[j].worker] for j in own])
+        waiting = [own[place] for place in order]
+        found[position] = Turns(decider, step.subtask, reads, waiting, step.access.sees_previous)
     return found
 
 
@@ -109,12 +118,16 @@ def next_turn(
 
 
 def cheapest_first(profiles: Sequence[Profile]) -> list[int]:
-    """Numbers of profiles by what an answer was measured to cost; where any was not measured, by price."""
-    if all(profile.rating is not None for profile in profiles):
-        costs = [profile.rating.cost_usd for profile in profiles if profile.rating is not None]
-    else:
-        costs = [profile.price.input + _OUTPUT_SHARE * profile.price.output for profile in profiles]
+    """Numbers of profiles, by what an answer costs as far as they tell."""
+    costs = costs_told(profiles)
     return sorted(range(len(profiles)), key=costs.__getitem__)
+
+
+def costs_told(profiles: Sequence[Profile]) -> list[float]:
+    """What an answer of each was measured to cost; where any was not measured, their prices in place of that."""
+    if all(profile.rating is not None for profile in profiles):
+        return [profile.rating.cost_usd for profile in profiles if profile.rating is not None]
+    return [profile.price.input + _OUTPUT_SHARE * profile.price.output for profile in profiles]
 
 
 def _filled(responses: Sequence[str | None], places: Collection[int], text: str) -> list[str | None]:

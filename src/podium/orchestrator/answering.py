@@ -215,7 +215,9 @@ def _fault(
 def _concern(spans: tuple[Span, ...], latest: int | None) -> str | None:
     """What is wrong with a round whose latest step that succeeded is `latest`."""
     if latest is None:
-        faults = " ".join(f"Step {span.position}: {span.error}" for span in spans if span.error is not None)
+        faults = " ".join(
+            f"Step {span.position}: {span.error}" for span in spans if span.error and span.status != "skipped"
+        )
         return f"No step succeeded. {faults}"
     if latest == len(spans) - 1:
         return None

@@ -54,7 +54,7 @@ class VoteWorker:
         weights = _weights(view.subtask, len(places) + len(request.missing))
         cast = [
             (answer, weights[place])
-            for text, place in zip(responses, places, strict=True)
+            for text, place in zip(responses, places, strict=False)
             if (answer := _answer(text)) is not None
         ]
         if not cast:

@@ -178,3 +178,21 @@ def test_a_second_round_costs_what_everybody_costs_also_where_votes_of_a_first_s
         ]
         assert later[0] == later[1]
         assert level > 0 or all(later[0])
+
+
+def test_where_a_second_round_may_follow_a_first_one_costs_what_everybody_costs() -> None:
+    """How many agree is what the second round looks at, so the votes of the first do not stop."""
+    names, rows = pair_and_two_more()
+    answers = given_answers(names, rows, [1] * len(names))
+    kind_of = dict.fromkeys(answers.texts, KIND)
+    made = [Worth(answers, kind_of, (0.1,), 2, early_stop=early_stop) for early_stop in (False, True)]
+
+    def drawn_by(rounds: int | None) -> list[list[tuple[str, ...]]]:
+        return [
+            [one.draw(Random(f"{seed}"), KIND, names, rounds=rounds) for seed in range(20)] for one in made
+        ]
+
+    everybody, stopped = drawn_by(None)
+    assert everybody == stopped
+    everybody, stopped = drawn_by(1)
+    assert everybody != stopped

@@ -48,7 +48,8 @@ class Worth:
         kind_of: by text.
         thrift: accuracy that an answer at the mean price must bring, at each level.
         rounds: 2: a second round may follow a committee.
-        early_stop: whether votes of a first round stop once they are certain; those of a second ask everybody.
+        early_stop: whether votes stop once they are certain, where no other round may follow. What a second round
+            costs, whose vote sees the answer of the first, is counted as if it asked everybody.
     """
 
     def __init__(
@@ -105,9 +106,11 @@ class Worth:
         """
         if not set(team) & set(self.workers):
             raise ValueError(f"none of {', '.join(team)} is of the recording")
-        worth_P = self._right.get(kind, self._overall_P) - self._prices(kind, team, level, most, first=True)
-        if self.rounds > 1 and rounds != 1:
-            worth_P = worth_P + self._mended(kind, self._prices(kind, team, level, most))
+        last = self.rounds == 1 or rounds == 1
+        price_P = self._prices(kind, team, level, most, last=last)
+        worth_P = self._right.get(kind, self._overall_P) - price_P
+        if not last:
+            worth_P = worth_P + self._mended(kind, price_P)
         return self._drawn(rng, worth_P)
 
     def draw_next(
@@ -155,13 +158,11 @@ class Worth:
         (plan,) = rng.choices(self._plans, weights_P.tolist())
         return tuple(self.workers[worker] for worker in plan)
 
-    def _prices(
-        self, kind: str, team: Sequence[str], level: int, most: int, *, first: bool = False
-    ) -> Floats:
+    def _prices(self, kind: str, team: Sequence[str], level: int, most: int, *, last: bool = False) -> Floats:
         """Accuracy that a committee must bring; infinite where it is not of the team, or too large."""
         cost_W = self._cost.get(kind, self._usual_W)
         spent_P = self._asks_PW @ cost_W
-        if first and self._stopped is not None:
+        if last and self._stopped is not None:
             spent_P = self._stopped.get(kind, self._stopped[_ALL])
         present_W = np.array([worker in team for worker in self.workers])
         usual = max(float(cost_W[present_W].mean()), 1e-12)
