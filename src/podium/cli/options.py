@@ -19,11 +19,9 @@ PoolName = Annotated[
     ),
 ]
 EarlyStop = Annotated[
-    bool,
+    Flag,
     Parameter(
         name="--early-stop",
-        negative="",
-        show_default=False,
         help="Ask those whom a vote is to hear in turn, the cheapest first, and nobody more once it is certain.",
     ),
 ]

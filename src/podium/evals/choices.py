@@ -44,18 +44,22 @@ def best_fixed(
 ) -> Committee | None:
     """The best vote of at most `most` answers whose cost is within `max_cost`, grown one answer at a time.
 
-    Of each size the 20 best are grown, and the 20 best within the cost; a worker may answer several times. None:
-    nobody is within the cost.
+    Of each size the 20 best are grown, and the 20 best within the cost; a worker may answer several times. Of equally
+    good ones the cheapest. None: nobody is within the cost.
 
     Args:
         cost_of: dollars of a committee; None: those of asking everybody.
     """
     full = answers.cost
     cost_of = cache(cost_of or (lambda members: float(full[list(members)].sum())))
+    share_of = cache(lambda members: float(answers.voted(members).mean()))
     limit = max_cost * HAIR
 
+    def is_within(members: Members) -> bool:
+        return limit == math.inf or cost_of(members) <= limit
+
     def best(committees: Iterable[Members]) -> list[Members]:
-        return sorted(committees, key=lambda members: (-answers.voted(members).mean(), members))[:_BEAM]
+        return sorted(committees, key=lambda members: (-share_of(members), members))[:_BEAM]
 
     beam: list[Members] = [(w,) for w in range(len(answers.workers))]
     found = beam
@@ -66,14 +70,13 @@ def best_fixed(
             for w in range(len(answers.workers))
             if members.count(w) < answers.samples_of(w)
         }
-        within = best(members for members in grown if cost_of(members) <= limit)
-        beam = list(dict.fromkeys([*within, *best(grown)])) if max_cost < math.inf else within
+        beam = list(dict.fromkeys([*best(filter(is_within, grown)), *best(grown)]))
         found = [*found, *beam]
-    affordable = [members for members in found if cost_of(members) <= limit]
+    affordable = list(filter(is_within, found))
     if not affordable:
         return None
-    # Of equally good ones the cheapest.
-    members = max(affordable, key=lambda members: (answers.voted(members).mean(), -cost_of(members)))
+    most_right = max(map(share_of, affordable))
+    members = min((members for members in affordable if share_of(members) == most_right), key=cost_of)
     return Committee(tuple(answers.workers[w] for w in members))
 
 

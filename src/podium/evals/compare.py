@@ -20,6 +20,7 @@ from podium.baselines import (
     SelfConsistency,
     Single,
 )
+from podium.evals.choices import HAIR
 from podium.evals.comparison import Comparison, Example, Kind, Row, example, row
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.frontier import Frontier
@@ -148,8 +149,7 @@ def samples_within(cost_usd: float, single_usd: float) -> int:
     """How many answers of a worker a budget buys, from 0 to `MOST_SAMPLES`."""
     if single_usd <= 0:
         return MOST_SAMPLES
-    # A hair of slack: the cost of k equal answers is a sum of floats.
-    return min(MOST_SAMPLES, int(cost_usd / single_usd * (1 + 1e-9)))
+    return min(MOST_SAMPLES, int(cost_usd / single_usd * HAIR))
 
 
 async def _self_consistency(

@@ -108,11 +108,14 @@ class Answers:
             return self.alone_QWR[:, members[0], 0]
         return self._won(members, weights)[1]
 
+    def given(self, members: Members) -> Ints:
+        """[Q, M]: what each of a committee answers; who stands there again gives the next sample."""
+        return self.answer_QWR[:, *_places(members)]
+
     def _won(self, members: Members, weights: Sequence[float] = ()) -> tuple[Ints, Floats]:
         """[Q], [Q]: the answer that a vote gives, and how right it is."""
-        columns = [(member, members[:place].count(member)) for place, member in enumerate(members)]
-        answer_QM = np.stack([self.answer_QWR[:, worker, repeat] for worker, repeat in columns], axis=1)
-        score_QM = np.stack([self.voted_QWR[:, worker, repeat] for worker, repeat in columns], axis=1)
+        answer_QM = self.given(members)
+        score_QM = self.voted_QWR[:, *_places(members)]
         weight_M = np.asarray(weights or [1.0] * len(members))
         same_QMM = answer_QM[:, :, None] == answer_QM[:, None, :]
         votes_QM = np.where(answer_QM == NOBODY, -1.0, (same_QMM * weight_M).sum(axis=2))
@@ -130,6 +133,11 @@ class Answers:
     def unanimous(self, members: Members) -> npt.NDArray[np.bool_]:
         """[Q]: whether all members give one answer."""
         return np.asarray(self.agreeing(members) == len(members), dtype=np.bool_)
+
+
+def _places(members: Members) -> tuple[list[int], list[int]]:
+    """Of each of a committee its number, and which time it is asked."""
+    return list(members), [members[:place].count(member) for place, member in enumerate(members)]
 
 
 def measurable(workers: Iterable[Worker], tasks: Iterable[Task]) -> list[ReplayWorker | CalculatorWorker]:

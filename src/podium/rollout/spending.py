@@ -30,11 +30,9 @@ def spent(
         :, members
     ]
     order_QM = np.argsort(prices_QM, axis=1, kind="stable")
-    columns = [(member, members[:place].count(member)) for place, member in enumerate(members)]
     turns = []
     for first in range(answers.samples):
-        turned = answers.turned(first)
-        answer_QM = np.stack([turned.answer_QWR[:, worker, repeat] for worker, repeat in columns], axis=1)
+        answer_QM = answers.turned(first).given(members)
         cases, case_Q = np.unique(np.hstack([answer_QM, order_QM]), axis=0, return_inverse=True)
         asked_CM = np.array(
             [

@@ -48,22 +48,16 @@ class VoteWorker:
         """
         view = read_view(request.messages)
         responses = tool.responses(view)
-        places = [
-            place for place in range(len(responses) + len(request.missing)) if place not in request.missing
-        ]
-        weights = _weights(view.subtask, len(places) + len(request.missing))
-        cast = [
-            (answer, weights[place])
-            for text, place in zip(responses, places, strict=False)
-            if (answer := _answer(text)) is not None
-        ]
-        if not cast:
+        read = len(responses) + len(request.missing)
+        weights = _weights(view.subtask, read)
+        shown = [weight for place, weight in enumerate(weights) if place not in request.missing]
+        answers = [_answer(text) for text in responses]
+        votes = [_vote(answer) for answer in answers]
+        winner = _winner(votes, shown)
+        if winner is None:
             return tool.nothing(request, NOTHING)
-        winner = _winner((normalise(answer), weight) for answer, weight in cast)
-        answers = [answer for answer, _ in cast]
-        written = next(answer for answer in answers if normalise(answer) == winner)
-        count = sum(normalise(answer) == winner for answer in answers)
-        return tool.free(announce(written, count, len(answers)))
+        written = next(answer for answer in answers if answer is not None and _vote(answer) == winner)
+        return tool.free(announce(written, votes.count(winner), len(votes) - votes.count(None)))
 
     def is_certain(self, subtask: str, responses: Sequence[str | None]) -> bool:
         """Whether the answer that leads wins even if all who are still to come agree on another.
@@ -71,22 +65,19 @@ class VoteWorker:
         Who wins then wins whatever they say: any vote that goes elsewhere helps the strongest rival less.
         """
         weights = _weights(subtask, len(responses))
-        heard = [text if text is None else _answer(text) for text in responses]
-        votes = [answer if answer is None else normalise(answer) for answer in heard]
-        leader = _winner(
-            (vote, weight) for vote, weight in zip(votes, weights, strict=True) if vote is not None
-        )
+        votes = [None if text is None else _vote(_answer(text)) for text in responses]
+        leader = _winner(votes, weights)
         if leader is None:
             return None not in responses
-        rivals = {vote for vote in votes if vote is not None} | {_NEW}
-        for rival in rivals - {leader}:
-            filled = [rival if text is None else vote for text, vote in zip(responses, votes, strict=True)]
-            final = _winner(
-                (vote, weight) for vote, weight in zip(filled, weights, strict=True) if vote is not None
+        rivals = {_NEW, *(vote for vote in votes if vote not in {None, leader})}
+        return all(
+            _winner(
+                [rival if text is None else vote for text, vote in zip(responses, votes, strict=True)],
+                weights,
             )
-            if final != leader:
-                return False
-        return True
+            == leader
+            for rival in rivals
+        )
 
     async def close(self) -> None:
         """Nothing to give back."""
@@ -102,11 +93,17 @@ def _answer(response: str) -> str | None:
     return final_answer(response) if response != NOTHING and tool.is_result(response) else None
 
 
-def _winner(votes: Iterable[tuple[str, float]]) -> str | None:
-    """Of equally common ones the first."""
+def _vote(answer: str | None) -> str | None:
+    """What an answer counts as; None: it is none."""
+    return None if answer is None else normalise(answer)
+
+
+def _winner(votes: Iterable[str | None], weights: Iterable[float]) -> str | None:
+    """Of equally common ones the first; None: nobody votes."""
     counted: dict[str, float] = {}
-    for vote, weight in votes:
-        counted[vote] = counted.get(vote, 0.0) + weight
+    for vote, weight in zip(votes, weights, strict=False):
+        if vote is not None:
+            counted[vote] = counted.get(vote, 0.0) + weight
     return max(counted, key=lambda vote: counted[vote], default=None)
 
 
