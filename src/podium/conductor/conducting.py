@@ -43,8 +43,7 @@ def open_conductor(
         open_policy(checkpoint),
         prompt,
         thrift=thrift,
-        # A small policy that is asked in brief writes the same again.
-        second_try=full,
+        second_try=True,
         sampling=_THINKING_ALOUD if full else None,
         name="conductor" if source == "conductor" else f"conductor:{checkpoint.name}",
     )
