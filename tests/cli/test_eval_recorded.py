@@ -217,6 +217,23 @@ def test_a_conductor_that_reads_ratings_is_warned_of_over_a_pool_without(podium:
     assert planned.err.count(UNRATED) == 1
 
 
+def test_another_conductor_stands_beside_at_its_own_levels_and_is_compared_with_the_first(
+    podium: Podium,
+) -> None:
+    podium("rate", "rec.parquet", "ratings.json", "--pool", "replay.toml", "--kinds", "1")
+    Path("rated.toml").write_text('ratings = "ratings.json"\n' + POOL)
+    given = ("eval", "--tasks", "rec.parquet", "--pool", "rated.toml", "--conductor", POLICY, "--json")
+    shown = podium(*given, "--thrift", "3", "--beside", POLICY)
+    first, beside, *_ = Comparison.model_validate_json(shown.out).rows
+    assert (first.label, beside.label) == ("Conductor", "Conductor beside")
+    assert (beside.accuracy, beside.cost_usd) == (first.accuracy, first.cost_usd)
+    assert beside.difference is not None
+    assert beside.difference.mean == 0
+    rows = Comparison.model_validate_json(podium(*given, "--beside", "warmstart").out).rows
+    labels = [row.label for row in rows if row.kind == "conductor"]
+    assert labels == [*(f"Conductor, thrift {level}" for level in range(8)), "Conductor beside"]
+
+
 def test_over_a_pool_with_ratings_or_with_another_planner_there_is_no_warning(podium: Podium) -> None:
     podium("rate", "rec.parquet", "ratings.json", "--pool", "replay.toml", "--kinds", "1")
     Path("rated.toml").write_text('ratings = "ratings.json"\n' + POOL)
@@ -239,6 +256,8 @@ def test_over_a_pool_with_ratings_or_with_another_planner_there_is_no_warning(po
         (("--split", "tests"), "There is no split 'tests'; did you mean 'test'?"),
         (("--tuning", "0"), 'needs two workers of kind = "replay" or more, and training questions.'),
         (("--planner", "single:ada"), "leave --planner out"),
+        (("--beside", POLICY), "--beside names a second Conductor; give the first with --conductor."),
+        (("--untrained", POLICY), "give the checkpoint with --beside."),
         (
             ("--questions", "0"),
             "--questions, --repeats, --max-steps, --rounds and --concurrency are at least 1",

@@ -50,6 +50,8 @@ def test_a_run_is_trained_evaluated_and_reported(podium, start):
             "r",
             "--untrained",
             str(start),
+            "--beside",
+            str(start),
             "--questions",
             "3",
             "--tuning",
@@ -63,6 +65,9 @@ def test_a_run_is_trained_evaluated_and_reported(podium, start):
     comparison = Comparison.model_validate_json(evaluated.out)
     assert comparison == Comparison.load(Path("r/comparison.json"))
     assert {"conductor", "untrained", "single", "random", "oracle"} <= {row.kind for row in comparison.rows}
+    beside, before = comparison.rows[1:3]
+    assert (beside.label, before.label) == ("Conductor beside", "Conductor, untrained")
+    assert beside.accuracy == before.accuracy
 
     Path("r/report.html").unlink()
     assert podium("report", "r").out == "r/report.html\n"

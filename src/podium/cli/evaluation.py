@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import sys
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -34,7 +34,7 @@ from podium.cli.questions import open_questions
 from podium.conductor import Checkpoint
 from podium.errors import UsageError
 from podium.evals import Comparison, Contest, Frontier, compare, compare_recorded
-from podium.evals.compare import CompareProgress
+from podium.evals.compare import BESIDE, CompareProgress
 from podium.evals.report import COMPARISON, write_report
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
@@ -55,6 +55,7 @@ def evaluate(
     run: Path | None = None,
     planner: PlannerOptions = AS_SHIPPED,
     encoder: EncoderOptions = NO_ENCODER,
+    beside: str | None = None,
     untrained: str | None = None,
     pool: PoolName = None,
     tasks: str = "embedded",
@@ -78,6 +79,7 @@ def evaluate(
     Args:
         run: A run's folder: its policy is evaluated, unless a Conductor is named, and the comparison and the
             report are written there. Default: the shipped Conductor, and nothing is written.
+        beside: The checkpoint of another Conductor, to compare with in the same table.
         untrained: The checkpoint before training, to compare with; "none" leaves it out. Default: warmstart for
             embedded questions, for others none.
         tasks: The task set, a task file (NAME.toml), or a recording (NAME.parquet). On a recording the shipped
@@ -112,9 +114,7 @@ def evaluate(
             "--constant-plans are for embedded tasks; on a recording fixed plans are chosen anew."
         )
     if recorded and untrained not in {None, "none"}:
-        raise UsageError(
-            "--untrained is not shown on a recording; give the checkpoint as --conductor of an evaluation of its own."
-        )
+        raise UsageError("--untrained is not shown on a recording; give the checkpoint with --beside.")
     if tuning and split == choosing and not constant_plans:
         raise UsageError(
             f"Baselines make their choices on {choosing} questions; evaluate on another --split."
@@ -143,6 +143,8 @@ def evaluate(
             ),
         )
         chosen = _of_run(planner, run)
+        if beside is not None and recorded and chosen == AS_SHIPPED:
+            raise UsageError("--beside names a second Conductor; give the first with --conductor.")
         frontier = Frontier.load(constant_plans) if constant_plans else None
         before = untrained or ("warmstart" if embedded else "none")
         bound = embedded and any(isinstance(worker, Specialist) for worker in workers)
@@ -154,8 +156,10 @@ def evaluate(
             ) as dispatcher:
                 shared = dataclasses.replace(contest, dispatcher=dispatcher)
                 if recorded:
-                    return await _compare_recorded(shared, None if chosen == AS_SHIPPED else chosen, reading)
-                return await _compare(shared, chosen, before, oracle, frontier)
+                    return await _compare_recorded(shared, dict(_conductors(chosen, beside)), reading)
+                return await _compare(
+                    shared, chosen, beside=beside, untrained=before, oracle=oracle, frontier=frontier
+                )
 
         comparison = asyncio.run(measure())
     if run is not None:
@@ -180,21 +184,27 @@ def _of_run(planner: PlannerOptions, run: Path | None) -> PlannerOptions:
 async def _compare(
     contest: Contest,
     planner: PlannerOptions,
+    *,
+    beside: str | None,
     untrained: str,
     oracle: PlanFor | None,
     frontier: Frontier | None,
 ) -> Comparison:
-    before = PlannerOptions(conductor=untrained)
+    def opening(checkpoint: str | None) -> AbstractAsyncContextManager[Planner | None]:
+        if checkpoint is None:
+            return nullcontext()
+        return open_planner(PlannerOptions(conductor=checkpoint), contest.pool, seed=contest.seed)
+
     try:
         async with (
             open_planner(planner, contest.pool, seed=contest.seed) as trained,
-            open_planner(before, contest.pool, seed=contest.seed)
-            if untrained != "none"
-            else nullcontext() as first,
+            opening(beside) as other,
+            opening(None if untrained == "none" else untrained) as first,
         ):
             return await compare(
                 contest,
                 trained,
+                beside=other,
                 untrained=first,
                 oracle=oracle,
                 frontier=frontier,
@@ -204,14 +214,12 @@ async def _compare(
 
 
 async def _compare_recorded(
-    contest: Contest, planner: PlannerOptions | None, encoder: Encoder | None
+    contest: Contest, conductors: Mapping[str, PlannerOptions], encoder: Encoder | None
 ) -> Comparison:
     try:
-        if planner is None:
-            return await compare_recorded(contest, encoder=encoder)
         async with AsyncExitStack() as stack:
             opened: dict[str, Planner] = {}
-            for label, options in _at_levels(planner):
+            for label, options in conductors.items():
                 opening = open_planner(options, contest.pool, seed=contest.seed, warn=not opened)
                 opened[label] = await stack.enter_async_context(opening)
             return await compare_recorded(contest, opened, encoder=encoder)
@@ -221,14 +229,22 @@ async def _compare_recorded(
         await contest.pool.close()
 
 
-def _at_levels(planner: PlannerOptions) -> Iterator[tuple[str, PlannerOptions]]:
+def _conductors(planner: PlannerOptions, beside: str | None) -> Iterator[tuple[str, PlannerOptions]]:
+    """By label; of a recording the shipped one is none."""
+    if planner != AS_SHIPPED:
+        yield from _at_levels("Conductor", planner)
+    if beside is not None:
+        yield from _at_levels(BESIDE, PlannerOptions(conductor=beside, thrift=planner.thrift))
+
+
+def _at_levels(label: str, planner: PlannerOptions) -> Iterator[tuple[str, PlannerOptions]]:
     """A Conductor that knows levels of thrift at each of them, the least first, unless one is named."""
     levels = 0 if planner.conductor is None else Checkpoint.read(planner.conductor).prompt.levels
     if not levels or planner.thrift is not None:
-        yield "Conductor", planner
+        yield label, planner
         return
     for level in range(levels):
-        yield f"Conductor, thrift {level}", dataclasses.replace(planner, thrift=level)
+        yield f"{label}, thrift {level}", dataclasses.replace(planner, thrift=level)
 
 
 @contextmanager

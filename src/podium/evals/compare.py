@@ -35,6 +35,8 @@ from podium.workers.vote import VoteWorker
 
 MOST_SAMPLES = 15
 """Votes are taken of at most so many answers, however cheap a worker is."""
+BESIDE = "Conductor beside"
+"""The label of a second Conductor."""
 
 CompareProgress = Callable[[str, int, int], None]
 """Told of (what is being evaluated, done, in all)."""
@@ -88,6 +90,7 @@ async def compare(
     contest: Contest,
     conductor: Planner,
     *,
+    beside: Planner | None = None,
     untrained: Planner | None = None,
     oracle: PlanFor | None = None,
     frontier: Frontier | None = None,
@@ -96,6 +99,7 @@ async def compare(
 
     Args:
         conductor: the trained planner; its cost is the limit of self-consistency and of the constant plan.
+        beside: another one, for comparison.
         untrained: the planner before training.
         oracle: what the tasks know of the best plan, where they do.
         frontier: constant plans found earlier for this pool; without it they are searched for on the tuning
@@ -112,6 +116,8 @@ async def compare(
         recorded.append(evaluation.recorded)
         return evaluation
 
+    if beside is not None:
+        await add("conductor", BESIDE, beside)
     before = await add("untrained", "Conductor, untrained", untrained) if untrained else None
     baselines = len(rows)
     for worker in contest.pool.names:
