@@ -2,12 +2,15 @@ import asyncio
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
+
 from podium.errors import WorkerError
-from podium.executor import ExecutionSettings
+from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.call import Answered, Unanswered, call
 from podium.executor.ledger import Hold
 from podium.types import AnswerOptions, Budget, Limits, Message, Price, Profile, Usage
 from podium.workers.base import Reply, Request
+from podium.workers.response_cache import ResponseCache
 from podium.workers.scripted import ScriptedWorker
 
 
@@ -274,9 +277,10 @@ class Cut:
         self.limits = Limits()
         self.fallback = fallback
         self.identity = None
+        self.finish = "length"
 
     async def answer(self, request: Request) -> Reply:
-        return Reply("The answer is", Usage(input_tokens=10, output_tokens=100), finish="length")
+        return Reply("The answer is", Usage(input_tokens=10, output_tokens=100), finish=self.finish)
 
     async def close(self) -> None:
         return None
@@ -293,6 +297,37 @@ async def test_an_answer_that_was_cut_goes_to_the_fallback_and_both_are_paid_for
         ("b", None, 0.0),
     ]
     assert inquiry.ledger.usd == 1.0
+
+
+async def test_from_a_cache_a_cut_answer_and_the_one_that_replaced_it_cost_what_they_had_cost(
+    inquire, tmp_path
+):
+    with ResponseCache(tmp_path / "responses.sqlite") as cache:
+        dispatcher = Dispatcher(cache=cache)
+        saved, calls = [], []
+        for _ in range(2):
+            cut, b = Cut("a", Price(output=1e4), fallback="b"), Cut("b", Price(output=1e2))
+            cut.identity, b.identity, b.finish = {"model": "a"}, {"model": "b"}, "stop"
+            inquiry, attempts = inquire([cut, b], dispatcher=dispatcher), []
+            answered = await call(inquiry, cut, REQUEST, attempts)
+            assert isinstance(answered, Answered)
+            paid = answered.cost_usd + sum(attempt.cost_usd for attempt in attempts)
+            assert paid + answered.saved_usd == pytest.approx(1.01)
+            saved.append(answered.saved_usd)
+            calls.append(inquiry.ledger.calls)
+        assert saved == [0.0, pytest.approx(1.01)]
+        assert calls == [1, 0]
+
+
+async def test_after_a_cut_answer_from_the_cache_the_fallback_counts_as_a_call(inquire, tmp_path):
+    with ResponseCache(tmp_path / "responses.sqlite") as cache:
+        cut, b = Cut("a", Price(), fallback="b"), ScriptedWorker("b", {"": "4"})
+        cut.identity = {"model": "a"}
+        for calls in (1, 1):  # b's answers are not kept.
+            inquiry = inquire([cut, b], dispatcher=Dispatcher(cache=cache))
+            answered = await call(inquiry, cut, REQUEST, [])
+            assert isinstance(answered, Answered)
+            assert (answered.worker, inquiry.ledger.calls) == ("b", calls)
 
 
 async def test_a_cut_answer_is_kept_where_nobody_has_a_whole_one(inquire):

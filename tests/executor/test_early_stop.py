@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from podium.errors import WorkerError
 from podium.executor import Execution, ExecutionSettings
 from podium.executor.turns import cheapest_first, next_turn
-from podium.trace import Span
+from podium.trace import RoundTrace, Span
 from podium.types import Budget, Message, Price, Profile, Question, Rating
 from podium.workers.answer import final_answer, normalise
 from podium.workers.base import Reply, Request
@@ -383,3 +383,31 @@ def test_who_is_cheapest_is_what_was_measured_and_else_the_price() -> None:
 def test_nothing_is_asked_once_it_is_certain() -> None:
     assert next_turn(VoteWorker(), "Vote.", ["Answer: a", "Answer: a", None], [2]) == ()
     assert next_turn(VoteWorker(), "Vote.", ["Answer: a", None, None], [2, 1]) == (2,)
+
+
+async def test_a_step_that_a_vote_held_back_counts_those_that_it_waited_for(inquire) -> None:
+    took = {}
+    for how in (ASKING_ALL, STOPPING):
+        workers = [*voters(["a", "b", "c"], [3, 2, 1]), VoteWorker("v")]
+        execution = Execution(inquire(workers, settings=how), ballot(3))
+        await execution.run()
+        claims = zip(execution.spans, (3.0, 1.0, 2.0, 0.0), strict=True)
+        spans = tuple(span.model_copy(update={"simulated_s": claimed}) for span, claimed in claims)
+        took[how] = RoundTrace(plan_text="", spans=spans).critical_path_s
+    # The second and the third are the cheapest and disagree, so the first is asked after them.
+    assert [span.waited for span in execution.spans] == [(1, 2), (), (), ()]
+    assert took == {ASKING_ALL: 3.0, STOPPING: 5.0}
+
+
+async def test_what_only_a_held_back_step_reads_waits_with_it(inquire) -> None:
+    workers = [*voters(["a", "b", "c"], [1, 1, 5]), ScriptedWorker("first", ["A hint."]), VoteWorker("v")]
+    steps = (
+        Step(3, "Give a hint."),
+        Step(0, "Answer."),
+        Step(1, "Answer."),
+        Step(2, "Answer.", Access(steps=(0,))),
+        Step(4, "Vote.", Access(steps=(1, 2, 3))),
+    )
+    execution = Execution(inquire(workers, settings=STOPPING), Workflow(steps))
+    await execution.run()
+    assert [span.waited for span in execution.spans] == [(1, 2), (), (), (1, 2), ()]

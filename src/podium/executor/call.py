@@ -28,7 +28,7 @@ class Answered:
     cost_usd: float
     """Dollars paid now."""
     saved_usd: float
-    """Dollars that a cached answer had cost."""
+    """Dollars that cached answers had cost, a cut one that it stands in for included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +57,15 @@ async def call(
     failures: list[str] = []
     tries = count()
     cut: Answered | None = None
+    saved_usd = 0.0
     left = deque(
         _Turn(each, patient=inquiry.pool.fallback(each) is None) for each in _chain(inquiry.pool, worker)
     )
     resting: Worker | None = None
-    first = True
+    held = 1
     while left:
         turn = left.popleft()
-        asking = Asking(
-            inquiry, turn.worker, request, attempts, calls=1 if first else 0, patient=turn.patient
-        )
-        first = False
+        asking = Asking(inquiry, turn.worker, request, attempts, calls=held, patient=turn.patient)
         if listen is not None:
             asking.listened(listen, tries)
         cache = inquiry.dispatcher.cache
@@ -76,17 +74,23 @@ async def call(
         except RefusalError as refusal:
             return cut or Unanswered(" ".join([*failures, str(refusal)]), refused=not failures)
         except WorkerError as error:
+            held = 0
             failures.append(f"{turn.worker.profile.name}: {error}")
             if not turn.patient and inquiry.dispatcher.line(turn.worker).breaker.state != "closed":
                 resting = resting or turn.worker
         else:
             profile = turn.worker.profile
             usd = reply.price(profile)
-            answered = Answered(profile.name, reply, *((0.0, usd) if reply.cached else (usd, 0.0)))
+            paid_usd = 0.0 if reply.cached else usd
+            saved_usd += usd - paid_usd
+            held = held if reply.cached else 0
+            answered = Answered(profile.name, reply, paid_usd, saved_usd)
             if not _is_cut(answered, request) or (cut is None and not left):
                 return answered
             _hand_over(attempts, answered)
-            cut = cut or replace(answered, cost_usd=0.0)  # Which the try now tells.
+            cut = replace(
+                cut or answered, cost_usd=0.0, saved_usd=saved_usd
+            )  # What was paid the try now tells.
         if not left and resting is not None and cut is None:
             left.append(_Turn(resting, patient=True))  # Nobody else could: it is worth the wait.
             resting = None

@@ -56,6 +56,8 @@ class Execution:
         self._turns = turns_of(workflow, self._run, inquiry, round) if inquiry.settings.early_stop else {}
         self._spans: dict[int, Span] = {}
         self._started: set[int] = set()
+        self._wanted: set[int] = set()
+        self._waited: dict[int, tuple[int, ...]] = {}
         self._group = asyncio.TaskGroup()
         self._limit = asyncio.timeout_at(inquiry.ledger.deadline)
 
@@ -86,9 +88,11 @@ class Execution:
 
     def _ready(self) -> list[int]:
         """The steps that can start now and have not: what they read is done, and no vote is to be taken first."""
-        for turns in self._turns.values():
-            turns.go_on(self._previous, self._spans)
+        heard = [turns.go_on(self._previous, self._spans) for turns in self._turns.values()]
         wanted = self._read_by_somebody(Turns.holds)
+        waited = tuple(sorted({j for positions in heard for j in positions}))
+        self._waited.update((position, waited) for position in wanted - self._wanted)
+        self._wanted = wanted
         ready = [p for p in self._run if p in wanted and p not in self._started and self._has_all(p)]
         self._started.update(ready)
         return ready
@@ -234,6 +238,7 @@ class Execution:
             worker=self._inquiry.pool[step.worker].profile.name,
             subtask=step.subtask,
             reads=self._reads[position],
+            waited=self._waited.get(position, ()),
             **result,
         )
 

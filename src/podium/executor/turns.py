@@ -53,15 +53,15 @@ class Turns:
         """Whether the step is not to start, or not yet."""
         return position in self._waiting
 
-    def go_on(self, previous: str | None, ended: Mapping[int, Span]) -> None:
-        """Let the next ones start, if all who had a turn have ended.
+    def go_on(self, previous: str | None, ended: Mapping[int, Span]) -> tuple[int, ...]:
+        """Let the next ones start, if all who had a turn have ended; gives those whom they waited for.
 
         Args:
             previous: the final response of the round before.
             ended: steps by position.
         """
         if self._certain or any(j not in ended and j not in self._waiting for j in self._reads):
-            return
+            return ()
         before = [previous] if self._sees_previous and previous is not None else []
         heard = [ended[j].response or "" if j in ended else None for j in self._reads]
         order = [len(before) + self._reads.index(j) for j in self._waiting]
@@ -69,6 +69,7 @@ class Turns:
         self._certain = not turn
         started = {self._reads[place - len(before)] for place in turn}
         self._waiting = [j for j in self._waiting if j not in started]
+        return tuple(j for j in self._reads if j in ended) if started else ()
 
 
 def turns_of(workflow: Workflow, live: Collection[int], inquiry: Inquiry, round: int) -> dict[int, Turns]:

@@ -41,6 +41,8 @@ class Span(Value):
     subtask: str
     reads: tuple[int, ...] = ()
     """Earlier steps that the worker was allowed to see."""
+    waited: tuple[int, ...] = ()
+    """Steps that a vote heard first, to see whether it needed this one (`early_stop`)."""
     status: SpanStatus
     """"skipped": nothing needs it, or a vote was certain without it; "refused": by the budget; "cancelled": in flight
     when the time was up, or the caller went away."""
@@ -107,12 +109,13 @@ class RoundTrace(Value):
 
     @property
     def critical_path_s(self) -> float:
-        """Seconds along the slowest chain of steps that read one another."""
+        """Seconds along the slowest chain of steps that read one another, or waited for one another."""
         finish: dict[int, float] = {}
-        for span in self.spans:
+        # A step may have waited for one that the plan names after it.
+        for span in sorted(self.spans, key=lambda span: span.started_s):
             if span.called:
                 finish[span.position] = span.seconds + max(
-                    (finish.get(j, 0.0) for j in span.reads), default=0.0
+                    (finish.get(j, 0.0) for j in (*span.reads, *span.waited)), default=0.0
                 )
         return max(finish.values(), default=0.0)
 

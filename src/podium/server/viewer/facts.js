@@ -55,9 +55,10 @@ export function timing(steps) {
   const ends = new Map();
   const before = new Map();
   const simulated = steps.some(({ span }) => span?.simulated_s != null);
-  for (const { position, span, reads } of steps) {
+  // A step may have waited for one that the plan names after it.
+  for (const { position, span, reads } of [...steps].sort((a, b) => (a.span?.started_s ?? 0) - (b.span?.started_s ?? 0))) {
     if (!span || !called(span)) continue;
-    const last = latest(ends, reads.filter((read) => ends.has(read)));
+    const last = latest(ends, [...reads, ...(span.waited ?? [])].filter((read) => ends.has(read)));
     before.set(position, last);
     begins.set(position, last === null ? 0 : ends.get(last));
     ends.set(position, begins.get(position) + took(span));
