@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from podium.conductor import Completion, Conductor, PromptSettings, Sampling, build_prompt
-from podium.errors import WorkerError
+from podium.errors import UsageError, WorkerError
 from podium.planner import Outcome, Planner, Situation
 from podium.types import Message, Profile, Question, Usage
 from podium.workflow import Acceptance, PlanError, Workflow
@@ -175,11 +175,16 @@ async def test_a_policy_that_does_not_answer_is_no_plan() -> None:
         await Conductor(Down(), second_try=True).plan(SITUATION)
 
 
-async def test_a_second_try_that_is_not_answered_leaves_the_first_with_what_it_cost() -> None:
+@pytest.mark.parametrize(
+    "error", [WorkerError("the endpoint is gone", kind="connection"), UsageError("the prompt is too long")]
+)
+async def test_a_second_try_that_is_not_answered_leaves_the_first_with_what_it_cost(
+    error: WorkerError | UsageError,
+) -> None:
     class DownThen(Script):
         async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
             if self.asked:
-                raise WorkerError("the endpoint is gone", kind="connection")
+                raise error
             return await super().complete(messages, sampling)
 
     alone = await Conductor(Script(BAD)).plan(SITUATION)
@@ -188,5 +193,5 @@ async def test_a_second_try_that_is_not_answered_leaves_the_first_with_what_it_c
     assert isinstance(alone.decision, PlanError)
     assert plan.decision.kind == alone.decision.kind
     assert plan.decision.message.startswith(alone.decision.message)
-    assert plan.decision.message.endswith("the endpoint is gone")
+    assert plan.decision.message.endswith(f"A second try failed: {error}")
     assert (plan.usage.tokens, plan.cost_usd) == (110, 0.25)

@@ -9,21 +9,23 @@ from random import Random
 
 import pytest
 
-from podium.baselines import SelfConsistency, Single
+from podium.baselines import Committee, SelfConsistency, Single
 from podium.config import build
 from podium.errors import BudgetError
 from podium.evals import evaluate
-from podium.executor import Dispatcher
+from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.accounts import Account
 from podium.orchestrator import Orchestrator
 from podium.planner import Planner
 from podium.rollout import Scorer, roll
 from podium.tasks.embedded import EmbeddedTasks
+from podium.tasks.graders.exact import Exact
 from podium.tasks.graders.judge import Judge
 from podium.tasks.task import Task
 from podium.types import Budget, Limits, Price, Profile, Question, Usage
 from podium.workers import Pool
 from podium.workers.base import Reply, Request
+from podium.workers.scripted import ScriptedWorker
 from podium.workers.vote import VoteWorker
 
 CALL_USD = 1.0
@@ -122,6 +124,25 @@ async def test_an_evaluation_goes_on_when_only_questions_reach_their_own_budgets
     )
     assert [rollout.trace.spans[0].status for rollout in evaluation.rollouts] == ["refused"] * 4
     assert (meter.calls, account.refusal) == (0, None)
+
+
+async def test_a_question_whose_vote_stopped_early_wants_nothing_that_an_account_refused_another(
+    account: Account, meter: Meter
+) -> None:
+    account.reserve(39.5)
+    account.settle(39.5, 39.5)
+    free = [ScriptedWorker(name, {"": "Answer: 4"}) for name in "abc"]
+    pool, dispatcher = Pool([meter, *free, VoteWorker("vote")]), Dispatcher(accounts=[account])
+    task = Task("t", Question(text="2 + 2?"), "4", Exact())
+    with pytest.raises(BudgetError):
+        await roll(Orchestrator(Single("meter"), pool, dispatcher=dispatcher), task, seed="0")
+    stopping = ExecutionSettings(early_stop=True)
+    committee = Orchestrator(
+        Committee(("a", "b", "c")), pool, settings=stopping, dispatcher=dispatcher, max_steps=4
+    )
+    rollout = await roll(committee, task, seed="0")
+    assert [span.status for span in rollout.trace.spans] == ["done", "done", "skipped", "done"]
+    assert rollout.correct
 
 
 async def test_a_batch_of_a_training_is_given_up_once_what_is_in_flight_was_answered(

@@ -11,7 +11,7 @@ from random import Random
 
 from podium.conductor.policy import Policy, Sampling
 from podium.conductor.prompt import PromptSettings, build_prompt, second_prompt
-from podium.errors import WorkerError
+from podium.errors import UsageError, WorkerError
 from podium.planner import Plan, Situation
 from podium.types import Message
 from podium.workflow import PlanError, parse
@@ -55,7 +55,7 @@ class Conductor:
     async def plan(self, situation: Situation) -> Plan:
         """One plan; its usage and cost are those of both tries.
 
-        Where the second try is not answered the first stands, with what it cost.
+        Where the second try is not answered, or too long to be asked, the first stands, with what it cost.
 
         Raises:
             WorkerError: a served policy did not answer (infrastructure; no fault of the plan).
@@ -69,8 +69,8 @@ class Conductor:
         messages = second_prompt(messages, first.text, first.decision, prompt)
         try:
             second = await self._try(messages, situation, number=1)
-        except WorkerError as error:
-            unanswered = f"{first.decision.message} It was asked again, and did not answer: {error}"
+        except (WorkerError, UsageError) as error:  # The latter: the first completion left no room to show it.
+            unanswered = f"{first.decision.message} A second try failed: {error}"
             return replace(first, decision=replace(first.decision, message=unanswered))
         return replace(second, usage=first.usage + second.usage, cost_usd=first.cost_usd + second.cost_usd)
 

@@ -98,9 +98,10 @@ async def roll(
 
 
 def _check_accounts(dispatcher: Dispatcher, trace: Trace) -> None:
-    """Accounts refuse for all questions; one whose steps were all answered is none the worse for it."""
+    """Accounts refuse for all questions; one whose steps that it needed were all answered is none the worse for it."""
     refusal = next((account.refusal for account in dispatcher.accounts if account.refusal is not None), None)
-    if refusal is not None and any(span.error is not None for span in trace.spans):
+    wanting = (span for span in trace.spans if span.error is not None and span.status != "skipped")
+    if refusal is not None and any(wanting):
         if dispatcher.cache is not None:
             refusal += " What was paid for is kept: the same command goes on from here."
         raise BudgetError(refusal)
