@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import string
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Collection
 from pathlib import Path
@@ -238,6 +241,41 @@ def test_a_column_that_some_rows_lack_is_complained_of_in_those(tmp_path: Path) 
         "it is not JSON",
         "it has no column q",
     ]
+
+
+def test_where_gaps_are_allowed_they_hold_null_and_a_column_that_no_row_has_is_refused(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"q": "x"}\n{"q": "y", "gold": 1}\nbroken\n{"gold": 2}\n')
+    rows = list(read_rows(file, ["q", "gold"], gaps=True))
+    assert values([row for row in rows if not row.complaint]) == [
+        {"q": "x", "gold": None},
+        {"q": "y", "gold": 1},
+        {"q": None, "gold": 2},
+    ]
+    assert [row.place for row in rows if row.complaint] == ["a.jsonl, line 3"]
+    with pytest.raises(UsageError, match=r"a\.jsonl has no column 'golds'; did you mean 'gold'\?"):
+        list(read_rows(file, ["golds"], gaps=True))
+
+
+def test_reading_parquet_leaves_no_threads_that_work_on_columns(tmp_path: Path) -> None:
+    # At the end of a short process such threads have aborted it, now and then.
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({name: list(range(100)) for name in "abcdefgh"}), file)
+    program = (
+        "import os, sys, pyarrow.parquet; from pathlib import Path; from podium.rows import read_rows\n"
+        "before = len(os.listdir('/proc/self/task')); assert len(list(read_rows(Path(sys.argv[1])))) == 100\n"
+        "print(len(os.listdir('/proc/self/task')) - before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(file)],
+        env={**os.environ, "OMP_NUM_THREADS": "4"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) <= 1  # The one that reads from the disk.
 
 
 def test_a_table_is_told_by_its_name() -> None:

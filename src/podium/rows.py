@@ -14,7 +14,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -40,12 +40,15 @@ class Row:
     """Why the row cannot be read, in half a sentence; then it has no values."""
 
 
-def read_rows(file: Path, columns: Collection[str] = (), *, longest: int = LONGEST) -> Iterator[Row]:
+def read_rows(
+    file: Path, columns: Collection[str] = (), *, gaps: bool = False, longest: int = LONGEST
+) -> Iterator[Row]:
     """The rows of a table; memory holds one at a time, but for .json, which is read whole.
 
     Args:
         file: .jsonl, .json (a list of objects, or one a line), .csv or .parquet; all but the last may be packed (.gz).
         columns: those that every row must have; of a parquet file no others are read. None named: all.
+        gaps: a row may lack a column that another has; it holds null there.
         longest: bytes of a line of JSONL, at most.
 
     Raises:
@@ -60,7 +63,7 @@ def read_rows(file: Path, columns: Collection[str] = (), *, longest: int = LONGE
             raise UsageError(
                 f"{file}: a table is .parquet, .jsonl, .json or .csv; convert it to one of them."
             )
-        yield from _complete(file, columns, lambda: reader(file, columns, longest))
+        yield from _complete(file, columns, lambda: reader(file, columns, longest), gaps=gaps)
     except _BROKEN as error:
         reason = str(error).partition("\n")[0]
         raise UsageError(f"{file} cannot be read as {kind[1:]}: {reason}; mend or replace it.") from None
@@ -75,8 +78,10 @@ def _kind(file: Path) -> str:
     return (Path(file.stem) if file.suffix.lower() == ".gz" else file).suffix.lower()
 
 
-def _complete(file: Path, columns: Collection[str], read: Callable[[], Iterator[Row]]) -> Iterator[Row]:
-    """Rows; one that lacks a column is complained of, and the file where no row has the column."""
+def _complete(
+    file: Path, columns: Collection[str], read: Callable[[], Iterator[Row]], *, gaps: bool
+) -> Iterator[Row]:
+    """Rows; one that lacks a column is filled up or complained of, and the file where no row has the column."""
     known: set[str] = set()
     for row in read():
         missing = [] if row.complaint else sorted(set(columns) - row.values.keys())
@@ -85,7 +90,10 @@ def _complete(file: Path, columns: Collection[str], read: Callable[[], Iterator[
             continue
         known = known or {column for other in read() for column in other.values}
         _check(file, missing, known)
-        yield Row(row.place, complaint=f"it has no column {missing[0]}")
+        if gaps:
+            yield replace(row, values=row.values | dict.fromkeys(missing))
+        else:
+            yield Row(row.place, complaint=f"it has no column {missing[0]}")
 
 
 def _check(file: Path, columns: Iterable[str], known: Collection[str]) -> None:
@@ -219,7 +227,8 @@ def _parquet(file: Path, columns: Collection[str], longest: int) -> Iterator[Row
     try:
         table = pq.ParquetFile(file)
         _check(file, columns, table.schema_arrow.names)
-        for batch in table.iter_batches(batch_size=1024, columns=sorted(columns) or None):
+        # Threads of Arrow that still live when a short process ends may end it with an abort.
+        for batch in table.iter_batches(batch_size=1024, columns=sorted(columns) or None, use_threads=False):
             for values in batch.to_pylist():
                 number += 1
                 yield Row(f"{file.name}, row {number}", values)

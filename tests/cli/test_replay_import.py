@@ -94,6 +94,23 @@ def test_an_import_that_fails_leaves_what_was_there(podium: Podium) -> None:
     assert (Path("t.parquet").read_bytes(), Path("t.json").read_bytes()) == before
 
 
+def test_an_import_that_leaves_nothing_says_what_became_of_the_rows(podium: Podium) -> None:
+    Path("columns.toml").write_text(TABLE + 'where = { who = "eve" }\n')
+    refused = podium("replay", "import", "table", "columns.toml", "t.parquet")
+    assert (refused.status, refused.out) == (2, "")
+    told = refused.err.splitlines()[-1]
+    assert (
+        "left out are responses that `where` does not name (6); questions that nobody answered (3); " in told
+    )
+    assert not Path("t.parquet").exists()
+
+
+def test_shown_the_header_it_names_the_file_that_is_wanted(podium: Podium) -> None:
+    assert podium("replay", "import", "table", "columns.toml", "t.parquet").status == 0
+    told = one_sentence(podium("replay", "show", "t.json"))
+    assert "t.json is a header's name; give the recording itself, t.parquet." in told
+
+
 def test_a_published_figure_that_the_rows_do_not_give_is_told(podium: Podium) -> None:
     folder = Path("gsm")
     folder.mkdir()
@@ -291,6 +308,19 @@ def test_a_right_answer_that_is_empty_judges_nothing(podium: Podium, nothing: st
     )
     (worker,) = Header.model_validate_json(made.out).workers
     assert (worker.responses, worker.judged, worker.accuracy) == (2, 1, 0.0)
+
+
+def test_a_right_answer_that_is_a_number_is_read_as_people_write_it(podium: Podium) -> None:
+    Path("plain.toml").write_text(
+        '[[worker]]\nname = "cat"\nkind = "scripted"\nreplies = { "" = "Answer: 5" }\n'
+    )
+    assert podium("ask", "What is 2 + 3?", "--pool", "plain.toml", "--planner", "single:cat").status == 0
+    Path("golds.jsonl").write_text('{"question": "What is 2 + 3?", "gold": 5.0}\n')
+    made = podium(
+        "replay", "import", "traces", "kept/traces.sqlite", "t.parquet", "--golds", "golds.jsonl", "--json"
+    )
+    (worker,) = Header.model_validate_json(made.out).workers
+    assert (worker.judged, worker.accuracy) == (1, 1.0)
 
 
 def test_numbered_steps_of_a_store_are_answers_to_the_question(podium: Podium) -> None:

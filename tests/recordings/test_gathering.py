@@ -182,6 +182,17 @@ def test_nothing_gathered_is_refused_and_nothing_is_written(tmp_path: Path, aske
     assert list(tmp_path.iterdir()) == []
 
 
+def test_where_nothing_is_left_the_reasons_are_told(tmp_path: Path) -> None:
+    with Gathering() as gathering:
+        gathering.add_question(question("a"))
+        with pytest.raises(UsageError) as caught:
+            gathering.write(tmp_path / "r.parquet", name="r", left_out=["rows of nobody (3)"])
+    assert str(caught.value) == (
+        "There is no response to write: left out are rows of nobody (3); questions that nobody answered (1); "
+        "check what was given as the source."
+    )
+
+
 def test_the_header_knows_its_file_and_what_was_known_of_workers(tmp_path: Path) -> None:
     known = {
         "ada": RecordedWorker(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -150,6 +153,32 @@ def test_a_table_of_other_columns_is_refused_though_its_header_fits(
 def test_a_path_that_names_no_file_is_refused(path: str) -> None:
     with pytest.raises(ConfigError, match="there is no such file; a recording is NAME"):
         Recording.open(Path(path))
+
+
+def test_the_header_in_place_of_the_recording_is_answered_with_the_file_that_is_wanted(
+    small: Recording,
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Recording.open(header_path(small.path))
+    header = header_path(small.path)
+    assert str(caught.value) == f"{header} is a header's name; give the recording itself, {small.path}."
+
+
+def test_opening_and_counting_leave_no_threads_of_arrows(small: Recording) -> None:
+    # At the end of a short process such threads have aborted it, now and then.
+    program = (
+        "import os, sys, pyarrow.parquet; from pathlib import Path; from podium.recordings import Recording\n"
+        "before = len(os.listdir('/proc/self/task')); assert Recording.open(Path(sys.argv[1])).samples('ada') == 2\n"
+        "print(len(os.listdir('/proc/self/task')) - before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(small.path)],
+        env={**os.environ, "OMP_NUM_THREADS": "4"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "0\n"
 
 
 def test_rows_of_another_writing_than_the_headers_are_refused(

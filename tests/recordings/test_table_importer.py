@@ -140,7 +140,7 @@ def test_a_table_becomes_the_recording_that_its_mapping_tells_of(
     shown = "Which?" if text == "body" else "Which?\n(A) no\n(B) yes"
     which = recording.find(shown)
     assert which is not None
-    assert (which.id, which.gold, which.family, which.split) == ("1", "B", "hard", "dev")
+    assert (which.id, which.gold, which.family, which.split) == ("1", "B", "hard", "validation")
     assert recording.questions[1].split == "test"  # By the hash of its id.
     right, wrong = recording.responses(shown)["wise"]
     assert right == Response("wise", 0, "It is B.", "B", 1.0, None, 11, True, 1.5)

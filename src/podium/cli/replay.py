@@ -31,7 +31,7 @@ from podium.recordings.importers import (
 )
 from podium.recordings.importers.table import rows
 from podium.tasks.graders.exact import Exact
-from podium.template import empty
+from podium.template import empty, text
 
 Kind = Literal["reasoning-gym", "zeroeval", "mmlu-pro", "table", "traces"]
 
@@ -177,7 +177,7 @@ def _golds(file: Path) -> dict[str, str]:
     """The right answers by question; rows without one of the two tell nothing."""
     named = ("question", "gold")
     return {
-        str(row["question"]): str(row["gold"])
+        text(row, "question"): text(row, "gold")
         for row in rows(file, {*named})
         if not any(empty(row[column]) for column in named)
     }

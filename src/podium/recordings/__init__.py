@@ -6,6 +6,7 @@ what a rewritten subtask or the sight of others' work would have changed, it can
 
 from podium.recordings.gathering import Gathering, split_by_hash
 from podium.recordings.model import (
+    SPLIT_NAMES,
     SPLITS,
     Header,
     RecordedQuestion,
@@ -18,6 +19,7 @@ from podium.recordings.recording import Recording
 
 __all__ = [
     "SPLITS",
+    "SPLIT_NAMES",
     "Gathering",
     "Header",
     "RecordedQuestion",

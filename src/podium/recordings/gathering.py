@@ -113,11 +113,15 @@ class Gathering:
         (wanted,) = _storable((text,))
         return found is not None and found[0].strip() != wanted.strip()
 
-    def add(self, question_id: str, response: Response) -> bool:
-        """Keep a response; False when one of the same question, worker and sample is there already."""
+    def add(self, question_id: str, response: Response, *, sample: float | None = None) -> bool:
+        """Keep a response; False when one of the same question, worker and sample is there already.
+
+        `sample`: the source's own number in place of the response's; it may be a fraction.
+        """
+        worker, number, *rest = astuple(response)
         done = self._execute(
             "insert or ignore into response values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (question_id, *astuple(response)),
+            (question_id, worker, number if sample is None else sample, *rest),
         )
         return done.rowcount > 0
 
@@ -196,7 +200,8 @@ class Gathering:
             notes.append(f"questions that nobody answered ({unanswered})")
         workers = self._workers(known or {})
         if not workers:
-            raise UsageError("There is no response to write; check what was given as the source.")
+            reasons = f": left out are {'; '.join(notes)}" if notes else ""
+            raise UsageError(f"There is no response to write{reasons}; check what was given as the source.")
         splits = self._execute("select split, count(*) from question where split is not null group by 1")
         (questions,) = self._execute("select count(*) from question").fetchone()
         header = Header(

@@ -52,6 +52,10 @@ class Recording:
             raise ConfigError(
                 "Recordings need pyarrow, which is not installed: pip install 'podium-conductor[recordings]'."
             ) from None
+        if path.suffix == ".json":
+            raise ConfigError(
+                f"{path} is a header's name; give the recording itself, {path.with_suffix('.parquet')}."
+            )
         content = _content(path)
         beside = header_path(path)
         try:
@@ -91,8 +95,9 @@ class Recording:
     def _most_samples(self) -> dict[str, int]:
         # Held ones are counted: files may have numbers that are seeds, or begin at 1.
         rows = self._table.select(["question_id", "worker"])
-        held = rows.group_by(["question_id", "worker"]).aggregate([([], "count_all")])
-        most = held.group_by("worker").aggregate([("count_all", "max")])
+        # Without threads as in `_rows`.
+        held = rows.group_by(["question_id", "worker"], use_threads=False).aggregate([([], "count_all")])
+        most = held.group_by("worker", use_threads=False).aggregate([("count_all", "max")])
         return {row["worker"]: row["count_all_max"] for row in most.to_pylist()}
 
     @cached_property
@@ -156,7 +161,9 @@ def _rows(content: bytes) -> pa.Table:
 
     from podium.recordings.columns import NAMES, schema  # noqa: PLC0415
 
-    return pq.read_table(pa.BufferReader(content)).select(NAMES).cast(schema())
+    # Threads of Arrow that still live when a short process ends may end it with an abort.
+    read = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
+    return read.select(NAMES).cast(schema())
 
 
 _in_use: WeakValueDictionary[Path, Recording] = WeakValueDictionary()

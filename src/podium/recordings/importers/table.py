@@ -21,7 +21,9 @@ score = "score"                     # a number in [0, 1], or true and false
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +32,14 @@ from pydantic import Field
 from podium.config import Settings, load
 from podium.errors import UsageError
 from podium.recordings.gathering import Gathering, split_by_hash
+from podium.recordings.importers.cells import count, said, sample, score, seconds, split, verbatim
 from podium.recordings.importers.findings import Findings
 from podium.recordings.model import RecordedQuestion, Response
-from podium.rows import read_rows
-from podium.template import columns, empty, equals, filled
+from podium.rows import Row, read_rows
+from podium.template import columns, equals, filled
 from podium.types import estimate_tokens
+
+_STRAYS = "responses to questions that are not there"
 
 
 class QuestionColumns(Settings):
@@ -46,7 +51,7 @@ class QuestionColumns(Settings):
     gold: str | None = None
     family: str | None = None
     split: str | None = None
-    """None: by a hash of the id."""
+    """train, validation (or val, dev) or test; rows where it is empty go by a hash of the id, as all do without it."""
     where: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Rows are kept whose columns have these values."""
 
@@ -59,7 +64,8 @@ class ResponseColumns(Settings):
     """The question's id."""
     worker: str
     sample: str | None = None
-    """Any numbers, such as seeds: samples are counted from 0 in their order. None: one of each worker to a question."""
+    """Any numbers, such as seeds, or temperatures: samples are counted from 0 in their order. None: one of each worker
+    to a question."""
     text: str | None = None
     """None: only answers are known."""
     answer: str | None = None
@@ -119,20 +125,21 @@ def gather_table(mapping: Mapping, gathering: Gathering, report: Callable[[str],
 def _gather_questions(asked: QuestionColumns, gathering: Gathering, findings: Findings) -> dict[str, bool]:
     """Keep the questions; by id, whether the table has it in one wording alone, of which the first is kept."""
     one_wording: dict[str, bool] = {}
-    for row in rows(asked.file, _columns(asked)):
+    for row in _rows(asked.file, _columns(asked)):
+        question_id = said(row.values, asked.id)
         if not _named(row, asked.where):
             findings.left_out["questions that `where` does not name"] += 1
-        elif empty(row[asked.id]):
+        elif question_id is None:
             findings.left_out["questions without an id"] += 1
         else:
-            question_id = str(row[asked.id])
-            question = RecordedQuestion(
-                question_id,
-                _question(asked, row),
-                _text(row, asked.gold),
-                _text(row, asked.family),
-                _text(row, asked.split) or split_by_hash(question_id),
-            )
+            with _placed(asked.file, row):
+                question = RecordedQuestion(
+                    question_id,
+                    filled(asked.text, row.values),
+                    said(row.values, asked.gold),
+                    said(row.values, asked.family),
+                    split(row.values, asked.split) or split_by_hash(question_id),
+                )
             fits = gathering.add_question(question)
             one_wording[question_id] = fits and one_wording.get(question_id, True)
     return one_wording
@@ -148,39 +155,55 @@ def _gather_responses(
     if both:
         named |= _columns(asked)
 
-    def fits(question_id: str, row: dict[str, Any]) -> bool:
+    def fits(question_id: str, row: Row) -> bool:
         if one_wording[question_id]:
             return True
         if not both or not _named(row, asked.where):
             return False
-        return not gathering.words_otherwise(question_id, _question(asked, row))
+        with _placed(asked.file, row):
+            return not gathering.words_otherwise(question_id, filled(asked.text, row.values))
 
-    for row in rows(given.file, named):
-        question_id = None if empty(row[given.question]) else str(row[given.question])
+    kept, stray = False, None
+    for row in _rows(given.file, named):
+        question_id, worker = said(row.values, given.question), said(row.values, given.worker)
         if not _named(row, given.where):
             findings.left_out["responses that `where` does not name"] += 1
         elif question_id is None or question_id not in one_wording:
-            findings.left_out["responses to questions that are not there"] += 1
-        elif empty(row[given.worker]):
+            findings.left_out[_STRAYS] += 1
+            stray = stray or question_id
+        elif worker is None:
             findings.left_out["responses without a worker"] += 1
         elif not fits(question_id, row):
             findings.left_out["answers to another wording of a question"] += 1
-        elif not gathering.add(question_id, _read(row, given)):
+        elif not _add(gathering, question_id, worker, row, given):
             findings.left_out["responses whose question, worker and sample came before"] += 1
+        else:
+            kept = True
+    if stray and one_wording and not kept:
+        told = f"{_STRAYS}, as to {reprlib.repr(stray)} where questions have {reprlib.repr(next(iter(one_wording)))}"
+        findings.left_out[told] = findings.left_out.pop(_STRAYS)
 
 
 def rows(file: Path, columns: set[str]) -> Iterator[dict[str, Any]]:
-    """The rows of a table, these columns of each.
+    """The rows of a table, these columns of each; null where a row lacks one that another has.
 
     Raises:
-        UsageError: the file is missing or not of its kind, lacks a column, or has a line that cannot be read.
+        UsageError: the file is missing or not of its kind, has no rows, lacks a column, or has a line that cannot be
+            read.
     """
+    return (row.values for row in _rows(file, columns))
+
+
+def _rows(file: Path, columns: set[str]) -> Iterator[Row]:
     if not file.is_file():
         raise UsageError(f"{file}: there is no such file; its path is read from the mapping's folder.")
-    for row in read_rows(file, columns):
+    row = None
+    for row in read_rows(file, columns, gaps=True):
         if row.complaint:
             raise UsageError(f"{file.parent / row.place}: {row.complaint}; mend that line.")
-        yield row.values
+        yield row
+    if row is None:
+        raise UsageError(f"{file} holds no rows; give a table that does.")
 
 
 def _columns(named: QuestionColumns | ResponseColumns) -> set[str]:
@@ -191,80 +214,44 @@ def _columns(named: QuestionColumns | ResponseColumns) -> set[str]:
     return {*values.values(), *shown, *named.where}
 
 
-def _named(row: dict[str, Any], where: dict[str, str | int | float | bool]) -> bool:
-    return all(equals(row[column], wanted) for column, wanted in where.items())
+def _named(row: Row, where: dict[str, str | int | float | bool]) -> bool:
+    return all(equals(row.values[column], wanted) for column, wanted in where.items())
 
 
-def _question(asked: QuestionColumns, row: dict[str, Any]) -> str:
+@contextmanager
+def _placed(file: Path, row: Row) -> Iterator[None]:
+    """A value that is not what it should be is told with its place."""
     try:
-        return filled(asked.text, row)
+        yield
     except ValueError as error:
-        raise UsageError(f"{asked.file} holds a question that cannot be written: {error}.") from None
+        raise UsageError(f"{file.parent / row.place}: {error}; mend it there.") from None
 
 
-def _text(row: dict[str, Any], column: str | None) -> str | None:
-    value = None if column is None else row[column]
-    return None if value is None else str(value)
+def _add(gathering: Gathering, question_id: str, worker: str, row: Row, given: ResponseColumns) -> bool:
+    with _placed(given.file, row):
+        response = _response(worker, row.values, given)
+        number = sample(row.values, given.sample)
+    return gathering.add(question_id, response, sample=number)
 
 
-def _number(row: dict[str, Any], column: str | None) -> float | None:
-    value = None if column is None else row[column]
-    return None if value is None or value == "" else _as_number(value)
-
-
-def _as_number(value: Any) -> float:
-    words = {"true": 1.0, "false": 0.0}
-    if isinstance(value, str) and value.casefold() in words:
-        return words[value.casefold()]
-    return float(value)
-
-
-def _count(row: dict[str, Any], column: str | None) -> int | None:
-    number = _number(row, column)
-    return None if number is None else int(number)
-
-
-def _tokens(row: dict[str, Any], column: str | None) -> int | None:
-    number = _count(row, column)
-    if number is not None and not 0 <= number < 2**31:
-        raise ValueError(f"{number:g} is no number of tokens")
-    return number
-
-
-def _sample(row: dict[str, Any], column: str | None) -> int:
-    number = _count(row, column) or 0
-    if not -(2**63) <= number < 2**63:
-        raise ValueError(f"{number:g} is too large for a sample")
-    return number
-
-
-def _read(row: dict[str, Any], given: ResponseColumns) -> Response:
-    try:
-        response = _response(row, given)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(f"{given.file} holds what is no number where one is needed: {error}.") from None
-    if response.score is not None and not 0 <= response.score <= 1:
-        raise UsageError(f"{given.file} holds the score {response.score:g}; scores are from 0 to 1.")
-    return response
-
-
-def _response(row: dict[str, Any], given: ResponseColumns) -> Response:
-    answer = _text(row, given.answer)
-    text = _text(row, given.text)
-    output_tokens, chars = _tokens(row, given.output_tokens), _tokens(row, given.chars)
+def _response(worker: str, values: dict[str, Any], given: ResponseColumns) -> Response:
+    """What a row says, but for the sample."""
+    answer = verbatim(values, given.answer)
+    text = verbatim(values, given.text)
+    output_tokens, chars = count(values, given.output_tokens), count(values, given.chars)
     estimated = output_tokens is None
     if output_tokens is None and (chars is not None or text is not None):
         output_tokens = -(-chars // 4) if chars is not None else estimate_tokens(text or "")
     if text is None:
         text = "" if answer is None else f"<answer>{answer}</answer>"
     return Response(
-        str(row[given.worker]),
-        _sample(row, given.sample),
+        worker,
+        0,
         text,
         answer,
-        _number(row, given.score),
-        _tokens(row, given.input_tokens),
+        score(values, given.score),
+        count(values, given.input_tokens),
         output_tokens,
         estimated and output_tokens is not None,
-        _number(row, given.seconds),
+        seconds(values, given.seconds),
     )

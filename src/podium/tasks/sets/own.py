@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from podium.recordings import split_by_hash
+from podium.recordings import SPLIT_NAMES, split_by_hash
 from podium.rows import read_rows
 from podium.tasks.graders.any import AnyGrader
 from podium.tasks.graders.exact import Exact
@@ -27,15 +27,6 @@ from podium.tasks.sets.splits import ORDER, offered, read_apart
 from podium.template import columns, empty, equals, filled, shown, text
 
 Split = Literal["train", "validation", "test"]
-_SPLITS: Mapping[str, Split] = {
-    "train": "train",
-    "training": "train",
-    "validation": "validation",
-    "valid": "validation",
-    "val": "validation",
-    "dev": "validation",
-    "test": "test",
-}
 
 
 class Own(SetSpec):
@@ -151,9 +142,9 @@ class Own(SetSpec):
         said = "" if self.split is None or values[self.split] is None else str(values[self.split]).strip()
         if not said:
             return split_by_hash(fold(content))
-        if said.casefold() not in _SPLITS:
+        if said.casefold() not in SPLIT_NAMES:
             raise ValueError(f"its split {said!r} is none of train, validation and test")
-        return _SPLITS[said.casefold()]
+        return SPLIT_NAMES[said.casefold()]
 
     def _gold(self, values: Mapping[str, Any]) -> str:
         gold = text(values, self.gold)
