@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 
+from podium.baselines import VOTE
 from podium.cli.opening import open_console
 from podium.cli.options import PlannerOptions
 from podium.cli.printable import printable
@@ -24,20 +25,18 @@ async def open_planner(
     """The planner, and in the end its connections given back.
 
     Args:
-        warn: whether stderr is told of a Conductor that reads ratings and a pool that has none.
+        warn: whether stderr is told what a pool lacks for a Conductor that reads ratings.
 
     Raises:
         UsageError: options that exclude each other, or name what there is not.
     """
     opened = planning.open_planner(to_settings(options), pool, seed=seed, called=_option)
-    if warn and options.conductor is not None and not _rated(pool):
-        checkpoint = Checkpoint.read(options.conductor)
-        if checkpoint.reads_ratings:
-            open_console(stderr=True).print(
-                f"{printable(str(checkpoint.path))} was trained on ratings of workers, and the pool has none, so its "
-                "plans may be unreadable; podium rate makes them.",
-                soft_wrap=True,
-            )
+    lacking = _lacking(pool) if warn and options.conductor is not None else None
+    if lacking is not None and (checkpoint := Checkpoint.read(options.conductor)).reads_ratings:
+        open_console(stderr=True).print(
+            f"{printable(str(checkpoint.path))} was trained on ratings of workers, and {printable(lacking)}",
+            soft_wrap=True,
+        )
     try:
         yield opened.planner
     finally:
@@ -58,8 +57,24 @@ def to_settings(options: PlannerOptions) -> PlannerSettings:
     return settings
 
 
-def _rated(pool: Pool) -> bool:
-    return pool.ratings is not None and any(name in pool.ratings.workers for name in pool.names)
+def _lacking(pool: Pool) -> str | None:
+    """What a pool lacks for a Conductor that reads ratings, and the way out; None: nothing."""
+    rated = pool.ratings.workers if pool.ratings is not None else {}
+    others = [name for name in pool.names if name != VOTE]
+    unrated = [name for name in others if name not in rated]
+    if len(unrated) == len(others):
+        return "the pool has none, so its plans may be unreadable; podium rate makes them."
+    if unrated:
+        return (
+            f"the pool has none of {', '.join(unrated)}, so its plans may be unreadable; "
+            "podium rate makes them, or leave these workers out."
+        )
+    if VOTE not in pool.names:
+        return (
+            "plans that end in a vote, so its plans may be unreadable; "
+            f'add a [[worker]] with name = "{VOTE}" and kind = "vote" to the pool.'
+        )
+    return None
 
 
 def _option(key: str) -> str:

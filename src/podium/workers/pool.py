@@ -139,6 +139,8 @@ def load_pool(
 ) -> Pool:
     """The pool of a TOML file (design §10), after overrides such as "worker.gpt-5.limits.timeout=10".
 
+    In the file's order; but in a rated pool tools that vote come first, as Conductors that read ratings know them.
+
     Args:
         rated: whether its ratings are read, if it names some.
         ready: whether every worker has to be one that can be asked. If not, an `UnreadyWorker` stands for each
@@ -164,9 +166,12 @@ def load_pool(
                 raise source.refuse(ConfigError(str(error), ("worker", i, *error.where))) from None
             workers.append(UnreadyWorker(worker, error))
     try:
-        return Pool(workers, ratings)
+        pool = Pool(workers, ratings)
     except ConfigError as error:
         raise source.refuse(error) from None
+    if ratings is None:
+        return pool
+    return pool.subset(sorted(range(len(workers)), key=lambda i: spec.worker[i].kind != "vote"))
 
 
 def open_pool(name: str = "embedded", *, rated: bool = True, ready: bool = True) -> Pool:

@@ -1,0 +1,54 @@
+"""What the verbs say of a pool that a Conductor that reads ratings cannot do well with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+POLICY = str(Path(__file__).parents[2] / "checkpoints" / "recorded" / "policy")
+WORKER = '[[worker]]\nname = "{}"\nkind = "scripted"\nreplies = {{ "" = "Answer: 4" }}\nprice = {{ output = 1.0 }}\n'
+VOTE = '[[worker]]\nname = "vote"\nkind = "vote"\n'
+
+
+def pool(*names: str) -> None:
+    """Workers by name, of whom ada and bob are rated."""
+    tables = [VOTE if name == "vote" else WORKER.format(name) for name in names]
+    Path("pool.toml").write_text('ratings = "ratings.json"\n' + "\n".join(tables))
+    tally = {"": {"right": 5, "questions": 10, "cost_usd": 0.01}}
+    ratings = {"format": 1, "kinds": {}, "workers": {"ada": tally, "bob": tally}}
+    Path("ratings.json").write_text(json.dumps(ratings))
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("vote", "cy"), "was trained on ratings of workers, and the pool has none, so"),
+        (("vote", "ada", "cy", "dee"), "the pool has none of cy, dee, so its plans may be unreadable; podium rate"),
+        (("ada", "bob"), 'may be unreadable; add a [[worker]] with name = "vote" and kind = "vote"'),
+        (("ada", "bob", "vote"), None),
+    ],
+)
+def test_it_is_told_once_what_the_pool_lacks(
+    podium: Callable[..., Any], names: tuple[str, ...], said: str | None
+) -> None:
+    pool(*names)
+    shown = podium("plan", "What is 2 + 2?", "--pool", "pool.toml", "--conductor", POLICY, "--seed", "1")
+    if said is None:
+        assert "was trained on ratings" not in shown.err
+    else:
+        assert shown.err.count(said) == 1
+
+
+def test_a_vote_that_stands_last_in_a_rated_pool_is_known_to_it(podium: Callable[..., Any]) -> None:
+    shown = []
+    for names in (("vote", "ada", "bob"), ("ada", "bob", "vote")):
+        pool(*names)
+        given = ("plan", "What is 2 + 2?", "--pool", "pool.toml", "--conductor", POLICY, "--json", "--seed", "1")
+        shown.append(json.loads(podium(*given).out))
+    first, last = shown
+    assert first["text"] == last["text"]
+    assert first["workflow"] == last["workflow"]
