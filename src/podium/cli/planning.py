@@ -31,12 +31,13 @@ async def open_planner(
         UsageError: options that exclude each other, or name what there is not.
     """
     opened = planning.open_planner(to_settings(options), pool, seed=seed, called=_option)
-    lacking = _lacking(pool) if warn and options.conductor is not None else None
-    if lacking is not None and (checkpoint := Checkpoint.read(options.conductor)).reads_ratings:
-        open_console(stderr=True).print(
-            f"{printable(str(checkpoint.path))} was trained on ratings of workers, and {printable(lacking)}",
-            soft_wrap=True,
-        )
+    if warn and options.conductor is not None and (lacking := _lacking(pool)) is not None:
+        checkpoint = Checkpoint.read(options.conductor)
+        if checkpoint.reads_ratings:
+            open_console(stderr=True).print(
+                f"{printable(str(checkpoint.path))} was trained on ratings of workers, and {printable(lacking)}",
+                soft_wrap=True,
+            )
     try:
         yield opened.planner
     finally:
