@@ -1,12 +1,18 @@
 #!/usr/bin/env bash
 # Makes a run's policy the Conductor that comes with the package: in half precision, with the run's settings and metrics.
 #   runs/ship-conductor.sh runs/embedded-long/seed-0
+# It is made beside the one that ships, and takes its place when it is whole.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 RUN=${1:?give the folder of a training run}
 TO=src/podium/assets/conductor
-rm -rf "$TO"
-.venv/bin/python - "$RUN/policy" "$TO" <<'PYTHON'
+for needed in policy/config.json config.json metrics.jsonl; do
+  [ -f "$RUN/$needed" ] || { echo "$RUN has no $needed; give the folder of a training run that has ended." >&2; exit 2; }
+done
+PART=$(dirname "$TO")/.conductor.part
+rm -rf "$PART"
+trap 'rm -rf "$PART"' EXIT
+.venv/bin/python - "$RUN/policy" "$PART" <<'PYTHON'
 import sys
 from pathlib import Path
 
@@ -18,7 +24,10 @@ write_model(
     read_model(source), target, config=source.config, companions=companions_of(source.path), dtype="bfloat16"
 )
 PYTHON
-mkdir -p "$TO/run"
-cp "$RUN/config.json" "$RUN/metrics.jsonl" "$TO/run/"
-[ ! -f "$RUN/comparison.json" ] || cp "$RUN/comparison.json" "$TO/run/"
-chmod -R u=rwX,go=rX "$TO"
+mkdir -p "$PART/run"
+cp "$RUN/config.json" "$RUN/metrics.jsonl" "$PART/run/"
+[ ! -f "$RUN/comparison.json" ] || cp "$RUN/comparison.json" "$PART/run/"
+chmod -R u=rwX,go=rX "$PART"
+trap - EXIT  # From here on a kill leaves a whole one, in the one place or the other.
+rm -rf "$TO"
+mv "$PART" "$TO"

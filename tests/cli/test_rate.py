@@ -161,7 +161,7 @@ def test_a_worker_is_added_to_ratings_whose_kinds_and_other_workers_stay(podium:
     before = Ratings.open(Path("made/ratings.json"))
     Path("more.toml").write_text(pool_text("cy"))
     like = ("--like", "made/ratings.json")
-    added = podium("rate", "rec.parquet", "more.json", "--pool", "more.toml", "--kinds", "1", *like)
+    added = podium("rate", "rec.parquet", "more.json", "--pool", "more.toml", *like)
     assert added.status == 0
     for name in ("ada", "bob", "cy"):
         assert name in added.out
@@ -185,29 +185,44 @@ def test_a_worker_that_is_measured_again_is_counted_anew_and_not_twice(podium: P
     assert ratings.workers["bob"][kind] == tally(0, 8 * COST, questions=4)
 
 
-@pytest.mark.parametrize("gold", [True, False])
-def test_a_calculator_computes_the_questions_and_is_rated_where_gold_answers_tell_how_right_it_is(
-    podium: Podium, gold: bool
+@pytest.mark.parametrize(
+    ("golds", "tally", "told"),
+    [
+        (8, Tally(right=4, questions=8, cost_usd=0.0), ""),
+        (
+            6,
+            Tally(right=3, questions=6, cost_usd=0.0),
+            "abacus: rated on the 6 of 8 questions that have a gold answer.\n",
+        ),
+        (
+            0,
+            None,
+            "abacus: not rated, for no question has a gold answer to tell how right it is; rate a recording of "
+            "questions that have them.\n",
+        ),
+    ],
+)
+def test_a_calculator_computes_the_questions_whose_gold_answers_tell_how_right_it_is(
+    podium: Podium, golds: int, tally: Tally | None, told: str
 ) -> None:
     with Gathering() as gathering:
         for number in range(8):
             asked, right = (
                 (f"Compute {number} * 7.", number * 7) if number % 2 else (f"Spell river {number}.", "x")
             )
-            known = str(right) if gold else None
+            known = str(right) if number < golds else None
             gathering.add_question(RecordedQuestion(f"q{number}", asked, known, None, "train"))
             gathering.add(f"q{number}", Response("ada", 0, "Answer: x", score=0.0, output_tokens=TOKENS))
         gathering.write(Path("rec.parquet"), name="rec")
-    Path("replay.toml").write_text(pool_text("ada") + '\n[[worker]]\nname = "abacus"\nkind = "calculator"\n')
+    calculator = '\n[[worker]]\nname = "abacus"\nkind = "calculator"\n'
+    Path("replay.toml").write_text(calculator + pool_text("ada"))
     made = podium(*RATE[:-1], "1")
-    assert made.status == 0
-    totals = Ratings.open(Path("made/ratings.json")).totals
-    if gold:
-        assert made.err == ""
-        assert totals["abacus"] == Tally(right=4, questions=8, cost_usd=0.0)
-    else:
-        assert "abacus: not rated, for some questions have no gold answer" in made.err
-        assert list(totals) == ["ada"]
+    assert (made.status, made.err) == (0, told)
+    rated = {} if tally is None else {"abacus": tally}
+    assert Ratings.open(Path("made/ratings.json")).totals == rated | {
+        "ada": Tally(right=0, questions=8, cost_usd=8 * COST)
+    }
+    assert [*Ratings.open(Path("made/ratings.json")).workers] == [*rated, "ada"]
 
 
 def test_a_file_that_holds_something_else_is_not_overwritten(podium: Podium) -> None:
@@ -230,7 +245,15 @@ def test_a_pool_that_names_ratings_which_are_still_to_be_made_can_be_rated(podiu
         ({1: "embedded"}, "embedded: workers are rated on a recording, NAME.parquet; make one with: "),
         ({1: "none.parquet"}, "none.parquet: there is no such file"),
         ({4: "none.toml"}, "none.toml: there is no such file"),
-        ({4: "pool.toml"}, "pool.toml and rec.parquet have no recorded workers or train questions in common"),
+        (
+            {4: "pool.toml"},
+            'pool.toml has no worker of kind = "replay" to be rated: give a pool whose workers are of this kind, '
+            'have recording = "rec.parquet" and are called as they are there.',
+        ),
+        (
+            {6: "4", 7: "--like", 8: "ratings.json"},
+            "--kinds 4: the kinds are those of --like ratings.json; leave one of the two out.",
+        ),
         ({6: "0"}, "--kinds is at least 1"),
         ({6: "many"}, "--kinds"),
         ({5: "--seed", 6: "-1"}, "--seed from 0 to 4294967295"),
@@ -247,7 +270,7 @@ def test_a_pool_that_names_ratings_which_are_still_to_be_made_can_be_rated(podiu
 def test_asking_wrongly_is_one_sentence_and_writes_nothing(
     podium: Podium, changes: dict[int, str], sentence: str
 ) -> None:
-    tokens = [changes.get(place, token) for place, token in enumerate(RATE)]
+    tokens = list((dict(enumerate(RATE)) | changes).values())
     before = sorted(Path().rglob("*"))
     assert sentence in one_sentence(podium(*tokens))
     assert sorted(Path().rglob("*")) == before
@@ -273,7 +296,7 @@ def test_a_trace_keeps_what_the_planner_was_told_of_this_kind_of_question(
     trace = Trace.model_validate_json(asked.out)
     ratings = Ratings.open(Path("made/ratings.json"))
     told = {profile.name: profile.rating for profile in trace.pool}
-    assert list(told) == ["ada", "bob", "cy", "vote"]
+    assert list(told) == ["vote", "ada", "bob", "cy"], "a vote comes first in a rated pool"
     assert told["cy"] is told["vote"] is None
     for name in ("ada", "bob"):
         rating = told[name]
@@ -289,7 +312,7 @@ def test_a_trace_keeps_what_the_planner_was_told_of_this_kind_of_question(
 def test_a_pool_is_listed_without_ratings_since_no_question_is_asked(podium: Podium, rated_pool: str) -> None:
     listed = json.loads(podium("pool", "list", "--pool", rated_pool, "--json").out)
     assert [(worker["name"], worker["rating"]) for worker in listed] == [
-        (name, None) for name in ("ada", "bob", "cy", "vote")
+        (name, None) for name in ("vote", "ada", "bob", "cy")
     ]
 
 

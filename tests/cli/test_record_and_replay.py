@@ -139,23 +139,52 @@ def test_what_was_recorded_of_all_splits_is_compared_at_once(podium: Podium) -> 
     assert {"able alone", "weak alone"} <= {row.label for row in comparison.rows}
 
 
-def test_a_split_that_is_smaller_than_its_share_gives_what_it_has(podium: Podium) -> None:
-    assert podium("record", "small.parquet", "--pool", "simulated.toml", "--questions", "10").status == 0
+def uneven(*splits: str) -> None:
+    """Recordings are task sets: uneven.parquet has a question for each split that is named."""
+    with Gathering() as gathering:
+        for number, split in enumerate(splits):
+            gathering.add_question(RecordedQuestion(f"q{number}", f"Is {number} even?", "yes", None, split))
+            gathering.add(f"q{number}", Response("ada", 0, "Answer: yes", score=1.0))
+        gathering.write(Path("uneven.parquet"), name="uneven")
     Path("echo.toml").write_text(
-        '[[worker]]\nname = "echo"\nkind = "scripted"\nreplies = { "" = "Answer: 5" }\n'
+        '[[worker]]\nname = "echo"\nkind = "scripted"\nreplies = { "" = "Answer: yes" }\n'
     )
-    made = podium(
-        "record",
-        "r.parquet",
-        "--tasks",
-        "small.parquet",
-        "--pool",
-        "echo.toml",
-        "--questions",
-        "20",
-        "--json",
+
+
+UNEVEN = ("record", "r.parquet", "--tasks", "uneven.parquet", "--pool", "echo.toml", "--json")
+
+
+@pytest.mark.parametrize(
+    ("lengths", "questions", "asked"),
+    [
+        ((23, 9, 8), "40", {"train": 23, "validation": 9, "test": 8}),
+        ((23, 20, 20), "40", {"train": 23, "validation": 8, "test": 9}),
+        ((40, 2, 20), "40", {"train": 31, "validation": 2, "test": 7}),
+        ((40, 2, 0), "40", {"train": 38, "validation": 2}),
+        ((40, 20, 20), "40", {"train": 28, "validation": 6, "test": 6}),
+    ],
+)
+def test_what_a_split_lacks_comes_from_the_others(
+    podium: Podium, lengths: tuple[int, ...], questions: str, asked: dict[str, int]
+) -> None:
+    splits = zip(("train", "validation", "test"), lengths, strict=True)
+    uneven(*(split for split, length in splits for _ in range(length)))
+    made = podium(*UNEVEN, "--questions", questions)
+    assert (made.status, made.err) == (0, "")
+    assert Header.model_validate_json(made.out).splits == asked
+
+
+def test_where_all_splits_together_have_fewer_questions_that_is_told(podium: Podium) -> None:
+    uneven(*["train"] * 5, "test")
+    made = podium(*UNEVEN, "--questions", "20")
+    assert made.status == 0
+    assert Header.model_validate_json(made.out).splits == {"train": 5, "test": 1}
+    assert (
+        made.err
+        == "uneven.parquet: --questions 20, and train, test have 6 questions; all of them are asked.\n"
     )
-    assert Header.model_validate_json(made.out).splits == Recording.open(Path("small.parquet")).header.splits
+    named = podium(*UNEVEN[:1], "named.parquet", *UNEVEN[2:], "--questions", "20", "--split", "train")
+    assert named.err == "uneven.parquet: --questions 20, and train has 5 questions; all of them are asked.\n"
 
 
 def test_a_recording_that_stopped_early_has_questions_of_every_split(podium: Podium) -> None:
@@ -245,6 +274,29 @@ def test_a_recording_that_goes_on_may_grow_and_may_not_change(podium: Podium) ->
     assert Path("made/r.parquet").read_bytes() == before
     grown = podium(*RECORD[:-1], "7", "--samples", "2")
     assert (grown.status, grown.out.partition(" are")[0]) == (0, "28 responses to 7 questions")
+
+
+@pytest.mark.parametrize(
+    ("fewer", "sentence"),
+    [
+        (
+            ("--questions", "20", "--samples", "2"),
+            "was answered before and is not among those that are asked now",
+        ),
+        (("--questions", "40", "--samples", "1"), "More samples than 1 were asked for before"),
+    ],
+)
+def test_a_recording_that_goes_on_may_not_shrink(
+    podium: Podium, fewer: tuple[str, ...], sentence: str
+) -> None:
+    record = ("record", "r.parquet", "--pool", "simulated.toml")
+    begun = ("--questions", "40", "--samples", "2")
+    assert podium(*record, *begun, "--budget-calls", "130").status == 1
+    before = Path("r.parquet").read_bytes()
+    assert sentence in one_sentence(podium(*record, *fewer))
+    assert Path("r.parquet").read_bytes() == before
+    done = podium(*record, *begun)
+    assert (done.status, done.out.partition(" are")[0]) == (0, "160 responses to 40 questions")
 
 
 def test_workers_that_do_not_answer_are_a_failure_and_not_a_wrong_question(podium: Podium) -> None:

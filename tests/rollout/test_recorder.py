@@ -15,6 +15,7 @@ from podium.config import build
 from podium.errors import RunMismatchError, WorkerError
 from podium.operations import SKILLS
 from podium.orchestrator import Orchestrator
+from podium.orchestrator.team import TeamWorker
 from podium.recordings import Gathering, Recording, Response
 from podium.rollout import roll
 from podium.rollout.recorder import Progress, record
@@ -233,6 +234,49 @@ async def test_with_16_at_once_spending_never_passes_the_budget(dollars: float) 
     assert (progress.refusal is None) == (progress.kept == 60)
 
 
+async def test_a_worker_without_a_price_is_held_at_the_most_that_its_limits_let_it_cost() -> None:
+    # A team costs what its workers cost: a dollar for a call here, and no price says so.
+    inner = ScriptedWorker(
+        "inner", {"": "5"}, profile=Profile(name="inner", price=Price(output=1e6)), delay=0.002
+    )
+    team = TeamWorker(
+        Profile(name="team"),
+        Orchestrator(Single("inner"), Pool([inner]), budget=Budget()),
+        limits=Limits(retries=0, max_usd=1.0),
+    )
+    with Gathering() as gathering:
+        progress = await record(
+            Pool([team]), EmbeddedTasks("test", 16), gathering, budget=Budget(usd=4.5), concurrency=16
+        )
+    assert progress.kept == 4
+    assert progress.usd == pytest.approx(4.0)
+    assert progress.refusal is not None
+    assert "could cost $1.000000" in progress.refusal
+
+
+async def test_once_a_call_is_refused_no_more_are_made_and_the_reason_stays() -> None:
+    def priced(name: str, dollars: float) -> ScriptedWorker:
+        """It may say two tokens, and says one."""
+        return ScriptedWorker(
+            name,
+            {"": "5"},
+            delay=0.01,
+            profile=Profile(name=name, price=Price(output=dollars / 2 * 1e6)),
+            limits=Limits(max_tokens=2, retries=0),
+        )
+
+    # While dear is asked the others wait; then dear2 does not fit, and cheap would.
+    workers = [priced("dear", 1.0), priced("dear2", 1.0), priced("cheap", 0.1)]
+    with Gathering() as gathering:
+        progress = await record(
+            Pool(workers), EmbeddedTasks("test", 1), gathering, budget=Budget(usd=1.05), concurrency=3
+        )
+    assert [len(worker.requests) for worker in workers] == [1, 0, 0]
+    assert (progress.kept, progress.failed, progress.wanted) == (1, 0, 3)
+    assert progress.refusal is not None
+    assert "The call could cost $1.000000, and $0.550000 of the budget's $1.05 are left" in progress.refusal
+
+
 async def test_a_fallback_is_neither_recorded_nor_paid_beyond_the_budget() -> None:
     broken = WorkerError("It is down.", kind="status")
     down = [
@@ -285,6 +329,21 @@ async def test_questions_that_have_other_words_than_before_are_refused_and_nobod
             )
         grown = await record(Pool([worker]), tasks("What is 2 + 3?", "What is 5?", "What is 7?"), gathering)
     assert (grown.kept, len(worker.requests)) == (3, 3)
+
+
+async def test_fewer_samples_or_questions_than_are_there_are_refused_and_nobody_is_asked() -> None:
+    worker = ScriptedWorker("ada", {"": "Answer: 5"})
+    tasks = list(EmbeddedTasks("test", 6))
+    with Gathering() as gathering:
+        await record(Pool([worker]), tasks[:4], gathering, samples=2, behind=tasks[4:])
+        with pytest.raises(RunMismatchError, match="More samples than 1 were asked for before"):
+            await record(Pool([worker]), tasks[:4], gathering, samples=1, behind=tasks[4:])
+        with pytest.raises(
+            RunMismatchError, match=f"Question '{tasks[3].id}' was answered before and is not among those"
+        ):
+            await record(Pool([worker]), tasks[:3], gathering, samples=2, behind=tasks[3:])
+        grown = await record(Pool([worker]), tasks[:5], gathering, samples=3, behind=tasks[5:])
+    assert (grown.kept, len(worker.requests)) == (15, 15)
 
 
 async def test_a_time_limit_stops_it_too() -> None:

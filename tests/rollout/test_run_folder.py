@@ -76,6 +76,23 @@ def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path: Path) ->
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
+KILLED = """
+import os, sys
+from pathlib import Path
+from podium.rollout.run_folder import RunFolder
+os.fsync = lambda file: os._exit(9)
+RunFolder.open(Path("run"), {"seed": 1})
+"""
+
+
+def test_a_folder_of_which_a_kill_left_no_configuration_yet_is_begun_again(tmp_path: Path) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, check=False)
+    folder = tmp_path / "run"
+    assert (killed.returncode, [file.name for file in folder.iterdir()]) == (9, [".config.json.part"])
+    assert RunFolder.open(folder, CONFIG).configuration == CONFIG
+    assert [file.name for file in folder.iterdir()] == ["config.json"]
+
+
 @pytest.mark.parametrize("content", ["{", "[1]"])
 def test_a_broken_configuration_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "config.json").write_text(content)

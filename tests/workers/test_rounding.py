@@ -51,6 +51,10 @@ def test_what_a_text_asks_for_is_found(text: str, asked: Rounding) -> None:
         (Rounding(figures=3, scientific=True), Fraction(1998) ** 3, "7.98e+9"),
         (Rounding(figures=3, scientific=True), Fraction("0.0034"), "3.40e-3"),
         (Rounding(scientific=True), Fraction(1, 3), "3.33333333333e-1"),
+        (Rounding(figures=3, scientific=True), Fraction(0), "0.00e+0"),
+        (Rounding(figures=1, scientific=True), Fraction(0), "0e+0"),
+        (Rounding(figures=300, scientific=True), Fraction(0), f"0.{'0' * 299}e+0"),
+        (Rounding(scientific=True), Fraction(0), "0.00000000000e+0"),
     ],
 )
 def test_a_value_is_written_as_is_asked(rounding: Rounding, value: Fraction, written: str) -> None:

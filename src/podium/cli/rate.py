@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Collection
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.table import Table
@@ -17,16 +17,17 @@ from podium.cli.printable import counted, dollars, printable
 from podium.cli.questions import open_questions
 from podium.errors import ConfigError, UsageError
 from podium.orchestrator.team import open_pool
-from podium.rollout.answers import measurable, read_answers
 from podium.rollout.kinds import find_kinds
-from podium.rollout.rating import rate
+from podium.rollout.rating import rate_pool, with_gold
 from podium.rollout.run_folder import replace_file
-from podium.tasks import ALL
-from podium.workers.base import Worker
+from podium.tasks import ALL, Task
 from podium.workers.calculator import CalculatorWorker
 from podium.workers.pool import Pool
 from podium.workers.ratings import Ratings
 from podium.workers.replay import ReplayWorker, blind_charges
+
+_KINDS = 128
+"""That questions are sorted into where nobody says how many: what the published ratings have."""
 
 
 def rate_workers(
@@ -35,7 +36,7 @@ def rate_workers(
     /,
     *,
     pool: str,
-    kinds: int = 128,
+    kinds: int | None = None,
     like: Path | None = None,
     split: str = "train",
     seed: int = 0,
@@ -46,8 +47,9 @@ def rate_workers(
     Args:
         recording: NAME.parquet.
         out: The ratings, NAME.json. A file of ratings that is there already is replaced.
-        pool: The workers: a TOML file. Those of the kinds replay and calculator are rated.
-        kinds: How many kinds the questions are sorted into by their wording; 1: none, where it tells nothing.
+        pool: The workers: a TOML file. Those of the kind replay are rated, and calculators beside them.
+        kinds: How many kinds the questions are sorted into by their wording; 1: none, where it tells nothing. Default:
+            128, or those of --like.
         like: Ratings whose kinds are taken over, so that a worker may be added to them; its own workers are kept.
         split: The questions that are counted.
         seed: Of the sorting.
@@ -57,24 +59,26 @@ def rate_workers(
         raise UsageError(
             f"{recording}: workers are rated on a recording, NAME.parquet; make one with: podium record."
         )
-    if kinds < 1 or not 0 <= seed < 2**32:
+    if like is not None and kinds is not None:
+        raise UsageError(f"--kinds {kinds}: the kinds are those of --like {like}; leave one of the two out.")
+    if (kinds is not None and kinds < 1) or not 0 <= seed < 2**32:
         raise UsageError("--kinds is at least 1, and --seed from 0 to 4294967295.")
     _check_out(out, Path(recording))
     known = None if like is None else Ratings.open(like)
     workers = open_pool(pool, rated=False)
-    tasks = list(open_questions(recording, split, size=ALL, seed=seed, pool=workers))
     recorded = [worker for worker in workers if isinstance(worker, ReplayWorker)]
-    if not recorded or not tasks:
+    if not recorded:
         raise UsageError(
-            f"{pool} and {recording} have no recorded workers or {split} questions in common; check both."
+            f'{pool} has no worker of kind = "replay" to be rated: give a pool whose workers are of this kind, have '
+            f'recording = "{recording}" and are called as they are there.'
         )
-    measured = measurable(workers, tasks)
-    answers = asyncio.run(read_answers(tasks, measured))
-    for note in (blind_charges(recorded, answers.texts), _unmeasured(workers, measured)):
+    tasks = list(open_questions(recording, split, size=ALL, seed=seed, pool=workers))
+    texts = [task.question.text for task in tasks]
+    for note in (blind_charges(recorded, texts), _without_gold(workers, tasks)):
         if note is not None:
             open_console(stderr=True).print(printable(note), soft_wrap=True)
-    found = find_kinds(answers.texts, kinds, seed=seed) if known is None else known.kinds
-    ratings = rate(answers, found)
+    found = find_kinds(texts, kinds or _KINDS, seed=seed) if known is None else known.kinds
+    ratings = asyncio.run(rate_pool(workers, tasks, found))
     if known is not None:
         ratings = known.joined(ratings)
     _write(out, ratings)
@@ -87,12 +91,18 @@ def rate_workers(
     return 0
 
 
-def _unmeasured(workers: Pool, measured: Collection[Worker]) -> str | None:
-    """A sentence on calculators that cannot be rated; None: all can."""
-    names = [w.profile.name for w in workers if isinstance(w, CalculatorWorker) and w not in measured]
-    if not names:
+def _without_gold(workers: Pool, tasks: Sequence[Task]) -> str | None:
+    """A sentence on calculators that cannot be rated on all questions; None: all can, or there are none."""
+    names = ", ".join(worker.profile.name for worker in workers if isinstance(worker, CalculatorWorker))
+    known = len(with_gold(tasks))
+    if not names or known == len(tasks):
         return None
-    return f"{', '.join(names)}: not rated, for some questions have no gold answer to tell how right it is."
+    if known:
+        return f"{names}: rated on the {known:,} of {len(tasks):,} questions that have a gold answer."
+    return (
+        f"{names}: not rated, for no question has a gold answer to tell how right it is; rate a recording of questions "
+        "that have them."
+    )
 
 
 def _check_out(out: Path, recording: Path) -> None:

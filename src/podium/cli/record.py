@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json as json_
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from podium.errors import UsageError
 from podium.orchestrator.team import open_pool
 from podium.recordings import SPLITS, Gathering, Header, RecordedWorker, header_path
 from podium.rollout import recorder
-from podium.tasks import Task, TaskSet
+from podium.tasks import ALL, Task, TaskSet
 from podium.tasks.open import splits_of
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
@@ -29,6 +30,9 @@ from podium.workers.replay import ReplayWorker
 
 _SHARES = dict(zip(SPLITS, (70, 15, 15), strict=True))
 """Of the splits among the questions, in percent, as recordings of sources without splits have them."""
+_BEHIND = 200
+"""Questions of a split behind those that are asked, which are looked at for answers of an earlier run that asked more:
+it asked them in this order, and as many failures in a row are none of ours."""
 _LONGEST_ERROR = 300
 """Characters of a worker's error that are shown."""
 
@@ -78,7 +82,7 @@ def record(
     budget = to_budget(
         BudgetOptions(budget_calls=budget_calls, budget_usd=budget_usd, budget_seconds=budget_seconds)
     )
-    asked = _open_splits(tasks, split, size=questions, seed=seed)
+    parts = _open_splits(tasks, split, size=questions, seed=seed)
     workers = open_pool(pool or "embedded")
     _refuse_recorded(workers)
     with folder_of(out), Gathering(kept) as gathering:
@@ -95,7 +99,7 @@ def record(
         progress = asyncio.run(
             _ask(
                 workers,
-                asked,
+                parts,
                 gathering,
                 calls,
                 samples=samples,
@@ -105,13 +109,14 @@ def record(
             )
         )
         gone = progress.wanted - progress.kept
+        sets = ", ".join(part.tasks.name for part in parts.values())
         if not progress.kept:
             _say_what_is_missing(progress, stderr=json)
             return 1
         header = gathering.write(
             out,
             name=name or out.stem,
-            source=f"recorded from {_kind(gathering)} workers; tasks: {', '.join(one.name for one in asked.values())}",
+            source=f"recorded from {_kind(gathering)} workers; tasks: {sets}",
             left_out=[
                 *progress.left_out,
                 *([f"responses that could not be had yet ({gone})"] if gone else []),
@@ -142,33 +147,66 @@ def _digest(worker: Worker) -> str | None:
     return hashlib.sha256(json_.dumps(worker.identity, sort_keys=True).encode()).hexdigest()
 
 
-def _open_splits(tasks: str, split: str | None, *, size: int, seed: int) -> dict[str, TaskSet]:
-    """The task sets of the splits that are asked: the one that is named, or those that `tasks` has of the usual ones.
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A split, of which the first `count` questions are asked."""
 
-    The shares of those are as 70 to 15 to 15, rounded so that they add up to `size`; a split without a question is
-    left out, and one that has fewer gives what it has.
+    tasks: TaskSet
+    count: int
+
+    @property
+    def asked(self) -> list[Task]:
+        return [self.tasks[number] for number in range(self.count)]
+
+    @property
+    def behind(self) -> list[Task]:
+        """Those next in turn."""
+        return [
+            self.tasks[number] for number in range(self.count, min(len(self.tasks), self.count + _BEHIND))
+        ]
+
+
+def _open_splits(tasks: str, split: str | None, *, size: int, seed: int) -> dict[str, _Part]:
+    """What is asked of each split: of the one that is named, or of those that `tasks` has of the usual ones.
+
+    Where all of them together have fewer than `size`, that is told.
     """
-    if split is not None:
-        return {split: open_questions(tasks, split, size=size, seed=seed)}
     had = splits_of(tasks)
-    shares = {name: share for name, share in _SHARES.items() if name in had}
-    if not shares:
+    names = [split] if split is not None else [name for name in _SHARES if name in had]
+    if not names:
         raise UsageError(
             f"{tasks} has no split train, validation or test; name one with --split, such as {had[0]}."
         )
-    asked: dict[str, TaskSet] = {}
-    left, of = size, sum(shares.values())
-    for name, share in shares.items():
-        count = round(left * share / of)
-        left, of = left - count, of - share
-        if count:
-            asked[name] = open_questions(tasks, name, size=count, seed=seed)
-    return asked
+    opened = {name: open_questions(tasks, name, size=ALL, seed=seed) for name in names}
+    dealt = _dealt(size, {name: len(one) for name, one in opened.items()})
+    if sum(dealt.values()) < size:
+        open_console(stderr=True).print(
+            f"{printable(tasks)}: --questions {size}, and {', '.join(names)} "
+            f"{'has' if split else 'have'} {counted(sum(dealt.values()), 'question')}; all of them are asked.",
+            soft_wrap=True,
+        )
+    return {name: _Part(opened[name], count) for name, count in dealt.items() if count}
 
 
-def _spread(asked: Mapping[str, TaskSet]) -> list[Task]:
+def _dealt(size: int, lengths: Mapping[str, int]) -> dict[str, int]:
+    """How many questions of each split: by their shares, and what one of them lacks comes from the others."""
+    dealt: dict[str, int] = {}
+    left, of = size, sum(_SHARES.get(name, 1) for name in lengths)
+    for name in lengths:
+        share = _SHARES.get(name, 1)
+        dealt[name] = round(left * share / of)
+        left, of = left - dealt[name], of - share
+    short = {name: length for name, length in lengths.items() if length < dealt[name]}
+    if not short:
+        return dealt
+    others = {name: length for name, length in lengths.items() if name not in short}
+    rest = _dealt(size - sum(short.values()), others)
+    return {name: short.get(name, rest.get(name, 0)) for name in lengths}
+
+
+def _spread(parts: Iterable[_Part]) -> list[Task]:
     """The questions of all splits evenly mixed, so that a recording that stops early has some of each."""
-    placed = [((k + 0.5) / len(one), task) for one in asked.values() for k, task in enumerate(one)]
+    placed = [((k + 0.5) / part.count, task) for part in parts for k, task in enumerate(part.asked)]
     return [task for _, task in sorted(placed, key=lambda place: place[0])]
 
 
@@ -182,13 +220,13 @@ def _kind(gathering: Gathering) -> str:
 
 async def _ask(
     pool: Pool,
-    asked: Mapping[str, TaskSet],
+    parts: Mapping[str, _Part],
     gathering: Gathering,
     calls: DispatchOptions,
     **options: Any,
 ) -> recorder.Progress:
     """Ask, with a bar; the workers' connections are given back."""
-    split_of = {task.id: split for split, tasks in asked.items() for task in tasks}
+    split_of = {task.id: split for split, part in parts.items() for task in part.asked}
     columns = (TextColumn("Recording"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = open_console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -201,9 +239,10 @@ async def _ask(
             async with open_dispatcher(calls, pool) as dispatcher:
                 return await recorder.record(
                     pool,
-                    _spread(asked),
+                    _spread(parts.values()),
                     gathering,
                     split=split_of.__getitem__,
+                    behind=[task for part in parts.values() for task in part.behind],
                     dispatcher=dispatcher,
                     watch=watch,
                     **options,

@@ -27,6 +27,23 @@ class RefusalError(Exception):
     """A budget refuses the call; the text says which."""
 
 
+def hold_for(worker: Worker, *, input_tokens: int, output_tokens: int | None = None, calls: int = 1) -> Hold:
+    """The most that one call of a worker may take, by its price and its limits, `max_usd` among them.
+
+    Args:
+        output_tokens: asked for at most; None: as many as its limits allow.
+        calls: 0 where it goes on with a call that another began.
+    """
+    limits = worker.limits
+    return Hold.most(
+        input_tokens=input_tokens,
+        output_tokens=min(limits.max_tokens, output_tokens or limits.max_tokens),
+        price=worker.profile.price,
+        calls=calls,
+        most_usd=limits.max_usd,
+    )
+
+
 class Asking:
     """One worker, asked as often as it takes.
 
@@ -81,13 +98,11 @@ class Asking:
             ledger.settle(hold, usage, cost_usd + lost_usd)
 
     def _hold(self, calls: int) -> Hold:
-        limits = self._worker.limits
-        return Hold.most(
+        return hold_for(
+            self._worker,
             input_tokens=self._input_tokens,
-            output_tokens=min(limits.max_tokens, self._request.options.max_tokens or limits.max_tokens),
-            price=self._worker.profile.price,
+            output_tokens=self._request.options.max_tokens,
             calls=calls,
-            most_usd=limits.max_usd,
         )
 
     async def _tries(self) -> Reply:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from podium.baselines import Single
 from podium.errors import BudgetError, RunMismatchError
 from podium.executor import Dispatcher, Ledger
+from podium.executor.asking import hold_for
 from podium.executor.ledger import Hold
 from podium.orchestrator import Orchestrator
 from podium.recordings import Gathering, RecordedQuestion, Response, split_by_hash, was_simulated
@@ -58,6 +59,7 @@ async def record(
     *,
     split: Callable[[str], str] = split_by_hash,
     samples: int = 1,
+    behind: Iterable[Task] = (),
     concurrency: int = 16,
     budget: Budget = Budget(),
     seed: str = "0",
@@ -68,6 +70,7 @@ async def record(
 
     Args:
         split: of a question, by its id.
+        behind: tasks that would be asked if there were more: none of them may have been answered before.
         budget: of the whole run, judging included. A call that could break it waits for those in flight; if it still
             could, no more are made. What judging costs is known afterwards, so the last verdicts may pass it.
         seed: names the randomness of simulated workers.
@@ -75,7 +78,8 @@ async def record(
         watch: told of progress after each call.
 
     Raises:
-        RunMismatchError: a question was gathered in another wording.
+        RunMismatchError: a question was gathered in another wording, or more was gathered than is wanted now, so that
+            some questions would stay half answered.
         StoreError: the gathering cannot be written; what was kept before stays.
     """
     # Each alone: a fallback's answer is not the worker's own, and nobody wants to pay for it here.
@@ -83,6 +87,7 @@ async def record(
     bare, left_out = _bare(tasks)
     wanted = [_Job(task, one, sample) for task in bare for one in alone for sample in range(samples)]
     _refuse_other_wordings(bare, gathering)
+    _refuse_fewer(alone, bare, behind, samples, gathering)
     missing = [job for job in wanted if not gathering.has(job.task.id, job.worker, job.sample)]
     progress = Progress(wanted=len(wanted), kept=len(wanted) - len(missing), left_out=left_out)
     purse = _Purse(budget)
@@ -91,16 +96,14 @@ async def record(
 
     async def work() -> None:
         for job in jobs:
-            if progress.refusal is None:
-                progress.refusal = await purse.reserve(job.hold)
-            if progress.refusal is not None:
+            if not await purse.reserve(job.hold):
                 return
             usage, cost_usd = Usage(), 0.0
             try:
                 rollout = await job.run(shared, seed)
                 usage, cost_usd = rollout.trace.usage, rollout.trace.cost_usd + rollout.grade.cost_usd
             except BudgetError as error:
-                progress.refusal = str(error)
+                purse.refuse(str(error))
                 return
             finally:
                 progress.usd = purse.settle(job.hold, usage, cost_usd)
@@ -114,6 +117,7 @@ async def record(
     async with asyncio.TaskGroup() as group:
         for _ in range(min(concurrency, len(missing))):
             group.create_task(work())
+    progress.refusal = purse.refusal
     return progress
 
 
@@ -123,6 +127,23 @@ def _refuse_other_wordings(tasks: Iterable[Task], gathering: Gathering) -> None:
             raise RunMismatchError(
                 f"Question {task.id!r} had another wording when it was asked before; give the questions that were "
                 "asked then, or another name for the recording."
+            )
+
+
+def _refuse_fewer(
+    alone: Iterable[Pool], tasks: Iterable[Task], behind: Iterable[Task], samples: int, gathering: Gathering
+) -> None:
+    names = [one.names[0] for one in alone]
+    if any(gathering.has(task.id, name, samples) for task in tasks for name in names):
+        raise RunMismatchError(
+            f"More samples than {samples} were asked for before; ask for as many as then or more, or give another "
+            "name for the recording."
+        )
+    for task in behind:
+        if any(gathering.has(task.id, name, sample) for name in names for sample in range(samples)):
+            raise RunMismatchError(
+                f"Question {task.id!r} was answered before and is not among those that are asked now; ask as many "
+                "questions as then or more, or give another name for the recording."
             )
 
 
@@ -150,20 +171,30 @@ class _Purse:
     """The budget of a run, of which calls in flight give back what they did not need."""
 
     def __init__(self, budget: Budget) -> None:
+        self.refusal: str | None = None
+        """Why no more calls are made; None: they may be."""
         self._loop = asyncio.get_running_loop()
         self._ledger = Ledger(budget, None if budget.seconds is None else self._loop.time() + budget.seconds)
         self._in_flight = 0
         self._settled = asyncio.Event()
 
-    async def reserve(self, hold: Hold) -> str | None:
-        """Keep `hold` aside, waiting while calls are in flight; or the sentence that says why it cannot be."""
-        while (refusal := self._ledger.reserve(hold, self._loop.time())) is not None:
+    async def reserve(self, hold: Hold) -> bool:
+        """Keep `hold` aside, waiting while calls are in flight; False once a call was refused: no more are made."""
+        while self.refusal is None:
+            refusal = self._ledger.reserve(hold, self._loop.time())
+            if refusal is None:
+                self._in_flight += 1
+                return True
             if not self._in_flight:
-                return refusal
+                self.refuse(refusal)
+                break
             self._settled.clear()
             await self._settled.wait()
-        self._in_flight += 1
-        return None
+        return False
+
+    def refuse(self, sentence: str) -> None:
+        """Make no more calls; what is in flight ends. The first sentence stays."""
+        self.refusal = self.refusal or sentence
 
     def settle(self, hold: Hold, usage: Usage, cost_usd: float) -> float:
         """Give back `hold` and book what the call took; returns the dollars spent so far."""
@@ -189,12 +220,7 @@ class _Job:
     @property
     def hold(self) -> Hold:
         """The most that it may cost."""
-        worker = self.pool[0]
-        return Hold.most(
-            input_tokens=estimate_tokens(self.task.question.text) + _DRESS_TOKENS,
-            output_tokens=worker.limits.max_tokens,
-            price=worker.profile.price,
-        )
+        return hold_for(self.pool[0], input_tokens=estimate_tokens(self.task.question.text) + _DRESS_TOKENS)
 
     async def run(self, dispatcher: Dispatcher, seed: str) -> Rollout:
         """Ask and grade."""

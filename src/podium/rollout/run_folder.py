@@ -67,7 +67,7 @@ class RunFolder:
         file = path / _CONFIG
         if file.is_file():
             _refuse_difference(path, _stored(file), wanted, free)
-        elif path.exists() and (not path.is_dir() or any(path.iterdir())):
+        elif path.exists() and (not path.is_dir() or any(entry != _part(file) for entry in path.iterdir())):
             raise RunMismatchError(
                 f"{path} holds something other than a run (it has no {_CONFIG}); choose a new folder."
             )
@@ -91,7 +91,7 @@ def replace_file(path: Path, content: bytes) -> None:
     Raises:
         StoreError: the disk is full, or nothing may be written there.
     """
-    part = path.with_name(f".{path.name}.part")
+    part = _part(path)
     try:
         with part.open("wb") as file:
             file.write(content)
@@ -102,6 +102,11 @@ def replace_file(path: Path, content: bytes) -> None:
         with suppress(OSError):
             part.unlink()
         raise StoreError.of_file(path, error) from None
+
+
+def _part(path: Path) -> Path:
+    """Where a file is written before it takes its place; a kill may leave it there."""
+    return path.with_name(f".{path.name}.part")
 
 
 def _stored(file: Path) -> dict[str, Any]:

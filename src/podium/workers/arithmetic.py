@@ -57,7 +57,16 @@ _SIGNS: Mapping[str, str] = {
     "^": "**",
 }
 _GROUPED = re.compile(r"(?<![\d.])\d{1,3}(?:,\d{3})+(?!\d)")
-_NAME_BEFORE = re.compile(r"\w$|[\w)\]]\s*$")
+_FACTORIAL = r"(?:[\d)\]}]|\b[A-Za-z])!+"
+_OPERAND_BEFORE = re.compile(rf"(?:[\w)\]}}]|{_FACTORIAL})\s*$")
+_FACTOR_BEFORE = re.compile(rf"[\w\]]$|(?:\}}|{_FACTORIAL})\s*$")
+"""What a bracket behind it multiplies, or calls."""
+_GROUP_BEFORE = re.compile(r"(?:[\d)\]}*_]|\\(?!boxed|text|math)[A-Za-z]+)\s*\{\s*$|√\s*$")
+"""What is in it is a part of something: `\\frac{3 + 4}{5}`, `2^{3 + 4}`; but not `\\boxed{3 + 4}`."""
+_MORE_BEHIND = re.compile(r"(?<=[\d)])!(?!=)|\s*[\]}]\s*[-+*/%({!]|\s*\\(?:[cdt]?frac|sqrt|[bp]?mod)\b")
+"""Behind an expression, what makes it a part of a larger one: `[3 + 4] * 5`, `3 + 4!`."""
+_PERCENT = re.compile(r"\S%(?=[-+\s])|%\s*[-+]\s")
+"""A sign that stands behind its number like a unit; between two numbers it is the remainder."""
 _WORD_BEFORE = re.compile(r"[A-Za-z]{2}\s+$")
 _SIMPLE: Mapping[type[ast.operator], Callable[[Fraction, Fraction], Fraction | int]] = {
     ast.Add: operator.add,
@@ -76,7 +85,9 @@ def expressions(text: str) -> Iterator[str]:
         text = text.replace(sign, ours)
     for stretch in _STRETCH.finditer(text):
         written = stretch[0].strip(_EDGES)
-        if not written or _goes_on(text[: stretch.end() - len(stretch[0].lstrip(_EDGES))], written):
+        if not written or _PERCENT.search(written) or _MORE_BEHIND.match(text, stretch.end()):
+            continue
+        if _goes_on(text[: stretch.end() - len(stretch[0].lstrip(_EDGES))], written):
             continue
         if not any(name in written for name in _FUNCTIONS):  # whose arguments are parted by commas
             written = _GROUPED.sub(lambda number: number[0].replace(",", ""), written)
@@ -116,13 +127,15 @@ _WIDE = Context(prec=_BITS)
 
 
 def _goes_on(before: str, written: str) -> bool:
-    """Whether an expression goes on from a name or a unit before it: `x + 3 * 4`, `f(3 + 4)`."""
+    """Whether an expression goes on from what is before it and no number: `x + 3 * 4`, `f(3 + 4)`, `5! - 3 * 2`."""
     tail = before[-80:]
+    if _GROUP_BEFORE.search(tail):
+        return True
     if written[0] in "+-" and written[1:2] != " " and _WORD_BEFORE.search(tail):
         return False  # "It is -3 + 4."
     if written[0] in "*/%+-":
-        return _NAME_BEFORE.search(tail) is not None
-    return written[0] == "(" and bool(re.search(r"\w$", tail))
+        return _OPERAND_BEFORE.search(tail) is not None
+    return written[0] == "(" and _FACTOR_BEFORE.search(tail) is not None
 
 
 def _parsed(written: str) -> ast.expr | None:

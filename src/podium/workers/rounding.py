@@ -67,6 +67,8 @@ def _last(pattern: re.Pattern[str], text: str) -> int | None:
 
 
 def _to_figures(value: Fraction, figures: int) -> Decimal:
+    if not value:  # A quotient of 0 has no zeros behind its point, and is written as 0.00e+2.
+        return Decimal(0).scaleb(1 - figures)
     context = Context(prec=figures, rounding=ROUND_HALF_UP)
     return context.divide(Decimal(value.numerator), Decimal(value.denominator))
 

@@ -23,11 +23,13 @@ def responses(view: View) -> list[str]:
 def material(request: Request) -> list[str]:
     """Where a tool looks for what it is to work on: its subtask, then the responses that it is shown, the latest first.
 
-    Where it was to see none, the question.
+    Where it was to see none, the question. What says that there is no result holds nothing to work on, and yet it was
+    to be seen: the question is about something else then.
     """
     view = read_view(request.messages)
-    shown = [text for text in reversed(responses(view)) if is_result(text)]
-    asked = [] if shown or request.missing else [view.question]
+    given = responses(view)
+    shown = [text for text in reversed(given) if is_result(text)]
+    asked = [] if given or request.missing else [view.question]
     return [view.subtask, *shown, *asked]
 
 

@@ -42,6 +42,8 @@ _LONGEST = 160
 _MOST_STEPS = 5
 _FEW = 10
 """Of a length that is seldom drawn, so many plans say something."""
+_ALL = "all"
+"""Stands for a length where no length has so many."""
 _TOGETHER = 250
 """Prompts that are sampled from at once."""
 
@@ -52,13 +54,13 @@ class GateReport:
 
     name_to_number: float
     skill_to_number: float
-    """Of skills that somebody in the team claims."""
+    """Of skills that somebody in the team claims; 1 where nobody claims one."""
     copying: float
     """Spans copied without a wrong character, of questions taken apart."""
     thought: float
     """Parts of questions for which the thought names the right skill and one who claims it."""
-    valid_plans: dict[int, float]
-    """At temperature 1, by number of steps."""
+    valid_plans: dict[str, float]
+    """At temperature 1, by number of steps; "all" where no number was seen often."""
 
     @property
     def passed(self) -> bool:
@@ -67,7 +69,7 @@ class GateReport:
             self.name_to_number >= NAME_TO_NUMBER
             and self.skill_to_number >= SKILL_TO_NUMBER
             and self.copying >= COPYING
-            and min(self.valid_plans.values()) >= VALID_PLANS
+            and FormReport(self.valid_plans).passed
         )
 
 
@@ -75,13 +77,13 @@ class GateReport:
 class FormReport:
     """Whether plans can be read at all: what a policy for a recording must have learned before it is reinforced."""
 
-    valid_plans: dict[int, float]
-    """Shares in [0, 1] at temperature 1, by number of steps."""
+    valid_plans: dict[str, float]
+    """Shares in [0, 1] at temperature 1, by number of steps; "all" where no number was seen often. Empty: of none."""
 
     @property
     def passed(self) -> bool:
-        """Whether reinforcement may begin."""
-        return min(self.valid_plans.values()) >= VALID_PLANS
+        """Whether reinforcement may begin; it may not where no plan was seen."""
+        return min(self.valid_plans.values(), default=0.0) >= VALID_PLANS
 
 
 def measure_form(
@@ -96,7 +98,7 @@ def measure_form(
     """Draw one plan for each prompt and see whether it can be read."""
     exam = Exam(model, tokenizer, seed)
     said = exam.complete([(prompt,) for prompt in prompts], max_tokens=_LONGEST, temperature=1.0)
-    return FormReport(_valid_by_steps(((text, workers) for text in said), max_steps))
+    return FormReport(valid_by_steps(((text, workers) for text in said), max_steps))
 
 
 def measure(
@@ -138,6 +140,8 @@ class Exam:
         return self._answered(names), self._answered(skills)
 
     def _answered(self, queries: Sequence[tuple[tuple[str, ...], tuple[int, ...]]]) -> float:
+        if not queries:
+            return 1.0
         said = self.complete([pieces for pieces, _ in queries], max_tokens=1, temperature=_GREEDY)
         right = [text.strip() in map(str, fit) for text, (_, fit) in zip(said, queries, strict=True)]
         return sum(right) / len(right)
@@ -157,7 +161,7 @@ class Exam:
                 right += place < len(lines) and lines[place].rpartition(" = ")[0] == span
         return right / spans
 
-    def plans(self, cases: int, known: Team | None) -> tuple[float, dict[int, float]]:
+    def plans(self, cases: int, known: Team | None) -> tuple[float, dict[str, float]]:
         """Share of parts that the thought reads rightly; shares of valid plans by number of steps."""
         rng = Random(f"gate/plans/{self.seed}")
         asked: list[tuple[str, Problem, Team]] = []
@@ -175,7 +179,7 @@ class Exam:
                 fit = [*map(str, team.fit(skill))] or ["none"]
                 right += place < len(read) and read[place][0] == skill and read[place][1] in fit
         sizes = (len(team.profiles) for _, _, team in asked)
-        return right / parts, _valid_by_steps(zip(said, sizes, strict=True), _MOST_STEPS)
+        return right / parts, valid_by_steps(zip(said, sizes, strict=True), _MOST_STEPS)
 
     def tokens(self, text: str) -> list[int]:
         """Of one piece."""
@@ -214,12 +218,18 @@ class Exam:
         return said
 
 
-def _valid_by_steps(plans: Iterable[tuple[str, int]], max_steps: int) -> dict[int, float]:
-    """Shares of plans that can be read, by number of steps; each comes with the size of its pool."""
+def valid_by_steps(plans: Iterable[tuple[str, int]], max_steps: int) -> dict[str, float]:
+    """Shares of plans that can be read, by number of steps; each comes with the size of its pool.
+
+    Numbers that are seldom seen are left out; where all are, all plans count together.
+    """
     valid: dict[int, list[bool]] = defaultdict(list)
     for text, workers in plans:
         numbers = re.search(r"model_id = \[([\d, ]+)\]", text)
         steps = numbers.group(1).count(",") + 1 if numbers else 1
         plan = parse(text, workers=workers, max_steps=max_steps)
         valid[min(steps, max_steps)].append(not isinstance(plan, PlanError))
-    return {steps: sum(v) / len(v) for steps, v in sorted(valid.items()) if len(v) >= _FEW or len(valid) == 1}
+    often = {str(steps): v for steps, v in sorted(valid.items()) if len(v) >= _FEW or len(valid) == 1}
+    if valid and not often:
+        often = {_ALL: [*chain.from_iterable(valid.values())]}
+    return {steps: sum(v) / len(v) for steps, v in often.items()}
