@@ -48,6 +48,7 @@ def test_transformers_loads_what_is_written_and_computes_the_same(
     start = write_start(tmp_path / "start", shape)
     folder = tmp_path / "written"
     write_model(fresh(shape), folder, config=start.config, companions=companions_of(start.path), dtype=dtype)
+    assert len({file.stat().st_mode for file in folder.iterdir()}) == 1, "all may be read by the same people"
     theirs, report = AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.float32, output_loading_info=True
     )

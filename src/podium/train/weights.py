@@ -81,14 +81,16 @@ def write_model(
         dtype: of the stored weights.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    weights, settings = folder / "model.safetensors", folder / "config.json"
     tensors = dict(stored_tensors(model))
     save_file(
         {name: tensor.to(getattr(torch, dtype)) for name, tensor in tensors.items()},
-        folder / "model.safetensors",
+        weights,
         metadata={"format": "pt"},
     )
     written = {key: value for key, value in config.items() if key != "torch_dtype"} | {"dtype": dtype}
-    (folder / "config.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    settings.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    weights.chmod(settings.stat().st_mode)  # safetensors lets nobody else read them.
     for companion in companions:
         (folder / companion.name).write_bytes(companion.read_bytes())
 
