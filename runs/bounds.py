@@ -1,11 +1,13 @@
-"""What bounds a choice among recorded workers: five-fold on training questions, everything fitted on the other folds.
+"""What bounds a choice among recorded workers: five-fold on training questions.
 
 python runs/bounds.py RECORDING.parquet POOL.toml
 
-Recorded. Each row may use more than the one before it: one plan for all questions, one for each kind, one for each kind
-and length, one by the workers' accuracies on the kind alone (as if their errors had nothing to do with each other), one
-that may also ask a third worker where a pair disagrees, and two votes by gradient boosting: one sees who gave which
-answer, the accuracies, and the size of the question; the other also reads how the responses are written.
+Recorded. Plans and models are fitted on the other folds; which kinds of questions there are rests on all of them, but
+on no verdict (`podium rate` finds them in the wording). Each row may use more than the one before it: one plan for all
+questions, one for each kind, one for each kind and length, one by the workers' accuracies on the kind alone (as if
+their errors had nothing to do with each other), one that may also ask a third worker where a pair disagrees, and two
+votes by gradient boosting: one sees who gave which answer, the accuracies, and the size of the question; the other also
+reads how the responses are written.
 """
 
 from __future__ import annotations
@@ -112,14 +114,13 @@ def _independent(share_M: Floats) -> float:
 def _cascades(answers: Answers) -> Iterator[Floats]:
     """[Q] each: how right a pair is whose disagreements a third worker decides alone."""
     workers = range(len(answers.workers))
-    turns = [answers.turned(first) for first in range(answers.samples)]
     for pair in combinations(workers, 2):
-        agreed = [turn.unanimous(pair) for turn in turns]
+        agreed = [turn.unanimous(pair) for turn in answers.turns]
         for then in set(workers) - set(pair):
             yield np.mean(
                 [
                     np.where(same, turn.voted_QWR[:, pair[0], 0], turn.alone_QWR[:, then, 0])
-                    for same, turn in zip(agreed, turns, strict=True)
+                    for same, turn in zip(agreed, answers.turns, strict=True)
                 ],
                 axis=0,
             )

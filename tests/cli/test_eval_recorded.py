@@ -225,7 +225,7 @@ def test_another_conductor_stands_beside_at_its_own_levels_and_is_compared_with_
     given = ("eval", "--tasks", "rec.parquet", "--pool", "rated.toml", "--conductor", POLICY, "--json")
     shown = podium(*given, "--thrift", "3", "--beside", POLICY)
     first, beside, *_ = Comparison.model_validate_json(shown.out).rows
-    assert (first.label, beside.label) == ("Conductor", "Conductor beside")
+    assert (first.label, beside.label) == ("Conductor, thrift 3", "Conductor beside, thrift 3")
     assert (beside.accuracy, beside.cost_usd) == (first.accuracy, first.cost_usd)
     assert beside.difference is not None
     assert beside.difference.mean == 0

@@ -27,7 +27,10 @@ def pool(*names: str) -> None:
     ("names", "said"),
     [
         (("vote", "cy"), "was trained on ratings of workers, and the pool has none, so"),
-        (("vote", "ada", "cy", "dee"), "the pool has none of cy, dee, so its plans may be unreadable; podium rate"),
+        (
+            ("vote", "ada", "cy", "dee"),
+            "the pool has none of cy, dee, so its plans may be unreadable; podium rate",
+        ),
         (("ada", "bob"), 'may be unreadable; add a [[worker]] with name = "vote" and kind = "vote"'),
         (("ada", "bob", "vote"), None),
     ],
@@ -47,7 +50,17 @@ def test_a_vote_that_stands_last_in_a_rated_pool_is_known_to_it(podium: Callable
     shown = []
     for names in (("vote", "ada", "bob"), ("ada", "bob", "vote")):
         pool(*names)
-        given = ("plan", "What is 2 + 2?", "--pool", "pool.toml", "--conductor", POLICY, "--json", "--seed", "1")
+        given = (
+            "plan",
+            "What is 2 + 2?",
+            "--pool",
+            "pool.toml",
+            "--conductor",
+            POLICY,
+            "--json",
+            "--seed",
+            "1",
+        )
         shown.append(json.loads(podium(*given).out))
     first, last = shown
     assert first["text"] == last["text"]

@@ -3,18 +3,25 @@
 import asyncio
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from made import specialist
 from rich.console import Console
 
-from podium.baselines import Constant, RandomPlans, Single
+from podium.baselines import Committee, Constant, RandomPlans, Single
 from podium.baselines.phrases import PARTS
 from podium.errors import ConfigError
 from podium.evals import SIMULATED, Comparison, ConstantPlan, Contest, Frontier, compare
 from podium.evals.compare import MOST_SAMPLES, samples_within
 from podium.evals.table import HEADINGS, cells, markdown, terminal
+from podium.executor import ExecutionSettings
 from podium.operations import SKILLS, read_problem
+from podium.tasks.graders.exact import Exact
+from podium.tasks.task import Task
+from podium.types import Budget, Price, Profile, Question
+from podium.workers import VoteWorker
+from podium.workers.function import FunctionWorker
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Access, Step, Workflow, render
@@ -96,6 +103,36 @@ async def test_self_consistency_takes_as_many_answers_as_the_conductors_cost_buy
 async def test_without_tuning_questions_no_constant_plan_is_searched_on_the_test(specialists, tasks):
     found = await compare(Contest(specialists, tasks[:4]), Single("all"))
     assert "constant" not in [row.kind for row in found.rows]
+
+
+def erring(name: str, wrong: str, price: float = 1.0) -> FunctionWorker:
+    """Says "yes", and its name to questions with a word."""
+
+    async def answer(messages) -> str:
+        return f"Answer: {name if wrong in messages[-1]['content'] else 'yes'}"
+
+    return FunctionWorker(Profile(name=name, price=Price(output=price)), answer)
+
+
+async def test_a_constant_plan_is_searched_for_at_what_it_costs_in_as_many_rounds():
+    """ada, bob and cyd err on a third of the questions each, so a vote of them errs on none.
+
+    It costs 2.7 answers in one round, for two of them are asked where they agree; and 3 where another round may follow,
+    which is more than the 2.8 of the Conductor.
+    """
+    tasks = [
+        Task(id=f"{word}{k}", question=Question(text=f"Is {word} {k}?"), gold="yes", grader=Exact())
+        for word in ("red", "blue", "green")
+        for k in range(2)
+    ]
+    three = [erring("ada", "red"), erring("bob", "blue"), erring("cyd", "green")]
+    pool = Pool([*three, erring("dear", "", 2.8), VoteWorker()])
+    contest = Contest(pool, tasks, tasks, max_steps=4, execution=ExecutionSettings(early_stop=True))
+    one, once = [await contest.run("", plan) for plan in (Single("ada"), Committee(("ada", "bob", "cyd")))]
+    assert (once.accuracy.mean, once.cost_usd / one.cost_usd) == pytest.approx((1, 8 / 3))
+    found = await compare(replace(contest, budget=Budget(rounds=2)), Single("dear"))
+    (constant,) = [row for row in found.rows if row.kind == "constant"]
+    assert constant.cost_usd <= found.rows[0].cost_usd
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from podium.cli.options import (
 )
 from podium.cli.planning import open_planner
 from podium.cli.questions import open_questions
+from podium.cli.trained import trained_on
 from podium.conductor import Checkpoint
 from podium.errors import UsageError
 from podium.evals import Comparison, Contest, Frontier, compare, compare_recorded
@@ -58,7 +59,7 @@ def evaluate(
     beside: str | None = None,
     untrained: str | None = None,
     pool: PoolName = None,
-    tasks: str = "embedded",
+    tasks: str | None = None,
     split: str = "test",
     questions: int = 400,
     tuning: int | None = None,
@@ -77,13 +78,14 @@ def evaluate(
     """Compare the Conductor with every baseline; in a run's folder, the same command goes on where it was stopped.
 
     Args:
-        run: A run's folder: its policy is evaluated, unless a Conductor is named, and the comparison and the
-            report are written there. Default: the shipped Conductor, and nothing is written.
+        run: A run's folder: its policy is evaluated over the pool and on the tasks that it was trained with, each
+            unless another is named; the comparison and the report are written there. Default: the shipped Conductor,
+            and nothing is written.
         beside: The checkpoint of another Conductor, to compare with in the same table.
         untrained: The checkpoint before training, to compare with; "none" leaves it out. Default: warmstart for
             embedded questions, for others none.
         tasks: The task set, a task file (NAME.toml), or a recording (NAME.parquet). On a recording the shipped
-            Conductor, which does not know such questions, is left out.
+            Conductor, which does not know such questions, is left out. Default: the run's, else embedded.
         split: Its split; baselines make their choices on validation questions, on a recording on training questions.
         questions: How many.
         tuning: Questions for the choices of baselines; 0: no constant plan is searched. Default: 400 of the embedded
@@ -103,6 +105,9 @@ def evaluate(
         )
     if planner.planner != "conductor":
         raise UsageError("Baselines are compared with the Conductor anyway; leave --planner out.")
+    if json and markdown:
+        raise UsageError("--json and --markdown are two forms of one comparison; give one of them.")
+    tasks, pool = trained_on(run, tasks=tasks, pool=pool)
     recorded, embedded = tasks.endswith(".parquet"), tasks == EMBEDDED
     choosing = "train" if recorded else "validation"
     if tuning is None and recorded:
@@ -119,13 +124,17 @@ def evaluate(
         raise UsageError(
             f"Baselines make their choices on {choosing} questions; evaluate on another --split."
         )
+    chosen = _of_run(planner, run)
+    if recorded and not _is_named(chosen):
+        _refuse_lonely(chosen, beside)
     reading = to_encoder(encoder, recorded=recorded, replay=calls.replay)
-    workers = open_pool(pool or "embedded")
+    workers = open_pool(pool)
     with _progress() as report:
         held_out = open_questions(tasks, split, size=questions, seed=seed, pool=workers)
         contest = Contest(
             workers,
             list(held_out),
+            called=held_out.name,
             tuning=list(open_questions(tasks, choosing, size=tuning, seed=seed, pool=workers))
             if tuning
             else (),
@@ -142,9 +151,6 @@ def evaluate(
                 *([_BOUGHT] if early_stop and not recorded else []),
             ),
         )
-        chosen = _of_run(planner, run)
-        if beside is not None and recorded and chosen == AS_SHIPPED:
-            raise UsageError("--beside names a second Conductor; give the first with --conductor.")
         frontier = Frontier.load(constant_plans) if constant_plans else None
         before = untrained or ("warmstart" if embedded else "none")
         bound = embedded and any(isinstance(worker, Specialist) for worker in workers)
@@ -162,23 +168,43 @@ def evaluate(
                 )
 
         comparison = asyncio.run(measure())
+    # First of all: what was computed is not lost to a folder that cannot be written.
+    _show(comparison, json=json, markdown=markdown)
     if run is not None:
         comparison.save(run / COMPARISON)
         print(f"Written to {write_report(run)}", file=sys.stderr)
+    return 0
+
+
+def _is_named(planner: PlannerOptions) -> bool:
+    """Whether a Conductor is named, and not only how much the one that there is is to save."""
+    return dataclasses.replace(planner, thrift=None) != AS_SHIPPED
+
+
+def _of_run(planner: PlannerOptions, run: Path | None) -> PlannerOptions:
+    """The run's own policy, where it has one and no other Conductor is named."""
+    if run is None or _is_named(planner) or not (run / "policy").is_dir():
+        return planner
+    return dataclasses.replace(planner, conductor=str(run / "policy"))
+
+
+def _refuse_lonely(planner: PlannerOptions, beside: str | None) -> None:
+    """On a recording the shipped Conductor is left out, and what is said of a Conductor is said of nobody."""
+    if beside is not None:
+        raise UsageError("--beside names a second Conductor; give the first with --conductor.")
+    if planner.thrift is not None:
+        raise UsageError(
+            "--thrift says how much a Conductor is to save; on a recording name one with --conductor."
+        )
+
+
+def _show(comparison: Comparison, *, json: bool, markdown: bool) -> None:
     if json:
         print(comparison.model_dump_json())
     elif markdown:
         print(to_markdown(comparison), end="")
     else:
         open_console().print(terminal(comparison))
-    return 0
-
-
-def _of_run(planner: PlannerOptions, run: Path | None) -> PlannerOptions:
-    """The run's own policy, where it has one and no other Conductor is named."""
-    if run is None or planner != AS_SHIPPED or not (run / "policy").is_dir():
-        return planner
-    return dataclasses.replace(planner, conductor=str(run / "policy"))
 
 
 async def _compare(
@@ -204,6 +230,7 @@ async def _compare(
             return await compare(
                 contest,
                 trained,
+                label=_called("Conductor", planner.thrift),
                 beside=other,
                 untrained=first,
                 oracle=oracle,
@@ -231,7 +258,7 @@ async def _compare_recorded(
 
 def _conductors(planner: PlannerOptions, beside: str | None) -> Iterator[tuple[str, PlannerOptions]]:
     """By label; of a recording the shipped one is none."""
-    if planner != AS_SHIPPED:
+    if _is_named(planner):
         yield from _at_levels("Conductor", planner)
     if beside is not None:
         yield from _at_levels(BESIDE, PlannerOptions(conductor=beside, thrift=planner.thrift))
@@ -239,12 +266,15 @@ def _conductors(planner: PlannerOptions, beside: str | None) -> Iterator[tuple[s
 
 def _at_levels(label: str, planner: PlannerOptions) -> Iterator[tuple[str, PlannerOptions]]:
     """A Conductor that knows levels of thrift at each of them, the least first, unless one is named."""
-    levels = 0 if planner.conductor is None else Checkpoint.read(planner.conductor).prompt.levels
-    if not levels or planner.thrift is not None:
-        yield label, planner
-        return
-    for level in range(levels):
-        yield f"{label}, thrift {level}", dataclasses.replace(planner, thrift=level)
+    levels: Iterable[float | None] = [planner.thrift]
+    if planner.thrift is None and planner.conductor is not None:
+        levels = range(Checkpoint.read(planner.conductor).prompt.levels) or levels
+    for level in levels:
+        yield _called(label, level), dataclasses.replace(planner, thrift=level)
+
+
+def _called(label: str, thrift: float | None) -> str:
+    return label if thrift is None else f"{label}, thrift {thrift:g}"
 
 
 @contextmanager

@@ -64,6 +64,8 @@ class Contest:
     on_progress: CompareProgress | None = None
     notes: tuple[str, ...] = ()
     """What was left out of the questions, a sentence each."""
+    called: str = ""
+    """Set and split of the questions, as in mine/validation; empty: not told."""
 
     async def run(self, label: str, planner: Planner, tasks: Sequence[Task] | None = None) -> Evaluation:
         """Evaluate `planner` under these conditions."""
@@ -90,6 +92,7 @@ async def compare(
     contest: Contest,
     conductor: Planner,
     *,
+    label: str = "Conductor",
     beside: Planner | None = None,
     untrained: Planner | None = None,
     oracle: PlanFor | None = None,
@@ -99,14 +102,15 @@ async def compare(
 
     Args:
         conductor: the trained planner; its cost is the limit of self-consistency and of the constant plan.
+        label: of its row.
         beside: another one, for comparison.
         untrained: the planner before training.
         oracle: what the tasks know of the best plan, where they do.
         frontier: constant plans found earlier for this pool; without it they are searched for on the tuning
             questions.
     """
-    trained = await contest.run("Conductor", conductor)
-    rows = [row("conductor", "Conductor", trained)]
+    trained = await contest.run(label, conductor)
+    rows = [row("conductor", label, trained)]
     simulated, recorded = [trained.simulated], [trained.recorded]
 
     async def add(kind: Kind, label: str, planner: Planner) -> Evaluation:
@@ -144,6 +148,9 @@ async def compare(
         simulated=any(simulated),
         recorded=any(recorded),
         rows=tuple(rows),
+        tasks=contest.called,
+        max_steps=contest.max_steps,
+        rounds=contest.budget.rounds,
         notes=contest.notes,
         routing=tuple(routing(trained, alignment=alignment, seed=contest.seed) for alignment in ALIGNMENTS),
         steps_by_hops=steps_by_hops(trained, seed=contest.seed),
@@ -188,6 +195,7 @@ async def _searched(contest: Contest, cost_usd: float) -> Frontier:
         max_steps=contest.max_steps,
         max_cost=cost_usd,
         seed=contest.seed,
+        budget=contest.budget,
         execution=contest.execution,
         dispatcher=contest.dispatcher,
         on_progress=report and (lambda done, total: report("Searching constant plans", done, total)),

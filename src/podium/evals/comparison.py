@@ -5,8 +5,11 @@ Values alone, written to and read from one JSON file of a run. `compare` makes t
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from typing import Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
 
 from podium.evals.evaluation import Evaluation
 from podium.evals.reliance import beyond_recording
@@ -37,6 +40,15 @@ RECORDED = (
 _UNTIMED = "Times are not known."
 
 
+def _known(value: Any) -> Any:
+    """JSON has neither infinity nor NaN: both are written as null, which is read again as infinity."""
+    return math.inf if value is None or (isinstance(value, float) and math.isnan(value)) else value
+
+
+Figure = Annotated[float, BeforeValidator(_known)]
+"""Seconds or dollars, which a pool file or a recording may hold to be endless."""
+
+
 class Row(Value):
     """One method on all questions. Costs in dollars a question."""
 
@@ -49,11 +61,11 @@ class Row(Value):
     """Of McNemar's exact test that the two are equally often right; None: not tested, or questions were repeated."""
     steps: float
     calls: float
-    cost_usd: float
+    cost_usd: Figure
     """Of cached answers what they had cost."""
-    saved_usd: float = 0.0
+    saved_usd: Figure = 0.0
     """Of the cost: what was not paid again, since the answers were in a response cache."""
-    latency_s: float
+    latency_s: Figure
     """Seconds along the critical path."""
     validity: float
     """Share of plans that could be parsed and checked."""
@@ -61,7 +73,7 @@ class Row(Value):
     """Rollouts in which a worker failed a step that the answer needed."""
     ungraded: int = 0
     """Answers that the grader could not judge; they count nowhere in accuracy."""
-    grading_usd: float = 0.0
+    grading_usd: Figure = 0.0
     """Dollars that judging all answers took; no part of the cost."""
     by_hops: dict[int, float]
     """Accuracy on the questions of so many hops."""
@@ -87,7 +99,7 @@ class ExamplePlan(Value):
     """Why the plan could not be read, or the question failed."""
     answer: str | None
     correct: bool
-    cost_usd: float
+    cost_usd: Figure
 
 
 class Example(Value):
@@ -112,6 +124,12 @@ class Comparison(Saved):
     recorded: bool = False
     rows: tuple[Row, ...]
     """The Conductor first, where there is one."""
+    tasks: str = ""
+    """The questions' set and split, as in mine/validation; empty: not told, as in older files."""
+    max_steps: int | None = None
+    """Of a plan whose planner chooses how many; None: not told."""
+    rounds: int | None = None
+    """Plans for a question at most; None: not told."""
     notes: tuple[str, ...] = ()
     """What was left out of the questions, and what dollars lack, a sentence each."""
     routing: tuple[Routing, ...] = ()
@@ -120,6 +138,11 @@ class Comparison(Saved):
     """Of the Conductor: Spearman's correlation of hops and steps; None where it is not defined."""
     examples: tuple[Example, ...] = ()
     """The first question of each number of hops: in order, not picked."""
+
+    @property
+    def asked(self) -> str:
+        """What was measured, as in "22 held-out questions of mine/validation"."""
+        return f"{self.questions} held-out questions{f' of {self.tasks}' if self.tasks else ''}"
 
     @property
     def timed(self) -> bool:

@@ -25,8 +25,8 @@ def pareto_front(rows: Iterable[Row]) -> list[Row]:
 
 
 def front_chart(comparison: Comparison) -> Html:
-    """The points, dollars on a logarithmic axis, and the front as a line; what costs nothing is not drawn."""
-    rows = [shown for shown in comparison.rows if shown.kind != "oracle" and shown.cost_usd > 0]
+    """The points, dollars on a logarithmic axis, and the front as a line; what costs nothing, or no end, is not."""
+    rows = [shown for shown in comparison.rows if shown.kind != "oracle" and 0 < shown.cost_usd < math.inf]
     if len(rows) < 2:
         return tag("p", "Too few methods that cost anything.", class_="none")
     kinds = list(dict.fromkeys(shown.kind for shown in comparison.rows))

@@ -85,7 +85,7 @@ def _subtitle(metrics: Metrics, comparison: Comparison | None) -> str:
     if metrics:
         parts.append(f"{len(metrics)} iterations of training")
     if comparison:
-        parts.append(f"{comparison.questions} held-out questions")
+        parts.append(comparison.asked)
         parts.append(f"workers: {', '.join(comparison.pool)}")
     return " · ".join(parts)
 

@@ -22,16 +22,9 @@ from podium.evals.compare import Contest
 from podium.evals.comparison import Comparison, Kind, Row, row
 from podium.evals.evaluation import Evaluation
 from podium.evals.families import best_plans
-from podium.executor.turns import costs_told
+from podium.evals.prices import Prices
 from podium.planner import Plan, Planner, Situation
-from podium.rollout.answers import (
-    Answers,
-    Floats,
-    Members,
-    bare,
-    measurable,
-    read_answers,
-)
+from podium.rollout.answers import Answers, Members, bare, measurable, read_answers
 from podium.rollout.spending import spent
 from podium.tasks.task import Task
 from podium.workers.base import Request, Worker
@@ -83,7 +76,7 @@ async def compare_recorded(
         cost_usd=None if first is None else first.cost_usd,
         told=_Told(workers, contest.tasks),
         early_stop=contest.execution.early_stop and contest.budget.rounds == 1,
-        price_QW=_prices(contest, workers),
+        prices=_prices(contest, workers),
         encoded=encoded,
     )
     two_rounds = replace(
@@ -101,15 +94,18 @@ async def compare_recorded(
         simulated=any(simulated) or any(worker.simulated for worker in recorded),
         recorded=True,
         rows=tuple(rows),
+        tasks=contest.called,
+        max_steps=contest.max_steps,
+        rounds=contest.budget.rounds,
         notes=contest.notes if blind is None else (*contest.notes, blind),
     )
 
 
-def _prices(contest: Contest, workers: Sequence[Worker]) -> Floats:
-    """[Q, W]: what the executor takes an answer to each training question to cost."""
+def _prices(contest: Contest, workers: Sequence[Worker]) -> Prices:
+    """Of answers to training questions."""
     places = [contest.pool.names.index(worker.profile.name) for worker in workers]
     told = (contest.pool.profiles_for(task.question.text) for task in contest.tuning)
-    return np.array([costs_told([profiles[place] for place in places]) for profiles in told])
+    return Prices.told([[profiles[place] for place in places] for profiles in told])
 
 
 async def _encoded(contest: Contest, encoder: Encoder) -> Encoded:
@@ -133,7 +129,7 @@ class _Field:
     told: _Told
     early_stop: bool
     """Whether votes stop once they are certain, and so cost less."""
-    price_QW: Floats
+    prices: Prices
     """By which the cheapest is asked first then."""
     encoded: Encoded | None = None
     """All questions by an encoder; None: there is none."""
@@ -206,7 +202,8 @@ class _Field:
 
     def _cost_of(self, members: Members) -> float:
         """Dollars a question of a committee, in the mean of training questions."""
-        return float(spent(self.known, members, early_stop=self.early_stop, price_QW=self.price_QW).mean())
+        price_QW = self.prices.among(members)
+        return float(spent(self.known, members, early_stop=self.early_stop, price_QW=price_QW).mean())
 
     def _by_family(self) -> Chosen:
         known = self.known

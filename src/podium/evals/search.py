@@ -17,6 +17,7 @@ from podium.evals.evaluation import evaluate
 from podium.evals.frontier import ConstantPlan, Frontier, ranked, undominated
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.tasks.task import Task
+from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render
 
@@ -43,6 +44,7 @@ async def search_constant(
     max_cost: float | None = None,
     seed: str = "0",
     rungs: Rungs = RUNGS,
+    budget: Budget | None = None,
     execution: ExecutionSettings | None = None,
     dispatcher: Dispatcher | None = None,
     on_progress: SearchProgress | None = None,
@@ -55,7 +57,8 @@ async def search_constant(
             questions owes much of it to luck.
         max_cost: dollars a question; plans that cost more are neither grown nor kept.
         rungs: how hard to look, twice at each length. The default takes about 25,000 answers for 5 lengths.
-        dispatcher: as `evaluate`'s.
+        budget, execution, dispatcher: as `evaluate`'s. Votes that may stop early do so in the last round alone, so
+            what a plan costs depends on how many the budget has.
 
     The best plan found is a lower bound of the best there is.
     """
@@ -68,6 +71,7 @@ async def search_constant(
         max_steps=max_steps,
         max_cost=max_cost,
         seed=seed,
+        budget=budget,
         execution=execution,
         dispatcher=dispatcher,
     )
@@ -163,6 +167,7 @@ class _Trials:
     max_steps: int
     max_cost: float | None
     seed: str
+    budget: Budget | None
     execution: ExecutionSettings | None
     dispatcher: Dispatcher | None
     tallies: dict[Workflow, _Tally] = field(default_factory=dict)
@@ -191,6 +196,7 @@ class _Trials:
             tasks,
             self.pool,
             seed=f"search-constant/{self.seed}",
+            budget=self.budget,
             max_steps=self.max_steps,
             execution=self.execution,
             dispatcher=self.dispatcher,

@@ -44,10 +44,8 @@ def grid(comparison: Comparison) -> list[tuple[str, ...]]:
 
 def notes(comparison: Comparison) -> Iterator[str]:
     """The sentences below the table."""
-    yield (
-        f"{comparison.questions} held-out questions, seed {comparison.seed}. In brackets: 95 % intervals "
-        "over questions; differences are paired, in points."
-    )
+    conditions = ", ".join(_conditions(comparison))
+    yield f"{conditions}. In brackets: 95 % intervals over questions; differences are paired, in points."
     if any(shown.p_value is not None for shown in comparison.rows):
         yield "p: McNemar's exact test of the same difference, not corrected for the number of rows."
     yield from comparison.notes
@@ -85,6 +83,19 @@ def notes(comparison: Comparison) -> Iterator[str]:
                 f"{shown.label}: {percent(shown.beyond_recording)} of its recorded responses stand for a rewritten "
                 "subtask, or for a step that saw others' work. A recording cannot show what these change."
             )
+
+
+def _conditions(comparison: Comparison) -> Iterator[str]:
+    """What was asked, and within what, as far as the comparison tells."""
+    yield f"{comparison.asked}, seed {comparison.seed}"
+    if comparison.max_steps is not None:
+        yield f"at most {_counted(comparison.max_steps, 'step')}"
+    if comparison.rounds is not None:
+        yield _counted(comparison.rounds, "round")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _money(comparison: Comparison) -> Iterator[str]:

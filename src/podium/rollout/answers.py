@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,6 +28,8 @@ NOBODY = -1
 """The number of no answer."""
 MOST = 5
 """Answers that a committee votes on, at most."""
+_TURNS = 60
+"""Turns at most, where workers have different numbers of samples."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class Answers:
     """Empty where unknown."""
     own_samples: tuple[int, ...] = ()
     """Of each worker; empty: all have as many."""
+    own_samples_QW: Ints | None = None
+    """Of each worker to each question; None: all have `samples`."""
 
     def samples_of(self, worker: int) -> int:
         """How many different responses a worker has to one question, at most."""
@@ -76,30 +81,53 @@ class Answers:
         means: Floats = self.cost_QW.mean(axis=0)
         return means
 
+    @cached_property
+    def turns(self) -> tuple[Answers, ...]:
+        """The same with each of the samples first, so often that those of one worker are first equally often.
+
+        Where workers have different numbers of samples, that takes their least common multiple. Beyond 60, and beyond
+        the most samples, there are no more turns: then they are nearly equally often first.
+        """
+        count = self.samples
+        if self.own_samples_QW is not None:
+            count = min(math.lcm(*np.unique(self.own_samples_QW).tolist()), max(self.samples, _TURNS))
+        return tuple(map(self.turned, range(count)))
+
     def turned(self, first: int) -> Answers:
-        """The same with another of the samples first."""
-        if first == 0:
-            return self
-        order = [(first + repeat) % self.samples for repeat in range(self.alone_QWR.shape[2])]
+        """The same with another of the samples first: of a worker with fewer samples, counted round again."""
+        return self if first == 0 else self._columns(first, self.alone_QWR.shape[2])
+
+    def _columns(self, first: int, count: int) -> Answers:
+        """So many answers of each worker, from that sample on."""
+        own_QW = (
+            np.full(self.alone_QWR.shape[:2], self.samples)
+            if self.own_samples_QW is None
+            else self.own_samples_QW
+        )
+        order_QWR = (first + np.arange(count)) % own_QW[:, :, None]
         return replace(
             self,
-            answer_QWR=self.answer_QWR[:, :, order],
-            alone_QWR=self.alone_QWR[:, :, order],
-            voted_QWR=self.voted_QWR[:, :, order],
+            answer_QWR=np.take_along_axis(self.answer_QWR, order_QWR, axis=2),
+            alone_QWR=np.take_along_axis(self.alone_QWR, order_QWR, axis=2),
+            voted_QWR=np.take_along_axis(self.voted_QWR, order_QWR, axis=2),
         )
 
     def after(self, members: Members) -> Answers:
         """The same with one worker more, who gives what a committee answered, whichever sample is first."""
-        turns = [self.turned(first)._won(members) for first in range(self.samples)]
-        repeats = [first % self.samples for first in range(self.alone_QWR.shape[2])]
+        turns = [turned._won(members) for turned in self.turns]
+        wide = self if len(turns) <= self.alone_QWR.shape[2] else self._columns(0, len(turns))
+        repeats = [first % len(turns) for first in range(wide.alone_QWR.shape[2])]
         answer_QR = np.stack([turns[turn][0] for turn in repeats], axis=1)
         score_QR = np.stack([turns[turn][1] for turn in repeats], axis=1)
+        own_QW = self.own_samples_QW
         return replace(
             self,
-            answer_QWR=np.concatenate([self.answer_QWR, answer_QR[:, None]], axis=1),
-            alone_QWR=np.concatenate([self.alone_QWR, score_QR[:, None]], axis=1),
-            voted_QWR=np.concatenate([self.voted_QWR, score_QR[:, None]], axis=1),
-            own_samples=(*self.own_samples, self.samples) if self.own_samples else (),
+            answer_QWR=np.concatenate([wide.answer_QWR, answer_QR[:, None]], axis=1),
+            alone_QWR=np.concatenate([wide.alone_QWR, score_QR[:, None]], axis=1),
+            voted_QWR=np.concatenate([wide.voted_QWR, score_QR[:, None]], axis=1),
+            samples=max(self.samples, len(turns)),
+            own_samples=(*self.own_samples, len(turns)) if self.own_samples else (),
+            own_samples_QW=None if own_QW is None else np.insert(own_QW, own_QW.shape[1], len(turns), axis=1),
         )
 
     def voted(self, members: Members, weights: Sequence[float] = ()) -> Floats:
@@ -124,14 +152,14 @@ class Answers:
         return answer_QM[rows, winner_Q], np.where(nothing_Q, 0.0, score_QM[rows, winner_Q])
 
     def agreeing(self, members: Members) -> Ints:
-        """[Q]: how many different workers gave the answer that most of them gave; 0 where nobody gave one."""
-        answer_QM = self.answer_QWR[:, members, 0]
+        """[Q]: how many answers of a committee are the one that is given most often; 0 where nobody gave one."""
+        answer_QM = self.given(members)
         same_QMM = (answer_QM[:, :, None] == answer_QM[:, None, :]) & (answer_QM != NOBODY)[:, :, None]
         most: Ints = same_QMM.sum(axis=2).max(axis=1)
         return most
 
     def unanimous(self, members: Members) -> npt.NDArray[np.bool_]:
-        """[Q]: whether all members give one answer."""
+        """[Q]: whether all answers of a committee are one."""
         return np.asarray(self.agreeing(members) == len(members), dtype=np.bool_)
 
 
@@ -156,7 +184,7 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | C
     samples = max(own_samples)
     size = len(tasks), len(workers), max(samples, MOST)
     answer, alone, voted = np.full(size, NOBODY), np.zeros(size), np.zeros(size)
-    score, cost = np.zeros(size[:2]), np.zeros(size[:2])
+    score, cost, own_QW = np.zeros(size[:2]), np.zeros(size[:2]), np.ones(size[:2], dtype=np.int64)
     for q, task in enumerate(tasks):
         numbers: dict[str, int] = {}
         for w, worker in enumerate(workers):
@@ -171,7 +199,7 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | C
                     answer[q, w, r] = numbers.setdefault(normalise(found), len(numbers))
                     # Any counts do: they are no part of the answer.
                     voted[q, w, r] = (await task.grade(announce(found, 1, 1))).correct
-            own = worker.count(task.question.text) if isinstance(worker, ReplayWorker) else 1
+            own = own_QW[q, w] = worker.count(task.question.text) if isinstance(worker, ReplayWorker) else 1
             score[q, w] = alone[q, w, :own].mean()
             cost[q, w] = fmean(worker.profile.price.cost(reply.usage) for reply in replies[:own])
     return Answers(
@@ -185,6 +213,7 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | C
         texts=tuple(task.question.text for task in tasks),
         families=tuple(str(task.facts.get("family", "")) for task in tasks),
         own_samples=own_samples,
+        own_samples_QW=None if (own_QW == samples).all() else own_QW,
     )
 
 

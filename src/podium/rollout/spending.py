@@ -31,8 +31,8 @@ def spent(
     ]
     order_QM = np.argsort(prices_QM, axis=1, kind="stable")
     turns = []
-    for first in range(answers.samples):
-        answer_QM = answers.turned(first).given(members)
+    for turn in answers.turns:
+        answer_QM = turn.given(members)
         cases, case_Q = np.unique(np.hstack([answer_QM, order_QM]), axis=0, return_inverse=True)
         asked_CM = np.array(
             [

@@ -135,6 +135,14 @@ def test_as_many_agree_as_gave_the_answer_that_most_gave_of_those_who_answered()
     assert made.agreeing(("cy", "bob"), "question 2") == (2, 2)
 
 
+def test_who_is_asked_again_agrees_with_itself_only_if_its_next_sample_says_the_same() -> None:
+    answers = given_answers(("ada", "bob"), [[1, 2], [1, 2], [1, 2]], [1] * 2)
+    answers.answer_QWR[:, 0, 1::2] = [[1, 1], [3, 3], [NONE, NONE]]
+    made = Worth(replace(answers, samples=2), dict.fromkeys(answers.texts, KIND), LEVELS)
+    counts = [made.agreeing(("ada", "ada"), text) for text in answers.texts]
+    assert counts == [(2, 2), (1, 2), (1, 1)]
+
+
 def test_the_answer_that_there_is_has_a_vote_in_the_second_round() -> None:
     # cy and dee alone are right on two such questions in three; with what ada said they are always.
     made = worth(pair_and_two_more()[1])

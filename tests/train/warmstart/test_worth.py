@@ -13,7 +13,7 @@ import pytest
 from given_answers import NONE, RIGHT, given_answers
 
 from podium.rollout.answers import Answers
-from podium.train.warmstart.worth import Worth
+from podium.train.warmstart.worth import Worth, committees
 
 WORKERS = ("ada", "bob", "cy")
 KINDS = ("#sums", "#words")
@@ -104,6 +104,15 @@ def test_the_same_randomness_draws_the_same(answers: Answers) -> None:
     ]
     assert drawn[0] == drawn[1]
     assert len(set(drawn[0])) > 1
+
+
+def test_four_different_workers_are_tried_together_only_where_nobody_has_a_second_sample() -> None:
+    once = given_answers([f"worker {number}" for number in range(5)], [[RIGHT] * 5] * 4, [1] * 5)
+    for answers, different in ((once, 5), (replace(once, samples=2), 3)):
+        tried = list(committees(answers))
+        assert max(len(set(plan)) for plan in tried) == different
+        assert max(len(plan) for plan in tried) == 5
+        assert max(max(Counter(plan).values()) for plan in tried) == answers.samples
 
 
 def test_samples_in_another_order_are_other_answers_of_equal_worth(answers: Answers) -> None:

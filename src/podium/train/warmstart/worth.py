@@ -1,8 +1,9 @@
 """What committees are worth on each kind of question, by the verdicts on training questions.
 
-With recorded answers every committee can be tried on every question. Its worth on a kind is the share of that kind's
-questions on which it is right, drawn towards its share on all, for a kind has few; less its price, as dearly as the
-level of thrift says. A price is counted in *answers*: what one to such a question costs in the mean over the team.
+With recorded answers each of many `committees` can be tried on every question. Its worth on a kind is the share of
+that kind's questions on which it is right, drawn towards its share on all, for a kind has few; less its price, as
+dearly as the level of thrift says. A price is counted in *answers*: what one to such a question costs in the mean over
+the team.
 Where votes stop early, a committee costs what is asked until its vote is certain.
 Which kind a question is of stands in its wording alone (`ratings`).
 
@@ -21,13 +22,13 @@ from random import Random
 
 import numpy as np
 
-from podium.rollout.answers import MOST, Answers, Floats, Members, means_by
+from podium.rollout.answers import MOST, NOBODY, Answers, Floats, Members, means_by
 from podium.rollout.spending import spent
 
 _SIZES = (1, 2, 3, 4, 5)
 _PAIR = 2
 _DIFFERENT = 3
-"""Different workers of a committee that asks somebody twice, at most."""
+"""Different workers of a committee at most, where anybody has a second sample."""
 _FIRST = (2, 3)
 """Sizes of committees that a second round may follow."""
 _TRUSTS = (1.5, 3.0, 6.0, 12.0, 25.0, 50.0, 100.0, 200.0)
@@ -147,10 +148,13 @@ class Worth:
         return self._drawn(rng, worth_P)
 
     def agreeing(self, asked: Sequence[str], question: str) -> tuple[int, int]:
-        """How many of a committee gave the answer that most gave to a training question, and how many gave any."""
+        """How many answers of a committee to a training question are the most frequent one, and how many there are.
+
+        Who stands there twice gives two.
+        """
         members = tuple(self.workers.index(name) for name in asked)
         number = self._answers.number(question)
-        answered = self._answers.answer_QWR[number, members, 0] >= 0
+        answered = self._answers.given(members)[number] != NOBODY
         return int(self._agreeing(members)[number]), int(answered.sum())
 
     def _drawn(self, rng: Random, worth_P: Floats) -> tuple[str, ...]:
@@ -251,13 +255,17 @@ class _Bucket:
 
 def right(answers: Answers, plan: Members) -> Floats:
     """[Q]: how right a committee is, the mean over which of the samples comes first."""
-    turns = [answers.turned(first).voted(plan) for first in range(answers.samples)]
+    turns = [turn.voted(plan) for turn in answers.turns]
     mean: Floats = np.mean(turns, axis=0)
     return mean
 
 
 def committees(answers: Answers) -> Iterator[Members]:
-    """All of few different workers, each as often as it has samples; of more who answer once each, all."""
+    """All of up to five different workers where nobody has a second sample; else all of up to three.
+
+    These answer up to five times in all, each as often as it has samples. Four or five different workers are then not
+    tried together, not even each asked once.
+    """
     order = np.argsort(-answers.accuracy, kind="stable").tolist()
     for size in _SIZES:
         for different in range(math.ceil(size / answers.samples), min(size, len(order)) + 1):

@@ -1,0 +1,163 @@
+"""`podium eval --run`: the run's own policy, pool and tasks; and what was computed is shown before it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from refusal import one_sentence
+
+from podium.config import Settings
+from podium.evals import Comparison
+from podium.recordings import Gathering, RecordedQuestion, Response
+from podium.rollout.run_folder import RunFolder
+from podium.train.experiment import Experiment
+from podium.train.warmstart.pretraining import WarmStartSettings
+
+Podium = Callable[..., Any]
+POLICY = Path(__file__).parents[2] / "checkpoints" / "recorded" / "policy"
+POOL = "".join(
+    f'[[worker]]\nname = "{name}"\nkind = "replay"\nrecording = "mine.parquet"\nprice = {{ output = 1.0 }}\n'
+    for name in ("ada", "bob")
+)
+NAMED = ("--tasks", "mine.parquet", "--pool", "mine.toml")
+MINE = {"tasks": "mine.parquet", "pool": "mine.toml"}
+
+
+@pytest.fixture(autouse=True)
+def _recording() -> None:
+    """8 questions, of which ada knows the even ones and bob none."""
+    with Gathering() as gathering:
+        for number in range(8):
+            split = "train" if number < 5 else "test"
+            gathering.add_question(RecordedQuestion(f"q{number}", f"Is {number} right?", "yes", None, split))
+            for worker, right in (("ada", number % 2 == 0), ("bob", False)):
+                said = "yes" if right else f"no {worker}"
+                gathering.add(f"q{number}", Response(worker, 0, f"Answer: {said}", score=float(right)))
+        gathering.write(Path("mine.parquet"), name="mine")
+    Path("mine.toml").write_text(POOL + '[[worker]]\nname = "vote"\nkind = "vote"\n')
+
+
+def trained(settings: Settings, *, policy: bool = False) -> None:
+    """The folder of a run of these settings."""
+    RunFolder.open(Path("r"), settings.model_dump(mode="json"))
+    if policy:
+        Path("r/policy").symlink_to(POLICY)
+
+
+def comparison(podium: Podium, *tokens: str) -> Comparison:
+    shown = podium("eval", *tokens, "--json")
+    assert shown.status == 0, shown.err
+    return Comparison.model_validate_json(shown.out)
+
+
+# --- what the run was trained on ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings", [Experiment(**MINE), WarmStartSettings(**MINE)], ids=["grpo", "warm start"]
+)
+def test_a_run_is_evaluated_on_what_it_was_trained_on(podium: Podium, settings: Settings) -> None:
+    trained(settings)
+    found = comparison(podium, "--run", "r")
+    assert (found.tasks, found.pool) == ("mine/test", ("ada", "bob", "vote"))
+    assert found == Comparison.load(Path("r/comparison.json"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        (Experiment(tasks="gone.parquet", pool="gone.toml"), NAMED),
+        (Experiment(tasks="mine.parquet", pool="gone.toml"), NAMED[2:]),
+        (Experiment(tasks="gone.parquet", pool="mine.toml"), NAMED[:2]),
+    ],
+    ids=["both", "the pool alone", "the tasks alone"],
+)
+def test_what_is_named_wins(podium: Podium, settings: Experiment, named: tuple[str, ...]) -> None:
+    trained(settings)
+    found = comparison(podium, "--run", "r", *named)
+    assert (found.tasks, found.pool) == ("mine/test", ("ada", "bob", "vote"))
+
+
+@pytest.mark.parametrize("settings", [None, Experiment()], ids=["no settings", "embedded"])
+def test_other_runs_are_asked_embedded_questions(podium: Podium, settings: Experiment | None) -> None:
+    if settings is not None:
+        trained(settings)
+    found = comparison(podium, "--run", "r", "--questions", "2", "--tuning", "0", "--untrained", "none")
+    assert (found.tasks, found.simulated, found.recorded) == ("embedded/test", True, False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        (Experiment(tasks="there/gone.parquet", pool="mine.toml"), "there/gone.parquet"),
+        (Experiment(tasks="mine.parquet", pool="there/gone.toml"), "there/gone.toml"),
+    ],
+)
+def test_what_is_not_here_is_one_sentence_with_the_way_out(
+    podium: Podium, settings: Experiment, name: str
+) -> None:
+    trained(settings)
+    assert (
+        f"r was trained on {name}, which is not there as seen from this folder; evaluate where it was trained, or name "
+        "--tasks and --pool."
+    ) in one_sentence(podium("eval", "--run", "r"))
+    assert not Path("r/comparison.json").exists()
+
+
+# --- thrift ------------------------------------------------------------------------------------------------
+
+
+def test_a_level_of_thrift_is_for_the_runs_own_policy_and_stands_in_its_label(podium: Podium) -> None:
+    trained(Experiment(**MINE), policy=True)
+    levels = comparison(podium, "--run", "r").rows
+    assert [row.label for row in levels if row.kind == "conductor"] == [
+        f"Conductor, thrift {level}" for level in range(8)
+    ]
+    (one,) = [
+        row for row in comparison(podium, "--run", "r", "--thrift", "2.5").rows if row.kind == "conductor"
+    ]
+    assert one.label == "Conductor, thrift 2.5"
+
+
+def test_among_live_workers_the_level_stands_in_the_label_too(podium: Podium) -> None:
+    few = ("--questions", "2", "--tuning", "0", "--untrained", "none", "--thrift", "3")
+    assert comparison(podium, "--conductor", str(POLICY), *few).rows[0].label == "Conductor, thrift 3"
+
+
+def test_without_a_conductor_thrift_is_refused_and_the_shipped_one_is_not_blamed(podium: Podium) -> None:
+    refused = one_sentence(podium("eval", *NAMED, "--thrift", "2"))
+    assert (
+        "--thrift says how much a Conductor is to save; on a recording name one with --conductor." in refused
+    )
+
+
+# --- what is shown and written -----------------------------------------------------------------------------
+
+
+def test_the_table_says_what_was_measured(podium: Podium, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    shown = podium("eval", *NAMED, "--max-steps", "4", "--rounds", "2")
+    assert "3 held-out questions of mine/test, seed 0, at most 4 steps, 2 rounds." in shown.out
+
+
+def test_a_table_is_printed_even_if_it_cannot_be_written(podium: Podium) -> None:
+    Path("r/report.html").mkdir(parents=True)
+    shown = podium("eval", *NAMED, "--run", "r", "--markdown")
+    assert shown.status != 0
+    assert "| ada alone |" in shown.out
+    assert "report.html cannot be written" in shown.err
+
+
+def test_a_worker_that_takes_for_ever_loses_neither_table_nor_report(podium: Podium) -> None:
+    Path("mine.toml").write_text(POOL.replace("price", "latency = inf\nprice", 1))
+    shown = podium("eval", *NAMED, "--run", "r", "--markdown")
+    assert (shown.status, "| inf |" in shown.out) == (0, True)
+    assert podium("report", "r").status == 0
+
+
+def test_two_forms_at_once_are_refused(podium: Podium) -> None:
+    refused = one_sentence(podium("eval", *NAMED, "--json", "--markdown"))
+    assert "--json and --markdown are two forms of one comparison; give one of them." in refused

@@ -1,0 +1,71 @@
+"""What a vote costs in numbers is what it costs when it is run, also where not everybody of the pool was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+from recorded_world import TOKENS, replayed, tasks_of, write_recording
+
+from podium.baselines import Committee
+from podium.evals.prices import Prices
+from podium.executor import ExecutionSettings
+from podium.orchestrator import Orchestrator
+from podium.recordings import RecordedQuestion, Response
+from podium.rollout.answers import read_answers
+from podium.rollout.spending import spent
+from podium.types import Price, Profile, Rating
+from podium.workers import Pool, VoteWorker
+from podium.workers.ratings import Ratings, Tally
+
+LISTED = {"ada": 1.0, "bob": 2.0, "cy": 4.0, "dan": 8.0}
+MEASURED = {"ada": 3.0, "bob": 2.0, "cy": 1.0}
+"""Dollars an answer, in the other order; dan was not measured."""
+
+
+def profiles() -> list[Profile]:
+    made = []
+    for name, price in LISTED.items():
+        cost = MEASURED.get(name)
+        rating = None if cost is None else Rating(kind="", accuracy=0.5, cost_usd=cost, questions=9)
+        made.append(Profile(name=name, price=Price(output=price), rating=rating))
+    return made
+
+
+def test_a_vote_compares_its_own_voters_as_they_were_measured_or_all_of_them_as_listed() -> None:
+    prices = Prices.told([profiles()])
+    measured, listed = prices.among((0, 2))[0], prices.among((0, 3))[0]
+    assert measured[[0, 1, 2]].tolist() == [3.0, 2.0, 1.0]
+    assert listed.tolist() == sorted(listed)
+    assert (prices.among((3,)) == prices.among((0, 1, 2, 3))).all()
+
+
+@pytest.mark.parametrize("members", [(0, 1, 2), (2, 0, 1), (0, 1, 3), (0, 3, 2), (0, 0, 2), (0, 1, 2, 3)])
+async def test_a_cost_in_numbers_is_what_is_paid_beside_one_who_was_not_measured(
+    tmp_path: Path, members: tuple[int, ...]
+) -> None:
+    random = Random("prices")
+    rows = [
+        (
+            RecordedQuestion(f"q{n}", f"Question {n}?", None, None, "train"),
+            [
+                Response(name, 0, f"Answer: {random.choice('ab')}", score=1.0, output_tokens=TOKENS)
+                for name in LISTED
+            ],
+        )
+        for n in range(10)
+    ]
+    recording = write_recording(tmp_path / "r.parquet", rows)
+    workers, tasks = replayed(recording, LISTED), tasks_of(recording, "train")
+    tallies = {
+        name: {"": Tally(right=5, questions=10, cost_usd=10 * cost)} for name, cost in MEASURED.items()
+    }
+    pool = Pool([*workers, VoteWorker()], Ratings(kinds={}, workers=tallies))
+    told = Prices.told([pool.profiles_for(task.question.text)[:4] for task in tasks])
+    answers = await read_answers(tasks, workers)
+    counted = spent(answers, members, early_stop=True, price_QW=told.among(members))
+    names = tuple(answers.workers[member] for member in members)
+    orchestrator = Orchestrator(Committee(names), pool, settings=ExecutionSettings(early_stop=True))
+    paid = [(await orchestrator.answer(task.question, seed="0")).cost_usd for task in tasks]
+    assert counted.tolist() == pytest.approx(paid)
