@@ -216,15 +216,18 @@ async def _compare(
     oracle: PlanFor | None,
     frontier: Frontier | None,
 ) -> Comparison:
-    def opening(checkpoint: str | None) -> AbstractAsyncContextManager[Planner | None]:
+    def opening(
+        checkpoint: str | None, thrift: float | None = None
+    ) -> AbstractAsyncContextManager[Planner | None]:
         if checkpoint is None:
             return nullcontext()
-        return open_planner(PlannerOptions(conductor=checkpoint), contest.pool, seed=contest.seed)
+        options = PlannerOptions(conductor=checkpoint, thrift=thrift)
+        return open_planner(options, contest.pool, seed=contest.seed)
 
     try:
         async with (
             open_planner(planner, contest.pool, seed=contest.seed) as trained,
-            opening(beside) as other,
+            opening(beside, planner.thrift) as other,
             opening(None if untrained == "none" else untrained) as first,
         ):
             return await compare(
