@@ -69,9 +69,9 @@ class Question(Value):
 class Price(Value):
     """Dollars per million tokens."""
 
-    input: float = Field(default=0.0, ge=0)
-    output: float = Field(default=0.0, ge=0)
-    cached_input: float | None = Field(default=None, ge=0)
+    input: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    output: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    cached_input: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Of input that the provider had in its own cache; None: as other input."""
 
     def cost(self, usage: Usage) -> float:

@@ -194,6 +194,11 @@ def test_overrides_address_workers_by_name(tmp_path: Path) -> None:
             "worker.gpt-4.1.price.input is -1, but it should be greater than or equal to 0.",
         ),
         (
+            FILE.replace("input = 1.25", "input = inf"),
+            8,
+            "worker.gpt-4.1.price.input is Infinity, but it should be a finite number.",
+        ),
+        (
             FILE.replace("0.9", "1.5"),
             29,
             "worker.clerk.ability.arithmetic is 1.5, but it should be less than or equal to 1.",
