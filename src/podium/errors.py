@@ -59,6 +59,10 @@ class ConfigError(UsageError):
         self.where = where
 
 
+class NoTasksError(ConfigError):
+    """A split that could be read holds no question."""
+
+
 class CheckpointError(UsageError):
     """A folder that does not hold a checkpoint of the expected form."""
 

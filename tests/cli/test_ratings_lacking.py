@@ -32,6 +32,7 @@ def pool(*names: str) -> None:
             "the pool has none of cy, dee, so its plans may be unreadable; podium rate",
         ),
         (("ada", "bob"), 'may be unreadable; add a [[worker]] with name = "vote" and kind = "vote"'),
+        (("ada", "cy"), 'may be unreadable; add a [[worker]] with name = "vote" and kind = "vote"'),
         (("ada", "bob", "vote"), None),
     ],
 )
@@ -44,6 +45,16 @@ def test_it_is_told_once_what_the_pool_lacks(
         assert "was trained on ratings" not in shown.err
     else:
         assert shown.err.count(said) == 1
+
+
+def test_a_plan_of_ones_own_numbers_workers_as_the_file_does(podium: Callable[..., Any]) -> None:
+    pool("ada", "bob", "vote")
+    Path("plan.txt").write_text(
+        'model_id = [0, 1, 2]\nsubtasks = ["Answer.", "Answer.", "Vote."]\naccess_list = [[], [], ["all"]]\n'
+    )
+    given = ("ask", "What is 2 + 2?", "--pool", "pool.toml", "--planner", "constant:plan.txt", "--json")
+    spans = json.loads(podium(*given).out)["rounds"][0]["spans"]
+    assert [span["worker"] for span in spans] == ["ada", "bob", "vote"]
 
 
 def test_a_vote_that_stands_last_in_a_rated_pool_is_known_to_it(podium: Callable[..., Any]) -> None:

@@ -281,9 +281,12 @@ def test_a_recording_that_goes_on_may_grow_and_may_not_change(podium: Podium) ->
     [
         (
             ("--questions", "20", "--samples", "2"),
-            "was answered before and is not among those that are asked now",
+            "40 questions were asked for before and 20 now; ask for as many as then or more",
         ),
-        (("--questions", "40", "--samples", "1"), "More samples than 1 were asked for before"),
+        (
+            ("--questions", "40", "--samples", "1"),
+            "2 samples were asked for before and 1 now; ask for as many as then or more",
+        ),
     ],
 )
 def test_a_recording_that_goes_on_may_not_shrink(
@@ -297,6 +300,35 @@ def test_a_recording_that_goes_on_may_not_shrink(
     assert Path("r.parquet").read_bytes() == before
     done = podium(*record, *begun)
     assert (done.status, done.out.partition(" are")[0]) == (0, "160 responses to 40 questions")
+
+
+def test_a_recording_goes_on_after_its_questions_were_added_to_and_its_pool_was_rated(podium: Podium) -> None:
+    pool = '[[worker]]\nname = "ada"\nkind = "scripted"\nreplies = { "" = "Answer: 5" }\n'
+    Path("ada.toml").write_text(pool + '[[worker]]\nname = "vote"\nkind = "vote"\n')
+    rows = [f'{{"q": "What is {n} + 1?", "a": "{n + 1}"}}' for n in range(30)]
+    Path("rows.jsonl").write_text("\n".join(rows[:12]))
+    Path("tiny.toml").write_text('[[part]]\nset = "own"\nfile = "rows.jsonl"\nquestion = "q"\ngold = "a"\n')
+    record = ("record", "own.parquet", "--pool", "ada.toml", "--tasks", "tiny.toml", "--questions", "5")
+    assert podium(*record, "--budget-calls", "2").status == 1
+    Path("rows.jsonl").write_text("\n".join(rows))
+    Path("ratings.json").write_text(
+        '{"format": 1, "kinds": {}, "workers": {"ada": {"": {"right": 1, "questions": 2, "cost_usd": 0.1}}}}'
+    )
+    Path("ada.toml").write_text('ratings = "ratings.json"\n' + Path("ada.toml").read_text())
+    assert podium(*record).status == 0
+
+
+def test_a_split_without_a_question_is_passed_over_unless_it_is_named(podium: Podium) -> None:
+    Path("ada.toml").write_text(
+        '[[worker]]\nname = "ada"\nkind = "scripted"\nreplies = { "" = "Answer: 5" }\n'
+    )
+    Path("rows.jsonl").write_text('{"q": "What is 2 + 3?", "a": "5", "s": "train"}\n')
+    Path("tiny.toml").write_text(
+        '[[part]]\nset = "own"\nfile = "rows.jsonl"\nquestion = "q"\ngold = "a"\nsplit = "s"\n'
+    )
+    record = ("record", "own.parquet", "--pool", "ada.toml", "--tasks", "tiny.toml", "--questions", "1")
+    assert "has no tasks" in one_sentence(podium(*record, "--split", "test"))
+    assert podium(*record).out.startswith("1 response to 1 question")
 
 
 def test_workers_that_do_not_answer_are_a_failure_and_not_a_wrong_question(podium: Podium) -> None:

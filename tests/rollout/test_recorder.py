@@ -331,21 +331,6 @@ async def test_questions_that_have_other_words_than_before_are_refused_and_nobod
     assert (grown.kept, len(worker.requests)) == (3, 3)
 
 
-async def test_fewer_samples_or_questions_than_are_there_are_refused_and_nobody_is_asked() -> None:
-    worker = ScriptedWorker("ada", {"": "Answer: 5"})
-    tasks = list(EmbeddedTasks("test", 6))
-    with Gathering() as gathering:
-        await record(Pool([worker]), tasks[:4], gathering, samples=2, behind=tasks[4:])
-        with pytest.raises(RunMismatchError, match="More samples than 1 were asked for before"):
-            await record(Pool([worker]), tasks[:4], gathering, samples=1, behind=tasks[4:])
-        with pytest.raises(
-            RunMismatchError, match=f"Question '{tasks[3].id}' was answered before and is not among those"
-        ):
-            await record(Pool([worker]), tasks[:3], gathering, samples=2, behind=tasks[3:])
-        grown = await record(Pool([worker]), tasks[:5], gathering, samples=3, behind=tasks[5:])
-    assert (grown.kept, len(worker.requests)) == (15, 15)
-
-
 async def test_a_time_limit_stops_it_too() -> None:
     with Gathering() as gathering:
         progress = await record(

@@ -216,25 +216,22 @@ async def _compare(
     oracle: PlanFor | None,
     frontier: Frontier | None,
 ) -> Comparison:
-    def opening(
-        checkpoint: str | None, thrift: float | None = None
-    ) -> AbstractAsyncContextManager[Planner | None]:
-        if checkpoint is None:
-            return nullcontext()
-        options = PlannerOptions(conductor=checkpoint, thrift=thrift)
-        return open_planner(options, contest.pool, seed=contest.seed)
+    def opening(options: PlannerOptions | None) -> AbstractAsyncContextManager[Planner | None]:
+        return nullcontext() if options is None else open_planner(options, contest.pool, seed=contest.seed)
 
+    second = None if beside is None else _second(beside, planner)
     try:
         async with (
             open_planner(planner, contest.pool, seed=contest.seed) as trained,
-            opening(beside, planner.thrift) as other,
-            opening(None if untrained == "none" else untrained) as first,
+            opening(second) as other,
+            opening(None if untrained == "none" else PlannerOptions(conductor=untrained)) as first,
         ):
             return await compare(
                 contest,
                 trained,
                 label=_called("Conductor", planner.thrift),
                 beside=other,
+                beside_label=_called(BESIDE, None if second is None else second.thrift),
                 untrained=first,
                 oracle=oracle,
                 frontier=frontier,
@@ -249,8 +246,11 @@ async def _compare_recorded(
     try:
         async with AsyncExitStack() as stack:
             opened: dict[str, Planner] = {}
+            warned: set[str | None] = set()
             for label, options in conductors.items():
-                opening = open_planner(options, contest.pool, seed=contest.seed, warn=not opened)
+                warn = options.conductor not in warned
+                warned.add(options.conductor)
+                opening = open_planner(options, contest.pool, seed=contest.seed, warn=warn)
                 opened[label] = await stack.enter_async_context(opening)
             return await compare_recorded(contest, opened, encoder=encoder)
     finally:
@@ -264,7 +264,13 @@ def _conductors(planner: PlannerOptions, beside: str | None) -> Iterator[tuple[s
     if _is_named(planner):
         yield from _at_levels("Conductor", planner)
     if beside is not None:
-        yield from _at_levels(BESIDE, PlannerOptions(conductor=beside, thrift=planner.thrift))
+        yield from _at_levels(BESIDE, _second(beside, planner))
+
+
+def _second(beside: str, first: PlannerOptions) -> PlannerOptions:
+    """The Conductor beside the first, at its level of thrift if it knows any."""
+    knows = Checkpoint.read(beside).prompt.levels > 0
+    return PlannerOptions(conductor=beside, thrift=first.thrift if knows else None)
 
 
 def _at_levels(label: str, planner: PlannerOptions) -> Iterator[tuple[str, PlannerOptions]]:

@@ -65,15 +65,15 @@ def _lacking(pool: Pool) -> str | None:
     unrated = [name for name in others if name not in rated]
     if len(unrated) == len(others):
         return "the pool has none, so its plans may be unreadable; podium rate makes them."
+    if VOTE not in pool.names:
+        return (
+            f"its plans end with a worker named {VOTE!r}, so they may be unreadable; "
+            f'add a [[worker]] with name = "{VOTE}" and kind = "vote" to the pool, or call yours so.'
+        )
     if unrated:
         return (
             f"the pool has none of {', '.join(unrated)}, so its plans may be unreadable; "
-            "podium rate makes them, or leave these workers out."
-        )
-    if VOTE not in pool.names:
-        return (
-            "plans that end in a vote, so its plans may be unreadable; "
-            f'add a [[worker]] with name = "{VOTE}" and kind = "vote" to the pool.'
+            "podium rate makes those of recorded workers and calculators, others are better left out."
         )
     return None
 

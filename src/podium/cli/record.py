@@ -18,7 +18,7 @@ from podium.cli.options import PLAIN_CALLS, BudgetOptions, DispatchOptions, Flag
 from podium.cli.places import check_recording_place, folder_of, refuse_what_is_there
 from podium.cli.printable import counted, dollars, printable, shorten
 from podium.cli.questions import open_questions
-from podium.errors import UsageError
+from podium.errors import NoTasksError, UsageError
 from podium.orchestrator.team import open_pool
 from podium.recordings import SPLITS, Gathering, Header, RecordedWorker, header_path
 from podium.rollout import recorder
@@ -30,9 +30,6 @@ from podium.workers.replay import ReplayWorker
 
 _SHARES = dict(zip(SPLITS, (70, 15, 15), strict=True))
 """Of the splits among the questions, in percent, as recordings of sources without splits have them."""
-_BEHIND = 200
-"""Questions of a split behind those that are asked, which are looked at for answers of an earlier run that asked more:
-it asked them in this order, and as many failures in a row are none of ours."""
 _LONGEST_ERROR = 300
 """Characters of a worker's error that are shown."""
 
@@ -83,7 +80,8 @@ def record(
         BudgetOptions(budget_calls=budget_calls, budget_usd=budget_usd, budget_seconds=budget_seconds)
     )
     parts = _open_splits(tasks, split, size=questions, seed=seed)
-    workers = open_pool(pool or "embedded")
+    # Nobody is told of ratings here, and what was gathered is not to hang on them.
+    workers = open_pool(pool or "embedded", rated=False)
     _refuse_recorded(workers)
     with folder_of(out), Gathering(kept) as gathering:
         gathering.identify(
@@ -95,6 +93,7 @@ def record(
                 "seed": seed,
             }
         )
+        gathering.grow({"questions": questions, "samples": samples})
         gathering.commit()
         progress = asyncio.run(
             _ask(
@@ -158,13 +157,6 @@ class _Part:
     def asked(self) -> list[Task]:
         return [self.tasks[number] for number in range(self.count)]
 
-    @property
-    def behind(self) -> list[Task]:
-        """Those next in turn."""
-        return [
-            self.tasks[number] for number in range(self.count, min(len(self.tasks), self.count + _BEHIND))
-        ]
-
 
 def _open_splits(tasks: str, split: str | None, *, size: int, seed: int) -> dict[str, _Part]:
     """What is asked of each split: of the one that is named, or of those that `tasks` has of the usual ones.
@@ -177,12 +169,20 @@ def _open_splits(tasks: str, split: str | None, *, size: int, seed: int) -> dict
         raise UsageError(
             f"{tasks} has no split train, validation or test; name one with --split, such as {had[0]}."
         )
-    opened = {name: open_questions(tasks, name, size=ALL, seed=seed) for name in names}
+    opened: dict[str, TaskSet] = {}
+    nothing: NoTasksError | None = None
+    for name in names:
+        try:
+            opened[name] = open_questions(tasks, name, size=ALL, seed=seed)
+        except NoTasksError as error:
+            nothing = nothing or error
+    if nothing is not None and not opened:
+        raise nothing
     dealt = _dealt(size, {name: len(one) for name, one in opened.items()})
     if sum(dealt.values()) < size:
         open_console(stderr=True).print(
-            f"{printable(tasks)}: --questions {size}, and {', '.join(names)} "
-            f"{'has' if split else 'have'} {counted(sum(dealt.values()), 'question')}; all of them are asked.",
+            f"{printable(tasks)}: --questions {size}, and {', '.join(names)} {'has' if len(names) == 1 else 'have'} "
+            f"{counted(sum(dealt.values()), 'question')}; all of them are asked.",
             soft_wrap=True,
         )
     return {name: _Part(opened[name], count) for name, count in dealt.items() if count}
@@ -242,7 +242,6 @@ async def _ask(
                     _spread(parts.values()),
                     gathering,
                     split=split_of.__getitem__,
-                    behind=[task for part in parts.values() for task in part.behind],
                     dispatcher=dispatcher,
                     watch=watch,
                     **options,

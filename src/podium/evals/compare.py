@@ -94,6 +94,7 @@ async def compare(
     *,
     label: str = "Conductor",
     beside: Planner | None = None,
+    beside_label: str = BESIDE,
     untrained: Planner | None = None,
     oracle: PlanFor | None = None,
     frontier: Frontier | None = None,
@@ -102,8 +103,8 @@ async def compare(
 
     Args:
         conductor: the trained planner; its cost is the limit of self-consistency and of the constant plan.
-        label: of its row.
         beside: another one, for comparison.
+        label, beside_label: of their rows.
         untrained: the planner before training.
         oracle: what the tasks know of the best plan, where they do.
         frontier: constant plans found earlier for this pool; without it they are searched for on the tuning
@@ -121,7 +122,7 @@ async def compare(
         return evaluation
 
     if beside is not None:
-        await add("conductor", BESIDE, beside)
+        await add("conductor", beside_label, beside)
     before = await add("untrained", "Conductor, untrained", untrained) if untrained else None
     baselines = len(rows)
     for worker in contest.pool.names:

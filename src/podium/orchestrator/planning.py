@@ -44,7 +44,7 @@ def open_planner(
     if fault is not None:
         raise UsageError(fault)
     if settings.planner != "conductor":
-        return OpenedPlanner(open_baseline(settings.planner, pool.profiles, seed=seed))
+        return OpenedPlanner(open_baseline(settings.planner, pool.written, seed=seed))
     if settings.conductor_url is None or settings.conductor_model is None:
         return OpenedPlanner(
             open_conductor(settings.conductor or "conductor", thrift=settings.thrift, option=called("thrift"))

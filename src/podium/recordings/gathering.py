@@ -24,6 +24,7 @@ _PATIENCE_S = 0.5
 """How long another process is waited for that has the file open: it may be about to close it."""
 _TABLES = (
     "create table if not exists made_by (configuration text)",
+    "create table if not exists asked (name text primary key, count integer) without rowid",
     "create table if not exists question (id text primary key, text text, gold text, family text, split text)",
     """create table if not exists response (
       question text, worker text, sample integer, text text, answer text, score real,
@@ -32,7 +33,7 @@ _TABLES = (
     ) without rowid""",
     "create table if not exists simulated (worker text primary key) without rowid",
 )
-_NAMES = {"made_by", "question", "response", "simulated"}
+_NAMES = {"made_by", "asked", "question", "response", "simulated"}
 _ROWS = """
 select q.id, q.text, q.gold, q.family, q.split, r.worker,
   row_number() over (partition by r.question, r.worker order by r.sample) - 1, r.text, r.answer, r.score,
@@ -101,6 +102,22 @@ class Gathering:
                 f"What was gathered so far was asked with other settings ({', '.join(differing)}); "
                 "give the same ones, or another name for the recording."
             )
+
+    def grow(self, counts: Mapping[str, int]) -> None:
+        """Note how many questions, say, are asked for.
+
+        Raises:
+            RunMismatchError: it were more before, and some of them would stay half answered.
+        """
+        before: dict[str, int] = dict(self._execute("select name, count from asked"))
+        for name, count in counts.items():
+            if count < before.get(name, 0):
+                raise RunMismatchError(
+                    f"{before[name]} {name} were asked for before and {count} now; ask for as many as then or more, "
+                    "or give another name for the recording."
+                )
+        for item in counts.items():
+            self._execute("insert or replace into asked values (?, ?)", item)
 
     def add_question(self, question: RecordedQuestion) -> bool:
         """Keep a question; the first of an id stays. False when that one has another wording than this."""

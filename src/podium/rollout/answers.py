@@ -28,8 +28,10 @@ NOBODY = -1
 """The number of no answer."""
 MOST = 5
 """Answers that a committee votes on, at most."""
-_TURNS = 60
-"""Turns at most, where workers have different numbers of samples."""
+_TURNS = 12
+"""Turns at most, or twice the most samples, where workers have different numbers of them."""
+_KEPT = 10**7
+"""Answers, of all turns together, that are kept in memory: a hundred megabytes or two."""
 
 
 @dataclass(frozen=True)
@@ -81,17 +83,26 @@ class Answers:
         means: Floats = self.cost_QW.mean(axis=0)
         return means
 
-    @cached_property
-    def turns(self) -> tuple[Answers, ...]:
+    @property
+    def turns(self) -> Iterable[Answers]:
         """The same with each of the samples first, so often that those of one worker are first equally often.
 
-        Where workers have different numbers of samples, that takes their least common multiple. Beyond 60, and beyond
-        the most samples, there are no more turns: then they are nearly equally often first.
+        Where workers have different numbers of samples, that takes their least common multiple. Beyond 12, and beyond
+        twice the most samples, there are no more turns: then they are nearly equally often first.
         """
-        count = self.samples
-        if self.own_samples_QW is not None:
-            count = min(math.lcm(*np.unique(self.own_samples_QW).tolist()), max(self.samples, _TURNS))
-        return tuple(map(self.turned, range(count)))
+        if self._turn_count * self.answer_QWR.size <= _KEPT:
+            return self._kept_turns
+        return map(self.turned, range(self._turn_count))
+
+    @cached_property
+    def _kept_turns(self) -> tuple[Answers, ...]:
+        return tuple(map(self.turned, range(self._turn_count)))
+
+    @cached_property
+    def _turn_count(self) -> int:
+        if self.own_samples_QW is None:
+            return self.samples
+        return min(math.lcm(*np.unique(self.own_samples_QW).tolist()), max(2 * self.samples, _TURNS))
 
     def turned(self, first: int) -> Answers:
         """The same with another of the samples first: of a worker with fewer samples, counted round again."""

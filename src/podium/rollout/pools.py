@@ -19,7 +19,7 @@ class PoolDraw(Settings):
     """How pools are drawn from the workers of one file."""
 
     random: bool = False
-    """False: all workers, in the order of the file."""
+    """False: all workers, in the order of the pool."""
     least: int = Field(default=4, ge=1)
     """Fewest workers of a random pool."""
     most: int = Field(default=7, ge=1)

@@ -59,7 +59,6 @@ async def record(
     *,
     split: Callable[[str], str] = split_by_hash,
     samples: int = 1,
-    behind: Iterable[Task] = (),
     concurrency: int = 16,
     budget: Budget = Budget(),
     seed: str = "0",
@@ -70,7 +69,6 @@ async def record(
 
     Args:
         split: of a question, by its id.
-        behind: tasks that would be asked if there were more: none of them may have been answered before.
         budget: of the whole run, judging included. A call that could break it waits for those in flight; if it still
             could, no more are made. What judging costs is known afterwards, so the last verdicts may pass it.
         seed: names the randomness of simulated workers.
@@ -78,8 +76,7 @@ async def record(
         watch: told of progress after each call.
 
     Raises:
-        RunMismatchError: a question was gathered in another wording, or more was gathered than is wanted now, so that
-            some questions would stay half answered.
+        RunMismatchError: a question was gathered in another wording.
         StoreError: the gathering cannot be written; what was kept before stays.
     """
     # Each alone: a fallback's answer is not the worker's own, and nobody wants to pay for it here.
@@ -87,7 +84,6 @@ async def record(
     bare, left_out = _bare(tasks)
     wanted = [_Job(task, one, sample) for task in bare for one in alone for sample in range(samples)]
     _refuse_other_wordings(bare, gathering)
-    _refuse_fewer(alone, bare, behind, samples, gathering)
     missing = [job for job in wanted if not gathering.has(job.task.id, job.worker, job.sample)]
     progress = Progress(wanted=len(wanted), kept=len(wanted) - len(missing), left_out=left_out)
     purse = _Purse(budget)
@@ -127,23 +123,6 @@ def _refuse_other_wordings(tasks: Iterable[Task], gathering: Gathering) -> None:
             raise RunMismatchError(
                 f"Question {task.id!r} had another wording when it was asked before; give the questions that were "
                 "asked then, or another name for the recording."
-            )
-
-
-def _refuse_fewer(
-    alone: Iterable[Pool], tasks: Iterable[Task], behind: Iterable[Task], samples: int, gathering: Gathering
-) -> None:
-    names = [one.names[0] for one in alone]
-    if any(gathering.has(task.id, name, samples) for task in tasks for name in names):
-        raise RunMismatchError(
-            f"More samples than {samples} were asked for before; ask for as many as then or more, or give another "
-            "name for the recording."
-        )
-    for task in behind:
-        if any(gathering.has(task.id, name, sample) for name in names for sample in range(samples)):
-            raise RunMismatchError(
-                f"Question {task.id!r} was answered before and is not among those that are asked now; ask as many "
-                "questions as then or more, or give another name for the recording."
             )
 
 

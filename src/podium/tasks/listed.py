@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from podium.errors import ConfigError
+from podium.errors import NoTasksError
 from podium.operations import chance
 from podium.tasks.task import Task
 
@@ -19,7 +19,7 @@ class ListedTasks:
         notes: what was left out, and what fell short, in sentences.
 
     Raises:
-        ConfigError: there are none.
+        NoTasksError: there are none.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class ListedTasks:
         listed = list(tasks) if seed is None else shuffled(tasks, seed)
         if not listed:
             why = "; ".join(notes) or "its source is empty"
-            raise ConfigError(f"{name} has no tasks ({why}); take another split, or look at its source.")
+            raise NoTasksError(f"{name} has no tasks ({why}); take another split, or look at its source.")
         self.name = name
         self.notes = tuple(notes)
         self._tasks = listed[:size]
