@@ -4,10 +4,8 @@ Each answer was given to the bare question. A recording is faithful for choosing
 what a rewritten subtask or the sight of others' work would have changed, it cannot show.
 """
 
-from podium.recordings.gathering import Gathering, split_by_hash
+from podium.recordings.gathering import Gathering
 from podium.recordings.model import (
-    SPLIT_NAMES,
-    SPLITS,
     Header,
     RecordedQuestion,
     RecordedWorker,
@@ -16,6 +14,7 @@ from podium.recordings.model import (
 )
 from podium.recordings.pair import header_path
 from podium.recordings.recording import Recording
+from podium.recordings.splits import SPLIT_NAMES, SPLITS, split_by_hash
 
 __all__ = [
     "SPLITS",

@@ -6,7 +6,6 @@ was interrupted goes on; `write` then puts them in order into one parquet file, 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from podium.errors import RunMismatchError, StoreError, UsageError
-from podium.recordings.model import SPLITS, Header, RecordedQuestion, RecordedWorker, Response
+from podium.recordings.model import Header, RecordedQuestion, RecordedWorker, Response
 from podium.recordings.pair import write_pair
 
 _PATIENCE_S = 0.5
@@ -44,12 +43,6 @@ _KNOWN = """
 select worker, count(*), count(score), avg(case when score is null then null else score >= 0.999 end)
 from response join question on question.id = response.question group by worker order by worker
 """
-
-
-def split_by_hash(question_id: str) -> str:
-    """The split of a question whose source has none: 70, 15 and 15 % by a hash of its id."""
-    place = int.from_bytes(hashlib.sha256(f"split/{question_id}".encode()).digest()[:4], "big") / 2**32
-    return SPLITS[0] if place < 0.7 else SPLITS[1] if place < 0.85 else SPLITS[2]
 
 
 class Gathering:

@@ -12,18 +12,6 @@ from podium.types import Price, Value, estimate_tokens
 if TYPE_CHECKING:
     from podium.trace import Span
 
-SPLITS = ("train", "validation", "test")
-SPLIT_NAMES = {
-    "train": "train",
-    "training": "train",
-    "validation": "validation",
-    "valid": "validation",
-    "val": "validation",
-    "dev": "validation",
-    "test": "test",
-}
-"""What sources call the splits, in lower case."""
-
 
 @dataclass(frozen=True, slots=True)
 class Response:

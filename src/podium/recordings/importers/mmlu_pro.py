@@ -15,10 +15,11 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from podium.recordings.gathering import Gathering, split_by_hash
+from podium.recordings.gathering import Gathering
 from podium.recordings.importers.documents import Document, files, zipped_json
 from podium.recordings.importers.findings import Findings
 from podium.recordings.model import RecordedQuestion, Response
+from podium.recordings.splits import split_by_hash
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NAMED = re.compile(r"^(?:model_outputs_)?(?P<model>.+?)(?:_\d+-?shots)?(?:\.json)?$")

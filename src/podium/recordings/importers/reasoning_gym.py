@@ -14,10 +14,11 @@ from typing import Any
 
 from pydantic import Field, TypeAdapter
 
-from podium.recordings.gathering import Gathering, split_by_hash
+from podium.recordings.gathering import Gathering
 from podium.recordings.importers.documents import Document, folders, identity, read_json
 from podium.recordings.importers.findings import Findings
 from podium.recordings.model import RecordedQuestion, Response
+from podium.recordings.splits import split_by_hash
 
 _DATED = re.compile(r"^(?P<model>.+?)(_\d{8}_\d{6})?$")
 

@@ -31,10 +31,11 @@ from pydantic import Field
 
 from podium.config import Settings, load
 from podium.errors import UsageError
-from podium.recordings.gathering import Gathering, split_by_hash
+from podium.recordings.gathering import Gathering
 from podium.recordings.importers.cells import count, said, sample, score, seconds, split, verbatim
 from podium.recordings.importers.findings import Findings
 from podium.recordings.model import RecordedQuestion, Response
+from podium.recordings.splits import split_by_hash
 from podium.rows import Row, read_rows
 from podium.template import columns, equals, filled
 from podium.types import estimate_tokens

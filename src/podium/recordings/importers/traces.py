@@ -15,10 +15,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from podium.errors import UsageError
-from podium.recordings.gathering import Gathering, split_by_hash
+from podium.recordings.gathering import Gathering
 from podium.recordings.importers.documents import identity
 from podium.recordings.importers.findings import Findings
 from podium.recordings.model import RecordedQuestion, Response, was_simulated
+from podium.recordings.splits import split_by_hash
 from podium.trace import Span, Trace
 from podium.trace.table import open_reader
 

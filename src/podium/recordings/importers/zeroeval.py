@@ -17,10 +17,11 @@ from typing import Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from podium.recordings.gathering import Gathering, split_by_hash
+from podium.recordings.gathering import Gathering
 from podium.recordings.importers.documents import Document, files, read_json
 from podium.recordings.importers.findings import Findings
 from podium.recordings.model import RecordedQuestion, Response
+from podium.recordings.splits import split_by_hash
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _QUOTED = re.compile(r'"answer"\s*:\s*"((?:[^"\\]|\\.)*)"')
