@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from refusal import one_sentence
+from small_recording import record_small
 
 from embedding_server import EmbeddingServer, embedding_server, reply
 from podium.evals import Comparison
-from podium.recordings import Gathering, RecordedQuestion, Response
 
 Podium = Callable[..., Any]
 EVAL = ("eval", "--tasks", "rec.parquet", "--pool", "replay.toml")
@@ -31,14 +31,8 @@ recording = "rec.parquet"
 @pytest.fixture(autouse=True)
 def _recording() -> None:
     """12 questions, of which ada knows the even ones and bob the odd ones."""
-    with Gathering() as gathering:
-        for number in range(12):
-            split = "train" if number < 6 else "test"
-            gathering.add_question(RecordedQuestion(f"q{number}", f"Is {number} right?", "yes", None, split))
-            for worker, right in (("ada", number % 2 == 0), ("bob", number % 2 == 1)):
-                text = f"Answer: {'yes' if right else f'no {worker}'}"
-                gathering.add(f"q{number}", Response(worker, 0, text, score=float(right), output_tokens=40))
-        gathering.write(Path("rec.parquet"), name="rec")
+    knows = {"ada": lambda number: number % 2 == 0, "bob": lambda number: number % 2 == 1}
+    record_small(Path("rec.parquet"), knows, questions=12, train=6, output_tokens=40)
     Path("replay.toml").write_text(POOL)
 
 

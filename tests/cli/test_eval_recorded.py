@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from refusal import one_sentence
+from small_recording import record_small
 
 from podium.evals import SIMULATED, Comparison
 from podium.evals.comparison import RECORDED
@@ -38,14 +39,8 @@ EVAL = ("eval", "--tasks", "rec.parquet", "--pool", "replay.toml")
 @pytest.fixture(autouse=True)
 def _recording() -> None:
     """12 questions, of which ada knows the even ones and bob those that 3 divides."""
-    with Gathering() as gathering:
-        for number in range(12):
-            split = "train" if number < 6 else "test"
-            gathering.add_question(RecordedQuestion(f"q{number}", f"Is {number} right?", "yes", None, split))
-            for worker, right in (("ada", number % 2 == 0), ("bob", number % 3 == 0)):
-                text = f"Answer: {'yes' if right else f'no {worker}'}"
-                gathering.add(f"q{number}", Response(worker, 0, text, score=float(right), output_tokens=40))
-        gathering.write(Path("rec.parquet"), name="rec")
+    knows = {"ada": lambda number: number % 2 == 0, "bob": lambda number: number % 3 == 0}
+    record_small(Path("rec.parquet"), knows, questions=12, train=6, output_tokens=40)
     Path("replay.toml").write_text(POOL)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from refusal import one_sentence
+from small_recording import record_small
 
 from podium.config import Settings
 from podium.evals import Comparison
-from podium.recordings import Gathering, RecordedQuestion, Response
 from podium.rollout.run_folder import RunFolder
 from podium.train.experiment import Experiment
 from podium.train.warmstart.pretraining import WarmStartSettings
@@ -29,14 +29,8 @@ MINE = {"tasks": "mine.parquet", "pool": "mine.toml"}
 @pytest.fixture(autouse=True)
 def _recording() -> None:
     """8 questions, of which ada knows the even ones and bob none."""
-    with Gathering() as gathering:
-        for number in range(8):
-            split = "train" if number < 5 else "test"
-            gathering.add_question(RecordedQuestion(f"q{number}", f"Is {number} right?", "yes", None, split))
-            for worker, right in (("ada", number % 2 == 0), ("bob", False)):
-                said = "yes" if right else f"no {worker}"
-                gathering.add(f"q{number}", Response(worker, 0, f"Answer: {said}", score=float(right)))
-        gathering.write(Path("mine.parquet"), name="mine")
+    knows = {"ada": lambda number: number % 2 == 0, "bob": lambda number: False}
+    record_small(Path("mine.parquet"), knows, questions=8, train=5)
     Path("mine.toml").write_text(POOL + '[[worker]]\nname = "vote"\nkind = "vote"\n')
 
 

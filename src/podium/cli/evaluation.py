@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from podium.baselines import PlanFor
 from podium.baselines.embedded_oracle import embedded_oracle
 from podium.baselines.encoder import Encoder
+from podium.cli.contestants import called, conductors_of, is_named, of_run, refuse_lonely, second_to
 from podium.cli.dispatching import open_dispatcher
 from podium.cli.encoding import to_encoder
 from podium.cli.opening import open_console
@@ -32,7 +33,6 @@ from podium.cli.options import (
 from podium.cli.planning import open_planner
 from podium.cli.questions import open_questions
 from podium.cli.trained import trained_on
-from podium.conductor import Checkpoint
 from podium.errors import UsageError
 from podium.evals import Comparison, Contest, Frontier, compare, compare_recorded
 from podium.evals.compare import BESIDE, CompareProgress
@@ -124,9 +124,9 @@ def evaluate(
         raise UsageError(
             f"Baselines make their choices on {choosing} questions; evaluate on another --split."
         )
-    chosen = _of_run(planner, run)
-    if recorded and not _is_named(chosen):
-        _refuse_lonely(chosen, beside)
+    chosen = of_run(planner, run)
+    if recorded and not is_named(chosen):
+        refuse_lonely(chosen, beside)
     reading = to_encoder(encoder, recorded=recorded, replay=calls.replay)
     workers = open_pool(pool)
     with _progress() as report:
@@ -162,7 +162,7 @@ def evaluate(
             ) as dispatcher:
                 shared = dataclasses.replace(contest, dispatcher=dispatcher)
                 if recorded:
-                    return await _compare_recorded(shared, dict(_conductors(chosen, beside)), reading)
+                    return await _compare_recorded(shared, dict(conductors_of(chosen, beside)), reading)
                 return await _compare(
                     shared, chosen, beside=beside, untrained=before, oracle=oracle, frontier=frontier
                 )
@@ -174,28 +174,6 @@ def evaluate(
         comparison.save(run / COMPARISON)
         print(f"Written to {write_report(run)}", file=sys.stderr)
     return 0
-
-
-def _is_named(planner: PlannerOptions) -> bool:
-    """Whether a Conductor is named, and not only how much the one that there is is to save."""
-    return dataclasses.replace(planner, thrift=None) != AS_SHIPPED
-
-
-def _of_run(planner: PlannerOptions, run: Path | None) -> PlannerOptions:
-    """The run's own policy, where it has one and no other Conductor is named."""
-    if run is None or _is_named(planner) or not (run / "policy").is_dir():
-        return planner
-    return dataclasses.replace(planner, conductor=str(run / "policy"))
-
-
-def _refuse_lonely(planner: PlannerOptions, beside: str | None) -> None:
-    """On a recording the shipped Conductor is left out, and what is said of a Conductor is said of nobody."""
-    if beside is not None:
-        raise UsageError("--beside names a second Conductor; give the first with --conductor.")
-    if planner.thrift is not None:
-        raise UsageError(
-            "--thrift says how much a Conductor is to save; on a recording name one with --conductor."
-        )
 
 
 def _show(comparison: Comparison, *, json: bool, markdown: bool) -> None:
@@ -219,8 +197,8 @@ async def _compare(
     def opening(options: PlannerOptions | None) -> AbstractAsyncContextManager[Planner | None]:
         return nullcontext() if options is None else open_planner(options, contest.pool, seed=contest.seed)
 
-    second = None if beside is None else _second(beside, planner)
     try:
+        second = None if beside is None else second_to(beside, planner)
         async with (
             open_planner(planner, contest.pool, seed=contest.seed) as trained,
             opening(second) as other,
@@ -229,9 +207,9 @@ async def _compare(
             return await compare(
                 contest,
                 trained,
-                label=_called("Conductor", planner.thrift),
+                label=called("Conductor", planner.thrift),
                 beside=other,
-                beside_label=_called(BESIDE, None if second is None else second.thrift),
+                beside_label=called(BESIDE, None if second is None else second.thrift),
                 untrained=first,
                 oracle=oracle,
                 frontier=frontier,
@@ -257,33 +235,6 @@ async def _compare_recorded(
         if encoder is not None:
             await encoder.close()
         await contest.pool.close()
-
-
-def _conductors(planner: PlannerOptions, beside: str | None) -> Iterator[tuple[str, PlannerOptions]]:
-    """By label; of a recording the shipped one is none."""
-    if _is_named(planner):
-        yield from _at_levels("Conductor", planner)
-    if beside is not None:
-        yield from _at_levels(BESIDE, _second(beside, planner))
-
-
-def _second(beside: str, first: PlannerOptions) -> PlannerOptions:
-    """The Conductor beside the first, at its level of thrift if it knows any."""
-    knows = Checkpoint.read(beside).prompt.levels > 0
-    return PlannerOptions(conductor=beside, thrift=first.thrift if knows else None)
-
-
-def _at_levels(label: str, planner: PlannerOptions) -> Iterator[tuple[str, PlannerOptions]]:
-    """A Conductor that knows levels of thrift at each of them, the least first, unless one is named."""
-    levels: Iterable[float | None] = [planner.thrift]
-    if planner.thrift is None and planner.conductor is not None:
-        levels = range(Checkpoint.read(planner.conductor).prompt.levels) or levels
-    for level in levels:
-        yield _called(label, level), dataclasses.replace(planner, thrift=level)
-
-
-def _called(label: str, thrift: float | None) -> str:
-    return label if thrift is None else f"{label}, thrift {thrift:g}"
 
 
 @contextmanager

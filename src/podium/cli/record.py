@@ -108,7 +108,7 @@ def record(
             )
         )
         gone = progress.wanted - progress.kept
-        sets = ", ".join(part.tasks.name for part in parts.values())
+        sets = ", ".join(part.set for part in parts.values())
         if not progress.kept:
             _say_what_is_missing(progress, stderr=json)
             return 1
@@ -148,14 +148,10 @@ def _digest(worker: Worker) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A split, of which the first `count` questions are asked."""
+    """What is asked of a split."""
 
-    tasks: TaskSet
-    count: int
-
-    @property
-    def asked(self) -> list[Task]:
-        return [self.tasks[number] for number in range(self.count)]
+    set: str
+    tasks: list[Task]
 
 
 def _open_splits(tasks: str, split: str | None, *, size: int, seed: int) -> dict[str, _Part]:
@@ -185,7 +181,11 @@ def _open_splits(tasks: str, split: str | None, *, size: int, seed: int) -> dict
             f"{counted(sum(dealt.values()), 'question')}; all of them are asked.",
             soft_wrap=True,
         )
-    return {name: _Part(opened[name], count) for name, count in dealt.items() if count}
+    return {
+        name: _Part(opened[name].name, [opened[name][number] for number in range(count)])
+        for name, count in dealt.items()
+        if count
+    }
 
 
 def _dealt(size: int, lengths: Mapping[str, int]) -> dict[str, int]:
@@ -206,7 +206,7 @@ def _dealt(size: int, lengths: Mapping[str, int]) -> dict[str, int]:
 
 def _spread(parts: Iterable[_Part]) -> list[Task]:
     """The questions of all splits evenly mixed, so that a recording that stops early has some of each."""
-    placed = [((k + 0.5) / part.count, task) for part in parts for k, task in enumerate(part.asked)]
+    placed = [((k + 0.5) / len(part.tasks), task) for part in parts for k, task in enumerate(part.tasks)]
     return [task for _, task in sorted(placed, key=lambda place: place[0])]
 
 
@@ -226,7 +226,7 @@ async def _ask(
     **options: Any,
 ) -> recorder.Progress:
     """Ask, with a bar; the workers' connections are given back."""
-    split_of = {task.id: split for split, part in parts.items() for task in part.asked}
+    split_of = {task.id: split for split, part in parts.items() for task in part.tasks}
     columns = (TextColumn("Recording"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = open_console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

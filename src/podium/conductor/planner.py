@@ -69,10 +69,8 @@ class Conductor:
         messages = second_prompt(messages, first.text, first.decision, prompt)
         try:
             second = await self._try(messages, situation, number=1)
-        except (
-            WorkerError,
-            UsageError,
-        ) as error:  # The latter: the first completion left no room to show it.
+        except (WorkerError, UsageError) as error:
+            # A UsageError: the first completion left no room to show it.
             unanswered = f"{first.decision.message} A second try failed: {error}"
             return replace(first, decision=replace(first.decision, message=unanswered))
         return replace(second, usage=first.usage + second.usage, cost_usd=first.cost_usd + second.cost_usd)

@@ -88,9 +88,8 @@ async def call(
             if not _is_cut(answered, request) or (cut is None and not left):
                 return answered
             _hand_over(attempts, answered)
-            cut = replace(
-                cut or answered, cost_usd=0.0, saved_usd=saved_usd
-            )  # What was paid the try now tells.
+            # What was paid the try now tells.
+            cut = replace(cut or answered, cost_usd=0.0, saved_usd=saved_usd)
         if not left and resting is not None and cut is None:
             left.append(_Turn(resting, patient=True))  # Nobody else could: it is worth the wait.
             resting = None

@@ -1,0 +1,28 @@
+"""A recording of yes-or-no questions of which each worker knows some."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from podium.recordings import Gathering, RecordedQuestion, Response
+
+
+def record_small(
+    file: Path,
+    knows: Mapping[str, Callable[[int], bool]],
+    *,
+    questions: int,
+    train: int,
+    output_tokens: int | None = None,
+) -> None:
+    """Write one of so many questions, numbered from 0; the first `train` are training questions, others test ones."""
+    with Gathering() as gathering:
+        for number in range(questions):
+            split = "train" if number < train else "test"
+            gathering.add_question(RecordedQuestion(f"q{number}", f"Is {number} right?", "yes", None, split))
+            for worker, is_known in knows.items():
+                right = is_known(number)
+                text = f"Answer: {'yes' if right else f'no {worker}'}"
+                gathering.add(
+                    f"q{number}", Response(worker, 0, text, score=float(right), output_tokens=output_tokens)
+                )
+        gathering.write(file, name=file.stem)
