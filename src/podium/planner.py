@@ -44,6 +44,8 @@ class Plan:
     usage: Usage = Usage()
     """The planner's own tokens."""
     cost_usd: float = 0.0
+    unpriced: bool = False
+    """Whether its tokens cost dollars that nobody told us the price of; `cost_usd` lacks them."""
 
 
 class Planner(Protocol):

@@ -198,18 +198,14 @@ def test_where_lengths_are_unknown_the_table_says_what_dollars_count(podium: Pod
 # --- a Conductor that reads ratings ------------------------------------------------------------------------
 
 POLICY = str(Path(__file__).parents[2] / "checkpoints" / "recorded" / "policy")
-UNRATED = "was trained on ratings of workers, and the pool has none"
+UNRATED = "cannot lead this pool: it reads ratings of workers, and the pool has none; podium rate makes them."
 
 
-def test_a_conductor_that_reads_ratings_is_warned_of_over_a_pool_without(podium: Podium) -> None:
+def test_a_conductor_that_reads_ratings_is_refused_over_a_pool_without(podium: Podium) -> None:
     shown = podium(*EVAL, "--conductor", POLICY, "--questions", "2", "--json")
-    assert shown.status == 0
-    assert shown.err.count(UNRATED) == 1
-    assert "podium rate makes them" in shown.err
-    for row in Comparison.model_validate_json(shown.out).rows:
-        assert (row.kind == "conductor") == row.label.startswith("Conductor, thrift")
+    assert (shown.status, shown.err.count(UNRATED)) == (2, 1)
     planned = podium("plan", "Is 6 right?", "--pool", "replay.toml", "--conductor", POLICY, "--seed", "1")
-    assert planned.err.count(UNRATED) == 1
+    assert (planned.status, planned.err.count(UNRATED)) == (2, 1)
 
 
 def test_another_conductor_stands_beside_at_its_own_levels_and_is_compared_with_the_first(
@@ -219,7 +215,10 @@ def test_another_conductor_stands_beside_at_its_own_levels_and_is_compared_with_
     Path("rated.toml").write_text('ratings = "ratings.json"\n' + POOL)
     given = ("eval", "--tasks", "rec.parquet", "--pool", "rated.toml", "--conductor", POLICY, "--json")
     shown = podium(*given, "--thrift", "3", "--beside", POLICY)
-    first, beside, *_ = Comparison.model_validate_json(shown.out).rows
+    rows = Comparison.model_validate_json(shown.out).rows
+    for row in rows:
+        assert (row.kind == "conductor") == row.label.startswith("Conductor")
+    first, beside, *_ = rows
     assert (first.label, beside.label) == ("Conductor, thrift 3", "Conductor beside, thrift 3")
     assert (beside.accuracy, beside.cost_usd) == (first.accuracy, first.cost_usd)
     assert beside.difference is not None

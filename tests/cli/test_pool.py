@@ -12,13 +12,15 @@ from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.workers.pool import load_pool
 
+PLAN = 'ready\nmodel_id = [0]\nsubtasks = ["Add."]\naccess_list = [[]]'
+"""Answers the question of a check, and is a plan for whoever asks for one."""
 SHIPPED = ("paper", "paper-constrained", "openrouter")
 
 
 @pytest.fixture
 def server() -> Iterator[FaultServer]:
     """An endpoint with one key and two models, of which one is at its limit."""
-    models = {"good": Answer("ready", input_tokens=1000, output_tokens=100), "busy": "ready"}
+    models = {"good": Answer(PLAN, input_tokens=1000, output_tokens=100), "busy": "ready"}
     with in_thread(
         FaultServer(models=models, keys={"right"}, rules=[Rule(fault=RateLimited(), model="busy")])
     ) as made:
@@ -134,18 +136,20 @@ def test_a_check_fails_if_one_worker_does_not_answer(podium):
     )
     checked = podium("pool", "check", "--pool", "mixed.toml", "--timeout", "0.05")
     assert checked.status == 1
-    _, well, ill, slow, why_ill, why_slow, _, total = checked.out.splitlines()
+    _, well, ill, slow, planner, why_ill, why_slow, *_, total = checked.out.splitlines()
     assert well.split()[:2] == ["well", "ok"]
     assert ill.split()[:2] == ["ill", "failed"]
     assert slow.split()[:2] == ["slow", "failed"]
+    assert planner.split()[0] == "conductor"
     assert why_ill == "ill: The server said 500."
     assert (
         why_slow == "slow: No answer within 0.05 s. See whether it is up, or give it more time in its limits."
     )
     assert total == "1 of 3 workers answered; $0 spent; ~ counted by us"
     results = json.loads(podium("pool", "check", "--pool", "mixed.toml", "--timeout", "0.05", "--json").out)
-    assert [result["answered"] for result in results] == [True, False, False]
-    assert [result["error"] for result in results] == [None, "status", "timeout"]
+    assert [result["role"] for result in results] == ["worker"] * 3 + ["planner"]
+    assert [result["answered"] for result in results[:3]] == [True, False, False]
+    assert [result["error"] for result in results[:3]] == [None, "status", "timeout"]
 
 
 def test_a_check_tells_what_the_answers_took_and_cost(podium, server, monkeypatch):
@@ -153,8 +157,14 @@ def test_a_check_tells_what_the_answers_took_and_cost(podium, server, monkeypatc
     Path("one.toml").write_text(
         _worker("one", server.url) + _worker("streams", server.url, more="stream = true")
     )
-    one, streams = json.loads(podium("pool", "check", "--pool", "one.toml", "--json").out)
-    assert (one["answered"], one["text"], one["model"]) == (True, "ready", "good")
+    one, streams, conductor = json.loads(podium("pool", "check", "--pool", "one.toml", "--json").out)
+    assert (one["answered"], one["text"], one["model"]) == (True, PLAN, "good")
+    assert (conductor["worker"], conductor["answered"], conductor["role"]) == (
+        "conductor:one",
+        True,
+        "planner",
+    )
+    assert conductor["cost_usd"] == pytest.approx(0.005)
     assert (one["input_tokens"], one["output_tokens"], one["estimated"]) == (1000, 100, False)
     assert one["cost_usd"] == pytest.approx(0.005)
     assert one["first_token_s"] is None
@@ -162,8 +172,8 @@ def test_a_check_tells_what_the_answers_took_and_cost(podium, server, monkeypatc
     checked = podium("pool", "check", "--pool", "one.toml")
     assert checked.status == 0
     assert "1,000 / 100" in checked.out
-    assert checked.out.splitlines()[-1] == "2 of 2 workers answered; $0.010 spent"
-    assert len(server.requests) == 4
+    assert checked.out.splitlines()[-1] == "2 of 2 workers answered; $0.015 spent"
+    assert len(server.requests) == 6
 
 
 def test_a_check_asks_all_workers_at_once(podium, server, monkeypatch):
@@ -203,7 +213,10 @@ def test_a_check_tells_of_every_failure_how_to_mend_it(podium, server, monkeypat
     checked = podium("pool", "check", "--pool", "sick.toml", "--timeout", "20")
     assert checked.status == 1
     assert checked.out.splitlines()[-1] == "0 of 8 workers answered; $0 spent"
-    results = json.loads(podium("pool", "check", "--pool", "sick.toml", "--timeout", "20", "--json").out)
+    *results, conductor = json.loads(
+        podium("pool", "check", "--pool", "sick.toml", "--timeout", "20", "--json").out
+    )
+    assert (conductor["worker"], conductor["error"]) == ("conductor:unset", "unready")
     assert {result["worker"]: result["error"] for result in results} == {
         name: kind for name, (kind, _) in told.items()
     }
@@ -215,10 +228,12 @@ def test_a_check_tells_of_every_failure_how_to_mend_it(podium, server, monkeypat
 
 def test_a_recording_is_well_though_the_question_is_not_in_it(podium):
     assert podium("record", "r.parquet", "--questions", "2").status == 0
-    Path("replays.toml").write_text('[[worker]]\nname = "ada"\nkind = "replay"\nrecording = "r.parquet"\n')
-    checked = podium("pool", "check", "--pool", "replays.toml")
-    assert checked.status == 0
-    assert "1 of 1 worker answered" in checked.out
+    Path("replays.toml").write_text(
+        '[[worker]]\nname = "ada"\nkind = "replay"\nprofile = "strong at sums"\nrecording = "r.parquet"\n'
+    )
+    worker, _ = json.loads(podium("pool", "check", "--pool", "replays.toml", "--json").out)
+    assert worker["answered"]
+    assert "1 of 1 worker answered" in podium("pool", "check", "--pool", "replays.toml").out
 
 
 def test_a_team_is_listed_and_asked_like_any_worker(podium):

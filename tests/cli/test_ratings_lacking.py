@@ -26,24 +26,36 @@ def pool(*names: str) -> None:
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (("vote", "cy"), "was trained on ratings of workers, and the pool has none, so"),
+        (
+            ("vote", "cy"),
+            "cannot lead this pool: it reads ratings of workers, and the pool has none; podium rate",
+        ),
         (
             ("vote", "ada", "cy", "dee"),
-            "the pool has none of cy, dee, so its plans may be unreadable; podium rate",
+            "the pool has none of cy, dee; podium rate",
         ),
-        (("ada", "bob"), 'may be unreadable; add a [[worker]] with name = "vote" and kind = "vote"'),
-        (("ada", "cy"), 'may be unreadable; add a [[worker]] with name = "vote" and kind = "vote"'),
+        (
+            ("ada", "bob"),
+            "its plans end with a worker named 'vote'; "
+            'add a [[worker]] with name = "vote" and kind = "vote"',
+        ),
+        (
+            ("ada", "cy"),
+            "its plans end with a worker named 'vote'; "
+            'add a [[worker]] with name = "vote" and kind = "vote"',
+        ),
         (("ada", "bob", "vote"), None),
     ],
 )
-def test_it_is_told_once_what_the_pool_lacks(
+def test_a_pool_that_lacks_what_it_reads_is_refused_with_what_to_add(
     podium: Callable[..., Any], names: tuple[str, ...], said: str | None
 ) -> None:
     pool(*names)
     shown = podium("plan", "What is 2 + 2?", "--pool", "pool.toml", "--conductor", POLICY, "--seed", "1")
     if said is None:
-        assert "was trained on ratings" not in shown.err
+        assert "cannot lead this pool" not in shown.err
     else:
+        assert shown.status == 2
         assert shown.err.count(said) == 1
 
 

@@ -280,8 +280,8 @@ async def test_a_served_conductor_may_lead_and_is_paid_for(place: Path) -> None:
         reply = await worker.answer(ASKED)
         assert isinstance(worker, TeamWorker)
         assert worker.opened is not None
-        assert worker.opened.policy is not None
-        session = await worker.opened.policy._client._connections.session()
+        policy = worker.opened.planner._policy
+        session = await policy._client._connections.session()
         await pool.close()
         await pool.close()
         assert session.closed

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from served_process import pool_file, served
 
-from podium.testing import FaultServer, Rule, SlowFirstByte
+from podium.testing import FaultServer, Rule, SlowFirstByte, Status
 from podium.trace.store import TraceStore
 
 TOGETHER = 20
@@ -177,3 +177,40 @@ def test_a_head_that_never_ends_is_cut_off(tmp_path):
 def test_no_address_but_the_machines_own_is_served_without_keys(tmp_path, host):
     with pytest.raises(AssertionError, match="there is no key yet"), served(tmp_path, "--host", host):
         pass
+
+
+def plan_or_answer(messages, body):
+    """A plan for who is asked for one, else an answer."""
+    if "Write your plan" in str(messages[-1]["content"]):
+        return 'model_id = [0]\nsubtasks = ["Answer."]\naccess_list = [[]]'
+    return "Goethe."
+
+
+async def test_a_conductor_that_does_not_answer_is_told_of_and_costs_no_caller_the_answer(tmp_path):
+    """At the start, at /readyz, in the reply; and once it answers, all is well again."""
+    async with FaultServer(plan_or_answer, rules=[Rule(fault=Status(code=401), model="lead")]) as worker:
+        pool = pool_file(tmp_path, worker.url)
+        table = f'[conductor]\nbase_url = "{worker.url}"\nmodel = "lead"\n'
+        pool.write_text(table + pool.read_text())
+        with served(tmp_path, "--pool", str(pool)) as server:
+            who = await asyncio.to_thread(server.process.stdout.readline)
+            assert who == f"Who plans: lead at {worker.url}, untrained.\n"
+            async with httpx.AsyncClient(base_url=server.url, timeout=60) as client, asyncio.timeout(20):
+                while (ready := (await client.get("/readyz")).json())["status"] == "ready":
+                    await asyncio.sleep(0.02)
+                assert ready["status"] == "degraded"
+                assert "One worker takes all questions." in ready["reason"]
+                question = {"model": "podium", "messages": [{"role": "user", "content": "Who wrote Faust?"}]}
+                reply = await client.post("/v1/chat/completions", json=question)
+                assert reply.status_code == 200
+                assert reply.json()["choices"][0]["message"]["content"] == "Goethe."
+                assert reply.json()["podium"]["status"] == "degraded"
+                assert "The question went to 'ada' alone." in reply.json()["podium"]["error"]
+                worker.rules = []
+                reply = await client.post("/v1/chat/completions", json=question)
+                assert reply.json()["podium"]["status"] == "ok"
+                assert reply.json()["podium"]["usage"]["conductor"]["unpriced"] is True
+                assert (await client.get("/readyz")).json() == {"status": "ready"}
+            status, err = server.end()
+    assert status == 0
+    assert "The Conductor does not answer, so questions go to 'ada' alone: " in err

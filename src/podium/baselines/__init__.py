@@ -6,10 +6,10 @@ from podium.baselines.committee import Committee
 from podium.baselines.constant import Constant, read_constant
 from podium.baselines.open import NAMES, open_baseline
 from podium.baselines.oracle import Oracle, PlanFor
-from podium.baselines.plans import VOTE
 from podium.baselines.random_plans import RandomPlans, random_workflow
 from podium.baselines.self_consistency import SelfConsistency
 from podium.baselines.single import Single
+from podium.workers.vote import VOTE
 
 __all__ = [
     "NAMES",

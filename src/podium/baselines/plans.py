@@ -11,10 +11,8 @@ from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.planner import Plan, Situation
 from podium.types import Profile
+from podium.workers.vote import VOTE
 from podium.workflow import Acceptance, Access, Step, Workflow, render
-
-VOTE = "vote"
-"""The name under which the pool offers the voting tool."""
 
 
 def written(situation: Situation, workflow: Workflow) -> Plan:

@@ -69,16 +69,17 @@ def ask(
 
     async def answer() -> Trace:
         async with (
-            open_planner(planner, workers, seed=chosen_seed) as opened,
             open_dispatcher(calls, workers, planner=planner) as dispatcher,
+            open_planner(planner, workers, seed=chosen_seed, dispatcher=dispatcher) as opened,
         ):
             orchestrator = Orchestrator(
-                opened,
+                opened.planner,
                 workers,
                 budget=limits,
                 max_steps=max_steps,
                 settings=ExecutionSettings(early_stop=early_stop),
                 dispatcher=dispatcher,
+                plan_fallback=opened.fallback,
             )
             try:
                 with _keeping(store, no_store) as keep, _progress() as show:

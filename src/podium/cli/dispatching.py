@@ -11,10 +11,12 @@ from contextlib import ExitStack, asynccontextmanager, closing
 from pathlib import Path
 
 from podium.cli.options import DispatchOptions, PlannerOptions
+from podium.cli.planning import to_settings
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.executor.accounts import UNLIMITED_USD, Account, open_day_account
 from podium.executor.resting import RestingFile
+from podium.orchestrator.planning import pays_for_plans
 from podium.workers.paid import asks_for_real
 from podium.workers.pool import Pool
 from podium.workers.response_cache import ResponseCache
@@ -45,7 +47,7 @@ async def open_dispatcher(
         UsageError: options that exclude each other, or a file that cannot be used.
     """
     real = asks_for_real(pool)
-    paid = real or (planner is not None and planner.conductor_url is not None)
+    paid = real or (planner is not None and pays_for_plans(to_settings(planner), pool))
     with ExitStack() as files:
         path = options.cache or (run / RESPONSES if run is not None and real else None)
         if options.replay and path is None:

@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from podium.cli.printable import counted, dollars, printable, seconds, shorten
+from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
 from podium.trace import RoundTrace, Span, Trace
 from podium.types import Profile
 from podium.workflow import Workflow, live_steps, topology
@@ -104,10 +104,11 @@ def _totals(trace: Trace) -> str:
     about = "about " if trace.usage.estimated else ""
     spared = sum(span.saved_usd for span in trace.spans)
     saved = f" ({dollars(spared)} saved by the cache)" if spared else ""
+    unpriced = " and planning, unpriced" if any(round_.plan_unpriced for round_ in trace.rounds) else ""
     return (
         f"{trace.id[:8]}  {trace.status}, planned by {printable(trace.planner)}, "
         f"{counted(trace.calls, 'call')}, {about}{counted(trace.usage.tokens, 'token')}, "
-        f"{dollars(trace.cost_usd)}{saved}, {took}"
+        f"{dollars(trace.cost_usd)}{saved}{unpriced}, {took}"
     )
 
 
@@ -119,7 +120,8 @@ def _draw_round(number: int, round_: RoundTrace, trace: Trace, full: bool) -> Re
         title.append(": accepted the answer there was")
     planned = f"  planned in {seconds(round_.plan_seconds)}"
     if round_.plan_usage.tokens:
-        planned += f", {counted(round_.plan_usage.tokens, 'token')}, {dollars(round_.plan_cost_usd)}"
+        planned += f", {counted(round_.plan_usage.tokens, 'token')}"
+        planned += f", {plan_price(round_.plan_cost_usd, round_.plan_unpriced)}"
     title.append(planned, "dim not bold")
     tree = Tree(title, guide_style="dim")
     if full or round_.plan_error is not None:

@@ -40,6 +40,7 @@ from podium.evals.report import COMPARISON, write_report
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
 from podium.executor import ExecutionSettings
+from podium.orchestrator.planning import OpenedPlanner
 from podium.orchestrator.team import open_pool
 from podium.planner import Planner
 from podium.tasks import ALL, told
@@ -194,23 +195,25 @@ async def _compare(
     oracle: PlanFor | None,
     frontier: Frontier | None,
 ) -> Comparison:
-    def opening(options: PlannerOptions | None) -> AbstractAsyncContextManager[Planner | None]:
-        return nullcontext() if options is None else open_planner(options, contest.pool, seed=contest.seed)
+    def opening(options: PlannerOptions | None) -> AbstractAsyncContextManager[OpenedPlanner | None]:
+        if options is None:
+            return nullcontext()
+        return open_planner(options, contest.pool, seed=contest.seed, dispatcher=contest.dispatcher)
 
     try:
         second = None if beside is None else second_to(beside, planner)
         async with (
-            open_planner(planner, contest.pool, seed=contest.seed) as trained,
+            open_planner(planner, contest.pool, seed=contest.seed, dispatcher=contest.dispatcher) as trained,
             opening(second) as other,
             opening(None if untrained == "none" else PlannerOptions(conductor=untrained)) as first,
         ):
             return await compare(
                 contest,
-                trained,
+                trained.planner,
                 label=called("Conductor", planner.thrift),
-                beside=other,
+                beside=None if other is None else other.planner,
                 beside_label=called(BESIDE, None if second is None else second.thrift),
-                untrained=first,
+                untrained=None if first is None else first.planner,
                 oracle=oracle,
                 frontier=frontier,
             )
@@ -224,12 +227,11 @@ async def _compare_recorded(
     try:
         async with AsyncExitStack() as stack:
             opened: dict[str, Planner] = {}
-            warned: set[str | None] = set()
             for label, options in conductors.items():
-                warn = options.conductor not in warned
-                warned.add(options.conductor)
-                opening = open_planner(options, contest.pool, seed=contest.seed, warn=warn)
-                opened[label] = await stack.enter_async_context(opening)
+                opening = open_planner(
+                    options, contest.pool, seed=contest.seed, dispatcher=contest.dispatcher
+                )
+                opened[label] = (await stack.enter_async_context(opening)).planner
             return await compare_recorded(contest, opened, encoder=encoder)
     finally:
         if encoder is not None:

@@ -16,7 +16,7 @@ from podium.cli.drawing import draw_workflow
 from podium.cli.opening import open_console, read_question
 from podium.cli.options import AS_SHIPPED, Flag, PlannerOptions, PoolName, StoreFile
 from podium.cli.planning import open_planner
-from podium.cli.printable import counted, dollars, printable, seconds
+from podium.cli.printable import counted, dollars, plan_price, printable, seconds
 from podium.errors import QuestionFailedError, UsageError
 from podium.executor.estimate import ENOUGH, SPREAD, PlanEstimate, StepEstimate, estimate
 from podium.orchestrator.team import open_pool
@@ -61,7 +61,7 @@ def plan(
 
     async def decide() -> tuple[str, Plan]:
         async with open_planner(planner, workers, seed=chosen_seed) as opened:
-            return opened.name, await opened.plan(situation)
+            return opened.planner.name, await opened.planner.plan(situation)
 
     name, decided = asyncio.run(decide())
     workflow = decided.decision
@@ -95,7 +95,7 @@ def _document(planner: str, decided: Plan, workflow: Workflow, expected: PlanEst
     return {
         "planner": planner,
         "text": decided.text,
-        "planning_cost_usd": decided.cost_usd,
+        "planning_cost_usd": None if decided.unpriced else decided.cost_usd,
         "topology": topology(workflow),
         "workflow": asdict(workflow),
         "estimate": {
@@ -132,7 +132,7 @@ def _print(
             f"{_range(dollars, low.cost_usd, step.cost_usd, high.cost_usd)}"
             f"{_time(low.latency_s, step.likely.latency_s, high.latency_s)}; {basis}"
         )
-    planned = f"Planned by {printable(planner)}, {dollars(decided.cost_usd)}."
+    planned = f"Planned by {printable(planner)}, {plan_price(decided.cost_usd, decided.unpriced)}."
     least, likely, most = expected.low, expected.likely, expected.high
     costs = f"about {_range(dollars, least.cost_usd, likely.cost_usd, most.cost_usd)}"
     costs += f", at most {dollars(expected.most_usd)}"

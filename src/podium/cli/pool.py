@@ -19,13 +19,15 @@ from rich.text import Text
 from podium.cli.opening import open_console, open_store
 from podium.cli.options import Flag, PoolName
 from podium.cli.past import Past, read_past
-from podium.cli.printable import counted, dollars, printable, seconds, shorten
+from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
 from podium.errors import UsageError
 from podium.executor.resting import Resting, RestingFile
+from podium.orchestrator.planning import check_planner, open_planner
 from podium.orchestrator.team import open_pool
 from podium.workers.base import Worker
 from podium.workers.checkup import Finding
 from podium.workers.checkup import check as check_workers
+from podium.workers.planner_settings import PlannerSettings
 from podium.workers.pool import Pool
 from podium.workers.unready import UnreadyWorker
 
@@ -61,7 +63,8 @@ def list_workers(
 
 
 def check(*, pool: PoolName = None, timeout: float | None = None, json: Flag = False) -> int:
-    """Ask every worker one small question, all at once; returns 1 if any did not answer. Costs what the answers cost.
+    """Ask every worker, and who conducts them, one small question; returns 1 if any did not answer. Costs what the
+    answers cost.
 
     Args:
         timeout: Seconds at most for each. Default: as the pool file has it.
@@ -69,7 +72,7 @@ def check(*, pool: PoolName = None, timeout: float | None = None, json: Flag = F
     """
     if timeout is not None and not timeout > 0:
         raise UsageError(f"--timeout {timeout}: give seconds above 0.")
-    findings = asyncio.run(_check(open_pool(pool or "embedded", rated=False, ready=False), timeout))
+    findings = asyncio.run(_check(pool or "embedded", timeout))
     if json:
         print(json_.dumps([asdict(finding) for finding in findings]))
     else:
@@ -77,10 +80,30 @@ def check(*, pool: PoolName = None, timeout: float | None = None, json: Flag = F
     return 0 if all(finding.answered for finding in findings) else 1
 
 
-async def _check(pool: Pool, limit_s: float | None) -> tuple[Finding, ...]:
+async def _check(name: str, limit_s: float | None) -> tuple[Finding, ...]:
+    """Of each worker, and last of the Conductor."""
+    pool = open_pool(name, rated=False, ready=False)
     try:
-        return await check_workers(pool, limit_s)
+        found = await check_workers(pool, limit_s)
+        return (*found, await _check_conductor(name, limit_s))
     finally:
+        await pool.close()
+
+
+async def _check_conductor(name: str, limit_s: float | None) -> Finding:
+    try:
+        pool = open_pool(name, ready=False)
+        opened = open_planner(PlannerSettings(), pool, seed="check")
+    except UsageError as error:
+        return Finding("conductor", False, 0.0, str(error), error="usage", role="planner")
+    try:
+        async with asyncio.timeout(limit_s):
+            return await check_planner(opened, pool)
+    except TimeoutError:
+        late = f"No plan within {limit_s:g} s."
+        return Finding(opened.planner.name, False, limit_s or 0.0, late, error="timeout", role="planner")
+    finally:
+        await opened.close()
         await pool.close()
 
 
@@ -148,7 +171,7 @@ def _print_findings(findings: Sequence[Finding]) -> None:
             Text(seconds(finding.seconds)),
             Text(_seconds(finding.first_token_s)),
             Text(f"{'~' * finding.estimated}{tokens}" if finding.answered else ""),
-            Text(dollars(finding.cost_usd) if finding.answered else ""),
+            Text(plan_price(finding.cost_usd, finding.unpriced) if finding.answered else ""),
             Text(shorten(finding.text, 32) if finding.answered else "", "dim"),
         )
     console = open_console()
@@ -160,7 +183,8 @@ def _print_findings(findings: Sequence[Finding]) -> None:
     simulated = sum(finding.cost_usd for finding in findings if finding.simulated)
     claimed = f", {dollars(simulated)} simulated" if simulated else ""
     guessed = "; ~ counted by us" if any(finding.estimated for finding in findings) else ""
-    answered = f"{len(findings) - len(failed)} of {counted(len(findings), 'worker')} answered"
+    workers = [finding for finding in findings if finding.role == "worker"]
+    answered = f"{sum(finding.answered for finding in workers)} of {counted(len(workers), 'worker')} answered"
     console.print(Text(f"\n{answered}; {spent} spent{claimed}{guessed}", "dim"))
 
 

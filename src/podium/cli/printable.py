@@ -32,6 +32,13 @@ def dollars(amount: float) -> str:
     return f"${amount:,.{places}f}"
 
 
+def plan_price(amount: float, unpriced: bool) -> str:
+    """What a plan cost; a plan whose price is not known is never shown as free."""
+    if not unpriced:
+        return dollars(amount)
+    return f"{dollars(amount)} and more, unpriced" if amount else "unpriced"
+
+
 def seconds(duration: float) -> str:
     """A duration: 0.4 ms, 12 ms, 1.25 s, 83.0 s."""
     if duration < 0.001:

@@ -29,7 +29,7 @@ from podium.cli.options import (
     PlannerOptions,
     PoolName,
 )
-from podium.cli.planning import open_planner, to_settings
+from podium.cli.planning import to_settings
 from podium.errors import UsageError
 from podium.orchestrator.team import open_pool
 from podium.server.app import create_app
@@ -120,15 +120,23 @@ def serve(
     async def life() -> bool:
         async with AsyncExitStack() as opened:
             opened.push_async_callback(workers.close)
-            await _check_planner(planner, workers)
             sockets = [opened.enter_context(closing(one)) for one in listen(host, port)]
             service = await opened.enter_async_context(
                 _open_service(workers, settings, place, host, (planner, calls, run_budget_usd))
             )
+            conductor = await service.planners.named(
+                None
+            )  # What is wrong with it is said now, and costs nothing.
             app = create_app(service)
             where = f"[{host}]" if ":" in host else host
             address = f"http://{where}:{sockets[0].getsockname()[1]}"
-            return await serve_on(app, sockets, lambda: _say(address, service))
+            asking: list[asyncio.Task[object]] = []
+
+            def ready() -> None:
+                _say(address, service, conductor.description)
+                asking.append(asyncio.create_task(service.planners.check()))
+
+            return await serve_on(app, sockets, ready)
 
     if not run(life()):
         print("podium: Some questions did not end in time; they are recorded as cancelled.", file=sys.stderr)
@@ -169,15 +177,9 @@ async def _open_service(
         )
 
 
-async def _check_planner(planner: PlannerOptions, workers: Pool) -> None:
-    """Say what is wrong with the planner's options now, and not with the first question."""
-    async with open_planner(planner, workers, seed="served"):
-        pass
-
-
-def _say(address: str, service: Service) -> None:
+def _say(address: str, service: Service, conductor: str) -> None:
     keys = "a key is needed" if service.needs_keys else "no key is needed on this machine"
-    print(f"Podium serves at {address} ({keys}); Ctrl+C ends it.", flush=True)
+    print(f"Podium serves at {address} ({keys}); Ctrl+C ends it.\nWho plans: {conductor}.", flush=True)
 
 
 def _origin(text: str) -> str:

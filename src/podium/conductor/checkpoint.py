@@ -1,4 +1,4 @@
-"""A checkpoint: an ordinary Hugging Face folder, and in podium.json how its policy wants to be asked.
+"""A checkpoint: an ordinary Hugging Face folder, and in podium.json how its policy is asked and what it can conduct.
 
 It describes, and says in one sentence what a folder lacks. Loading the weights is `opening`'s.
 """
@@ -15,12 +15,29 @@ from typing import TYPE_CHECKING, Any, Self
 from podium.conductor.prompt import PromptSettings, rating_words
 from podium.config import Settings, build
 from podium.errors import CheckpointError
+from podium.workers.paid import real_workers
+from podium.workers.vote import VOTE
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+    from podium.workers.pool import Pool
+
 SHIPPED = ("warmstart", "conductor")
 """Names of the checkpoints in the package: before and after training."""
+
+
+class Conducts(Settings):
+    """What a policy was trained to conduct. It leads no other pool."""
+
+    questions: str = "any questions"
+    """Those that it was trained on, in words, for messages."""
+    simulated: bool = False
+    """Whether it leads simulated, scripted and recorded workers alone."""
+    ratings: bool = False
+    """Whether every worker needs a rating, and the pool a vote."""
+    workers: tuple[str, ...] = ()
+    """Of an anonymous pool: the names of the workers, in order. None: any."""
 
 
 class PodiumFile(Settings):
@@ -28,6 +45,8 @@ class PodiumFile(Settings):
 
     prompt: PromptSettings = PromptSettings()
     """How the policy was trained to be asked."""
+    conducts: Conducts | None = None
+    """What it was trained to conduct. None: worked out from the prompt style, for files older than this key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +57,8 @@ class Checkpoint:
     config: Mapping[str, Any]
     """config.json."""
     prompt: PromptSettings
+    stated: Conducts | None = None
+    """What podium.json says that it conducts."""
 
     @classmethod
     def read(cls, source: str | Path) -> Self:
@@ -68,7 +89,7 @@ class Checkpoint:
         settings = (
             build(_json_object(extra), PodiumFile, source=str(extra)) if extra.is_file() else PodiumFile()
         )
-        return cls(path, config, settings.prompt)
+        return cls(path, config, settings.prompt, settings.conducts)
 
     @property
     def name(self) -> str:
@@ -110,6 +131,32 @@ class Checkpoint:
             return False
         tokenizer = self.tokenizer()
         return all(tokenizer.token_to_id(word) is not None for word in rating_words())
+
+    @property
+    def conducts(self) -> Conducts:
+        """What it can conduct; without a word in podium.json, what its prompt style was trained for."""
+        if self.stated is not None:
+            return self.stated
+        if self.prompt.style == "full":
+            return Conducts()
+        ratings = self.reads_ratings
+        return Conducts(
+            questions="the questions of its recordings" if ratings else "the embedded questions",
+            simulated=not ratings,
+            ratings=ratings,
+        )
+
+    def misfit(self, pool: Pool) -> str | None:
+        """Why this policy must not lead `pool`, in one sentence; None: it fits."""
+        conducts = self.conducts
+        if conducts.simulated and (real := real_workers(pool)):
+            return (
+                f"it was trained on {conducts.questions} over simulated workers, and {real[0].profile.name!r} of this "
+                "pool is asked for real."
+            )
+        if conducts.workers and pool.names != conducts.workers:
+            return f"it knows workers by number alone, in this order: {', '.join(conducts.workers)}."
+        return _unrated(pool) if conducts.ratings else None
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of tokenizer.json, a new one at each call.
@@ -160,6 +207,26 @@ def shipped(name: str) -> Path:
     present = [known for known in SHIPPED if (assets / known).is_dir()]
     there = f"there are: {', '.join(present)}" if present else "this installation has none"
     raise CheckpointError(f"No checkpoint {name!r} comes with Podium; {there}. Or give a folder of your own.")
+
+
+def _unrated(pool: Pool) -> str | None:
+    """What the pool lacks for a policy that reads ratings, and how to add it."""
+    rated = pool.ratings.workers if pool.ratings is not None else {}
+    others = [name for name in pool.names if name != VOTE]
+    unrated = [name for name in others if name not in rated]
+    if len(unrated) == len(others):
+        return "it reads ratings of workers, and the pool has none; podium rate makes them."
+    if VOTE not in pool.names:
+        return (
+            f"its plans end with a worker named {VOTE!r}; add a [[worker]] with "
+            f'name = "{VOTE}" and kind = "vote" to the pool, or call yours so.'
+        )
+    if unrated:
+        return (
+            f"it reads ratings of workers, and the pool has none of {', '.join(unrated)}; podium rate makes those of "
+            "recorded workers and calculators, others are better left out."
+        )
+    return None
 
 
 def _lacking(path: Path) -> list[str]:

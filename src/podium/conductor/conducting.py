@@ -1,4 +1,4 @@
-"""The Conductor that a user names: a checkpoint, or any model behind an endpoint.
+"""The Conductor that a user names: a checkpoint, a worker of the pool, or any model behind an endpoint.
 
 How each is asked, and whether it may try twice, is decided here, for every application alike.
 """
@@ -11,29 +11,46 @@ from podium.conductor.planner import Conductor
 from podium.conductor.policy import Policy, Sampling
 from podium.conductor.prompt import PromptSettings
 from podium.conductor.served_policy import ServedPolicy
-from podium.errors import UsageError
+from podium.conductor.settings import ConductorSettings
+from podium.errors import CheckpointError, ConfigError, UsageError
 from podium.types import Price
+from podium.workers.base import Worker
+from podium.workers.build import build_worker
+from podium.workers.pool import Pool
 from podium.workers.secrets import read_key
+from podium.workers.spec import OpenAISpec
 
+_WAY_OUT = (
+    'Let a model conduct untrained: name one in the pool file, as in [conductor] with worker = "NAME", or leave '
+    "the Conductor out."
+)
 _THINKING_ALOUD = Sampling(max_tokens=8192)
 """For instruct models: they may reason at length before they write the three lists."""
 
 
 def open_conductor(
-    source: str = "conductor", *, thrift: float | None = None, option: str = "thrift"
+    source: str = "conductor",
+    pool: Pool | None = None,
+    *,
+    thrift: float | None = None,
+    option: str = "thrift",
 ) -> Conductor:
     """The Conductor of a checkpoint folder, or of the shipped checkpoint of that name.
 
     Args:
+        pool: whom it is to lead; None: not known yet, and not checked.
         thrift: how much it is to save, if it knows levels of thrift, or something between two; None: as it was
             trained to.
         option: what whoever asks calls that level, for the message.
 
     Raises:
-        CheckpointError: the folder is not a checkpoint.
+        CheckpointError: the folder is not a checkpoint, or one that must not lead this pool.
         UsageError: a level that it does not know, or a checkpoint that needs torch, which is not installed.
     """
     checkpoint = Checkpoint.read(source)
+    misfit = None if pool is None else checkpoint.misfit(pool)
+    if misfit is not None:
+        raise CheckpointError(f"{checkpoint.path} cannot lead this pool: {misfit} {_WAY_OUT}")
     prompt = checkpoint.prompt
     full = prompt.style == "full"
     if thrift is not None and not 0 <= thrift <= prompt.levels - 1:
@@ -74,11 +91,28 @@ def served_policy(
     return ServedPolicy(ChatClient(url, key), model, price=priced)
 
 
-def served_conductor(policy: Policy) -> Conductor:
-    """The Conductor that a served policy makes, untrained; the policy stays the caller's to close."""
+def build_endpoint(settings: ConductorSettings, pool: Pool) -> Worker:
+    """The endpoint of a `[conductor]` table, as a worker beside the pool; it is the caller's to close.
+
+    Raises:
+        ConfigError: its key is not in the environment, or its URL is none; with the file and the line.
+    """
+    keys = ("model", "base_url", "api_key_env", "limits", "temperature", "max_tokens_key", "extra")
+    given = {key: getattr(settings, key) for key in keys}
+    spec = OpenAISpec(kind="openai", name=settings.model or "", price=settings.price or Price(), **given)
+    try:
+        return build_worker(spec)
+    except ConfigError as error:
+        message = str(error).replace(f"Worker {spec.name!r}", "The Conductor")
+        refused = ConfigError(message, ("conductor", *error.where))
+        raise refused if pool.source is None else pool.source.refuse(refused) from None
+
+
+def untrained_conductor(policy: Policy, prompt: PromptSettings | None = None) -> Conductor:
+    """The Conductor that any instruct model makes; what the policy holds stays the caller's to close."""
     return Conductor(
         policy,
-        PromptSettings(),
+        prompt or PromptSettings(),
         second_try=True,
         sampling=_THINKING_ALOUD,
         name=f"conductor:{policy.name}",

@@ -73,7 +73,12 @@ class Conductor:
             # A UsageError: the first completion left no room to show it.
             unanswered = f"{first.decision.message} A second try failed: {error}"
             return replace(first, decision=replace(first.decision, message=unanswered))
-        return replace(second, usage=first.usage + second.usage, cost_usd=first.cost_usd + second.cost_usd)
+        return replace(
+            second,
+            usage=first.usage + second.usage,
+            cost_usd=first.cost_usd + second.cost_usd,
+            unpriced=first.unpriced or second.unpriced,
+        )
 
     def _prompt_for(self, situation: Situation) -> PromptSettings:
         """With the level of thrift of this question, which its text draws: it is the same in each round."""
@@ -92,7 +97,13 @@ class Conductor:
             max_steps=situation.max_steps,
             later_round=bool(situation.outcomes),
         )
-        return Plan(completion.text, decision, usage=completion.usage, cost_usd=completion.cost_usd)
+        return Plan(
+            completion.text,
+            decision,
+            usage=completion.usage,
+            cost_usd=completion.cost_usd,
+            unpriced=completion.unpriced,
+        )
 
     def _draw(self, situation: Situation, number: int) -> Sampling:
         """The sampling of one try, with randomness of its own."""

@@ -33,6 +33,8 @@ class Completion:
     text: str
     usage: Usage = Usage()
     cost_usd: float = 0.0
+    unpriced: bool = False
+    """Whether it cost dollars that nobody told us the price of."""
 
 
 class Policy(Protocol):

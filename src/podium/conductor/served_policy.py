@@ -27,7 +27,7 @@ class ServedPolicy:
     Args:
         client: posts to the endpoint.
         model: the endpoint's name for the model; also this policy's name.
-        price: dollars per million tokens, for the trace.
+        price: dollars per million tokens; None: what a completion costs is not known.
         limits: time limit, retries, and the tokens written where the sampling does not say.
         sampled: whether temperature and seed are sent. Off: the endpoint's own are used.
         extra: further keys of the request's body.
@@ -45,7 +45,7 @@ class ServedPolicy:
     ) -> None:
         self._client = client
         self._model = model
-        self._price = price or Price()
+        self._price = price
         self._limits = limits or Limits()
         self._sampled = sampled
         self._extra = dict(extra or {})
@@ -74,6 +74,8 @@ class ServedPolicy:
                     seed=seed_number(sampling.seed) if self._sampled else None,
                     extra=self._extra,
                 )
+        if self._price is None:
+            return Completion(reply.text, reply.usage, reply.cost_usd or 0.0, unpriced=reply.cost_usd is None)
         return Completion(reply.text, reply.usage, self._price.cost(reply.usage))
 
     async def close(self) -> None:

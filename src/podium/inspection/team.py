@@ -20,7 +20,7 @@ from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.accounts import open_day_account
 from podium.executor.resting import RestingFile
 from podium.orchestrator import Event, Orchestrator, QuestionEnded
-from podium.orchestrator.planning import OpenedPlanner, open_planner
+from podium.orchestrator.planning import OpenedPlanner, open_planner, pays_for_plans
 from podium.orchestrator.team import open_pool
 from podium.trace import Trace
 from podium.trace.store import TraceStore, default_path
@@ -141,15 +141,16 @@ def open_team(settings: TeamSettings, *, seed: str = "0") -> Team:
         UsageError: whatever the settings name is missing or unusable.
     """
     pool = open_pool(settings.pool)
-    opened = open_planner(settings, pool, seed=seed)
     with ExitStack() as files:
+        dispatcher = _open_dispatcher(settings, pool, files)
+        opened = open_planner(settings, pool, seed=seed, dispatcher=dispatcher)
         orchestrator = Orchestrator(
             opened.planner,
             pool,
             budget=settings.budget,
             max_steps=settings.max_steps,
             settings=ExecutionSettings(early_stop=settings.early_stop),
-            dispatcher=_open_dispatcher(settings, pool, files),
+            dispatcher=dispatcher,
         )
         store = None
         if not settings.no_store:
@@ -162,7 +163,7 @@ def _open_dispatcher(settings: TeamSettings, pool: Pool, files: ExitStack) -> Di
     cache = None
     if settings.cache is not None:
         cache = files.enter_context(ResponseCache(settings.cache, replay=settings.replay))
-    paid = settings.conductor_url is not None or asks_for_real(pool)
+    paid = pays_for_plans(settings, pool) or asks_for_real(pool)
     day = open_day_account(settings.day_budget_usd) if paid else None
     accounts = [] if day is None else [files.enter_context(closing(day))]
     return Dispatcher(cache=cache, accounts=accounts, resting=files.enter_context(closing(RestingFile())))

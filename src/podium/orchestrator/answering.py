@@ -8,16 +8,18 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from podium.baselines.phrases import WHOLE
 from podium.errors import WorkerError
 from podium.executor import Execution, Inquiry, Ledger, fence_token
 from podium.orchestrator.events import Event, PlanReady, QuestionEnded, RoundEnded
 from podium.planner import Outcome, Plan, Situation
 from podium.trace import RoundTrace, Span, Trace, TraceStatus
 from podium.types import Question
-from podium.workflow import Acceptance, PlanError, Workflow, check
+from podium.workflow import Acceptance, PlanError, Step, Workflow, check
 
 if TYPE_CHECKING:
     from podium.orchestrator.orchestrator import Orchestrator
@@ -75,19 +77,31 @@ class Answering:
             plan = await self._plan(number)
             seconds = self._inquiry.elapsed() - started
             self._inquiry.ledger.charge(plan.usage, plan.cost_usd)
-            self._tell(PlanReady(number, plan, seconds))
+            error = plan.decision if isinstance(plan.decision, PlanError) else None
+            if error is not None and (instead := self._instead_of(error)) is not None:
+                plan = replace(plan, decision=instead)
+            self._tell(PlanReady(number, plan, seconds, error))
             match plan.decision:
                 case Workflow() as workflow:
-                    await self._run_round(number, plan, workflow, seconds)
+                    await self._run_round(number, plan, workflow, seconds, error)
+                    if error is not None:
+                        return
                     if self._rounds[-1].spans[-1].tool_calls:
                         return  # The caller's tools come next, and then the same worker.
                 case Acceptance():
                     self._close(number, plan, seconds, accepted=True)
                     return
-                case PlanError() as error:
-                    self._concern = f"There is no plan to run. {error.message}"
+                case PlanError(message=message):
+                    self._concern = f"There is no plan to run. {message}"
                     self._close(number, plan, seconds, error=error)
                     return
+
+    def _instead_of(self, error: PlanError) -> Workflow | None:
+        """The whole question for one worker, where planning failed and nothing is answered yet."""
+        names, name = self._inquiry.pool.names, self._orchestrator.plan_fallback
+        if self._outcomes or name not in names or error.kind == "time_is_up":
+            return None
+        return Workflow((Step(names.index(name), WHOLE),))
 
     async def _plan(self, number: int) -> Plan:
         """The plan of round `number`; one that cannot be had or run has a `PlanError` for its decision."""
@@ -111,9 +125,16 @@ class Answering:
         except WorkerError as error:
             return Plan("", PlanError("planner_failed", f"{orchestrator.planner.name}: {error}"))
         fault = _fault(plan.decision, workers=len(inquiry.pool), later_round=number > 0)
-        return plan if fault is None else Plan(plan.text, fault, plan.usage, plan.cost_usd)
+        return plan if fault is None else replace(plan, decision=fault)
 
-    async def _run_round(self, number: int, plan: Plan, workflow: Workflow, seconds: float) -> None:
+    async def _run_round(
+        self, number: int, plan: Plan, workflow: Workflow, seconds: float, error: PlanError | None
+    ) -> None:
+        """Run one round.
+
+        Args:
+            error: why there is no plan, where `workflow` stands in for it.
+        """
         previous = self._outcomes[-1].response if self._outcomes else None
         asked = Counter(
             round_.workflow.steps[span.position].worker
@@ -132,7 +153,10 @@ class Answering:
             self._outcomes = (*self._outcomes, Outcome(workflow, response or ""))
             self._answer = self._answer if response is None else response
             self._concern = _concern(spans, latest)
-            self._close(number, plan, seconds, workflow=workflow, spans=spans, response=response)
+            if error is not None:
+                went = f"There is no plan to run. {error.message} The question went to {spans[0].worker!r} alone."
+                self._concern = " ".join(filter(None, (went, self._concern)))
+            self._close(number, plan, seconds, workflow=workflow, error=error, spans=spans, response=response)
 
     def _close(
         self,
@@ -154,6 +178,7 @@ class Answering:
             plan_error_kind=None if error is None else error.kind,
             plan_usage=plan.usage,
             plan_cost_usd=plan.cost_usd,
+            plan_unpriced=plan.unpriced,
             plan_seconds=seconds,
             spans=spans,
             response=response,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from podium.executor import StepEnded, StepStarted, StepText
 from podium.planner import Plan
 from podium.trace import RoundTrace, Trace
+from podium.workflow import PlanError
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,10 @@ class PlanReady:
     round: int
     """From 0."""
     plan: Plan
+    """What is run; where planning failed and one worker takes the question, that."""
     seconds: float
+    error: PlanError | None = None
+    """Why there was no plan."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ class Orchestrator:
         settings: how workflows are run.
         dispatcher: shared with other orchestrators over the same workers; None: this one's own.
         accounts: dollars that these questions share with others, beside those of the dispatcher.
+        plan_fallback: the worker that takes a question whose first planning failed for good. None, or one that is not
+            in the pool: such a question fails, as training and evaluation need it.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Orchestrator:
         settings: ExecutionSettings | None = None,
         dispatcher: Dispatcher | None = None,
         accounts: Sequence[Purse] = (),
+        plan_fallback: str | None = None,
     ) -> None:
         self.planner = planner
         self.pool = pool
@@ -53,6 +56,7 @@ class Orchestrator:
         self.max_steps = max_steps
         self.settings = settings or ExecutionSettings()
         self.dispatcher = dispatcher or Dispatcher()
+        self.plan_fallback = plan_fallback
         self.accounts = (*self.dispatcher.accounts, *accounts)
         self.versions = {"podium": __version__, "python": platform.python_version()}
 

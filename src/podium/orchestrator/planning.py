@@ -1,17 +1,31 @@
-"""Opens the planner that settings name: a Conductor, local or served, or a baseline."""
+"""Opens the planner that settings or the pool's file name: a Conductor or a baseline; and says who takes over from it.
+
+The one place that decides who conducts where nobody is named.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 
 from podium.baselines import open_baseline
-from podium.conductor.conducting import open_conductor, served_conductor, served_policy
-from podium.conductor.served_policy import ServedPolicy
-from podium.errors import UsageError
-from podium.planner import Planner
+from podium.conductor.checkpoint import SHIPPED, Checkpoint
+from podium.conductor.conducting import build_endpoint, open_conductor, served_policy, untrained_conductor
+from podium.conductor.settings import ConductorSettings, conductor_settings
+from podium.conductor.worker_policy import WorkerPolicy
+from podium.errors import UsageError, WorkerError
+from podium.executor import Dispatcher
+from podium.planner import Plan, Planner, Situation
+from podium.types import Question
+from podium.workers.base import Worker
+from podium.workers.checkup import Finding
+from podium.workers.paid import asks_for_real, real_workers
 from podium.workers.planner_settings import PlannerSettings
 from podium.workers.pool import Pool
+from podium.workflow import PlanError
+
+_CHECK = "What is 17 plus 25?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,36 +33,154 @@ class OpenedPlanner:
     """A planner, and what it holds."""
 
     planner: Planner
-    policy: ServedPolicy | None = None
-    """A served Conductor's; None: the planner holds no connections."""
+    description: str
+    """Who plans, and why they do, for people."""
+    fallback: str | None = None
+    """The worker that takes a question whose planning failed for good; None: such a question fails."""
+    release: Callable[[], Awaitable[None]] | None = None
 
     async def close(self) -> None:
         """Give back connections. Calling twice is fine; a later plan opens new ones."""
-        if self.policy is not None:
-            await self.policy.close()
+        if self.release is not None:
+            await self.release()
 
 
 def open_planner(
-    settings: PlannerSettings, pool: Pool, *, seed: str, called: Callable[[str], str] = str
+    settings: PlannerSettings,
+    pool: Pool,
+    *,
+    seed: str,
+    called: Callable[[str], str] = str,
+    dispatcher: Dispatcher | None = None,
 ) -> OpenedPlanner:
     """The planner of `settings`, for the workers of `pool`; it is the caller's to close.
+
+    What `settings` leave open the `[conductor]` table of the pool's file says. Where that is silent, too, the shipped
+    Conductor leads simulated workers; of others the first model in the file's order conducts, untrained.
 
     Args:
         seed: names the randomness of a planner that plans at random.
         called: what whoever asks calls a key of the settings, for messages.
+        dispatcher: holds the limits of a worker that conducts; None: one of its own.
 
     Raises:
-        UsageError: settings that exclude each other, or name what there is not.
+        UsageError: settings that exclude each other, or name what there is not; a checkpoint that must not lead the
+            pool.
     """
     fault = settings.fault(called)
     if fault is not None:
         raise UsageError(fault)
     if settings.planner != "conductor":
-        return OpenedPlanner(open_baseline(settings.planner, pool.written, seed=seed))
-    if settings.conductor_url is None or settings.conductor_model is None:
-        return OpenedPlanner(
-            open_conductor(settings.conductor or "conductor", thrift=settings.thrift, option=called("thrift"))
+        planner = open_baseline(settings.planner, pool.written, seed=seed)
+        return OpenedPlanner(planner, f"the baseline {planner.name}")
+    table = conductor_settings(pool)
+    first = first_model(pool)
+    if settings.conductor is None and not settings.served:
+        opened = _of_file(settings, table, pool, called, dispatcher)
+    elif settings.conductor is not None:
+        opened = _of_checkpoint(settings.conductor, settings.thrift, pool, called)
+    else:
+        opened = _served(settings, called)
+    fallback = table.fallback or opened.fallback or (None if first is None else first.profile.name)
+    return replace(opened, fallback=fallback)
+
+
+def first_model(pool: Pool) -> Worker | None:
+    """The first worker of the pool's file that is asked for real, models before programs; None: all are simulated."""
+    order = {profile.name: place for place, profile in enumerate(pool.written)}
+    real = real_workers(pool)
+    return min(real, key=lambda worker: (_may_be_no_model(worker), order[worker.profile.name]), default=None)
+
+
+async def check_planner(opened: OpenedPlanner, pool: Pool) -> Finding:
+    """Ask for the plan of one small question, and tell what came of it. It costs what a plan costs."""
+    started = asyncio.get_running_loop().time()
+    error: str | None
+    try:
+        plan = await opened.planner.plan(
+            Situation(Question(text=_CHECK), pool.profiles_for(_CHECK), seed="check")
         )
+    except (WorkerError, UsageError) as trouble:
+        plan, text = Plan("", PlanError("planner_failed", str(trouble))), str(trouble)
+        error = trouble.kind if isinstance(trouble, WorkerError) else "usage"
+    else:
+        failed = isinstance(plan.decision, PlanError)
+        error = "no_plan" if failed else None
+        text = f"It wrote no plan. {plan.decision}" if failed else plan.text
+    return Finding(
+        opened.planner.name,
+        error is None,
+        asyncio.get_running_loop().time() - started,
+        text,
+        error=error,
+        input_tokens=plan.usage.input_tokens,
+        output_tokens=plan.usage.output_tokens,
+        estimated=plan.usage.estimated,
+        cost_usd=plan.cost_usd,
+        unpriced=plan.unpriced,
+        role="planner",
+    )
+
+
+def pays_for_plans(settings: PlannerSettings, pool: Pool) -> bool:
+    """Whether whoever plans is asked for real."""
+    if settings.planner != "conductor" or settings.conductor is not None:
+        return False
+    table = conductor_settings(pool)
+    return bool(settings.served or table.base_url or table.worker) or asks_for_real(pool)
+
+
+def _of_file(
+    settings: PlannerSettings,
+    table: ConductorSettings,
+    pool: Pool,
+    called: Callable[[str], str],
+    dispatcher: Dispatcher | None,
+) -> OpenedPlanner:
+    """Who conducts where the options name nobody."""
+    if table.checkpoint is not None:
+        known = table.checkpoint in SHIPPED
+        source = table.checkpoint if known else str(pool.folder / table.checkpoint)
+        thrift = table.thrift if settings.thrift is None else settings.thrift
+        return _of_checkpoint(source, thrift, pool, called)
+    worker = first_model(pool) if table.worker is None else pool.named(table.worker)
+    if table.base_url is None and worker is None:
+        return _of_checkpoint("conductor", settings.thrift, pool, called)
+    if settings.thrift is not None:
+        raise UsageError(
+            f"{called('thrift')} is for a checkpoint, and here a model conducts untrained; leave it out."
+        )
+    if table.base_url is not None:
+        endpoint = build_endpoint(table, pool)
+        policy = WorkerPolicy(endpoint, pool, dispatcher, priced=table.price is not None)
+        return OpenedPlanner(
+            untrained_conductor(policy, table.prompt),
+            f"{policy.name} at {table.base_url}, untrained",
+            release=endpoint.close,
+        )
+    assert worker is not None
+    policy = WorkerPolicy(worker, pool, dispatcher)
+    why = (
+        "the pool's first model, since its file names none"
+        if table.worker is None
+        else "a worker of the pool"
+    )
+    return OpenedPlanner(
+        untrained_conductor(policy, table.prompt), f"{policy.name}, {why}, untrained", fallback=policy.name
+    )
+
+
+def _of_checkpoint(
+    source: str, thrift: float | None, pool: Pool, called: Callable[[str], str]
+) -> OpenedPlanner:
+    conductor = open_conductor(source, pool, thrift=thrift, option=called("thrift"))
+    questions = Checkpoint.read(source).conducts.questions
+    return OpenedPlanner(conductor, f"the checkpoint {source}, trained on {questions}")
+
+
+def _served(settings: PlannerSettings, called: Callable[[str], str]) -> OpenedPlanner:
+    assert settings.conductor_url is not None
+    assert settings.conductor_model is not None
     policy = served_policy(
         settings.conductor_url,
         settings.conductor_model,
@@ -56,4 +188,13 @@ def open_planner(
         price=settings.conductor_price,
         option=called("conductor_key_env"),
     )
-    return OpenedPlanner(served_conductor(policy), policy)
+    return OpenedPlanner(
+        untrained_conductor(policy),
+        f"{policy.name} at {settings.conductor_url}, untrained",
+        release=policy.close,
+    )
+
+
+def _may_be_no_model(worker: Worker) -> bool:
+    """Whether it is a program, a function or a team: any of them may be a model, and need not be."""
+    return worker.identity is None or worker.identity.get("kind") not in ("openai", "litellm")

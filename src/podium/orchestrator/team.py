@@ -17,6 +17,7 @@ from podium.orchestrator.events import Event, QuestionEnded
 from podium.orchestrator.orchestrator import Orchestrator
 from podium.types import Budget, Limits, Message, Profile, Question
 from podium.workers.base import Reply, Request, Worker
+from podium.workers.paid import asks_for_real
 from podium.workers.planner_settings import PlannerSettings
 from podium.workers.pool import Pool, load_pool, pool_file
 from podium.workers.spec import PodiumSpec
@@ -58,6 +59,8 @@ class TeamWorker:
         self.fallback = fallback
         self.identity = identity
         self.opened = opened
+        self.simulated = not asks_for_real(orchestrator.pool) and (opened is None or opened.release is None)
+        """Whether neither a worker of it nor its planner is asked for real."""
 
     def __repr__(self) -> str:
         return f"TeamWorker({self.profile.name!r}, {self.orchestrator.planner.name!r}, {self.orchestrator.pool!r})"
@@ -173,6 +176,7 @@ def _team(spec: PodiumSpec, pool: Pool, settings: PlannerSettings) -> TeamWorker
     identity = {
         "kind": "podium",
         "planner": settings.model_dump(mode="json"),
+        "conductor": None if pool.source is None else pool.source.tables.get("conductor"),
         "pool": [[worker.profile.model_dump(mode="json"), worker.identity] for worker in pool],
         "budget": budget.model_dump(mode="json"),
         "max_steps": spec.max_steps,
@@ -186,6 +190,7 @@ def _team(spec: PodiumSpec, pool: Pool, settings: PlannerSettings) -> TeamWorker
             budget=budget,
             max_steps=spec.max_steps,
             settings=ExecutionSettings(early_stop=spec.early_stop),
+            plan_fallback=opened.fallback,
         ),
         opened=opened,
         limits=limits,

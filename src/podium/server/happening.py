@@ -70,8 +70,8 @@ def happened(place: str, event: Event, workers: Sequence[str]) -> Happening:
         workers: names of the pool; plans say numbers.
     """
     match event:
-        case PlanReady(round=number, plan=plan, seconds=seconds):
-            return _happening(place, "plan", _plan(number, plan, seconds, workers))
+        case PlanReady():
+            return _happening(place, "plan", _plan(event, workers))
         case StepStarted(round=number, position=position, worker=worker, subtask=subtask):
             data = {"round": number, "position": position, "worker": worker, "subtask": subtask}
             return _happening(place, "step_started", data)
@@ -98,13 +98,12 @@ def replayed(trace: Trace) -> Iterator[Happening]:
     )
     place = 0
     for number, round_ in enumerate(trace.rounds):
-        decision = round_.workflow or (
-            Acceptance()
-            if round_.accepted
-            else PlanError(round_.plan_error_kind or "", round_.plan_error or "")
+        error = (
+            None if round_.plan_error is None else PlanError(round_.plan_error_kind or "", round_.plan_error)
         )
-        plan = Plan(round_.plan_text, decision, round_.plan_usage, round_.plan_cost_usd)
-        events: list[Event] = [PlanReady(number, plan, round_.plan_seconds)]
+        decision = round_.workflow or error or Acceptance()
+        plan = Plan(round_.plan_text, decision, round_.plan_usage, round_.plan_cost_usd, round_.plan_unpriced)
+        events: list[Event] = [PlanReady(number, plan, round_.plan_seconds, error)]
         steps: list[tuple[float, int, Event]] = []
         for span in round_.spans:
             if span.status == "skipped":
@@ -124,18 +123,20 @@ def _start(number: int, span: Span) -> StepStarted:
     return StepStarted(number, span.position, span.worker, span.subtask)
 
 
-def _plan(number: int, plan: Plan, seconds: float, workers: Sequence[str]) -> dict[str, Any]:
+def _plan(event: PlanReady, workers: Sequence[str]) -> dict[str, Any]:
+    plan = event.plan
     workflow = plan.decision if isinstance(plan.decision, Workflow) else None
     return {
-        "round": number,
+        "round": event.round,
         "text": plan.text,
         "workflow": None if workflow is None else asdict(workflow),
         "workers": list(workers) or None,
         "accepted": isinstance(plan.decision, Acceptance),
-        "error": str(plan.decision) if isinstance(plan.decision, PlanError) else None,
-        "seconds": seconds,
+        "error": None if event.error is None else str(event.error),
+        "seconds": event.seconds,
         "usage": plan.usage.model_dump(),
         "cost_usd": plan.cost_usd,
+        "unpriced": plan.unpriced,
     }
 
 

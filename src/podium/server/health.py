@@ -5,6 +5,7 @@ For whoever runs servers; no key is needed, and nothing is told that is anybody'
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from fastapi import APIRouter
@@ -14,10 +15,13 @@ from podium.server.complaints import responses
 from podium.server.service import Service
 from podium.server.traffic import Traffic
 
+_SILENT = "The Conductor does not answer; the server's log says why."
+
 
 def routes(service: Service, traffic: Traffic) -> APIRouter:
     """The routes on `service`."""
     router = APIRouter(tags=["operations"])
+    checks: set[asyncio.Task[object]] = set()
 
     @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz")
@@ -28,10 +32,21 @@ def routes(service: Service, traffic: Traffic) -> APIRouter:
     @router.head("/readyz", include_in_schema=False)
     @router.get("/readyz", responses=responses(503))
     async def readyz() -> dict[str, Any]:
-        """Questions can be answered and their traces kept; else 503, and why."""
+        """Questions can be answered and their traces kept; else 503, and why.
+
+        Where the Conductor does not answer and one worker takes all questions, the status is "degraded".
+        """
+        if service.planners.check_is_due:
+            checks.add(check := asyncio.create_task(service.planners.check()))
+            check.add_done_callback(checks.discard)
         reason = unready(service, traffic)
+        silent = None if service.planners.trouble is None else _SILENT
+        if reason is None and service.planners.fallback is None:
+            reason = silent
         if reason is not None:
             raise Complaint(503, "server_error", reason, code="not_ready", headers={"Retry-After": "5"})
+        if silent is not None:
+            return {"status": "degraded", "reason": f"{silent} One worker takes all questions."}
         return {"status": "ready"}
 
     return router

@@ -6,20 +6,28 @@ Opened when first asked for, once; closed with the server.
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 
 from podium.baselines import VOTE
-from podium.errors import ConfigError
-from podium.orchestrator.planning import OpenedPlanner, open_planner
-from podium.planner import Planner
+from podium.errors import UsageError
+from podium.executor import Dispatcher
+from podium.orchestrator.planning import OpenedPlanner, check_planner, open_planner
 from podium.server.complaints import missing
+from podium.workers.checkup import Finding
+from podium.workers.paid import asks_for_real
 from podium.workers.planner_settings import PlannerSettings
 from podium.workers.pool import Pool
+from podium.workflow import PlanError
 
+_LOG = logging.getLogger("podium.server")
 _CONDUCTORS = ("conductor", "warmstart")
 _LONGEST = 2
 """Digits of a number of samples."""
 _MOST_SAMPLES = 32
 _MOST_OPEN = 256
+_CHECK_AGAIN_S = 30.0
+"""Between two questions to a planner that did not answer, which nobody needs answered."""
 
 
 class Planners:
@@ -28,11 +36,16 @@ class Planners:
     Args:
         pool: the workers that baselines may name.
         settings: the planner that requests get that name none.
+        dispatcher: holds the limits of a worker that conducts.
     """
 
-    def __init__(self, pool: Pool, settings: PlannerSettings) -> None:
+    def __init__(self, pool: Pool, settings: PlannerSettings, dispatcher: Dispatcher) -> None:
         self._pool = pool
         self._settings = settings
+        self._dispatcher = dispatcher
+        self.trouble: str | None = None
+        """Why the configured one last wrote no plan, where it did not answer; None: it did."""
+        self._checked_at = float("-inf")
         self._opened: dict[str, OpenedPlanner] = {}
         self._opening = asyncio.Lock()
 
@@ -44,7 +57,8 @@ class Planners:
     @property
     def names(self) -> tuple[str, ...]:
         """Those that are offered by name; forms with a worker in them are known besides, see `named`."""
-        return tuple(dict.fromkeys((self.configured, *_CONDUCTORS, "random")))
+        shipped = () if asks_for_real(self._pool) else _CONDUCTORS
+        return tuple(dict.fromkeys((self.configured, *shipped, "random")))
 
     @property
     def forms(self) -> tuple[str, ...]:
@@ -66,7 +80,7 @@ class Planners:
             return (rest,)
         return (rest.rpartition(":")[0], VOTE) if form == "self-consistency" else ()
 
-    async def named(self, name: str | None, param: str | None = None) -> Planner:
+    async def named(self, name: str | None, param: str | None = None) -> OpenedPlanner:
         """The planner called `name`; None: the configured one.
 
         Raises:
@@ -78,14 +92,51 @@ class Planners:
         if opened is None:
             async with self._opening:
                 opened = self._opened.get(name) or await self._open(name, param)
-        return opened.planner
+        return opened
+
+    async def check(self) -> Finding:
+        """Ask the configured one for a plan; what comes of it is remembered, and paid for as plans are."""
+        self._checked_at = time.monotonic()
+        found = await check_planner(await self.named(None), self._pool)
+        for account in self._dispatcher.accounts:
+            account.settle(0.0, found.cost_usd)
+        self._remember(None if found.answered else found.text)
+        return found
+
+    @property
+    def fallback(self) -> str | None:
+        """The worker that takes questions whose planning failed by the configured one; None: they fail."""
+        opened = self._opened.get(self.configured)
+        return None if opened is None else opened.fallback
+
+    @property
+    def check_is_due(self) -> bool:
+        """Whether it was in trouble, and was not asked again for a while."""
+        return self.trouble is not None and time.monotonic() - self._checked_at > _CHECK_AGAIN_S
+
+    def planned(self, name: str, error: PlanError | None) -> None:
+        """Remember how a plan of the planner called `name` went."""
+        opened = self._opened.get(self.configured)
+        if opened is not None and opened.planner.name == name:
+            failed = error is not None and error.kind == "planner_failed"
+            self._remember(error.message if failed and error is not None else None)
+
+    def _remember(self, trouble: str | None) -> None:
+        if trouble is not None and self.trouble is None:
+            instead = "fail" if self.fallback is None else f"go to {self.fallback!r} alone"
+            _LOG.warning("The Conductor does not answer, so questions %s: %s", instead, trouble)
+        self.trouble = trouble
 
     async def _open(self, name: str, param: str | None) -> OpenedPlanner:
         try:
             opened = await asyncio.to_thread(
-                open_planner, self._spelled(name, param), self._pool, seed="served"
+                open_planner,
+                self._spelled(name, param),
+                self._pool,
+                seed="served",
+                dispatcher=self._dispatcher,
             )
-        except ConfigError as error:
+        except UsageError as error:
             if name == self.configured:
                 raise
             raise missing(str(error), param, code="planner_not_found") from None

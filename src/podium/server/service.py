@@ -16,7 +16,8 @@ from podium.errors import StoreError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.estimate import PlanEstimate, estimate
 from podium.executor.ledger import Purse
-from podium.orchestrator import Event, Orchestrator, QuestionEnded
+from podium.orchestrator import Event, Orchestrator, PlanReady, QuestionEnded
+from podium.orchestrator.planning import first_model
 from podium.planner import Plan, Situation
 from podium.server.keys import NOBODY, Caller
 from podium.server.live import Live
@@ -104,7 +105,7 @@ class Service:
         self.live = live or Live()
         self.settings = settings or ServeSettings()
         self.watches = list(watches)
-        self.planners = Planners(pool, self.settings.planner)
+        self.planners = Planners(pool, self.settings.planner, dispatcher)
         self.running: dict[str, asyncio.Task[object]] = {}
         """The tasks that answer a question now, by the id of its trace."""
 
@@ -212,14 +213,20 @@ class Service:
                 dispatcher=self.dispatcher,
                 accounts=accounts,
             )
+        opened = await self.planners.named(asked.planner, asked.planner_param)
+        pool, fallback = offer(self.pool, caller, asked, self.planners), opened.fallback
+        if fallback is not None and fallback not in pool.names:
+            first = first_model(pool)
+            fallback = None if first is None else first.profile.name
         return Orchestrator(
-            await self.planners.named(asked.planner, asked.planner_param),
-            offer(self.pool, caller, asked, self.planners),
+            opened.planner,
+            pool,
             budget=budget,
             max_steps=min(asked.max_steps, self.settings.most_steps),
             settings=ExecutionSettings(early_stop=asked.early_stop),
             dispatcher=self.dispatcher,
             accounts=accounts,
+            plan_fallback=fallback,
         )
 
     def _keep(self, trace: Trace) -> None:
@@ -256,6 +263,8 @@ class Service:
                 if self.store is not None and asked.keep:
                     self._keep(trace)
                 event = replace(event, trace=trace)
+            elif isinstance(event, PlanReady):
+                self.planners.planned(by.planner.name, event.error)
             for tell in told:
                 tell(event)
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from podium.executor import StepEnded, StepStarted
 from podium.orchestrator import Event, PlanReady, RoundEnded
-from podium.planner import Plan
 from podium.trace import Span, Trace
 from podium.types import Profile, Usage
 from podium.workflow import Acceptance, Workflow
@@ -57,7 +56,7 @@ def progress(event: Event, pool: Sequence[Profile]) -> tuple[str, dict[str, Any]
     """What a stream says of an event: a line for people, and the same for programs; None: nothing."""
     match event:
         case PlanReady():
-            return _planned(event.round, event.plan, pool)
+            return _planned(event, pool)
         case StepStarted():
             subtask = " ".join(event.subtask.split())
             cut = subtask if len(subtask) <= _SHOWN else f"{subtask[:_SHOWN]}..."
@@ -74,9 +73,12 @@ def progress(event: Event, pool: Sequence[Profile]) -> tuple[str, dict[str, Any]
     return None
 
 
-def _planned(round: int, plan: Plan, pool: Sequence[Profile]) -> tuple[str, dict[str, Any]] | None:
+def _planned(ready: PlanReady, pool: Sequence[Profile]) -> tuple[str, dict[str, Any]] | None:
+    round = ready.round
     began = f"Round {round} begins. " if round else ""
-    match plan.decision:
+    if ready.error is not None:
+        began = f"There is no plan to run. {ready.error.message} "
+    match ready.plan.decision:
         case Workflow(steps=steps) as workflow:
             workers = ", ".join(pool[step.worker].name for step in steps)
             count = "1 step" if len(steps) == 1 else f"{len(steps)} steps"
@@ -122,8 +124,11 @@ def _apart(trace: Trace) -> dict[str, Any]:
             before, usd = workers.get(name, (Usage(), 0.0))
             workers[name] = (before + span.usage, usd + span.cost_usd)
     planned = sum((round_.plan_usage for round_ in trace.rounds), Usage())
+    conductor = _counts(planned, sum(round_.plan_cost_usd for round_ in trace.rounds))
+    if any(round_.plan_unpriced for round_ in trace.rounds):
+        conductor["unpriced"] = True
     return {
-        "conductor": _counts(planned, sum(round_.plan_cost_usd for round_ in trace.rounds)),
+        "conductor": conductor,
         "workers": {name: _counts(*taken) for name, taken in workers.items()},
     }
 

@@ -94,14 +94,17 @@ class RoundTrace(Value):
 
     plan_text: str
     workflow: Workflow | None = None
-    """None: the plan was an acceptance or an error."""
+    """What was run. None: the plan was an acceptance, or an error and nobody took the question."""
     accepted: bool = False
     """The planner accepted the answer of the round before."""
     plan_error: str | None = None
-    """The whole text of the error, when the plan could not be read."""
+    """The whole text of the error, when there was no plan that could be run. With a workflow beside it: the question
+    went to one worker instead."""
     plan_error_kind: str | None = None
     plan_usage: Usage = Usage()
     plan_cost_usd: float = 0.0
+    plan_unpriced: bool = False
+    """The plan cost dollars that nobody told us the price of; `plan_cost_usd` lacks them."""
     plan_seconds: float = 0.0
     spans: tuple[Span, ...] = ()
     response: str | None = None

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.checkpoint import Checkpoint, PodiumFile
 from podium.train.model import PolicyModel
 from podium.train.optimizer import Optimizers
 from podium.train.weights import companions_of, read_model, write_model
@@ -84,6 +84,10 @@ class Checkpoints:
             companions=companions_of(self.start.path),
             dtype="float32",
         )
+        if self.start.stated is not None:
+            said = PodiumFile(prompt=self.start.prompt, conducts=self.start.stated)
+            text = said.model_dump_json(exclude_none=True, indent=2)
+            (folder / "podium.json").write_text(text + "\n", encoding="utf-8")
 
     def _whole(self) -> list[Path]:
         return [path for path in self.folder.glob("[0-9]*") if (path / _PLACE).is_file()]

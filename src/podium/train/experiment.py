@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
 
 from pydantic import Field, model_validator
 
-from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.checkpoint import Checkpoint, Conducts
 from podium.config import Settings
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
@@ -23,6 +24,7 @@ from podium.train.display import Display
 from podium.train.loop import Draw, Evaluate, train
 from podium.train.settings import GRPOSettings
 from podium.types import Budget
+from podium.workers.paid import asks_for_real
 from podium.workers.pool import Pool
 
 _ENDLESS = 10**9
@@ -88,8 +90,8 @@ async def run_experiment(
         RunMismatchError: the folder belongs to another configuration.
         BudgetError: the dollars of the run or the day are spent; it goes on from its newest checkpoint.
     """
-    start = Checkpoint.read(experiment.start)
     pool = open_pool(experiment.pool)
+    start = _retrained(Checkpoint.read(experiment.start), experiment, pool)
     try:
         draw = draw_of(experiment, pool, tell)
         run = RunFolder.open(folder, experiment.model_dump(mode="json"), free=FREE)
@@ -112,6 +114,19 @@ async def run_experiment(
             )
     finally:
         await pool.close()
+
+
+def _retrained(start: Checkpoint, experiment: Experiment, pool: Pool) -> Checkpoint:
+    """The checkpoint as what it is trained on now makes it: what the policy of the run will conduct."""
+    known = start.conducts
+    embedded = experiment.tasks == "embedded"
+    conducts = Conducts(
+        questions="the embedded questions" if embedded else f"the questions of {experiment.tasks}",
+        simulated=not known.ratings and not asks_for_real(pool),
+        ratings=known.ratings,
+        workers=pool.names if start.prompt.pool == "anonymous" else (),
+    )
+    return replace(start, stated=conducts)
 
 
 def draw_of(experiment: Experiment, pool: Pool, tell: Callable[[str], None] = lambda note: None) -> Draw:

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from podium.errors import WorkerError
 from podium.types import Message
@@ -38,6 +39,10 @@ class Finding:
     estimated: bool = False
     """Whether the tokens were counted by us."""
     cost_usd: float = 0.0
+    unpriced: bool = False
+    """Whether it cost dollars that nobody told us the price of."""
+    role: Literal["worker", "planner"] = "worker"
+    """A planner was asked for a plan."""
     simulated: bool = False
     """Nobody asks for that money."""
     model: str | None = None

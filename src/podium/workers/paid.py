@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from podium.workers.base import Worker
 
 
-def asks_for_real(workers: Iterable[Worker]) -> bool:
-    """Whether any of them may cost what its price says: dollars of simulated and recorded ones are only told."""
+def real_workers(workers: Iterable[Worker]) -> list[Worker]:
+    """Those that may cost what their price says, in order: dollars of simulated and recorded ones are only told."""
     from podium.workers.calculator import CalculatorWorker  # noqa: PLC0415
     from podium.workers.code import CodeWorker  # noqa: PLC0415
     from podium.workers.replay import ReplayWorker  # noqa: PLC0415
@@ -17,4 +17,10 @@ def asks_for_real(workers: Iterable[Worker]) -> bool:
     from podium.workers.vote import VoteWorker  # noqa: PLC0415
 
     unpaid = Specialist, ScriptedWorker, ReplayWorker, VoteWorker, CalculatorWorker, CodeWorker
-    return any(not isinstance(worker, unpaid) for worker in workers)
+    # A team knows by itself whether anybody in it is asked for real.
+    return [w for w in workers if not isinstance(w, unpaid) and not getattr(w, "simulated", False)]
+
+
+def asks_for_real(workers: Iterable[Worker]) -> bool:
+    """Whether any of them is a real one."""
+    return bool(real_workers(workers))

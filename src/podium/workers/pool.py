@@ -28,9 +28,20 @@ class Pool:
         ConfigError: none at all, two of one name, a fallback that is not in the pool, a circle of fallbacks.
     """
 
-    __slots__ = ("_by_name", "_profiles", "_ratings", "_workers", "_written")
+    __slots__ = ("_by_name", "_profiles", "_ratings", "_workers", "_written", "folder", "source")
 
-    def __init__(self, workers: Sequence[Worker], ratings: Ratings | None = None) -> None:
+    def __init__(
+        self,
+        workers: Sequence[Worker],
+        ratings: Ratings | None = None,
+        *,
+        source: Source | None = None,
+        folder: Path = Path(),
+    ) -> None:
+        self.source = source
+        """The file that it was read from, whose [conductor] table is read where planners are opened. None: no file."""
+        self.folder = folder
+        """Paths in that file are seen from here."""
         self._fill(workers, ratings)
         for worker in self._workers:
             self._check_fallbacks(worker)
@@ -108,6 +119,7 @@ class Pool:
         A fallback that is left out is not on offer, and so is not taken.
         """
         part = Pool.__new__(Pool)
+        part.source, part.folder = self.source, self.folder
         part._fill([self._workers[i] for i in indices], self._ratings)
         return part
 
@@ -177,7 +189,7 @@ def load_pool(
                 raise source.refuse(ConfigError(str(error), ("worker", i, *error.where))) from None
             workers.append(UnreadyWorker(worker, error))
     try:
-        pool = Pool(workers, ratings)
+        pool = Pool(workers, ratings, source=source, folder=path.parent)
     except ConfigError as error:
         raise source.refuse(error) from None
     if ratings is None:

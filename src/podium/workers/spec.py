@@ -255,4 +255,6 @@ class PoolSpec(Settings):
 
     ratings: Path | None = None
     """What the workers were measured at (`podium rate`), seen from the pool file's folder."""
+    conductor: dict[str, Any] = Field(default_factory=dict)
+    """Who leads them; `podium.conductor.settings` reads it."""
     worker: tuple[AnySpec, ...] = ()

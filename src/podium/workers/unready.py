@@ -5,7 +5,7 @@ Planners see it as they would see the worker; every call fails with the reason. 
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from podium.errors import ConfigError, WorkerError
 from podium.types import Limits, Profile
@@ -21,12 +21,11 @@ class UnreadyWorker:
         reason: why that could not be built.
     """
 
-    identity = None
-
     def __init__(self, spec: WorkerSpec, reason: ConfigError) -> None:
         self.profile: Profile = spec.to_profile()
         self.limits: Limits = spec.limits
         self.fallback = spec.fallback
+        self.identity: dict[str, Any] = {"kind": getattr(spec, "kind", None)}
         self.reason = str(reason).removeprefix(f"Worker {spec.name!r}: ")
 
     def __repr__(self) -> str:

@@ -16,6 +16,8 @@ from podium.workers.answer import final_answer, normalise
 from podium.workers.base import Reply, Request
 from podium.workers.view import read_view
 
+VOTE = "vote"
+"""The name under which pools offer it to baselines and to policies that read ratings."""
 DESCRIPTION = "A tool: returns the most common final answer among the responses it is shown. Free."
 NOTHING = "There is nothing to vote on: no response that is shown gives an answer."
 _NEW = "\n"

@@ -58,6 +58,9 @@ function Round({ round, running, alone, names, chosen, onChoose }) {
     </header>
     ${round.accepted && html`<p class="note">The planner accepted the answer of the round before.</p>`}
     ${round.plan_error && html`<div class="trouble"><${Text} text=${round.plan_error} /></div>`}
+    ${round.plan_error &&
+    round.steps.length > 0 &&
+    html`<p class="note">There was no plan to run: ${round.steps[0].worker} took the whole question.</p>`}
     ${(round.steps.length > 0 || (running && !round.accepted)) &&
     html`<${PlanGraph}
       steps=${round.steps}
@@ -82,6 +85,7 @@ function planFigures(round) {
     `planned in ${seconds(round.plan_seconds)}`,
     tokens ? `${tokens} tokens` : null,
     round.plan_cost_usd ? money(round.plan_cost_usd) : null,
+    round.plan_unpriced ? "unpriced" : null,
   ]
     .filter(Boolean)
     .join(" · ");

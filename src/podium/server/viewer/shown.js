@@ -2,7 +2,7 @@
 //
 // {id, question, planner, status, error, answer, seconds, started, names, rounds, trace}; names are the workers' by
 // number; status "running" until it has
-// ended. A round: {number, plan_text, plan_error, plan_seconds, plan_usage, plan_cost_usd, accepted, planned, steps,
+// ended. A round: {number, plan_text, plan_error, plan_seconds, plan_usage, plan_cost_usd, plan_unpriced, accepted, planned, steps,
 // response}. A step: {position, worker, subtask, reads, previous, status, span, since}; status "waiting" or "running"
 // until its span has one.
 
@@ -56,6 +56,7 @@ export function after(shown, type, data) {
         plan_seconds: data.seconds,
         plan_usage: data.usage,
         plan_cost_usd: data.cost_usd,
+        plan_unpriced: data.unpriced,
         accepted: data.accepted,
         steps: planned(data.workflow, data.workers ?? names, data.round > 0),
       }));
@@ -97,8 +98,9 @@ function ofRound(round, number, names) {
     const step = steps[span.position] ?? { position: span.position, previous: false };
     steps[span.position] = ended({ ...step, reads: span.reads }, span);
   }
-  const { plan_text, plan_error, plan_seconds, plan_usage, plan_cost_usd, accepted, response } = round;
-  return { number, planned: true, plan_text, plan_error, plan_seconds, plan_usage, plan_cost_usd, accepted, response, steps };
+  const { plan_text, plan_error, plan_seconds, plan_usage, plan_cost_usd, plan_unpriced, accepted, response } = round;
+  const planning = { plan_text, plan_error, plan_seconds, plan_usage, plan_cost_usd, plan_unpriced };
+  return { number, planned: true, ...planning, accepted, response, steps };
 }
 
 function planned(workflow, names, later) {

@@ -12,11 +12,12 @@ from functools import cache
 from random import Random
 
 from podium.baselines.phrases import WHOLE
-from podium.baselines.plans import VOTE, voting_step
+from podium.baselines.plans import voting_step
 from podium.conductor.prompt import listed
 from podium.planner import Situation
 from podium.train.warmstart.worth import Worth
 from podium.types import Profile
+from podium.workers.vote import VOTE
 from podium.workflow import Step, Workflow
 
 MOST_STEPS = 6

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from podium.baselines.plans import VOTE
 from podium.conductor.prompt import PromptSettings, build_prompt, shortened
 from podium.planner import Outcome, Situation
 from podium.train.warmstart.committees import (
@@ -31,7 +30,7 @@ from podium.train.warmstart.lessons import Lesson, Shares
 from podium.train.warmstart.worth import Worth
 from podium.types import Profile, Question
 from podium.workers.pool import Pool
-from podium.workers.vote import NOTHING
+from podium.workers.vote import NOTHING, VOTE
 from podium.workflow import Acceptance, Workflow, render
 
 _ROUNDS = 2

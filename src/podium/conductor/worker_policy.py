@@ -1,0 +1,66 @@
+"""A policy that is a worker: a member of the pool, or an endpoint beside it, conducts untrained.
+
+It is called as any worker is: within its own limits, with retries, behind its breaker. What a call cost is told, not
+reserved: a question's budget is charged for its plan once the plan is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from podium.conductor.policy import Completion, Sampling
+from podium.executor import Dispatcher, ExecutionSettings, Inquiry, Ledger
+from podium.executor.asking import Asking
+from podium.trace import Attempt
+from podium.types import Budget, Message, Question
+from podium.workers.base import Request, Worker
+from podium.workers.pool import Pool
+
+
+class WorkerPolicy:
+    """A `Policy` over a worker.
+
+    Args:
+        worker: writes the plans. Stays the caller's to close.
+        pool: whose plans it writes.
+        dispatcher: holds its limits; shared with whoever else calls it. None: one of its own.
+        priced: whether its price is known; if not, what it costs is unknown, and not $0.
+    """
+
+    def __init__(
+        self, worker: Worker, pool: Pool, dispatcher: Dispatcher | None = None, *, priced: bool = True
+    ) -> None:
+        self._worker = worker
+        self._pool = pool
+        self._dispatcher = dispatcher or Dispatcher()
+        self._priced = priced
+
+    @property
+    def name(self) -> str:
+        return self._worker.profile.name
+
+    async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
+        """Write one completion, at the worker's own temperature and within its own `max_tokens`.
+
+        Raises:
+            WorkerError: the worker did not answer, after all retries.
+        """
+        context = Inquiry(
+            question=Question(text=messages[-1].content),
+            pool=self._pool,
+            seed=sampling.seed,
+            token="plan",
+            ledger=Ledger(Budget()),
+            dispatcher=self._dispatcher,
+            settings=ExecutionSettings(),
+            started=asyncio.get_running_loop().time(),
+        )
+        request = Request(messages, seed=sampling.seed)
+        tries: list[Attempt] = []
+        reply = await Asking(context, self._worker, request, tries, calls=1, patient=True).paid()
+        return Completion(
+            reply.text,
+            reply.usage,
+            reply.price(self._worker.profile) + sum(attempt.cost_usd for attempt in tries),
+            unpriced=not self._priced and reply.cost_usd is None,
+        )

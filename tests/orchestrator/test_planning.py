@@ -1,0 +1,225 @@
+"""Who conducts a pool: the options, its file, or the first model; and what happens where planning fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podium.errors import UsageError
+from podium.executor import Dispatcher
+from podium.orchestrator import Orchestrator
+from podium.orchestrator.planning import check_planner, open_planner, pays_for_plans
+from podium.orchestrator.team import open_pool
+from podium.testing import FaultServer, Rule, Status
+from podium.trace import Trace
+from podium.types import Question
+from podium.workers.planner_settings import PlannerSettings
+
+PLAN = 'model_id = [1]\nsubtasks = ["Name the author."]\naccess_list = [[]]'
+QUESTION = Question(text="Who wrote Faust?")
+
+
+def model(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
+    """A plan for who is asked for one, else an answer that names the model."""
+    asked = str(messages[-1]["content"])
+    return PLAN if "Write your plan" in asked else f"Goethe, says {body['model']}."
+
+
+def write_pool(path: Path, url: str, table: str = "", *, retries: int = 0) -> Path:
+    """Two models, the second one cheap, behind a conductor's table."""
+    workers = [
+        f'[[worker]]\nname = "{name}"\nkind = "openai"\nmodel = "{name}-1"\nbase_url = "{url}"\n'
+        f"price = {{ input = {price}, output = {price} }}\nlimits = {{ retries = {retries} }}\n"
+        for name, price in (("large", 10.0), ("small", 1.0))
+    ]
+    path.write_text(table + "\n" + "".join(workers))
+    return path
+
+
+async def answer(path: Path, **settings: Any) -> Trace:
+    pool = open_pool(str(path))
+    dispatcher = Dispatcher()
+    opened = open_planner(PlannerSettings(**settings), pool, seed="t", dispatcher=dispatcher)
+    try:
+        orchestrator = Orchestrator(
+            opened.planner, pool, dispatcher=dispatcher, plan_fallback=opened.fallback
+        )
+        return await orchestrator.answer(QUESTION)
+    finally:
+        await opened.close()
+        await pool.close()
+
+
+async def test_the_first_model_of_a_real_pool_conducts_where_nobody_is_named(tmp_path: Path) -> None:
+    async with FaultServer(model) as server:
+        trace = await answer(write_pool(tmp_path / "pool.toml", server.url))
+    assert [request.body["model"] for request in server.requests] == ["large-1", "small-1"]
+    assert (trace.status, trace.planner, trace.answer) == ("ok", "conductor:large", "Goethe, says small-1.")
+    (round_,) = trace.rounds
+    assert round_.plan_cost_usd == pytest.approx(round_.plan_usage.tokens * 10 / 1e6)
+    assert round_.plan_cost_usd > 0
+
+
+async def test_the_pool_file_names_a_worker_that_conducts(tmp_path: Path) -> None:
+    async with FaultServer(model) as server:
+        trace = await answer(write_pool(tmp_path / "pool.toml", server.url, '[conductor]\nworker = "small"'))
+    assert [request.body["model"] for request in server.requests] == ["small-1", "small-1"]
+    assert trace.planner == "conductor:small"
+
+
+@pytest.mark.parametrize(("price", "unpriced"), [("price = { input = 3, output = 3 }", False), ("", True)])
+async def test_the_pool_file_names_an_endpoint_that_conducts(
+    tmp_path: Path, price: str, unpriced: bool
+) -> None:
+    async with FaultServer(model, keys={"sk-lead"}) as lead, FaultServer(model) as server:
+        table = f'[conductor]\nbase_url = "{lead.url}"\nmodel = "lead-1"\napi_key_env = "LEAD_KEY"\n{price}'
+        path = write_pool(tmp_path / "pool.toml", server.url, table)
+        with pytest.raises(
+            UsageError, match=r"pool.toml, line 4: The Conductor: the environment variable LEAD_KEY"
+        ):
+            await answer(path)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("LEAD_KEY", "sk-lead")
+            trace = await answer(path)
+    assert [request.body["model"] for request in lead.requests] == ["lead-1"]
+    (round_,) = trace.rounds
+    assert (round_.plan_unpriced, round_.plan_cost_usd > 0) == (unpriced, not unpriced)
+
+
+async def test_a_prompt_of_the_table_is_what_the_model_is_asked_with(tmp_path: Path) -> None:
+    table = '[conductor]\nworker = "small"\nprompt = { pool = "anonymous", examples = 0 }'
+    async with FaultServer(model) as server:
+        await answer(write_pool(tmp_path / "pool.toml", server.url, table))
+    system, user = (message["content"] for message in server.requests[0].body["messages"])
+    assert "Model 0\nModel 1" in user
+    assert "Example 1" not in system
+
+
+@pytest.mark.parametrize("checkpoint", ["conductor", "warmstart"])
+async def test_a_checkpoint_of_simulated_workers_never_leads_real_ones(
+    tmp_path: Path, checkpoint: str
+) -> None:
+    async with FaultServer(model) as server:
+        path = write_pool(tmp_path / "pool.toml", server.url)
+        with pytest.raises(
+            UsageError, match="cannot lead this pool: it was trained on the embedded questions"
+        ):
+            await answer(path, conductor=checkpoint)
+        write_pool(path, server.url, f'[conductor]\ncheckpoint = "{checkpoint}"')
+        with pytest.raises(UsageError, match="Let a model conduct untrained"):
+            await answer(path)
+    assert not server.requests
+
+
+@pytest.mark.parametrize(
+    ("table", "worker"), [("", "large"), ('[conductor]\nworker = "large"\nfallback = "small"', "small")]
+)
+async def test_where_planning_fails_for_good_one_worker_takes_the_question(
+    tmp_path: Path, table: str, worker: str
+) -> None:
+    def unreadable(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
+        asked = str(messages[-1]["content"])
+        return "I would rather not." if "plan" in asked else f"Goethe, says {body['model']}."
+
+    async with FaultServer(unreadable) as server:
+        trace = await answer(write_pool(tmp_path / "pool.toml", server.url, table))
+    assert [request.body["model"] for request in server.requests] == ["large-1", "large-1", f"{worker}-1"]
+    assert (trace.status, trace.answer) == ("degraded", f"Goethe, says {worker}-1.")
+    assert trace.error is not None
+    assert trace.error.startswith("There is no plan to run. ")
+    assert trace.error.endswith(f"The question went to '{worker}' alone.")
+    (round_,) = trace.rounds
+    assert round_.plan_error_kind == "missing_list"
+    assert [span.worker for span in round_.spans] == [worker]
+
+
+async def test_a_conductor_that_does_not_answer_costs_no_caller_the_answer(tmp_path: Path) -> None:
+    async with FaultServer(model, rules=[Rule(fault=Status(code=500), model="lead-1")]) as server:
+        table = f'[conductor]\nbase_url = "{server.url}"\nmodel = "lead-1"\nlimits = {{ retries = 0 }}'
+        trace = await answer(write_pool(tmp_path / "pool.toml", server.url, table))
+    assert (trace.status, trace.answer) == ("degraded", "Goethe, says large-1.")
+    assert trace.rounds[0].plan_error_kind == "planner_failed"
+
+
+async def test_without_a_fallback_a_question_without_a_plan_fails_as_training_needs_it(
+    tmp_path: Path,
+) -> None:
+    async with FaultServer("I would rather not.") as server:
+        pool = open_pool(str(write_pool(tmp_path / "pool.toml", server.url)))
+        opened = open_planner(PlannerSettings(), pool, seed="t")
+        trace = await Orchestrator(opened.planner, pool).answer(QUESTION)
+        await pool.close()
+    assert (trace.status, trace.spans) == ("failed", ())
+
+
+async def test_a_planner_is_checked_by_asking_it_for_a_plan(tmp_path: Path) -> None:
+    async with FaultServer(model) as server:
+        pool = open_pool(str(write_pool(tmp_path / "pool.toml", server.url)))
+        opened = open_planner(PlannerSettings(), pool, seed="t")
+        well = await check_planner(opened, pool)
+        server.rules = [Rule(fault=Status(code=401))]
+        ill = await check_planner(opened, pool)
+        await pool.close()
+    assert (well.worker, well.role, well.answered, well.text) == ("conductor:large", "planner", True, PLAN)
+    assert well.cost_usd > 0
+    assert (ill.answered, ill.error) == (False, "status")
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (
+            'worker = "larg"',
+            "line 2: conductor.worker names 'larg', which is not in the pool; did you mean 'large'?",
+        ),
+        ('fallback = "tiny"', "conductor.fallback names 'tiny', which is not in the pool"),
+        (
+            'worker = "large"\ncheckpoint = "x"',
+            "checkpoint and worker each name a Conductor; keep one of them.",
+        ),
+        ('model = "m"', "an endpoint needs both base_url and model."),
+        (
+            "price = { input = 1, output = 1 }",
+            "price is for an endpoint; add base_url and model, or leave it out.",
+        ),
+        (
+            'checkpoint = "x"\nprompt = { examples = 0 }',
+            "a checkpoint brings its own prompt; leave prompt out.",
+        ),
+        ('thrift = 2\nworker = "large"', "thrift is for a checkpoint; add checkpoint, or leave it out."),
+        ('wroker = "large"', "unknown key 'conductor.wroker'; did you mean 'worker'?"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_refused_with_its_line(tmp_path: Path, table: str, said: str) -> None:
+    path = write_pool(tmp_path / "pool.toml", "http://127.0.0.1:1/v1", f"[conductor]\n{table}")
+    with pytest.raises(UsageError) as refused:
+        open_planner(PlannerSettings(), open_pool(str(path)), seed="t")
+    assert said in str(refused.value)
+    assert str(path) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "leads"),
+    [
+        ("openrouter", "gpt-mini"),
+        ("paper", "gpt-5"),
+        ("paper-constrained", "gpt-5"),
+        ("ollama", "qwen3"),
+        ("vllm", "large"),
+    ],
+)
+def test_a_shipped_pool_of_real_workers_has_one_of_them_conduct(name: str, leads: str) -> None:
+    pool = open_pool(name, ready=False)
+    opened = open_planner(PlannerSettings(), pool, seed="t")
+    assert (opened.planner.name, opened.fallback) == (f"conductor:{leads}", leads)
+    assert opened.description == f"{leads}, a worker of the pool, untrained"
+    assert pays_for_plans(PlannerSettings(), pool)
+
+
+def test_simulated_workers_have_the_shipped_conductor() -> None:
+    pool = open_pool("embedded")
+    opened = open_planner(PlannerSettings(), pool, seed="t")
+    assert (opened.planner.name, opened.fallback) == ("conductor", None)
+    assert not pays_for_plans(PlannerSettings(), pool)
