@@ -12,6 +12,7 @@ import re
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from podium.errors import Complaint
+from podium.server.attendance import left
 from podium.server.complaints import invalid
 from podium.server.guards.doors import SAFE
 from podium.server.guards.refusal import refuse
@@ -69,7 +70,7 @@ class Bodies:
                 while more:
                     message = await receive()
                     if message["type"] != "http.request":
-                        return message
+                        raise left()
                     piece = message.get("body", b"")
                     size += len(piece)
                     if size > self._most_bytes:
