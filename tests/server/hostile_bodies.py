@@ -24,7 +24,7 @@ class Hostile:
 
     name: str
     code: str
-    """Of the refusal; "": none, it is a question to a worker that there is not."""
+    """Of the refusal; "": it has none."""
     body: Callable[[], bytes]
     path: str = CHAT
 
@@ -88,6 +88,7 @@ HOSTILE = (
     Hostile("a long number", "invalid_json", lambda: b'{"seed": ' + b"9" * LONG + b"}"),
     Hostile("a long fraction", "missing_field", lambda: b'{"temperature": 0.' + b"9" * LONG + b"}"),
     Hostile("a long text of a question", UNKNOWN, lambda: chat(text("a" * LONG))),
+    Hostile("a long question to the Conductor", "", lambda: chat(text("ab " * (LONG // 3)), model="podium")),
     Hostile("a long text of escapes", UNKNOWN, lambda: chat(text("\u00e9" * 3_300_000))),
     Hostile(
         "a long text of escapes with a fault", "unknown_field", lambda: chat(text("\n" * LONG) | {"x": 1})
