@@ -166,8 +166,18 @@ def test_draws_follow_the_softmax() -> None:
 
 async def test_a_prompt_too_long_is_a_clear_refusal(make_checkpoint: Make) -> None:
     policy = open_policy(make_checkpoint())
-    with pytest.raises(UsageError, match=r"makes a prompt of \d+ tokens, but tiny reads at most 255; ask"):
+    with pytest.raises(
+        UsageError, match=r"makes a prompt of \d+ tokens, but tiny reads at most 255 tokens; ask"
+    ):
         await policy.complete((Message(role="user", content="word " * 300),), Sampling())
+
+
+async def test_a_prompt_that_cannot_fit_is_not_cut_into_tokens(make_checkpoint: Make) -> None:
+    policy = open_policy(make_checkpoint())
+    with pytest.raises(
+        UsageError, match=r"makes a prompt of 10000000 characters, but tiny reads at most 255 tokens;"
+    ):
+        await policy.complete((Message(role="user", content="word " * 2_000_000),), Sampling())
 
 
 async def test_a_completion_ends_where_the_context_does(make_checkpoint: Make) -> None:

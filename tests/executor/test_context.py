@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.executor import Context, EarlierStep, build_messages, fence_token
-from podium.types import Message, Question, ToolCall
+from podium.types import NAMED_BY, Message, Question, ToolCall
 from podium.workers.view import Shown, read_view
 
 PAST = (Message(role="user", content="Hello."), Message(role="assistant", content="Hello!"))
@@ -114,3 +114,9 @@ def test_plain_adds_no_question_where_a_tool_spoke_last():
 def test_plain_cannot_show_earlier_work():
     with pytest.raises(ValueError, match="one step"):
         build_messages(Context(CONTEXT.question, "Answer.", (EarlierStep(0, "a", "b"),)), "plain", "feed")
+
+
+def test_the_mark_of_a_long_question_is_made_of_its_beginning():
+    begun = "a" * NAMED_BY
+    assert fence_token("1", Question(text=begun)) == fence_token("1", Question(text=begun + "b" * 10_000_000))
+    assert fence_token("1", Question(text=begun[1:])) != fence_token("1", Question(text=begun))

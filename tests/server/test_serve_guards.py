@@ -8,8 +8,10 @@ import time
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from podium.server.guards.bodies import deeper
+from podium.server.guards.shape import Shape
 from podium.testing import FaultServer, Rule, SlowFirstByte
 from podium.trace.kept import Filters
 from podium.workers.pool import load_pool
@@ -124,24 +126,60 @@ def test_json_that_is_too_deep_is_refused_before_it_is_parsed(serve, body, expec
     assert error["code"] == (expected or "model_not_found")
 
 
-@pytest.mark.parametrize(
-    ("text", "depth"),
-    [
-        ("1", 0),
-        ("[]", 1),
-        ('{"a": [1, {"b": []}], "c": [[]]}', 4),
-        ('["[[[[[[", {"]": "}"}]', 2),
-        (r'["\"[[[", "\\", [[1]]]', 3),
-        ("[[],[],[[]],{}]", 3),
-    ],
+SHAPES = [
+    ("1", 0, 0),
+    ("[]", 1, 1),
+    ("[[],[],[[]],{}]", 3, 9),
+    ('{"a": [1, {"b": []}], "c": [[]]}', 4, 8),
+    ('["[[[[[[", {"]": "}"}]', 2, 3),
+    (r'["\"[[[", "\\", [[1]]]', 3, 5),
+    (r'["\\\"[,\\", {"\\\\": "a\"]"}]', 2, 3),
+    (json.dumps(["\\" * 7, '"' * 5, [['\\"']]]), 3, 5),
+    # No JSON, and so no further than to where it is none; it may cost no more.
+    ("[" * 40 + '"' + '\\"' * 100_001, 40, 40),
+]
+"""A text, its lists and objects within one another, their members."""
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 2**16])
+@pytest.mark.parametrize(("text", "depth", "values"), SHAPES)
+def test_the_shape_of_a_text_is_that_outside_strings_whatever_pieces_it_comes_in(text, depth, values, size):
+    shape = Shape()
+    for start in range(0, len(text), size):
+        shape.feed(text[start : start + size].encode())
+    assert (shape.deepest, shape.values) == (depth, values)
+
+
+JSON = st.recursive(
+    st.none() | st.text(st.sampled_from('a"\\[]{},\n')),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
-def test_depth_is_that_of_lists_and_objects_outside_texts(text, depth):
-    assert not deeper(text.encode(), depth)
-    assert depth == 0 or deeper(text.encode(), depth - 1)
 
 
-def test_a_wide_body_is_not_a_deep_one():
-    assert not deeper(b"[" + b"[],{}," * 200_000 + b"1]", 2)
+def measured(value):
+    """Depth and members of a value."""
+    if not isinstance(value, list | dict):
+        return 0, 0
+    inside = [measured(one) for one in (value.values() if isinstance(value, dict) else value)]
+    return 1 + max((depth for depth, _ in inside), default=0), max(1, len(value)) + sum(n for _, n in inside)
+
+
+def test_a_text_that_closes_more_than_it_opens_is_no_json_and_looked_through_no_further():
+    shape = Shape()
+    shape.feed(b'["]]"]')
+    assert shape.may_be_json
+    shape.feed(b"]")
+    shape.feed(b"[[[")
+    assert (shape.may_be_json, shape.deepest) == (False, 1)
+
+
+@given(JSON, st.integers(1, 9))
+def test_the_shape_of_json_is_that_of_its_value(value, size):
+    text = json.dumps(value).encode()
+    shape = Shape()
+    for start in range(0, len(text), size):
+        shape.feed(text[start : start + size])
+    assert (shape.deepest, shape.values) == measured(value)
 
 
 def test_headers_are_taken_up_to_a_size(serve):
@@ -253,12 +291,6 @@ async def test_a_question_that_takes_too_long_is_cancelled_and_says_so(serve, ad
         store = serve.service(url).store
         page = await asyncio.to_thread(lambda: asyncio.run(store.page(Filters())))
         assert [trace.status for trace in page.traces] == ["cancelled", "cancelled"]
-
-
-@pytest.mark.parametrize("escaped", [b'\\"', b"\\\\", b'"'])
-def test_a_text_that_never_ends_is_looked_through_once(escaped):
-    # In time that grows with the square of the length this would take days.
-    assert not deeper(b"[" * 40 + b'"' + escaped * 1_000_001, 64)
 
 
 def test_a_length_is_read_however_it_is_written(serve):

@@ -8,6 +8,7 @@ from random import Random
 from podium.baselines.phrases import PHRASES
 from podium.baselines.plans import written
 from podium.planner import Plan, Situation
+from podium.types import NAMED_BY
 from podium.workflow import Access, Step, Workflow
 
 
@@ -20,7 +21,7 @@ class RandomPlans:
 
     async def plan(self, situation: Situation) -> Plan:
         """A random valid plan for the situation's pool."""
-        random = Random(f"random-plans/{self.seed}/{situation.seed}/{situation.question.text}")
+        random = Random(f"random-plans/{self.seed}/{situation.seed}/{situation.question.text[:NAMED_BY]}")
         workflow = random_workflow(random, workers=len(situation.pool), max_steps=situation.max_steps)
         return written(situation, workflow)
 

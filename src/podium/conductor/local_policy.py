@@ -29,6 +29,11 @@ _ENOUGH = 384
 """Tokens of a completion where the sampling does not say: five steps with subtasks of a few sentences."""
 
 
+_MOST_CHARACTERS = 32
+"""A token: a text that would need longer ones to fit is not worth cutting into tokens, which takes a second a megabyte
+and lets no other thread run."""
+
+
 _KEPT = 4096
 """Greedy completions that are remembered: whoever asks the same again gets the same."""
 
@@ -82,13 +87,13 @@ class LocalPolicy:
 
     def _write(self, messages: tuple[Message, ...], sampling: Sampling, cancelled: Event) -> Completion:
         engine = self._engine
+        characters = sum(len(message.content) for message in messages)
+        if characters > _MOST_CHARACTERS * engine.context:
+            raise self._too_long(f"{characters} characters")
         prompt = engine.encode(messages)
         room = engine.context - len(prompt)
         if room <= 0:
-            raise UsageError(
-                f"The question makes a prompt of {len(prompt)} tokens, but {self._name} reads at most "
-                f"{engine.context - 1}; ask something shorter, or conduct with a larger model."
-            )
+            raise self._too_long(f"{len(prompt)} tokens")
         limit = min(sampling.max_tokens or _ENOUGH, room)
         asked = (tuple(prompt), limit)
         tokens = self._greedy.get(asked) if sampling.temperature <= 0 else None
@@ -99,6 +104,12 @@ class LocalPolicy:
                 self._remember(asked, tokens)
         usage = Usage(input_tokens=len(prompt), output_tokens=len(tokens))
         return Completion(engine.decode([token for token in tokens if token not in engine.ends]), usage)
+
+    def _too_long(self, size: str) -> UsageError:
+        return UsageError(
+            f"The question makes a prompt of {size}, but {self._name} reads at most {self._engine.context - 1} tokens; "
+            "ask something shorter, or conduct with a larger model."
+        )
 
     def _remember(self, asked: tuple[tuple[int, ...], int], tokens: list[int]) -> None:
         if len(self._greedy) >= _KEPT:

@@ -13,7 +13,7 @@ from podium.conductor.policy import Policy, Sampling
 from podium.conductor.prompt import PromptSettings, build_prompt, second_prompt
 from podium.errors import UsageError, WorkerError
 from podium.planner import Plan, Situation
-from podium.types import Message
+from podium.types import NAMED_BY, Message
 from podium.workflow import PlanError, parse
 
 
@@ -85,7 +85,7 @@ class Conductor:
         if self._thrift is None:
             return self._prompt
         level = math.floor(self._thrift)
-        drawn = Random(f"thrift/{situation.question.text}").random()
+        drawn = Random(f"thrift/{situation.question.text[:NAMED_BY]}").random()
         level += drawn < self._thrift - level
         return self._prompt.model_copy(update={"thrift": level})
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from podium.types import Message, Question
+from podium.types import NAMED_BY, Message, Question
 
 Style = Literal["packed", "chat", "plain"]
 
@@ -50,7 +50,7 @@ def fence_token(seed: str, question: Question) -> str:
     The same for the same seed, so that traces can be made again; a live caller's seed is random, so the mark
     cannot be guessed by whoever wrote the question or a page that a worker read.
     """
-    return f"{Random(f'fence/{seed}/{question.text}').getrandbits(64):016x}"
+    return f"{Random(f'fence/{seed}/{question.text[:NAMED_BY]}').getrandbits(64):016x}"
 
 
 def build_messages(context: Context, style: Style, token: str, *, sees: bool = False) -> tuple[Message, ...]:

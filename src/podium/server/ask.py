@@ -16,7 +16,7 @@ from pydantic import Field, StringConstraints
 
 from podium.errors import Complaint, PodiumError
 from podium.orchestrator import Orchestrator
-from podium.server.body import Body, read
+from podium.server.body import Body, Name, read
 from podium.server.complaints import invalid, missing, responses
 from podium.server.extension import Extension, Limited, Names, to_budget, to_early_stop, to_steps
 from podium.server.keys import Caller
@@ -28,10 +28,10 @@ class AskBody(Body):
     """A question."""
 
     question: Annotated[str, StringConstraints(min_length=1)]
-    planner: str | None = None
+    planner: Name | None = None
     """None: the configured one."""
-    allow: Names | None = Field(default=None, max_length=1000)
-    deny: Names | None = Field(default=None, max_length=1000)
+    allow: Names | None = None
+    deny: Names | None = None
     budget: Limited | None = None
     max_steps: int | None = Field(default=None, ge=1)
     early_stop: bool | None = None
@@ -91,7 +91,7 @@ def routes(service: Service, desk: Desk) -> APIRouter:
     )
     async def ask(request: Request) -> dict[str, Any]:
         caller = await service.admitted(request.headers.get("authorization"))
-        body = read(AskBody, await request.body())
+        body = await read(AskBody, await request.body(), service.reading)
         try:
             asked = _asked(body, service)
             by = await service.orchestrator(asked, caller)

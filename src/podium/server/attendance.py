@@ -17,6 +17,11 @@ GONE = 499
 """The status that logs show; the caller sees none."""
 
 
+def left() -> Complaint:
+    """What ends a request whose caller went away."""
+    return Complaint(GONE, "cancelled", "The caller went away.")
+
+
 @asynccontextmanager
 async def attended(receive: Receive) -> AsyncIterator[None]:
     """Cancels the block when the caller goes away; the body has to be read before.
@@ -40,7 +45,7 @@ async def attended(receive: Receive) -> AsyncIterator[None]:
         yield
     except asyncio.CancelledError:
         if gone and not task.uncancel():
-            raise Complaint(GONE, "cancelled", "The caller went away.") from None
+            raise left() from None
         raise
     finally:
         watcher.cancel()

@@ -5,6 +5,7 @@ What is common to all routes' bodies. What a route's fields are is its own.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -17,6 +18,19 @@ from podium.errors import Complaint
 from podium.server.complaints import invalid
 
 B = TypeVar("B", bound="Body")
+T = TypeVar("T")
+
+_AT_ONCE = 64 * 2**10
+"""Bytes that are checked within a few milliseconds, and so in the event loop."""
+_MOST_FAULTS = 100
+"""That are looked through for the one that the sender is told. A list has one at most; an object may have many."""
+_MOST_SAID = 1000
+"""Characters of what pydantic says of a fault, which may repeat what was sent."""
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+"""Of a worker or a planner."""
+Several = Annotated[tuple[T, ...], Field(max_length=2048, fail_fast=True)]
+"""A list, as long as OpenAI takes messages, that is looked through until the first fault."""
 
 
 class Part(BaseModel):
@@ -50,12 +64,22 @@ Metadata = Annotated[
 """The caller's own pairs, as OpenAI limits them."""
 
 
-def read(model: type[B], raw: bytes) -> B:
+async def read(model: type[B], raw: bytes, turn: asyncio.Lock) -> B:
     """The body in `raw`.
+
+    Args:
+        turn: held while a long one is checked in a thread, so that the event loop waits for one of them at most.
 
     Raises:
         Complaint: 400, what is wrong with it and where.
     """
+    if len(raw) <= _AT_ONCE:
+        return _checked(model, raw)
+    async with turn:
+        return await asyncio.to_thread(_checked, model, raw)
+
+
+def _checked(model: type[B], raw: bytes) -> B:
     try:
         body = model.model_validate_json(raw)
     except ValidationError as error:
@@ -64,7 +88,9 @@ def read(model: type[B], raw: bytes) -> B:
         if name not in model.idle:
             known = [field for field in (*model.model_fields, *model.idle) if name]
             raise invalid(
-                f"Unknown field {name[:100]!r}; {suggestion(name, known)}", name[:100], code="unknown_field"
+                f"Unknown field {name[:100]!r}; {suggestion(name[:100], known)}",
+                name[:100],
+                code="unknown_field",
             )
         values, reason = model.idle[name]
         if value is not None and not any(value == idle for idle in values):
@@ -73,22 +99,31 @@ def read(model: type[B], raw: bytes) -> B:
 
 
 def _refusal(error: ValidationError, raw: bytes) -> Complaint:
-    problems = error.errors(include_url=False)
+    if error.error_count() > _MOST_FAULTS:
+        return invalid(
+            f"The body has {error.error_count()} faults: more fields that are not known, or of a wrong kind, than can "
+            "be named; send those that the API has.",
+            code="invalid_value",
+        )
+    problems = error.errors(include_url=False, include_input=False)
     if problems[0]["type"] == "json_invalid":
         return invalid(f"The body is not JSON ({problems[0]['ctx']['error']}).", code="invalid_json")
     document = pydantic_core.from_json(raw)
     # Of the alternatives that a value may be, the one that was followed furthest is the one that was meant.
     placed = [(_place(document, problem["loc"]), problem) for problem in problems]
-    place, problem = max(placed, key=lambda pair: len(pair[0]))
+    # And of those at one place, one that is no text was meant as a list.
+    place, problem = max(placed, key=lambda pair: (len(pair[0]), pair[1]["type"] != "string_type"))
     param = ".".join(str(part) for part in place)[:200]
     kind = problem["type"]
     if kind == "extra_forbidden":
         return invalid(f"Unknown field {param!r}; leave it out.", param, code="unknown_field")
     if kind == "missing":
         return invalid(f"The field {param!r} is missing.", param, code="missing_field")
+    said = problem["msg"][:_MOST_SAID]
     if kind == "value_error":
-        return invalid(problem["msg"].removeprefix("Value error, "), param or None)
-    wanted = re.sub(r"^Input should ", "it should ", problem["msg"]).replace("Tuple should", "it should")
+        return invalid(said.removeprefix("Value error, "), param or None)
+    wanted = re.sub(r"^Input should ", "it should ", said).replace("Tuple should", "it should")
+    wanted = wanted.replace(" after validation", "")
     if kind == "union_tag_invalid":
         wanted = f"{problem['ctx']['discriminator']} should be one of {problem['ctx']['expected_tags']}"
     others = {other["type"] for where, other in placed if where == place}

@@ -48,9 +48,10 @@ def _check_answered(messages: tuple[Message, ...], param: str) -> None:
     open_: dict[str, int] = {}
     for number, message in enumerate(messages):
         if message.role == "tool":
-            if open_.pop(message.tool_call_id or "", None) is None:
+            answered = message.tool_call_id or ""
+            if open_.pop(answered, None) is None:
                 raise invalid(
-                    f"The tool's message answers {message.tool_call_id!r}, and no assistant's message before calls it.",
+                    f"The tool's message answers {answered[:100]!r}, and no assistant's message before calls it.",
                     f"{param}.{number}.tool_call_id",
                 )
             continue
@@ -60,7 +61,8 @@ def _check_answered(messages: tuple[Message, ...], param: str) -> None:
     if open_:
         id_, number = next(iter(open_.items()))
         raise invalid(
-            f"The tool call {id_!r} is not answered by a tool's message.", f"{param}.{number}.tool_calls"
+            f"The tool call {id_[:100]!r} is not answered by a tool's message.",
+            f"{param}.{number}.tool_calls",
         )
 
 

@@ -5,14 +5,16 @@ What OpenAI's fields do not say. What it comes to is the service's.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
-from podium.server.body import Part
+from podium.server.body import Name, Part, Several
 from podium.server.complaints import invalid
 from podium.server.settings import ServeSettings
 from podium.types import Budget
 
-Names = tuple[str, ...]
+Names = Annotated[Several[Name], Field(max_length=1000)]
 
 
 class Limited(Part):
@@ -29,9 +31,9 @@ class Extension(Part):
     """How a question is to be answered."""
 
     budget: Limited | None = None
-    allow: Names | None = Field(default=None, max_length=1000)
+    allow: Names | None = None
     """Workers that may be asked; none: all."""
-    deny: Names | None = Field(default=None, max_length=1000)
+    deny: Names | None = None
     """Workers that may not be asked."""
     max_rounds: int | None = Field(default=None, ge=1)
     """As budget.rounds; of the two the smaller holds."""
@@ -39,7 +41,7 @@ class Extension(Part):
     """Of a plan."""
     early_stop: bool | None = None
     """Whether those whom a vote hears are asked in turn, the cheapest first, and nobody more once it is certain."""
-    planner: str | None = None
+    planner: Name | None = None
     """None: that of the model."""
     dry_run: bool | None = None
     """Plan and estimate, and call no worker."""

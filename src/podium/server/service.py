@@ -106,6 +106,8 @@ class Service:
         self.settings = settings or ServeSettings()
         self.watches = list(watches)
         self.planners = Planners(pool, self.settings.planner, dispatcher)
+        self.reading = asyncio.Lock()
+        """Held by the request whose long body is checked."""
         self.running: dict[str, asyncio.Task[object]] = {}
         """The tasks that answer a question now, by the id of its trace."""
 

@@ -42,6 +42,9 @@ class ServeSettings(Settings):
     """Of a request's headers at most."""
     depth: int = Field(default=32, ge=1)
     """Lists and objects within one another that the JSON of a request may have."""
+    values: int = Field(default=30_000, ge=1)
+    """Members that all its lists and objects may have together: as many as are checked in some 20 ms, in which nobody
+    else is answered. A conversation as long as is taken, with every tool that is, has less."""
     request_seconds: float = Field(default=600.0, gt=0)
     """That a request may take that asks something; then what it asked is cancelled."""
     drain_seconds: float = Field(default=30.0, ge=0)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from podium.server.body import Part
+from podium.server.body import Part, Several
 from podium.server.complaints import invalid
 from podium.types import ToolCall
 
@@ -62,7 +62,7 @@ class Called(Part):
 
 
 ToolChoice = Literal["none", "auto", "required"] | ChosenTool
-Tools = Annotated[tuple[Tool, ...], Field(max_length=MOST)]
+Tools = Annotated[Several[Tool], Field(max_length=MOST)]
 
 
 def check_choice(tools: Sequence[str], choice: str | None, parallel: bool | None, param: str) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
-from podium.server.body import Body, Metadata, Part
+from podium.server.body import Body, Metadata, Name, Part, Several
 from podium.server.extension import Extension
 from podium.server.tools import Called, ToolChoice, Tools
 
@@ -48,7 +48,7 @@ class RefusalPart(Part):
     refusal: str
 
 
-Texts = str | Annotated[tuple[TextPart, ...], Field(min_length=1)]
+Texts = str | Annotated[Several[TextPart], Field(min_length=1)]
 UserPart = Annotated[TextPart | ImagePart, Field(discriminator="type")]
 AssistantPart = Annotated[TextPart | RefusalPart, Field(discriminator="type")]
 
@@ -60,16 +60,16 @@ class SystemMessage(Part):
 
 class UserMessage(Part):
     role: Literal["user"]
-    content: str | Annotated[tuple[UserPart, ...], Field(min_length=1)]
+    content: str | Annotated[Several[UserPart], Field(min_length=1)]
 
 
 class AssistantMessage(Part):
     """An answer of before; what Podium's own replies have beside the text is taken back, too."""
 
     role: Literal["assistant"]
-    content: str | tuple[AssistantPart, ...] | None = None
+    content: str | Several[AssistantPart] | None = None
     refusal: str | None = None
-    tool_calls: tuple[Called, ...] | None = Field(default=None, max_length=999)
+    tool_calls: Annotated[Several[Called], Field(max_length=999)] | None = None
     reasoning_content: str | None = None
     """Progress that a reply told of; no part of the conversation."""
     annotations: Annotated[tuple[Any, ...], Field(max_length=0)] | None = None
@@ -130,14 +130,14 @@ class ChatBody(Body):
         "web_search_options": ((), "what workers can do is the pool's to say."),
     }
 
-    model: Annotated[str, StringConstraints(min_length=1)]
+    model: Name
     """podium, podium/PLANNER or a worker's name."""
-    messages: Annotated[tuple[ChatMessage, ...], Field(min_length=1)]
+    messages: Annotated[Several[ChatMessage], Field(min_length=1)]
     max_tokens: int | None = Field(default=None, ge=1, le=10**9)
     max_completion_tokens: int | None = Field(default=None, ge=1, le=10**9)
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: float | None = Field(default=None, gt=0, le=1)
-    stop: str | Annotated[tuple[str, ...], Field(max_length=4)] | None = None
+    stop: str | Annotated[Several[str], Field(max_length=4)] | None = None
     seed: int | None = Field(default=None, ge=-(2**63), le=2**63 - 1)
     """Names the randomness of the question."""
     n: int | None = Field(default=None, ge=1, le=8)

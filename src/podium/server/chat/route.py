@@ -56,7 +56,7 @@ def routes(service: Service) -> APIRouter:
     )
     async def complete(request: Request) -> Response:
         caller = await service.admitted(request.headers.get("authorization"))
-        body = read(ChatBody, await request.body())
+        body = await read(ChatBody, await request.body(), service.reading)
         asked = await read_chat(body, service, caller)
         completing = _Completing(
             service,

@@ -1,4 +1,4 @@
-"""The bodies of requests: not too large, not too slow, not too deep; counted while they come.
+"""The bodies of requests: not too large, too slow, too deep or of too many values; counted while they come.
 
 A route reads a body when it knows who asks, and finds it whole, or is stopped by a `Complaint`. What comes after a
 refusal is thrown away by the server, so that its sender gets to read why.
@@ -7,20 +7,17 @@ refusal is thrown away by the server, so that its sender gets to read why.
 from __future__ import annotations
 
 import asyncio
-import re
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from podium.errors import Complaint
+from podium.server.attendance import left
 from podium.server.complaints import invalid
 from podium.server.guards.doors import SAFE
 from podium.server.guards.refusal import refuse
+from podium.server.guards.shape import Shape
 
-_TEXT = re.compile(rb'"(?>(?:[^"\\]++|\\.)*)(?:"|\\?\Z)', re.DOTALL)
-"""A string; one that never ends is taken to the end at once, for else each of its quotes would be tried."""
 _DIGITS = 19
-_BRACKETS = bytes.maketrans(b"{}", b"[]")
-_OTHERS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 class Bodies:
@@ -30,13 +27,17 @@ class Bodies:
         most_bytes: of a body.
         most_seconds: from when the application asks for it until it is whole.
         most_depth: lists and objects within one another.
+        most_values: in all lists and objects together.
     """
 
-    def __init__(self, app: ASGIApp, most_bytes: int, most_seconds: float, most_depth: int) -> None:
+    def __init__(
+        self, app: ASGIApp, most_bytes: int, most_seconds: float, most_depth: int, most_values: int
+    ) -> None:
         self._app = app
         self._most_bytes = most_bytes
         self._most_seconds = most_seconds
         self._most_depth = most_depth
+        self._most_values = most_values
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] in SAFE:
@@ -62,6 +63,7 @@ class Bodies:
     async def _whole(self, receive: Receive) -> Message:
         pieces = []
         size = 0
+        shape = Shape()
         limit = asyncio.timeout(self._most_seconds)
         try:
             async with limit:
@@ -69,24 +71,33 @@ class Bodies:
                 while more:
                     message = await receive()
                     if message["type"] != "http.request":
-                        return message
+                        raise left()
                     piece = message.get("body", b"")
                     size += len(piece)
                     if size > self._most_bytes:
                         raise self._too_large()
+                    shape.feed(piece)
+                    self._check(shape)
                     pieces.append(piece)
                     more = message.get("more_body", False)
         except TimeoutError:
             if not limit.expired():
                 raise
             raise self._too_slow(size) from None
-        body = b"".join(pieces)
-        if deeper(body, self._most_depth):
+        return {"type": "http.request", "body": b"".join(pieces), "more_body": False}
+
+    def _check(self, shape: Shape) -> None:
+        if shape.deepest > self._most_depth:
             raise invalid(
-                f"The body has more than {self._most_depth} lists and objects within one another.",
+                f"The body has more than {self._most_depth} lists and objects within one another: send it flatter.",
                 code="too_deep",
             )
-        return {"type": "http.request", "body": body, "more_body": False}
+        if shape.values > self._most_values:
+            raise invalid(
+                f"The lists and objects of the body have more than {self._most_values} values together: send fewer; "
+                "how long a text is does not count.",
+                code="too_many_values",
+            )
 
     def _too_large(self) -> Complaint:
         return Complaint(
@@ -105,20 +116,3 @@ class Bodies:
             code="body_too_slow",
             headers={"Connection": "close"},
         )
-
-
-def deeper(body: bytes, depth: int) -> bool:
-    """Whether the JSON in `body` has more than `depth` lists and objects within one another.
-
-    Of what is no JSON nothing is known: it is refused where it is parsed.
-    """
-    if body.count(b"[") + body.count(b"{") <= depth:
-        return False
-    brackets = _TEXT.sub(b"", body).translate(_BRACKETS, _OTHERS)
-    for _ in range(depth):
-        # Takes the innermost away, everywhere at once.
-        inner = brackets.replace(b"[]", b"")
-        if len(inner) == len(brackets):
-            return b"[" * (depth + 1) in brackets
-        brackets = inner
-    return bool(brackets)

@@ -24,6 +24,7 @@ def install(app: FastAPI, service: Service, traffic: Traffic) -> None:
         most_bytes=settings.body_bytes,
         most_seconds=settings.body_seconds,
         most_depth=settings.depth,
+        most_values=settings.values,
     )
     app.add_middleware(Clock, traffic=traffic, seconds=settings.request_seconds)
     if settings.origins:

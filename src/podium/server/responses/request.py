@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
-from podium.server.body import Body, Metadata, Part
+from podium.server.body import Body, Metadata, Name, Part, Several
 from podium.server.chat.request import HINTS
 from podium.server.extension import Extension
 from podium.server.tools import MOST, FunctionName
@@ -53,7 +53,7 @@ class MessageItem(Part):
 
     type: Literal["message"] | None = None
     role: Literal["user", "assistant", "system", "developer"]
-    content: str | Annotated[tuple[Content, ...], Field(min_length=1)]
+    content: str | Annotated[Several[Content], Field(min_length=1)]
     id: str | None = None
     status: str | None = None
     phase: str | None = None
@@ -75,7 +75,7 @@ class ResultItem(Part):
 
     type: Literal["function_call_output"]
     call_id: str
-    output: str | Annotated[tuple[InputText, ...], Field(min_length=1)]
+    output: str | Annotated[Several[InputText], Field(min_length=1)]
     id: str | None = None
     status: str | None = None
 
@@ -160,15 +160,15 @@ class ResponseBody(Body):
         "truncation": (("disabled",), "nothing is cut off in silence."),
     }
 
-    model: Annotated[str, StringConstraints(min_length=1)]
+    model: Name
     """podium, podium/PLANNER or a worker's name."""
-    input: str | Annotated[tuple[Item, ...], Field(min_length=1)]
+    input: str | Annotated[Several[Item], Field(min_length=1)]
     instructions: str | None = None
     """The first system message; not carried over to what follows on this response."""
     max_output_tokens: int | None = Field(default=None, ge=1, le=10**9)
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: float | None = Field(default=None, gt=0, le=1)
-    tools: Annotated[tuple[FlatTool, ...], Field(max_length=MOST)] | None = None
+    tools: Annotated[Several[FlatTool], Field(max_length=MOST)] | None = None
     tool_choice: Literal["none", "auto", "required"] | FlatChoice | None = None
     parallel_tool_calls: bool | None = None
     text: TextWanted | None = None

@@ -52,7 +52,7 @@ def routes(service: Service) -> APIRouter:
     )
     async def respond(request: Request) -> Response:
         caller = await service.admitted(request.headers.get("authorization"))
-        body = read(ResponseBody, await request.body())
+        body = await read(ResponseBody, await request.body(), service.reading)
         asked = await read_response(body, service, caller)
         frame = Frame(
             trace_id=uuid4().hex,
