@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 from aiolimiter import AsyncLimiter
 
-from podium.executor.gate import Gate
+from podium.executor.rate_limiter import Gate
 from podium.testing import Answer, FaultServer, worst_minute
 from podium.types import Message
 from podium.workers.base import Request, Worker

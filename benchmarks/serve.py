@@ -46,14 +46,14 @@ LITELLM = Path(tempfile.gettempdir()) / "podium-benchmark-litellm"
 
 
 @dataclass
-class Asked:
+class SampleRequest:
     """What came of questions."""
 
     seconds: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     answered: int = 0
 
-    def add(self, other: Asked) -> None:
+    def add(self, other: SampleRequest) -> None:
         """What came of others, too."""
         self.seconds += other.seconds
         self.errors += other.errors
@@ -114,7 +114,9 @@ async def clients(number: int) -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-async def ask(session: aiohttp.ClientSession, url: str, body: Mapping[str, Any], asked: Asked) -> None:
+async def ask(
+    session: aiohttp.ClientSession, url: str, body: Mapping[str, Any], asked: SampleRequest
+) -> None:
     """One question, to its end."""
     began = time.perf_counter()
     try:
@@ -139,9 +141,9 @@ def question(model: str, client: int, number: int) -> dict[str, Any]:
     }
 
 
-async def now_and_then(url: str, model: str, seconds: float) -> Asked:
+async def now_and_then(url: str, model: str, seconds: float) -> SampleRequest:
     """Clients that ask at their own moments."""
-    asked = Asked()
+    asked = SampleRequest()
     async with clients(CLIENTS) as session:
 
         async def client(which: int) -> None:
@@ -158,9 +160,9 @@ async def now_and_then(url: str, model: str, seconds: float) -> Asked:
     return asked
 
 
-async def without_pause(url: str, model: str, number: int, seconds: float, **more: Any) -> Asked:
+async def without_pause(url: str, model: str, number: int, seconds: float, **more: Any) -> SampleRequest:
     """So many clients that each ask again once they are answered."""
-    asked = Asked()
+    asked = SampleRequest()
     async with clients(number) as session:
 
         async def client(which: int) -> None:
@@ -173,7 +175,7 @@ async def without_pause(url: str, model: str, number: int, seconds: float, **mor
     return asked
 
 
-def tell(name: str, asked: Asked, seconds: float) -> float:
+def tell(name: str, asked: SampleRequest, seconds: float) -> float:
     """One row; questions a second."""
     rate = asked.answered / seconds
     print(
@@ -191,7 +193,7 @@ async def measure(
 ) -> tuple[float, int]:
     """The time that is added, and how many are served; questions a second, and all that were answered."""
     warm = await without_pause(url, model, CLIENTS, WARM_S)
-    straight, through = Asked(), Asked()
+    straight, through = SampleRequest(), SampleRequest()
     for _ in range(4):  # In turns: what else this machine does is shared by both.
         for where, what, asked in ((worker, "m", straight), (url, model, through)):
             asked.add(await now_and_then(where, what, seconds / 4))

@@ -30,5 +30,5 @@ for level in easy hard; do
   podium eval --tasks "runs/recordings/reasoning-gym-$level.parquet" --split "$SPLIT" \
     --conductor "runs/exchange-nine-$SEED/policy" --beside "runs/exchange-eight-$SEED/policy" \
     --pool "configs/pools/reasoning-gym-$level-eight.toml" --questions 2000 --repeats "$repeats" --max-steps 6 \
-    --thrift "$THRIFT" --early-stop --markdown | tee "runs/exchange-nine-$SEED/$SPLIT-$level-eight.md"
+    --cost-sensitivity "$THRIFT" --early-stop --markdown | tee "runs/exchange-nine-$SEED/$SPLIT-$level-eight.md"
 done

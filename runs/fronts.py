@@ -2,8 +2,9 @@
 
 python runs/fronts.py RECORDING.parquet POOL.toml
 
-Recorded. For each level of thrift the best committee of the kind, its accuracy and its dollars for 1,000 questions:
-where everybody is asked; the same committees where their votes stop; and committees that are priced as votes that stop.
+Recorded. For each level of cost sensitivity the best committee of the kind, its accuracy and its dollars for
+1,000 questions: where everybody is asked; the same committees where their votes stop; and committees that are priced
+as votes that stop.
 Two things rest on all folds, the question's own included, and neither on a verdict: which kinds of questions there are
 (`podium rate` finds them in the wording), and what a worker costs on a kind, by which the cheapest is asked first.
 """

@@ -45,6 +45,6 @@ for pool in $POOLS; do
   esac
   podium eval --tasks "runs/recordings/$recording.parquet" --pool "configs/pools/$pool.toml" \
     --conductor "$RUN/policy" --split "$SPLIT" --questions 2000 --repeats "$repeats" --max-steps 6 \
-    ${THRIFT:+--thrift "$THRIFT"} ${EARLY_STOP:+--early-stop} \
+    ${THRIFT:+--cost-sensitivity "$THRIFT"} ${EARLY_STOP:+--early-stop} \
     --markdown | tee "$RUN/$SPLIT-$pool.md"
 done

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.recordings import Gathering, RecordedQuestion, Recording, Response
+from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response
 from postgres_server import PostgresServer
 
 MakeRecording = Callable[..., Recording]
@@ -26,16 +26,16 @@ def make_recording(tmp_path: Path) -> MakeRecording:
         folder: Path = tmp_path,
     ) -> Recording:
         path = folder / f"{name}.parquet"
-        with Gathering() as gathering:
+        with RecordingWriter() as writer:
             for number, (text, responses) in enumerate(given.items()):
-                gathering.add_question(
+                writer.add_question(
                     RecordedQuestion(
                         f"q{number}", text, (golds or {}).get(text), "sums", (splits or {}).get(text, "test")
                     )
                 )
                 for response in responses:
-                    gathering.add(f"q{number}", response)
-            gathering.write(path, name=name)
+                    writer.add(f"q{number}", response)
+            writer.write(path, name=name)
         return Recording.open(path)
 
     return make

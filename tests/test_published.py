@@ -8,7 +8,7 @@ import pytest
 
 from podium.conductor import Checkpoint, Conductor, open_policy
 from podium.config import load
-from podium.planner import Situation
+from podium.planner import PlanRequest
 from podium.types import Profile, Question
 from podium.workers.ratings import Ratings
 from podium.workers.spec import PoolSpec
@@ -44,12 +44,12 @@ async def test_it_plans_at_every_level_of_thrift(folder: Path) -> None:
     policy = open_policy(checkpoint)
     question = Question(text="What is the least common multiple of 12 and 18?")
     for name in POOLS[folder.name]:
-        situation = Situation(question, profiles(name, question), max_steps=6)
-        for thrift in range(checkpoint.prompt.levels):
-            prompt = checkpoint.prompt.model_copy(update={"thrift": thrift})
-            plan = await Conductor(policy, prompt).plan(situation)
+        request = PlanRequest(question, profiles(name, question), max_steps=6)
+        for cost_sensitivity in range(checkpoint.prompt.levels):
+            prompt = checkpoint.prompt.model_copy(update={"cost_sensitivity": cost_sensitivity})
+            plan = await Conductor(policy, prompt).plan(request)
             assert isinstance(plan.decision, Workflow), plan.text
-            assert plan.text.startswith("#") == any(p.rating.kind for p in situation.pool if p.rating), (
+            assert plan.text.startswith("#") == any(p.rating.kind for p in request.pool if p.rating), (
                 plan.text
             )
 
@@ -64,11 +64,11 @@ async def test_whoever_has_the_ratings_is_asked_whatever_the_name(folder: Path) 
         profile if profile.rating is None else profile.model_copy(update={"name": f"gpt-{place}.{place}"})
         for place, profile in enumerate(known)
     )
-    plans = [await conductor.plan(Situation(question, pool, max_steps=6)) for pool in (known, strangers)]
+    plans = [await conductor.plan(PlanRequest(question, pool, max_steps=6)) for pool in (known, strangers)]
     assert plans[0].text == plans[1].text
     # The other way round, those who are best at such questions are still asked first.
     turned = (known[0], *known[:0:-1])
-    plan = await conductor.plan(Situation(question, turned, max_steps=6))
+    plan = await conductor.plan(PlanRequest(question, turned, max_steps=6))
     assert isinstance(plan.decision, Workflow), plan.text
     rated = sorted((p for p in turned if p.rating), key=lambda p: p.rating.accuracy if p.rating else 0.0)
     assert turned[plan.decision.steps[0].worker] in rated[-2:], plan.text
@@ -87,7 +87,7 @@ async def test_a_calculator_that_no_lesson_knew_is_asked_what_it_is_best_at_and_
     async def asked(text: str) -> set[str]:
         question = Question(text=text)
         team = profiles(pool, question)
-        plan = await conductor.plan(Situation(question, team, max_steps=6))
+        plan = await conductor.plan(PlanRequest(question, team, max_steps=6))
         assert isinstance(plan.decision, Workflow), plan.text
         return {team[step.worker].name for step in plan.decision.steps}
 

@@ -11,7 +11,7 @@
     ├── StoreError                a trace, booking, reply or recording could not be written: disk full, file locked
     ├── BudgetError               the dollars of a run or a day are spent
     ├── QuestionFailedError       no step of a question succeeded
-    └── Complaint                 what a caller of the server is answered in place of what was asked for
+    └── APIError                  what a caller of the server is answered in place of what was asked for
 
 A bad plan is not here: it is a value, `podium.workflow.PlanError`, because it is a training signal.
 A `WorkerError` crosses one boundary only: the executor catches it and records it in the trace.
@@ -93,13 +93,13 @@ class WorkerError(PodiumError):
         message: str,
         *,
         kind: str,
-        passing: bool = False,
+        retryable: bool = False,
         retry_after_s: float | None = None,
         cost_usd: float = 0.0,
     ) -> None:
         super().__init__(message)
         self.kind = kind
-        self.passing = passing
+        self.retryable = retryable
         self.retry_after_s = retry_after_s
         self.cost_usd = cost_usd
 
@@ -116,9 +116,9 @@ class StoreError(PodiumError):
         passing: whether the same may be written later; else it is what was to be written that cannot be.
     """
 
-    def __init__(self, message: str, *, passing: bool = True) -> None:
+    def __init__(self, message: str, *, retryable: bool = True) -> None:
         super().__init__(message)
-        self.passing = passing
+        self.retryable = retryable
 
     @classmethod
     def of_file(cls, path: Path, error: OSError) -> StoreError:
@@ -135,7 +135,7 @@ class QuestionFailedError(PodiumError):
     """No step of any round succeeded; the message names what failed."""
 
 
-class Complaint(PodiumError):  # noqa: N818 - an answer of the server as much as an exception
+class APIError(PodiumError):
     """Why a request is not answered as it asked, in the terms of OpenAI's errors.
 
     Args:

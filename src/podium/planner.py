@@ -19,7 +19,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class PlanRequest:
     """All that a planner may base a plan on."""
 
     question: Question
@@ -54,4 +54,4 @@ class Planner(Protocol):
     @property
     def name(self) -> str: ...
 
-    async def plan(self, situation: Situation) -> Plan: ...
+    async def plan(self, request: PlanRequest) -> Plan: ...

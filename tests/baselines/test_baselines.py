@@ -18,13 +18,13 @@ from podium.baselines import (
 from podium.baselines.phrases import PHRASES, WHOLE
 from podium.baselines.plans import voting_step
 from podium.errors import ConfigError
-from podium.planner import Outcome, Plan, Situation
+from podium.planner import Outcome, Plan, PlanRequest
 from podium.types import Profile, Question
 from podium.workflow import Acceptance, Access, Step, Workflow, check, parse, render
 
 
-def situation(*names: str, **others) -> Situation:
-    return Situation(
+def request(*names: str, **others) -> PlanRequest:
+    return PlanRequest(
         Question(text="What is 6 times 7?"), tuple(Profile(name=name) for name in names), **others
     )
 
@@ -41,14 +41,14 @@ PLANNERS = [
 
 @pytest.mark.parametrize("planner", PLANNERS, ids=lambda planner: planner.name)
 async def test_the_plans_text_says_what_is_decided(planner):
-    plan: Plan = await planner.plan(situation("a", "b", "vote"))
+    plan: Plan = await planner.plan(request("a", "b", "vote"))
     assert isinstance(plan.decision, Workflow)
     assert parse(plan.text, workers=3, max_steps=9) == plan.decision
 
 
 @pytest.mark.parametrize("planner", PLANNERS, ids=lambda planner: planner.name)
 async def test_asked_again_it_accepts(planner):
-    again = situation("a", "b", "vote", outcomes=(Outcome(CHAIN, "42"),))
+    again = request("a", "b", "vote", outcomes=(Outcome(CHAIN, "42"),))
     plan = await planner.plan(again)
     assert plan.decision == Acceptance()
     assert parse(plan.text, workers=3, later_round=True) == Acceptance()
@@ -56,12 +56,12 @@ async def test_asked_again_it_accepts(planner):
 
 async def test_one_worker_gets_the_whole_question_wherever_it_stands():
     for names in (("a", "b"), ("b", "a")):
-        plan = await Single("b").plan(situation(*names))
+        plan = await Single("b").plan(request(*names))
         assert plan.decision == Workflow((Step(names.index("b"), "Answer the whole question."),))
 
 
 async def test_self_consistency_samples_side_by_side_and_votes_on_all():
-    plan = await SelfConsistency("a", 3).plan(situation("vote", "a"))
+    plan = await SelfConsistency("a", 3).plan(request("vote", "a"))
     assert isinstance(plan.decision, Workflow)
     *samples, vote = plan.decision.steps
     assert samples == [Step(1, WHOLE)] * 3
@@ -69,13 +69,13 @@ async def test_self_consistency_samples_side_by_side_and_votes_on_all():
 
 
 async def test_one_sample_needs_no_vote():
-    plan = await SelfConsistency("a", 1).plan(situation("a"))
+    plan = await SelfConsistency("a", 1).plan(request("a"))
     assert plan.decision == Workflow((Step(0, WHOLE),))
 
 
 async def test_self_consistency_without_a_vote_says_what_to_add():
     with pytest.raises(ConfigError, match='add a \\[\\[worker\\]\\] with name = "vote" and kind = "vote"'):
-        await SelfConsistency("a", 3).plan(situation("a", "b"))
+        await SelfConsistency("a", 3).plan(request("a", "b"))
 
 
 def test_self_consistency_of_no_samples_is_refused():
@@ -84,7 +84,7 @@ def test_self_consistency_of_no_samples_is_refused():
 
 
 async def test_a_constant_plan_follows_its_workers_through_a_permuted_pool():
-    plan = await Constant(CHAIN, ("a", "b")).plan(situation("b", "c", "a"))
+    plan = await Constant(CHAIN, ("a", "b")).plan(request("b", "c", "a"))
     assert isinstance(plan.decision, Workflow)
     assert [step.worker for step in plan.decision.steps] == [2, 0]
 
@@ -124,7 +124,7 @@ def test_random_workflows_use_every_number_of_steps_worker_phrase_and_access():
 
 async def test_random_plans_repeat_with_their_seed_and_differ_with_another():
     async def plans(seed: str) -> list[str]:
-        asked = (situation("a", "b", "c", seed=str(k)) for k in range(8))
+        asked = (request("a", "b", "c", seed=str(k)) for k in range(8))
         return [(await RandomPlans(seed).plan(one)).text for one in asked]
 
     assert await plans("1") == await plans("1")
@@ -146,7 +146,7 @@ def test_the_phrase_book_is_what_specialists_read():
 
 
 def test_a_vote_is_on_all_steps_and_on_the_answer_of_the_round_before() -> None:
-    vote = voting_step(situation("ada", "vote").pool)
+    vote = voting_step(request("ada", "vote").pool)
     assert vote == Step(1, "Give the most frequent answer.", Access(all=True))
     assert vote.access.sees_previous
     plan = Workflow((*[Step(0, WHOLE)] * 4, vote))
@@ -156,4 +156,4 @@ def test_a_vote_is_on_all_steps_and_on_the_answer_of_the_round_before() -> None:
 
 def test_a_vote_needs_the_tool_of_that_name() -> None:
     with pytest.raises(ConfigError, match="this pool has none"):
-        voting_step(situation("ada").pool)
+        voting_step(request("ada").pool)

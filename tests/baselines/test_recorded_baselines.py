@@ -16,7 +16,7 @@ from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import voting_step
 from podium.errors import ConfigError
 from podium.orchestrator import Orchestrator
-from podium.planner import Outcome, Plan, Planner, Situation
+from podium.planner import Outcome, Plan, Planner, PlanRequest
 from podium.recordings import Recording, Response
 from podium.trace import Trace
 from podium.types import Budget, Profile, Question
@@ -30,18 +30,18 @@ MakeRecording = Callable[..., Recording]
 PLAIN = "Give the most frequent answer."
 
 
-def situation(*names: str, text: str = "What is 6 times 7?", outcomes: tuple[Outcome, ...] = ()) -> Situation:
-    return Situation(Question(text=text), tuple(Profile(name=name) for name in names), outcomes)
+def request(*names: str, text: str = "What is 6 times 7?", outcomes: tuple[Outcome, ...] = ()) -> PlanRequest:
+    return PlanRequest(Question(text=text), tuple(Profile(name=name) for name in names), outcomes)
 
 
 async def steps_of(planner: Planner, *names: str) -> list[tuple[int, str, Access]]:
-    plan = await planner.plan(situation(*names))
+    plan = await planner.plan(request(*names))
     assert isinstance(plan.decision, Workflow)
     assert parse(plan.text, workers=len(names), max_steps=9) == plan.decision
     return [(step.worker, step.subtask, step.access) for step in plan.decision.steps]
 
 
-async def always(situation: Situation, worker: str) -> float:
+async def always(request: PlanRequest, worker: str) -> float:
     """Whoever is chosen is right."""
     return 1.0
 
@@ -86,7 +86,7 @@ async def test_a_cascade_begins_with_the_vote_of_its_first_workers() -> None:
 async def test_a_cascade_asks_the_dear_one_unless_all_agree(
     response: str, decision: Workflow | Acceptance
 ) -> None:
-    asked = situation("a", "b", "c", "vote", outcomes=(Outcome(Workflow((Step(0, WHOLE),)), response),))
+    asked = request("a", "b", "c", "vote", outcomes=(Outcome(Workflow((Step(0, WHOLE),)), response),))
     plan = await Cascade(("a", "b"), "c").plan(asked)
     assert plan.decision == decision
     assert parse(plan.text, workers=4, later_round=True) == decision
@@ -94,14 +94,14 @@ async def test_a_cascade_asks_the_dear_one_unless_all_agree(
 
 async def test_a_cascade_accepts_what_the_dear_one_said() -> None:
     outcome = Outcome(Workflow((Step(0, WHOLE),)), "1 of 2 responses agree.\nAnswer: 4")
-    plan = await Cascade(("a", "b"), "c").plan(situation("a", "b", "c", "vote", outcomes=(outcome, outcome)))
+    plan = await Cascade(("a", "b"), "c").plan(request("a", "b", "c", "vote", outcomes=(outcome, outcome)))
     assert plan.decision == Acceptance()
 
 
 async def test_a_chosen_worker_gets_the_whole_question() -> None:
     planner = Chosen("by-length", lambda text: "a" if len(text) < 5 else "b")
     assert await steps_of(planner, "b", "a") == [(0, WHOLE, Access())]
-    short = await planner.plan(situation("b", "a", text="6?"))
+    short = await planner.plan(request("b", "a", text="6?"))
     assert short.decision == Workflow((Step(1, WHOLE),))
 
 
@@ -112,7 +112,7 @@ async def test_a_chosen_worker_gets_the_whole_question() -> None:
 )
 async def test_asked_again_it_accepts(planner: Planner) -> None:
     outcome = Outcome(Workflow((Step(0, WHOLE),)), "42")
-    plan: Plan = await planner.plan(situation("a", "b", "vote", outcomes=(outcome,)))
+    plan: Plan = await planner.plan(request("a", "b", "vote", outcomes=(outcome,)))
     assert plan.decision == Acceptance()
 
 
@@ -147,13 +147,13 @@ def test_a_name_says_who_takes_part(planner: Planner, name: str) -> None:
 )
 async def test_a_worker_that_the_pool_lacks_is_refused_with_the_nearest(planner: Planner) -> None:
     with pytest.raises(ConfigError, match="no worker named 'adda'; did you mean 'ada'"):
-        await planner.plan(situation("ada", "bob", "vote"))
+        await planner.plan(request("ada", "bob", "vote"))
 
 
 async def test_a_cascade_whose_dear_one_is_lacking_is_refused_when_it_is_asked() -> None:
     outcome = Outcome(Workflow((Step(0, WHOLE),)), "1 of 2 responses agree.\nAnswer: 4")
     with pytest.raises(ConfigError, match="no worker named 'cyy'; did you mean 'cy'"):
-        await Cascade(("ada", "bob"), "cyy").plan(situation("ada", "bob", "cy", "vote", outcomes=(outcome,)))
+        await Cascade(("ada", "bob"), "cyy").plan(request("ada", "bob", "cy", "vote", outcomes=(outcome,)))
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ async def test_a_cascade_whose_dear_one_is_lacking_is_refused_when_it_is_asked()
 )
 async def test_a_vote_that_the_pool_lacks_is_named_with_what_to_add(planner: Planner) -> None:
     with pytest.raises(ConfigError, match='add a \\[\\[worker\\]\\] with name = "vote" and kind = "vote"'):
-        await planner.plan(situation("ada", "bob"))
+        await planner.plan(request("ada", "bob"))
 
 
 @pytest.mark.parametrize("weights", [(1.0,), (1.0, 2.0, 3.0)])
@@ -179,7 +179,7 @@ def test_a_committee_of_nobody_is_refused() -> None:
 
 @pytest.mark.parametrize("weights", [(2.344, 1.172, 1.172), (0.0105, 12.5, 4.595), (1234.5, 1.0, 1.0)])
 async def test_the_vote_gets_the_very_weights_that_were_chosen(weights: tuple[float, ...]) -> None:
-    step = voting_step(situation("vote").pool, weights)
+    step = voting_step(request("vote").pool, weights)
     told = step.subtask.removeprefix("Vote with the weights ").removesuffix(".")
     assert [float(weight) for weight in told.split(", ")] == list(weights)
 
@@ -307,7 +307,7 @@ async def learning(bandit: LinUCB, texts: list[str]) -> list[int]:
     """Whom it chose, question after question."""
     chosen = []
     for text in texts:
-        plan = await bandit.plan(situation(*NAMES, text=text))
+        plan = await bandit.plan(request(*NAMES, text=text))
         assert isinstance(plan.decision, Workflow)
         chosen.append(plan.decision.steps[0].worker)
     return chosen
@@ -316,8 +316,8 @@ async def learning(bandit: LinUCB, texts: list[str]) -> list[int]:
 def judge(verdict: Callable[[str, str], float]) -> Verdict:
     """A verdict that only reads the question's text and the worker's name."""
 
-    async def judged(situation: Situation, worker: str) -> float:
-        return verdict(situation.question.text, worker)
+    async def judged(request: PlanRequest, worker: str) -> float:
+        return verdict(request.question.text, worker)
 
     return judged
 
@@ -345,9 +345,9 @@ async def test_linucb_is_told_the_verdict_on_its_own_choice_alone() -> None:
 async def test_linucb_that_accepts_is_told_nothing_more() -> None:
     told: list[str] = []
     bandit = LinUCB(NAMES, judge(lambda text, worker: told.append(worker) or 1.0))
-    first = await bandit.plan(situation(*NAMES))
+    first = await bandit.plan(request(*NAMES))
     assert isinstance(first.decision, Workflow)
-    again = await bandit.plan(situation(*NAMES, outcomes=(Outcome(first.decision, "42"),)))
+    again = await bandit.plan(request(*NAMES, outcomes=(Outcome(first.decision, "42"),)))
     assert again.decision == Acceptance()
     assert len(told) == 1
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from podium.recordings import Gathering, RecordedQuestion, Response
+from podium.recordings import RecordedQuestion, RecordingWriter, Response
 
 
 def record_small(
@@ -15,14 +15,14 @@ def record_small(
     output_tokens: int | None = None,
 ) -> None:
     """Write one of so many questions, numbered from 0; the first `train` are training questions, others test ones."""
-    with Gathering() as gathering:
+    with RecordingWriter() as writer:
         for number in range(questions):
             split = "train" if number < train else "test"
-            gathering.add_question(RecordedQuestion(f"q{number}", f"Is {number} right?", "yes", None, split))
+            writer.add_question(RecordedQuestion(f"q{number}", f"Is {number} right?", "yes", None, split))
             for worker, is_known in knows.items():
                 right = is_known(number)
                 text = f"Answer: {'yes' if right else f'no {worker}'}"
-                gathering.add(
+                writer.add(
                     f"q{number}", Response(worker, 0, text, score=float(right), output_tokens=output_tokens)
                 )
-        gathering.write(file, name=file.stem)
+        writer.write(file, name=file.stem)

@@ -136,12 +136,18 @@ def test_budgets_bound_the_question(ask):
         (["Q?", "--pool", "none.toml"], "none.toml: there is no such file"),
         (["Q?", "--planner", "single:adda"], "adda"),
         (["Q?", "--planner", "randon"], "randon"),
-        (["Q?", "--thrift", "3"], "--thrift is for a Conductor; leave it out."),
-        (["Q?", "--thrift", "0"], "--thrift is for a Conductor; leave it out."),
-        (["Q?", "--planner=conductor", "--thrift=3"], "/conductor knows no levels of thrift."),
-        (["Q?", "--planner=conductor", "--thrift=0"], "--thrift 0: "),
-        (["Q?", "--planner=conductor", "--conductor=warmstart", "--thrift=-1"], "--thrift -1: "),
-        (["Q?", "--thrift", "much"], "--thrift"),
+        (["Q?", "--cost-sensitivity", "3"], "--cost-sensitivity is for a Conductor; leave it out."),
+        (["Q?", "--cost-sensitivity", "0"], "--cost-sensitivity is for a Conductor; leave it out."),
+        (
+            ["Q?", "--planner=conductor", "--cost-sensitivity=3"],
+            "/conductor knows no levels of cost sensitivity.",
+        ),
+        (["Q?", "--planner=conductor", "--cost-sensitivity=0"], "--cost-sensitivity 0: "),
+        (
+            ["Q?", "--planner=conductor", "--conductor=warmstart", "--cost-sensitivity=-1"],
+            "--cost-sensitivity -1: ",
+        ),
+        (["Q?", "--cost-sensitivity", "much"], "--cost-sensitivity"),
         (["Q?", "--conductor", "x"], "--planner constant:plan.txt plans without a Conductor"),
         (["Q?", "--planner", "conductor", "--conductor", "kept"], "kept is not a folder"),
         (["Q?", "--planner", "conductor", "--conductor-url", "http://x"], "needs both --conductor-url and"),
@@ -182,8 +188,10 @@ def test_a_level_of_thrift_that_a_conductor_does_not_know_is_refused_with_those_
     shutil.copytree(shipped("warmstart"), "thrifty")
     Path("thrifty/podium.json").write_text('{"prompt": {"style": "brief", "levels": 2}}')
     for level in ("2", "1.5", "-1", "nan"):
-        asked = podium("ask", "Q?", "--pool", "pool.toml", "--conductor", "thrifty", "--thrift", level)
-        assert one_sentence(asked) == f"podium: --thrift {level}: thrifty knows levels 0 to 1.\n"
+        asked = podium(
+            "ask", "Q?", "--pool", "pool.toml", "--conductor", "thrifty", "--cost-sensitivity", level
+        )
+        assert one_sentence(asked) == f"podium: --cost-sensitivity {level}: thrifty knows levels 0 to 1.\n"
 
 
 def test_standard_input_that_is_not_text_is_refused(ask):

@@ -12,7 +12,7 @@ from small_recording import record_small
 
 from podium.evals import SIMULATED, Comparison
 from podium.evals.comparison import RECORDED
-from podium.recordings import Gathering, RecordedQuestion, Response
+from podium.recordings import RecordedQuestion, RecordingWriter, Response
 from podium.trace import Trace
 
 Podium = Callable[..., Any]
@@ -117,12 +117,10 @@ def write(*, judged: int = 12, bob: int = 12, text: bool = True, gold: str | Non
         bob: questions that bob answered, counted in the same way.
         text: whether anything is known of a response besides its answer.
     """
-    with Gathering() as gathering:
+    with RecordingWriter() as writer:
         for number in range(12):
             split = "train" if number % 2 else "test"
-            gathering.add_question(
-                RecordedQuestion(f"q{number:02}", f"Is {number} right?", gold, None, split)
-            )
+            writer.add_question(RecordedQuestion(f"q{number:02}", f"Is {number} right?", gold, None, split))
             for worker in ("ada", "bob") if number < bob else ("ada",):
                 right = number % (3 if worker == "ada" else 4) == 0
                 said = "yes" if right else f"no {worker} {number}"
@@ -133,8 +131,8 @@ def write(*, judged: int = 12, bob: int = 12, text: bool = True, gold: str | Non
                     said,
                     float(right) if number < judged else None,
                 )
-                gathering.add(f"q{number:02}", response)
-        gathering.write(Path("rec.parquet"), name="rec")
+                writer.add(f"q{number:02}", response)
+        writer.write(Path("rec.parquet"), name="rec")
 
 
 def test_questions_that_nobody_judged_are_no_wrong_answers_and_are_told_of(podium: Podium) -> None:
@@ -214,18 +212,21 @@ def test_another_conductor_stands_beside_at_its_own_levels_and_is_compared_with_
     podium("rate", "rec.parquet", "ratings.json", "--pool", "replay.toml", "--kinds", "1")
     Path("rated.toml").write_text('ratings = "ratings.json"\n' + POOL)
     given = ("eval", "--tasks", "rec.parquet", "--pool", "rated.toml", "--conductor", POLICY, "--json")
-    shown = podium(*given, "--thrift", "3", "--beside", POLICY)
+    shown = podium(*given, "--cost-sensitivity", "3", "--beside", POLICY)
     rows = Comparison.model_validate_json(shown.out).rows
     for row in rows:
         assert (row.kind == "conductor") == row.label.startswith("Conductor")
     first, beside, *_ = rows
-    assert (first.label, beside.label) == ("Conductor, thrift 3", "Conductor beside, thrift 3")
+    assert (first.label, beside.label) == (
+        "Conductor, cost sensitivity 3",
+        "Conductor beside, cost sensitivity 3",
+    )
     assert (beside.accuracy, beside.cost_usd) == (first.accuracy, first.cost_usd)
     assert beside.difference is not None
     assert beside.difference.mean == 0
     rows = Comparison.model_validate_json(podium(*given, "--beside", "warmstart").out).rows
     labels = [row.label for row in rows if row.kind == "conductor"]
-    assert labels == [*(f"Conductor, thrift {level}" for level in range(8)), "Conductor beside"]
+    assert labels == [*(f"Conductor, cost sensitivity {level}" for level in range(8)), "Conductor beside"]
 
 
 def test_over_a_pool_with_ratings_or_with_another_planner_there_is_no_warning(podium: Podium) -> None:
@@ -292,11 +293,11 @@ def test_asking_a_replay_pool_draws_that_the_responses_are_recorded(podium: Podi
 
 
 def test_a_recorded_question_is_found_whatever_space_is_around_it(podium: Podium) -> None:
-    with Gathering() as gathering:
-        gathering.add_question(RecordedQuestion("q", "Is 6 right?\n", "yes", None, "test"))
+    with RecordingWriter() as writer:
+        writer.add_question(RecordedQuestion("q", "Is 6 right?\n", "yes", None, "test"))
         for worker in ("ada", "bob"):
-            gathering.add("q", Response(worker, 0, "Answer: yes", score=1.0))
-        gathering.write(Path("rec.parquet"), name="rec")
+            writer.add("q", Response(worker, 0, "Answer: yes", score=1.0))
+        writer.write(Path("rec.parquet"), name="rec")
     asked = podium(
         "ask", "Is 6 right?\n", "--pool", "replay.toml", "--planner", "single:ada", "--no-store", "--json"
     )

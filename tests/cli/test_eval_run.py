@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from refusal import one_sentence
 from small_recording import record_small
 
+from podium.conductor import shipped
 from podium.config import Settings
 from podium.evals import Comparison
 from podium.rollout.run_folder import RunFolder
@@ -105,26 +107,33 @@ def test_what_is_not_here_is_one_sentence_with_the_way_out(
 
 
 def test_a_level_of_thrift_is_for_the_runs_own_policy_and_stands_in_its_label(podium: Podium) -> None:
+    podium("rate", "mine.parquet", "ratings.json", "--pool", "mine.toml", "--kinds", "1")
+    Path("mine.toml").write_text('ratings = "ratings.json"\n' + Path("mine.toml").read_text())
     trained(Experiment(**MINE), policy=True)
     levels = comparison(podium, "--run", "r").rows
     assert [row.label for row in levels if row.kind == "conductor"] == [
-        f"Conductor, thrift {level}" for level in range(8)
+        f"Conductor, cost sensitivity {level}" for level in range(8)
     ]
     (one,) = [
-        row for row in comparison(podium, "--run", "r", "--thrift", "2.5").rows if row.kind == "conductor"
+        row
+        for row in comparison(podium, "--run", "r", "--cost-sensitivity", "2.5").rows
+        if row.kind == "conductor"
     ]
-    assert one.label == "Conductor, thrift 2.5"
+    assert one.label == "Conductor, cost sensitivity 2.5"
 
 
 def test_among_live_workers_the_level_stands_in_the_label_too(podium: Podium) -> None:
-    few = ("--questions", "2", "--tuning", "0", "--untrained", "none", "--thrift", "3")
-    assert comparison(podium, "--conductor", str(POLICY), *few).rows[0].label == "Conductor, thrift 3"
+    shutil.copytree(shipped("warmstart"), "leveled")
+    Path("leveled/podium.json").write_text('{"prompt": {"style": "brief", "levels": 4}}')
+    few = ("--questions", "2", "--tuning", "0", "--untrained", "none", "--cost-sensitivity", "3")
+    assert comparison(podium, "--conductor", "leveled", *few).rows[0].label == "Conductor, cost sensitivity 3"
 
 
 def test_without_a_conductor_thrift_is_refused_and_the_shipped_one_is_not_blamed(podium: Podium) -> None:
-    refused = one_sentence(podium("eval", *NAMED, "--thrift", "2"))
+    refused = one_sentence(podium("eval", *NAMED, "--cost-sensitivity", "2"))
     assert (
-        "--thrift says how much a Conductor is to save; on a recording name one with --conductor." in refused
+        "--cost-sensitivity says how much a Conductor is to save; on a recording name one with --conductor."
+        in refused
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from podium.recordings import Gathering, RecordedQuestion, Response
+from podium.recordings import RecordedQuestion, RecordingWriter, Response
 from podium.trace import Trace
 
 Podium = Callable[..., Any]
@@ -43,11 +43,11 @@ for shown in json.load(sys.stdin):
 @pytest.fixture(autouse=True)
 def _pool() -> None:
     """Three recorded models, and the tools behind them."""
-    with Gathering() as gathering:
-        gathering.add_question(RecordedQuestion("q0", QUESTION, None, None, "test"))
+    with RecordingWriter() as writer:
+        writer.add_question(RecordedQuestion("q0", QUESTION, None, None, "test"))
         for worker, text in SAID.items():
-            gathering.add("q0", Response(worker, 0, text, output_tokens=40))
-        gathering.write(Path("rec.parquet"), name="rec")
+            writer.add("q0", Response(worker, 0, text, output_tokens=40))
+        writer.write(Path("rec.parquet"), name="rec")
     replayed = (f'[[worker]]\nname = "{name}"\nkind = "replay"\nrecording = "rec.parquet"\n' for name in SAID)
     Path("tools.toml").write_text("\n".join(replayed) + TOOLS)
 

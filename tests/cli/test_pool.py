@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.executor.resting import RestingFile
+from podium.executor.cooldown import CooldownFile
 from podium.testing import Answer, FaultServer, Hang, RateLimited, Rule, Status
 from podium.testing.thread import in_thread
 from podium.trace import Trace
@@ -67,7 +67,7 @@ def test_a_shipped_pool_is_listed_without_its_keys_and_asked_with_them_alone(pod
 def test_the_list_tells_who_rests_and_until_when(podium, monkeypatch):
     monkeypatch.setenv("RIGHT_KEY", "right")
     Path("two.toml").write_text(_worker("up", "http://x.invalid/v1") + _worker("down", "http://y.invalid/v1"))
-    told = RestingFile()
+    told = CooldownFile()
     down = load_pool(Path("two.toml")).named("down")
     told.note(down, since=1_700_000_000.0, probe_at=time.time() + 3600, failures=7, error="y: no reply.")
     listed = podium("pool", "list", "--pool", "two.toml")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from refusal import one_sentence
 
-from podium.recordings import Gathering, RecordedQuestion, Response
+from podium.recordings import RecordedQuestion, RecordingWriter, Response
 from podium.trace import Trace
 from podium.types import Profile
 from podium.workers.ratings import Ratings, Tally
@@ -37,19 +37,19 @@ def pool_text(*names: str, above: str = "", ratings: str = "") -> str:
 @pytest.fixture(autouse=True)
 def _recording() -> None:
     """Odd questions are sums, which ada knows; even ones are words, which bob knows; cy knows half of each."""
-    with Gathering() as gathering:
+    with RecordingWriter() as writer:
         for number in range(24):
             is_sum = number % 2 == 1
             text = (
                 f"Add {number} apples to the basket." if is_sum else f"Spell river number {number} backwards."
             )
             split = "train" if number < 16 else "test"
-            gathering.add_question(RecordedQuestion(f"q{number}", text, "yes", None, split))
+            writer.add_question(RecordedQuestion(f"q{number}", text, "yes", None, split))
             for worker, right in (("ada", is_sum), ("bob", not is_sum), ("cy", number % 4 < 2)):
                 said = f"Answer: {'yes' if right else f'no {worker}'}"
                 response = Response(worker, 0, said, score=float(right), output_tokens=TOKENS)
-                gathering.add(f"q{number}", response)
-        gathering.write(Path("rec.parquet"), name="rec")
+                writer.add(f"q{number}", response)
+        writer.write(Path("rec.parquet"), name="rec")
     Path("replay.toml").write_text(pool_text("ada", "bob"))
 
 
@@ -100,15 +100,13 @@ def test_the_table_says_who_is_right_how_often_at_what_price_and_leads_where(pod
 
 
 def test_questions_that_nobody_judged_are_not_counted_and_told_of(podium: Podium) -> None:
-    with Gathering() as gathering:
+    with RecordingWriter() as writer:
         for number in range(8):
-            gathering.add_question(
-                RecordedQuestion(f"q{number}", f"Add {number} apples.", None, None, "train")
-            )
+            writer.add_question(RecordedQuestion(f"q{number}", f"Add {number} apples.", None, None, "train"))
             for worker in ("ada", "bob"):
                 judged = 1.0 if number < 6 else None
-                gathering.add(f"q{number}", Response(worker, 0, f"Answer: {worker} {number}", score=judged))
-        gathering.write(Path("rec.parquet"), name="rec")
+                writer.add(f"q{number}", Response(worker, 0, f"Answer: {worker} {number}", score=judged))
+        writer.write(Path("rec.parquet"), name="rec")
     made = podium(*RATE[:-1], "1")
     assert made.status == 0
     assert made.err == (
@@ -120,14 +118,12 @@ def test_questions_that_nobody_judged_are_not_counted_and_told_of(podium: Podium
 
 
 def test_where_lengths_are_unknown_it_says_what_dollars_count(podium: Podium) -> None:
-    with Gathering() as gathering:
+    with RecordingWriter() as writer:
         for number in range(4):
-            gathering.add_question(
-                RecordedQuestion(f"q{number}", f"Add {number} apples.", "1", None, "train")
-            )
+            writer.add_question(RecordedQuestion(f"q{number}", f"Add {number} apples.", "1", None, "train"))
             for worker in ("ada", "bob"):
-                gathering.add(f"q{number}", Response(worker, 0, "<answer>1</answer>", "1", 1.0))
-        gathering.write(Path("rec.parquet"), name="rec")
+                writer.add(f"q{number}", Response(worker, 0, "<answer>1</answer>", "1", 1.0))
+        writer.write(Path("rec.parquet"), name="rec")
     made = podium(*RATE[:-1], "1")
     assert made.status == 0
     assert "how long responses of ada, bob are: their dollars count the input alone" in made.err
@@ -205,15 +201,15 @@ def test_a_worker_that_is_measured_again_is_counted_anew_and_not_twice(podium: P
 def test_a_calculator_computes_the_questions_whose_gold_answers_tell_how_right_it_is(
     podium: Podium, golds: int, tally: Tally | None, told: str
 ) -> None:
-    with Gathering() as gathering:
+    with RecordingWriter() as writer:
         for number in range(8):
             asked, right = (
                 (f"Compute {number} * 7.", number * 7) if number % 2 else (f"Spell river {number}.", "x")
             )
             known = str(right) if number < golds else None
-            gathering.add_question(RecordedQuestion(f"q{number}", asked, known, None, "train"))
-            gathering.add(f"q{number}", Response("ada", 0, "Answer: x", score=0.0, output_tokens=TOKENS))
-        gathering.write(Path("rec.parquet"), name="rec")
+            writer.add_question(RecordedQuestion(f"q{number}", asked, known, None, "train"))
+            writer.add(f"q{number}", Response("ada", 0, "Answer: x", score=0.0, output_tokens=TOKENS))
+        writer.write(Path("rec.parquet"), name="rec")
     calculator = '\n[[worker]]\nname = "abacus"\nkind = "calculator"\n'
     Path("replay.toml").write_text(calculator + pool_text("ada"))
     made = podium(*RATE[:-1], "1")

@@ -12,7 +12,7 @@ import pytest
 from refusal import one_sentence
 
 from podium.evals import Comparison
-from podium.recordings import Gathering, Header, RecordedQuestion, Recording, Response
+from podium.recordings import Header, RecordedQuestion, Recording, RecordingWriter, Response
 
 Podium = Callable[..., Any]
 SIMULATED = """
@@ -141,11 +141,11 @@ def test_what_was_recorded_of_all_splits_is_compared_at_once(podium: Podium) -> 
 
 def uneven(*splits: str) -> None:
     """Recordings are task sets: uneven.parquet has a question for each split that is named."""
-    with Gathering() as gathering:
+    with RecordingWriter() as writer:
         for number, split in enumerate(splits):
-            gathering.add_question(RecordedQuestion(f"q{number}", f"Is {number} even?", "yes", None, split))
-            gathering.add(f"q{number}", Response("ada", 0, "Answer: yes", score=1.0))
-        gathering.write(Path("uneven.parquet"), name="uneven")
+            writer.add_question(RecordedQuestion(f"q{number}", f"Is {number} even?", "yes", None, split))
+            writer.add(f"q{number}", Response("ada", 0, "Answer: yes", score=1.0))
+        writer.write(Path("uneven.parquet"), name="uneven")
     Path("echo.toml").write_text(
         '[[worker]]\nname = "echo"\nkind = "scripted"\nreplies = { "" = "Answer: yes" }\n'
     )
@@ -197,10 +197,10 @@ def test_a_recording_that_stopped_early_has_questions_of_every_split(podium: Pod
 
 
 def test_tasks_without_a_split_of_ours_need_one_named(podium: Podium) -> None:
-    with Gathering() as gathering:
-        gathering.add_question(RecordedQuestion("q", "Is it?", "yes", None, "dev"))
-        gathering.add("q", Response("ada", 0, "Answer: yes", score=1.0))
-        gathering.write(Path("dev.parquet"), name="dev")
+    with RecordingWriter() as writer:
+        writer.add_question(RecordedQuestion("q", "Is it?", "yes", None, "dev"))
+        writer.add("q", Response("ada", 0, "Answer: yes", score=1.0))
+        writer.write(Path("dev.parquet"), name="dev")
     record = ("record", "r.parquet", "--tasks", "dev.parquet", "--pool", "simulated.toml")
     assert (
         "dev.parquet has no split train, validation or test; name one with --split, such as dev."

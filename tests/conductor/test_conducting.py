@@ -5,11 +5,11 @@ from pathlib import Path
 
 from podium.conductor import Checkpoint, Conductor, open_policy
 from podium.conductor.conducting import open_conductor
-from podium.planner import Situation
+from podium.planner import PlanRequest
 from podium.types import Profile, Question
 from podium.workflow import PlanError
 
-SITUATION = Situation(Question(text="3 + 4?"), (Profile(name="a"), Profile(name="b")))
+SITUATION = PlanRequest(Question(text="3 + 4?"), (Profile(name="a"), Profile(name="b")))
 
 
 async def test_a_small_conductor_too_has_a_second_try(make_checkpoint: Callable[..., Path]) -> None:

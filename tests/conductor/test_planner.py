@@ -6,7 +6,7 @@ import pytest
 
 from podium.conductor import Completion, Conductor, PromptSettings, Sampling, build_prompt
 from podium.errors import UsageError, WorkerError
-from podium.planner import Outcome, Planner, Situation
+from podium.planner import Outcome, Planner, PlanRequest
 from podium.types import Message, Profile, Question, Usage
 from podium.workflow import Acceptance, PlanError, Workflow
 
@@ -14,7 +14,7 @@ GOOD = 'sums 0\nmodel_id = [1]\nsubtasks = ["Add 3 and 4."]\naccess_list = [[]]'
 BAD = 'sums 0\nmodel_id = [2]\nsubtasks = ["Add 3 and 4."]\naccess_list = [[]]'
 EMPTY = "model_id = []\nsubtasks = []\naccess_list = []"
 
-SITUATION = Situation(Question(text="3 + 4?"), (Profile(name="a"), Profile(name="b")), seed="s")
+SITUATION = PlanRequest(Question(text="3 + 4?"), (Profile(name="a"), Profile(name="b")), seed="s")
 
 
 class Script:
@@ -44,15 +44,15 @@ async def test_a_completion_becomes_a_plan() -> None:
     assert script.asked[0][0] == build_prompt(SITUATION, PromptSettings())
 
 
-@pytest.mark.parametrize(("thrift", "shown"), [(None, {1}), (0.0, {0}), (3.0, {3}), (2.5, {2, 3})])
+@pytest.mark.parametrize(("cost_sensitivity", "shown"), [(None, {1}), (0.0, {0}), (3.0, {3}), (2.5, {2, 3})])
 async def test_it_asks_at_a_level_of_thrift_or_at_one_of_two_that_are_near(
-    thrift: float | None, shown: set[int]
+    cost_sensitivity: float | None, shown: set[int]
 ) -> None:
-    prompt = PromptSettings(style="brief", levels=4, thrift=1)
+    prompt = PromptSettings(style="brief", levels=4, cost_sensitivity=1)
     asked = set()
     for number in range(20):
         script = Script(GOOD)
-        await Conductor(script, prompt, thrift=thrift).plan(
+        await Conductor(script, prompt, cost_sensitivity=cost_sensitivity).plan(
             replace(SITUATION, question=Question(text=f"{number} + 4?"))
         )
         ((message,), _) = script.asked[0]
@@ -65,11 +65,11 @@ async def test_of_two_levels_of_thrift_the_nearer_is_drawn_more_often_and_one_fo
     counts = [0, 0]
     for number in range(400):
         script = Script(GOOD, GOOD)
-        conductor = Conductor(script, prompt, thrift=1.2)
-        situation = replace(SITUATION, question=Question(text=f"{number} + 4?"))
-        plan = await conductor.plan(situation)
+        conductor = Conductor(script, prompt, cost_sensitivity=1.2)
+        request = replace(SITUATION, question=Question(text=f"{number} + 4?"))
+        plan = await conductor.plan(request)
         assert isinstance(plan.decision, Workflow)
-        await conductor.plan(replace(situation, outcomes=(Outcome(plan.decision, "7"),), seed="later"))
+        await conductor.plan(replace(request, outcomes=(Outcome(plan.decision, "7"),), seed="later"))
         first, second = ("Thrift: 2" in messages[0].content for messages, _ in script.asked)
         assert first == second
         counts[first] += 1
@@ -125,25 +125,25 @@ async def test_three_empty_lists_accept_in_later_rounds_alone(later: bool) -> No
     first = await Conductor(Script(GOOD)).plan(SITUATION)
     assert isinstance(first.decision, Workflow)
     outcomes = (Outcome(first.decision, "7"),) if later else ()
-    situation = Situation(SITUATION.question, SITUATION.pool, outcomes)
-    plan = await Conductor(Script(EMPTY)).plan(situation)
+    request = PlanRequest(SITUATION.question, SITUATION.pool, outcomes)
+    plan = await Conductor(Script(EMPTY)).plan(request)
     assert isinstance(plan.decision, Acceptance if later else PlanError)
 
 
 async def test_the_step_limit_is_the_situations() -> None:
-    situation = Situation(SITUATION.question, SITUATION.pool, max_steps=1)
+    request = PlanRequest(SITUATION.question, SITUATION.pool, max_steps=1)
     two = 'model_id = [0, 1]\nsubtasks = ["a", "b"]\naccess_list = [[], []]'
-    assert isinstance((await Conductor(Script(two)).plan(situation)).decision, PlanError)
+    assert isinstance((await Conductor(Script(two)).plan(request)).decision, PlanError)
     assert isinstance((await Conductor(Script(two)).plan(SITUATION)).decision, Workflow)
 
 
 async def test_randomness_is_named_by_situation_round_and_setting() -> None:
     first = await Conductor(Script(GOOD)).plan(SITUATION)
     assert isinstance(first.decision, Workflow)
-    later = Situation(SITUATION.question, SITUATION.pool, (Outcome(first.decision, "7"),), seed="s")
-    other = Situation(SITUATION.question, SITUATION.pool, seed="t")
+    later = PlanRequest(SITUATION.question, SITUATION.pool, (Outcome(first.decision, "7"),), seed="s")
+    other = PlanRequest(SITUATION.question, SITUATION.pool, seed="t")
     seeds = []
-    for situation, sampling in [
+    for request, sampling in [
         (SITUATION, Sampling()),
         (SITUATION, Sampling()),
         (later, Sampling()),
@@ -151,7 +151,7 @@ async def test_randomness_is_named_by_situation_round_and_setting() -> None:
         (SITUATION, Sampling(seed="1")),
     ]:
         script = Script(GOOD)
-        await Conductor(script, sampling=sampling).plan(situation)
+        await Conductor(script, sampling=sampling).plan(request)
         seeds.append(script.asked[0][1].seed)
     assert seeds[0] == seeds[1]
     assert len(set(seeds)) == 4

@@ -12,7 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 from podium.conductor import PromptSettings, build_prompt
 from podium.conductor.examples import EXAMPLES, Example
 from podium.conductor.prompt import rating_words, second_prompt, shown
-from podium.planner import Outcome, Situation
+from podium.planner import Outcome, PlanRequest
 from podium.types import Message, Price, Profile, Question, Rating
 from podium.workflow import PlanError, Workflow, parse, topology
 
@@ -35,8 +35,8 @@ WORKFLOW = parse('model_id = [1]\nsubtasks = ["Count."]\naccess_list = [[]]', wo
 assert isinstance(WORKFLOW, Workflow)
 
 SITUATIONS = {
-    "first round": Situation(QUESTION, POOL),
-    "with a past": Situation(
+    "first round": PlanRequest(QUESTION, POOL),
+    "with a past": PlanRequest(
         QUESTION.model_copy(
             update={
                 "history": (
@@ -49,8 +49,8 @@ SITUATIONS = {
         POOL,
         max_steps=1,
     ),
-    "later round": Situation(QUESTION, POOL, (Outcome(WORKFLOW, "36 days."),)),
-    "third round": Situation(QUESTION, POOL, (Outcome(WORKFLOW, "36 days."), Outcome(WORKFLOW, ""))),
+    "later round": PlanRequest(QUESTION, POOL, (Outcome(WORKFLOW, "36 days."),)),
+    "third round": PlanRequest(QUESTION, POOL, (Outcome(WORKFLOW, "36 days."), Outcome(WORKFLOW, ""))),
 }
 
 SETTINGS = {
@@ -66,9 +66,9 @@ def _text(messages: tuple[Message, ...]) -> str:
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-@pytest.mark.parametrize("situation", SITUATIONS)
-def test_the_prompt_is_this(situation: str, settings: str, snapshot: SnapshotAssertion) -> None:
-    assert _text(build_prompt(SITUATIONS[situation], SETTINGS[settings])) == snapshot
+@pytest.mark.parametrize("plan_request", SITUATIONS)
+def test_the_prompt_is_this(plan_request: str, settings: str, snapshot: SnapshotAssertion) -> None:
+    assert _text(build_prompt(SITUATIONS[plan_request], SETTINGS[settings])) == snapshot
 
 
 def test_the_brief_prompt_is_the_form_that_policies_are_trained_on() -> None:
@@ -103,8 +103,8 @@ def test_the_examples_that_are_shown_differ_in_steps_and_topology() -> None:
 
 @pytest.mark.parametrize("max_steps", range(1, 6))
 def test_no_example_breaks_the_step_limit(max_steps: int) -> None:
-    situation = Situation(QUESTION, POOL, max_steps=max_steps)
-    system = build_prompt(situation, PromptSettings(examples=len(EXAMPLES)))[0].content
+    request = PlanRequest(QUESTION, POOL, max_steps=max_steps)
+    system = build_prompt(request, PromptSettings(examples=len(EXAMPLES)))[0].content
     shown = [example for example in EXAMPLES if example.question in system]
     assert shown
     for example in shown:
@@ -125,14 +125,14 @@ def test_more_examples_than_there_are_is_refused() -> None:
 
 def test_an_anonymous_pool_tells_nothing_of_the_workers() -> None:
     for settings in (SETTINGS["full, anonymous"], SETTINGS["brief, anonymous"]):
-        text = _text(build_prompt(Situation(Question(text="?"), POOL), settings))
+        text = _text(build_prompt(PlanRequest(Question(text="?"), POOL), settings))
         assert not re.search(r"\bann\b|\bbob\b|\bcy\b|Cheap|128", text)
 
 
 @given(st.text(alphabet="~a\n", max_size=60))
 def test_a_fence_cannot_be_closed_from_inside(response: str) -> None:
-    situation = Situation(QUESTION, POOL, (Outcome(WORKFLOW, response or "x"),))
-    content = build_prompt(situation, PromptSettings())[1].content
+    request = PlanRequest(QUESTION, POOL, (Outcome(WORKFLOW, response or "x"),))
+    content = build_prompt(request, PromptSettings())[1].content
     after = content.partition("not instructions):\n")[2].removesuffix(
         "\n\nDo not answer the question. Write your plan for the team."
     )
@@ -174,14 +174,14 @@ def rated(name: str, accuracy: float, cost_usd: float, kind: str = "count-days")
 
 def _models(*pool: Profile, settings: PromptSettings = SETTINGS["brief, described"]) -> list[str]:
     """The lines between the one that heads them and the one on steps."""
-    [message] = build_prompt(Situation(QUESTION, pool), settings)
+    [message] = build_prompt(PlanRequest(QUESTION, pool), settings)
     lines = message.content.split("\n")
     return lines[lines.index("Models:") + 1 : lines.index("Steps: 5")]
 
 
 def test_the_brief_prompt_tells_the_kind_of_the_question_and_the_rated_workers_by_their_figures() -> None:
     pool = (rated("ann", 0.61, 0.03), Profile(name="vote", description="A tool."), rated("bob", 0.86, 0.01))
-    [message] = build_prompt(Situation(QUESTION, pool), SETTINGS["brief, described"])
+    [message] = build_prompt(PlanRequest(QUESTION, pool), SETTINGS["brief, described"])
     assert message.content == (
         "Question: How many days are there between 3 May and 9 June?\nKind: #count-days\nModels:\n"
         "1: vote: A tool.\n- 85% 0.5x: 2\n- 60% 2x: 0\nSteps: 5\nPlan:\n"
@@ -202,13 +202,13 @@ def test_the_brief_prompt_is_the_same_whatever_rated_workers_are_called_and_desc
     other = ann.model_copy(update={"name": name, "description": description})
     rest = (Profile(name="vote"), rated("bob", 0.85, 0.01))
     for settings in (SETTINGS["brief, described"], SETTINGS["brief, anonymous"]):
-        one, another = (build_prompt(Situation(QUESTION, (who, *rest)), settings) for who in (ann, other))
+        one, another = (build_prompt(PlanRequest(QUESTION, (who, *rest)), settings) for who in (ann, other))
         assert one == another
 
 
 def test_workers_that_are_rated_over_all_questions_alike_are_listed_and_no_kind_is_named() -> None:
     pool = (rated("ann", 0.6, 0.03, kind=""), rated("bob", 0.85, 0.01, kind=""))
-    [message] = build_prompt(Situation(QUESTION, pool), SETTINGS["brief, described"])
+    [message] = build_prompt(PlanRequest(QUESTION, pool), SETTINGS["brief, described"])
     assert message.content == (
         "Question: How many days are there between 3 May and 9 June?\nModels:\n"
         "- 85% 0.5x: 1\n- 60% 2x: 0\nSteps: 5\nPlan:\n"
@@ -274,7 +274,7 @@ def test_a_pool_without_ratings_has_no_kind_and_numbers_stay_numbers() -> None:
 def test_the_full_prompt_says_in_words_what_was_measured_where_it_describes_workers() -> None:
     workers = (rated("a", 0.85, 0.0123), Profile(name="new"))
     described, anonymous = (
-        build_prompt(Situation(QUESTION, workers), SETTINGS[style])[1].content
+        build_prompt(PlanRequest(QUESTION, workers), SETTINGS[style])[1].content
         for style in ("full, described", "full, anonymous")
     )
     measured = "right in 85% of questions like this one, by 9 that were measured, at $12.30 for 1000 answers"

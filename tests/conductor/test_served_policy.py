@@ -11,7 +11,7 @@ from aiohttp import web
 from podium.conductor import Conductor, Policy, Sampling
 from podium.conductor.served_policy import ServedPolicy
 from podium.errors import WorkerError
-from podium.planner import Situation
+from podium.planner import PlanRequest
 from podium.types import Limits, Message, Price, Profile, Question, Usage
 from podium.workers.chat.client import ChatClient
 from podium.workflow import Workflow
@@ -74,7 +74,7 @@ async def serve() -> AsyncIterator[Serve]:
 async def test_a_served_model_conducts(serve: Serve) -> None:
     endpoint = Endpoint()
     policy: Policy = ServedPolicy(await serve(endpoint), "big", price=Price(input=1.0, output=10.0))
-    plan = await Conductor(policy).plan(Situation(Question(text="3 + 4?"), (Profile(name="a"),)))
+    plan = await Conductor(policy).plan(PlanRequest(Question(text="3 + 4?"), (Profile(name="a"),)))
     assert isinstance(plan.decision, Workflow)
     assert plan.usage == Usage(input_tokens=1000, output_tokens=100)
     assert plan.cost_usd == pytest.approx(0.002)

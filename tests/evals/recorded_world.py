@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
-from podium.recordings import Gathering, RecordedQuestion, Recording, Response
+from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response
 from podium.tasks.recorded import RecordedTasks
 from podium.tasks.task import Task
 from podium.types import Price, Profile
@@ -28,12 +28,12 @@ Row = tuple[RecordedQuestion, Sequence[Response]]
 
 def write_recording(path: Path, rows: Iterable[Row], *, name: str = "made") -> Recording:
     """The rows as a recording's file, opened."""
-    with Gathering() as gathering:
+    with RecordingWriter() as writer:
         for question, responses in rows:
-            gathering.add_question(question)
+            writer.add_question(question)
             for response in responses:
-                gathering.add(question.id, response)
-        gathering.write(path, name=name)
+                writer.add(question.id, response)
+        writer.write(path, name=name)
     return Recording.open(path)
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from podium.baselines import Committee, Constant, RandomPlans, Single
 from podium.baselines.phrases import PARTS
 from podium.errors import ConfigError
-from podium.evals import SIMULATED, Comparison, ConstantPlan, Contest, Frontier, compare
+from podium.evals import SIMULATED, Comparison, ComparisonSettings, ConstantPlan, Frontier, compare
 from podium.evals.compare import MOST_SAMPLES, samples_within
 from podium.evals.table import HEADINGS, cells, markdown, terminal
 from podium.executor import ExecutionSettings
@@ -55,7 +55,7 @@ def routed(question, pool):
 
 @pytest.fixture(scope="module")
 def comparison(specialists, tasks, tuning) -> Comparison:
-    contest = Contest(specialists, tasks, tuning)
+    contest = ComparisonSettings(specialists, tasks, tuning)
     conductor = Constant(WHOLE, WORKERS, name="conductor")
     return asyncio.run(compare(contest, conductor, untrained=RandomPlans(), oracle=routed, frontier=FRONTIER))
 
@@ -92,7 +92,9 @@ def test_differences_are_the_conductor_minus_the_row(comparison):
 
 async def test_self_consistency_takes_as_many_answers_as_the_conductors_cost_buys(tasks, tuning):
     pool = Pool([specialist("cheap", SKILLS, 1.0), specialist("dear", (), 3.5)])
-    found = await compare(Contest(pool, tasks[:20], tuning[:20]), Single("dear"), frontier=FRONTIER_OF_NONE)
+    found = await compare(
+        ComparisonSettings(pool, tasks[:20], tuning[:20]), Single("dear"), frontier=FRONTIER_OF_NONE
+    )
     (chosen,) = [row for row in found.rows if row.kind == "self-consistency"]
     assert chosen.label == "Self-consistency, 3 × cheap"
     assert chosen.calls == 4, "three answers and the vote, which the pool was lent"
@@ -101,7 +103,7 @@ async def test_self_consistency_takes_as_many_answers_as_the_conductors_cost_buy
 
 
 async def test_without_tuning_questions_no_constant_plan_is_searched_on_the_test(specialists, tasks):
-    found = await compare(Contest(specialists, tasks[:4]), Single("all"))
+    found = await compare(ComparisonSettings(specialists, tasks[:4]), Single("all"))
     assert "constant" not in [row.kind for row in found.rows]
 
 
@@ -127,7 +129,9 @@ async def test_a_constant_plan_is_searched_for_at_what_it_costs_in_as_many_round
     ]
     three = [erring("ada", "red"), erring("bob", "blue"), erring("cyd", "green")]
     pool = Pool([*three, erring("dear", "", 2.8), VoteWorker()])
-    contest = Contest(pool, tasks, tasks, max_steps=4, execution=ExecutionSettings(early_stop=True))
+    contest = ComparisonSettings(
+        pool, tasks, tasks, max_steps=4, execution=ExecutionSettings(early_stop=True)
+    )
     one, once = [await contest.run("", plan) for plan in (Single("ada"), Committee(("ada", "bob", "cyd")))]
     assert (once.accuracy.mean, once.cost_usd / one.cost_usd) == pytest.approx((1, 8 / 3))
     found = await compare(replace(contest, budget=Budget(rounds=2)), Single("dear"))
@@ -195,7 +199,7 @@ def test_the_table_shows_every_row_and_says_that_it_is_simulated(comparison):
 
 async def test_real_workers_are_not_called_simulated(tasks):
     pool = Pool([ScriptedWorker("w", {"": "Answer: 1"})])
-    found = await compare(Contest(pool, tasks[:4]), Single("w"))
+    found = await compare(ComparisonSettings(pool, tasks[:4]), Single("w"))
     assert not found.simulated
     assert SIMULATED not in markdown(found)
     assert [row.kind for row in found.rows] == ["conductor", "self-consistency", "single", "random"]
@@ -208,7 +212,9 @@ async def test_progress_names_what_is_under_way(specialists, tasks):
         seen[label] = total - done
 
     await compare(
-        Contest(specialists, tasks[:6], tasks[6:12], on_progress=note), Single("all"), frontier=FRONTIER
+        ComparisonSettings(specialists, tasks[:6], tasks[6:12], on_progress=note),
+        Single("all"),
+        frontier=FRONTIER,
     )
     assert list(seen)[:2] == ["Conductor", "left alone"]
     assert "Best constant plan" in seen

@@ -19,14 +19,14 @@ from rich.console import Console
 from podium.baselines import Committee, Constant, SelfConsistency, Single
 from podium.baselines.phrases import CHECK, WHOLE
 from podium.errors import UsageError
-from podium.evals import SIMULATED, Comparison, Contest, Row, compare, compare_recorded, evaluate
+from podium.evals import SIMULATED, Comparison, ComparisonSettings, Row, compare, compare_recorded, evaluate
 from podium.evals.comparison import RECORDED
 from podium.evals.families import best_plans
 from podium.evals.page import render_page
 from podium.evals.table import markdown, notes, terminal
 from podium.executor import ExecutionSettings
 from podium.operations import SKILLS
-from podium.planner import Plan, Planner, Situation
+from podium.planner import Plan, Planner, PlanRequest
 from podium.recordings import RecordedQuestion, Recording, Response
 from podium.rollout.answers import read_answers
 from podium.tasks.embedded import EmbeddedTasks
@@ -47,9 +47,9 @@ def recorded(path: Path, is_right: Right | None = None, **options: object) -> Re
     return write_recording(path / "made.parquet", rows)
 
 
-def contest(recording: Recording, *others: Worker, questions: int = 16) -> Contest:
+def contest(recording: Recording, *others: Worker, questions: int = 16) -> ComparisonSettings:
     tasks, tuning = tasks_of(recording, "test")[:questions], tasks_of(recording, "train")
-    return Contest(pool_of(recording, *others), tasks, tuning=tuning)
+    return ComparisonSettings(pool_of(recording, *others), tasks, tuning=tuning)
 
 
 @pytest.fixture(scope="module")
@@ -292,11 +292,11 @@ async def test_the_bandit_starts_from_nothing_in_each_repeat(tmp_path: Path) -> 
 
 
 async def test_the_bandit_is_told_the_verdict_of_the_response_that_it_really_gave(tmp_path: Path) -> None:
-    def shuffled(recording: Recording) -> Contest:
+    def shuffled(recording: Recording) -> ComparisonSettings:
         workers = [
             ReplayWorker(Profile(name=name), recording, name, samples="random") for name in ("ada", "bob")
         ]
-        return Contest(
+        return ComparisonSettings(
             Pool([*workers, VoteWorker()]), tasks_of(recording, "test"), tuning=tasks_of(recording, "train")
         )
 
@@ -460,10 +460,10 @@ async def test_plans_that_could_not_be_read_are_told_of(
         name = "unreadable"
         asked = 0
 
-        async def plan(self, situation: Situation) -> Plan:
+        async def plan(self, request: PlanRequest) -> Plan:
             self.asked += 1
             if self.asked <= readable:
-                return await Single("ada").plan(situation)
+                return await Single("ada").plan(request)
             return Plan("Well.", PlanError("no_plan", "There are no lists."))
 
     found = await compare_recorded(contest(recording, questions=4), {"Conductor": Unreadable()})
@@ -494,9 +494,9 @@ async def test_without_recorded_workers_or_training_questions_there_is_nothing_t
     only = replayed(recording)[0]
     live = specialist("live", SKILLS, 1.0)
     for bad in (
-        Contest(Pool([live, VoteWorker()]), test, train),
-        Contest(Pool([only, live, VoteWorker()]), test, train),
-        Contest(pool_of(recording), test),
+        ComparisonSettings(Pool([live, VoteWorker()]), test, train),
+        ComparisonSettings(Pool([only, live, VoteWorker()]), test, train),
+        ComparisonSettings(pool_of(recording), test),
     ):
         with pytest.raises(UsageError, match='two workers of kind = "replay" or more, and training'):
             await compare_recorded(bad)
@@ -504,7 +504,7 @@ async def test_without_recorded_workers_or_training_questions_there_is_nothing_t
 
 async def test_a_pool_that_cannot_vote_is_lent_the_tool(recording: Recording, alone: Comparison) -> None:
     test, train = tasks_of(recording, "test"), tasks_of(recording, "train")
-    found = await compare_recorded(Contest(Pool(replayed(recording)), test[:2], tuning=train))
+    found = await compare_recorded(ComparisonSettings(Pool(replayed(recording)), test[:2], tuning=train))
     assert [shown.label for shown in found.rows] == [shown.label for shown in alone.rows]
     assert found.pool == NAMES
 
@@ -512,7 +512,9 @@ async def test_a_pool_that_cannot_vote_is_lent_the_tool(recording: Recording, al
 async def test_a_pool_that_is_lent_the_tool_keeps_its_ratings(recording: Recording) -> None:
     tallies = {"": Tally(right=3, questions=4, cost_usd=0.1)}
     rated = Pool(replayed(recording), Ratings(kinds={}, workers={"ada": tallies}))
-    found = await Contest(rated, tasks_of(recording, "test")[:1]).run("a vote", SelfConsistency("ada", 2))
+    found = await ComparisonSettings(rated, tasks_of(recording, "test")[:1]).run(
+        "a vote", SelfConsistency("ada", 2)
+    )
     told = {profile.name: profile.rating for profile in found.rollouts[0].trace.pool}
     assert set(told) == {*NAMES, "vote"}
     assert told["ada"] is not None
@@ -581,10 +583,11 @@ async def test_the_conductors_tile_shows_the_row_that_the_others_are_compared_wi
     recording: Recording, conducted: Comparison
 ) -> None:
     found = await compare_recorded(
-        contest(recording), {"Conductor, thrift 0": Single("bob"), "Conductor, thrift 1": Single("ada")}
+        contest(recording),
+        {"Conductor, cost sensitivity 0": Single("bob"), "Conductor, cost sensitivity 1": Single("ada")},
     )
     assert found.rows[0].accuracy.mean < found.rows[1].accuracy.mean
-    assert tiles(found)["Conductor, thrift 0"] == f"{found.rows[0].accuracy.mean * 100:.1f} %"
+    assert tiles(found)["Conductor, cost sensitivity 0"] == f"{found.rows[0].accuracy.mean * 100:.1f} %"
     assert "trained Conductor" in tiles(conducted)
 
 
@@ -603,7 +606,7 @@ def test_the_page_shows_every_row(conducted: Comparison) -> None:
 
 async def test_a_simulated_comparison_is_not_called_recorded() -> None:
     pool = Pool([specialist("left", SKILLS, 1.0)])
-    found = await compare(Contest(pool, list(EmbeddedTasks("test", 3))), Single("left"))
+    found = await compare(ComparisonSettings(pool, list(EmbeddedTasks("test", 3))), Single("left"))
     assert (found.recorded, found.simulated) == (False, True)
     assert RECORDED not in markdown(found) + render_page("made", [], found)
     assert "Recorded responses" not in drawn(found)
@@ -613,7 +616,7 @@ async def test_a_simulated_comparison_is_not_called_recorded() -> None:
 async def test_a_comparison_over_both_says_both(recording: Recording) -> None:
     simulated = specialist("live", SKILLS, 1.0)
     contested = contest(recording, simulated)
-    found = await compare(Contest(contested.pool, contested.tasks[:2]), Single("ada"))
+    found = await compare(ComparisonSettings(contested.pool, contested.tasks[:2]), Single("ada"))
     assert (found.recorded, found.simulated) == (True, True)
     assert "Simulated workers, Recorded responses" in drawn(found)
 

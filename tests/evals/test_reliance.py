@@ -13,7 +13,7 @@ from podium.evals import Evaluation, evaluate
 from podium.evals.reliance import beyond_recording
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import TeamWorker
-from podium.planner import Plan, Situation
+from podium.planner import Plan, PlanRequest
 from podium.recordings import Recording
 from podium.types import Budget, Profile
 from podium.workers import Pool, ScriptedWorker
@@ -33,8 +33,8 @@ class Rounds:
     def __init__(self, *workflows: Workflow) -> None:
         self._workflows = workflows
 
-    async def plan(self, situation: Situation) -> Plan:
-        return Plan("", self._workflows[len(situation.outcomes)])
+    async def plan(self, request: PlanRequest) -> Plan:
+        return Plan("", self._workflows[len(request.outcomes)])
 
 
 async def measured(recording: Recording, *rounds: tuple[Step, ...]) -> Evaluation:

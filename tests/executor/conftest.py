@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podium.executor import Dispatcher, ExecutionSettings, Inquiry, Ledger
+from podium.executor import Dispatcher, ExecutionSettings, Ledger, QuestionContext
 from podium.types import Budget, Question
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
@@ -15,10 +15,10 @@ QUICK = ExecutionSettings(first_wait_s=0.001)
 
 
 @pytest.fixture(scope="session")
-def inquire() -> Callable[..., Inquiry]:
+def inquire() -> Callable[..., QuestionContext]:
     """`inquire(workers, budget=..., ...)`: to be called on a running event loop."""
 
-    def make(workers: Sequence[Worker], *, budget: Budget = Budget(), **fields: Any) -> Inquiry:
+    def make(workers: Sequence[Worker], *, budget: Budget = Budget(), **fields: Any) -> QuestionContext:
         started = asyncio.get_running_loop().time()
         values: dict[str, Any] = {
             "question": Question(text="What is 2 + 2?"),
@@ -30,6 +30,6 @@ def inquire() -> Callable[..., Inquiry]:
             "settings": QUICK,
             "started": started,
         }
-        return Inquiry(**{**values, **fields})
+        return QuestionContext(**{**values, **fields})
 
     return make

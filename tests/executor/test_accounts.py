@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import StoreError, UsageError
-from podium.executor import Hold, Ledger
+from podium.executor import Ledger, Reservation
 from podium.executor.accounts import Account, open_day_account
 from podium.types import Budget, Usage
 
@@ -210,12 +210,12 @@ def test_the_day_account_takes_its_limit_from_the_option_then_the_environment(tm
 def test_a_ledger_keeps_aside_in_its_budget_and_in_every_account_or_nowhere() -> None:
     run, day = Account(None, "run", 1.0), Account(None, "day", 0.5)
     ledger = Ledger(Budget(usd=2.0), accounts=[run, day])
-    refusal = ledger.reserve(Hold(1, 10, 0.75), now=0.0)
+    refusal = ledger.reserve(Reservation(1, 10, 0.75), now=0.0)
     assert refusal is not None
     assert "the day's $0.5" in refusal
     assert (day.refusal, run.refusal) == (refusal, None)
     assert (run.held_usd, day.held_usd, ledger.calls) == (0.0, 0.0, 0)
-    hold = Hold(1, 10, 0.25)
+    hold = Reservation(1, 10, 0.25)
     assert ledger.reserve(hold, now=0.0) is None
     assert (run.held_usd, day.held_usd) == (0.25, 0.25)
     ledger.settle(hold, Usage(output_tokens=5), 0.125)
@@ -229,14 +229,14 @@ def test_a_ledger_keeps_aside_in_its_budget_and_in_every_account_or_nowhere() ->
 
 def test_a_question_that_its_own_budget_refuses_holds_nothing_in_an_account() -> None:
     run = Account(None, "run", 1.0)
-    assert Ledger(Budget(calls=0), accounts=[run]).reserve(Hold(1, 10, 0.25), now=0.0) is not None
+    assert Ledger(Budget(calls=0), accounts=[run]).reserve(Reservation(1, 10, 0.25), now=0.0) is not None
     assert (run.held_usd, run.refusal) == (0.0, None)
 
 
 async def test_a_call_waits_for_those_in_flight_where_they_may_make_room() -> None:
     run = Account(None, "run", 1.0)
     first, second = Ledger(Budget(), accounts=[run]), Ledger(Budget(), accounts=[run])
-    hold = Hold(1, 10, 0.75)
+    hold = Reservation(1, 10, 0.75)
     assert await first.admit(hold) is None
     waiting = asyncio.create_task(second.admit(hold))
     await asyncio.sleep(0)
@@ -252,14 +252,14 @@ async def test_a_call_waits_for_those_in_flight_where_they_may_make_room() -> No
 async def test_a_call_that_can_never_fit_does_not_wait() -> None:
     run = Account(None, "run", 1.0)
     ledger = Ledger(Budget(), accounts=[run])
-    assert await ledger.admit(Hold(1, 10, 0.25)) is None
-    assert await ledger.admit(Hold(1, 10, 1.25)) is not None
+    assert await ledger.admit(Reservation(1, 10, 0.25)) is None
+    assert await ledger.admit(Reservation(1, 10, 1.25)) is not None
 
 
 async def test_who_is_cancelled_while_waiting_holds_nothing() -> None:
     run = Account(None, "run", 1.0)
     ledger = Ledger(Budget(), accounts=[run])
-    hold = Hold(1, 10, 0.75)
+    hold = Reservation(1, 10, 0.75)
     assert await ledger.admit(hold) is None
     waiting = asyncio.create_task(ledger.admit(hold))
     await asyncio.sleep(0)
@@ -278,9 +278,9 @@ def test_no_order_of_calls_of_several_questions_passes_the_limit(
     limit: int, calls: list[tuple[int, float, int]]
 ) -> None:
     account = Account(None, "run", limit / 100)
-    in_flight: list[tuple[Ledger, Hold, float]] = []
+    in_flight: list[tuple[Ledger, Reservation, float]] = []
     for most, share, others in calls:
-        ledger, hold = Ledger(Budget(), accounts=[account]), Hold(1, most, most / 100)
+        ledger, hold = Ledger(Budget(), accounts=[account]), Reservation(1, most, most / 100)
         if ledger.reserve(hold, now=0.0) is None:
             in_flight.append((ledger, hold, hold.usd * share))
         while len(in_flight) > others:

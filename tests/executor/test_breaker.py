@@ -3,19 +3,19 @@ import asyncio
 import pytest
 
 from podium.errors import WorkerError
-from podium.executor.breaker import Breaker, Rest
+from podium.executor.breaker import Breaker, Cooldown
 from podium.types import Limits
 
 LIMITS = Limits(failures=3, timeout=30.0, probe_after=0.1)
-BROKEN = WorkerError("status 500: no.", kind="status", passing=True)
-LATE = WorkerError("no reply within 30 s.", kind="timeout", passing=True)
+BROKEN = WorkerError("status 500: no.", kind="status", retryable=True)
+LATE = WorkerError("no reply within 30 s.", kind="timeout", retryable=True)
 
 
 def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def opened(told: list[Rest | None] | None = None) -> Breaker:
+def opened(told: list[Cooldown | None] | None = None) -> Breaker:
     breaker = Breaker("w", LIMITS, [].append if told is None else told.append)
     breaker.failed(now(), LATE, probe=False)
     assert breaker.state == "open"
@@ -63,14 +63,14 @@ async def test_while_it_is_open_a_call_with_somewhere_else_to_go_is_refused_at_o
     with pytest.raises(WorkerError) as refused:
         await breaker.admit(patient=False)
     assert refused.value.kind == "open"
-    assert not refused.value.passing
+    assert not refused.value.retryable
     assert str(refused.value) == (
         "It rests after a failed call and is tried again in 0 s; the latest: no reply within 30 s."
     )
 
 
 async def test_one_call_probes_and_when_it_succeeds_all_that_waited_pass():
-    told: list[Rest | None] = []
+    told: list[Cooldown | None] = []
     breaker = opened(told)
     calls = [asyncio.create_task(breaker.admit(patient=True)) for _ in range(4)]
     done, waiting = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
@@ -117,7 +117,7 @@ async def test_failures_of_calls_from_before_it_opened_do_not_prolong_the_rest()
 
 async def test_it_may_begin_as_another_process_left_it():
     breaker = Breaker("w", LIMITS)
-    breaker.start_open(Rest(now() - 1, now() + 0.05, 7, "down"))
+    breaker.start_open(Cooldown(now() - 1, now() + 0.05, 7, "down"))
     with pytest.raises(WorkerError, match="after 7 failed calls in a row"):
         await breaker.admit(patient=False)
     assert await breaker.admit(patient=True)

@@ -7,7 +7,7 @@ import pytest
 from podium.errors import WorkerError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.call import Answered, Unanswered, call
-from podium.executor.ledger import Hold
+from podium.executor.ledger import Reservation
 from podium.types import AnswerOptions, Budget, Limits, Message, Price, Profile, Usage
 from podium.workers.base import Reply, Request
 from podium.workers.response_cache import ResponseCache
@@ -45,7 +45,7 @@ class Uneven:
 
 
 REQUEST = Request((Message(role="user", content="2 + 2?"),), seed="0")
-BUSY = WorkerError("Status 503.", kind="status", passing=True)
+BUSY = WorkerError("Status 503.", kind="status", retryable=True)
 WRONG_KEY = WorkerError("Status 401.", kind="status")
 
 
@@ -61,10 +61,12 @@ async def test_what_may_pass_is_tried_again(inquire):
 
 async def test_retries_are_no_further_calls_and_are_limited(inquire):
     worker = ScriptedWorker("a", [BUSY] * 9, limits=Limits(retries=2))
-    inquiry, attempts = inquire([worker], budget=Budget(calls=1)), []
-    assert await call(inquiry, worker, REQUEST, attempts) == Unanswered("a: Status 503.", refused=False)
-    assert (len(attempts), len(worker.requests), inquiry.ledger.calls) == (3, 3, 1)
-    again = await call(inquiry, worker, REQUEST, [])
+    question_context, attempts = inquire([worker], budget=Budget(calls=1)), []
+    assert await call(question_context, worker, REQUEST, attempts) == Unanswered(
+        "a: Status 503.", refused=False
+    )
+    assert (len(attempts), len(worker.requests), question_context.ledger.calls) == (3, 3, 1)
+    again = await call(question_context, worker, REQUEST, [])
     assert again == Unanswered("The budget of 1 calls is used up.", refused=True)
     assert len(worker.requests) == 3
 
@@ -78,7 +80,7 @@ async def test_what_cannot_pass_is_not_tried_again(inquire):
 
 
 async def test_retry_after_is_obeyed(inquire):
-    told = WorkerError("Status 429.", kind="status", passing=True, retry_after_s=0.1)
+    told = WorkerError("Status 429.", kind="status", retryable=True, retry_after_s=0.1)
     worker = ScriptedWorker("a", [told, "4"])
     attempts = []
     assert isinstance(await call(inquire([worker]), worker, REQUEST, attempts), Answered)
@@ -86,23 +88,23 @@ async def test_retry_after_is_obeyed(inquire):
 
 
 async def test_a_worker_that_asks_for_too_long_a_wait_has_failed_for_good(inquire):
-    told = WorkerError("Status 429.", kind="status", passing=True, retry_after_s=3_600)
+    told = WorkerError("Status 429.", kind="status", retryable=True, retry_after_s=3_600)
     worker = ScriptedWorker("a", [told, "4"])
     assert isinstance(await call(inquire([worker]), worker, REQUEST, []), Unanswered)
     assert len(worker.requests) == 1
 
 
 async def test_a_worker_that_wants_to_be_left_alone_for_long_is_and_its_fallback_answers(inquire):
-    told = WorkerError("Status 429.", kind="limited", passing=True, retry_after_s=3_600)
+    told = WorkerError("Status 429.", kind="limited", retryable=True, retry_after_s=3_600)
     a = ScriptedWorker("a", [told, "4"], fallback="b")
-    inquiry = inquire([a, ScriptedWorker("b", {"": "four"})])
+    question_context = inquire([a, ScriptedWorker("b", {"": "four"})])
     for _ in range(3):
         async with asyncio.timeout(5):
-            answered = await call(inquiry, a, REQUEST, [])
+            answered = await call(question_context, a, REQUEST, [])
         assert isinstance(answered, Answered)
         assert answered.worker == "b"
     assert len(a.requests) == 1
-    assert inquiry.dispatcher.status[0].state == "open"
+    assert question_context.dispatcher.status[0].state == "open"
 
 
 async def test_a_call_past_its_time_limit_is_a_timeout_that_may_pass(inquire):
@@ -128,12 +130,12 @@ async def test_a_fallback_answers_at_its_own_price_and_within_the_one_call(inqui
     dear = Profile(name="b", price=Price(input=10.0, output=20.0))
     a = ScriptedWorker("a", [WRONG_KEY], fallback="b")
     b = ScriptedWorker("b", ["four"], profile=dear)
-    inquiry, attempts = inquire([a, b], budget=Budget(calls=1)), []
-    answered = await call(inquiry, a, REQUEST, attempts)
+    question_context, attempts = inquire([a, b], budget=Budget(calls=1)), []
+    answered = await call(question_context, a, REQUEST, attempts)
     assert isinstance(answered, Answered)
     assert answered.worker == "b"
     assert answered.cost_usd == dear.price.cost(answered.reply.usage) > 0
-    assert inquiry.ledger.usd == answered.cost_usd
+    assert question_context.ledger.usd == answered.cost_usd
     assert [attempt.worker for attempt in attempts] == ["a", "b"]
 
 
@@ -149,10 +151,10 @@ async def test_a_fallback_that_could_break_the_budget_is_not_called(inquire):
 
 async def test_no_more_calls_at_once_than_the_worker_takes(inquire):
     worker = ScriptedWorker("a", {"": "4"}, delay=0.01, limits=Limits(concurrency=2))
-    inquiry, attempts = inquire([worker]), []
+    question_context, attempts = inquire([worker]), []
     async with asyncio.TaskGroup() as group:
         for _ in range(7):
-            group.create_task(call(inquiry, worker, REQUEST, attempts))
+            group.create_task(call(question_context, worker, REQUEST, attempts))
     assert len(attempts) == 7
     for attempt in attempts:
         during = [a for a in attempts if a.started_s <= attempt.started_s < a.ended_s]
@@ -162,23 +164,23 @@ async def test_no_more_calls_at_once_than_the_worker_takes(inquire):
 async def test_a_worker_that_is_down_rests_and_its_fallback_answers_at_once(inquire):
     down = ScriptedWorker("a", {"": "4"}, delay=60.0, fallback="b", limits=Limits(timeout=0.05, retries=3))
     b = ScriptedWorker("b", {"": "four"})
-    inquiry, attempts = inquire([down, b]), []
+    question_context, attempts = inquire([down, b]), []
     for _ in range(5):
-        answered = await call(inquiry, down, REQUEST, attempts)
+        answered = await call(question_context, down, REQUEST, attempts)
         assert isinstance(answered, Answered)
         assert answered.worker == "b"
     assert len(down.requests) == 1
     assert [attempt.error_kind for attempt in attempts] == ["timeout"] + [None] * 5
-    assert inquiry.dispatcher.status[0].state == "open"
-    assert inquiry.dispatcher.status[0].error == "No answer within 0.05 s."
+    assert question_context.dispatcher.status[0].state == "open"
+    assert question_context.dispatcher.status[0].error == "No answer within 0.05 s."
 
 
 async def test_a_worker_that_rests_is_waited_for_when_its_fallback_cannot_answer_either(inquire):
     limits = Limits(failures=1, retries=0, probe_after=0.05)
     a = ScriptedWorker("a", [BUSY, "4"], fallback="b", limits=limits)
     b = ScriptedWorker("b", [WRONG_KEY] * 9)
-    inquiry, attempts = inquire([a, b], budget=Budget(calls=1)), []
-    answered = await call(inquiry, a, REQUEST, attempts)
+    question_context, attempts = inquire([a, b], budget=Budget(calls=1)), []
+    answered = await call(question_context, a, REQUEST, attempts)
     assert isinstance(answered, Answered)
     assert (answered.worker, answered.reply.text) == ("a", "4")
     assert [attempt.worker for attempt in attempts] == ["a", "b", "a"]
@@ -187,19 +189,19 @@ async def test_a_worker_that_rests_is_waited_for_when_its_fallback_cannot_answer
 async def test_a_worker_that_comes_back_is_used_again_after_its_rest(inquire):
     limits = Limits(failures=2, retries=1, probe_after=0.05)
     worker = ScriptedWorker("a", [BUSY, BUSY, "4", "5"], limits=limits)
-    inquiry = inquire([worker])
-    assert isinstance(await call(inquiry, worker, REQUEST, []), Unanswered)
-    assert inquiry.dispatcher.status[0].state == "open"
-    answered = await asyncio.gather(*(call(inquiry, worker, REQUEST, []) for _ in range(2)))
+    question_context = inquire([worker])
+    assert isinstance(await call(question_context, worker, REQUEST, []), Unanswered)
+    assert question_context.dispatcher.status[0].state == "open"
+    answered = await asyncio.gather(*(call(question_context, worker, REQUEST, []) for _ in range(2)))
     assert all(isinstance(outcome, Answered) for outcome in answered)
-    assert inquiry.dispatcher.status[0].state == "closed"
+    assert question_context.dispatcher.status[0].state == "closed"
 
 
 async def test_a_worker_that_stays_down_costs_a_question_no_more_than_two_rests(inquire):
     limits = Limits(failures=1, retries=3, probe_after=0.05)
     worker = ScriptedWorker("a", [BUSY] * 99, limits=limits)
-    inquiry = inquire([worker])
-    outcomes = await asyncio.gather(*(call(inquiry, worker, REQUEST, []) for _ in range(20)))
+    question_context = inquire([worker])
+    outcomes = await asyncio.gather(*(call(question_context, worker, REQUEST, []) for _ in range(20)))
     assert all(isinstance(outcome, Unanswered) for outcome in outcomes)
     assert len(worker.requests) < 30
 
@@ -207,8 +209,8 @@ async def test_a_worker_that_stays_down_costs_a_question_no_more_than_two_rests(
 async def test_when_all_calls_fail_each_is_tried_less_often(inquire):
     limits = Limits(retries=3, retry_share=0.0, failures=1_000)
     worker = ScriptedWorker("a", [BUSY] * 999, limits=limits)
-    inquiry = inquire([worker])
-    outcomes = [await call(inquiry, worker, REQUEST, []) for _ in range(10)]
+    question_context = inquire([worker])
+    outcomes = [await call(question_context, worker, REQUEST, []) for _ in range(10)]
     assert len(worker.requests) == 10 + 10
     assert outcomes[-1].error == (
         "a: Status 503. It is not tried again: too many calls to this worker failed lately."
@@ -217,26 +219,29 @@ async def test_when_all_calls_fail_each_is_tried_less_often(inquire):
 
 async def test_a_slow_call_is_made_a_second_time_and_the_first_reply_counts(inquire):
     worker = Uneven(Limits(hedge=0.9))
-    inquiry = inquire([worker], budget=Budget(tokens=1_000_000))
+    question_context = inquire([worker], budget=Budget(tokens=1_000_000))
     for _ in range(20):
-        await call(inquiry, worker, REQUEST, [])
+        await call(question_context, worker, REQUEST, [])
     worker.slow = 1
     attempts = []
-    answered = await call(inquiry, worker, REQUEST, attempts)
+    answered = await call(question_context, worker, REQUEST, attempts)
     assert isinstance(answered, Answered)
     assert [(a.hedge, a.error_kind) for a in attempts] == [(True, None), (False, "cancelled")]
-    assert inquiry.dispatcher.status[0].hedges == 1
-    assert inquiry.dispatcher.status[0].in_flight == 0
-    assert inquiry.ledger.tokens == 21 * answered.reply.usage.tokens
-    assert inquiry.ledger.reserve(Hold(1, 1_000_000 - inquiry.ledger.tokens, 0.0), 0.0) is None
+    assert question_context.dispatcher.status[0].hedges == 1
+    assert question_context.dispatcher.status[0].in_flight == 0
+    assert question_context.ledger.tokens == 21 * answered.reply.usage.tokens
+    assert (
+        question_context.ledger.reserve(Reservation(1, 1_000_000 - question_context.ledger.tokens, 0.0), 0.0)
+        is None
+    )
 
 
 async def test_a_second_request_that_the_budget_does_not_allow_is_not_made(inquire):
     worker = Uneven(Limits(hedge=0.9, max_tokens=100))
-    inquiry = inquire([worker])
+    question_context = inquire([worker])
     for _ in range(20):
-        await call(inquiry, worker, REQUEST, [])
-    tight = inquire([worker], budget=Budget(tokens=150), dispatcher=inquiry.dispatcher)
+        await call(question_context, worker, REQUEST, [])
+    tight = inquire([worker], budget=Budget(tokens=150), dispatcher=question_context.dispatcher)
     worker.slow, worker.delay = 1, 0.2
     attempts = []
     assert isinstance(await call(tight, worker, REQUEST, attempts), Answered)
@@ -246,26 +251,28 @@ async def test_a_second_request_that_the_budget_does_not_allow_is_not_made(inqui
 async def test_when_both_requests_are_answered_at_once_both_are_paid_for(inquire):
     worker = Uneven(Limits(hedge=0.9))
     worker.profile = Profile(name="a", price=Price(output=1e6))
-    inquiry = inquire([worker])
+    question_context = inquire([worker])
     for _ in range(20):
-        await call(inquiry, worker, REQUEST, [])
-    spent, attempts = inquiry.ledger.usd, []
+        await call(question_context, worker, REQUEST, [])
+    spent, attempts = question_context.ledger.usd, []
     worker.slow, worker.gate = 2, asyncio.Event()
-    answered = await call(inquiry, worker, REQUEST, attempts)
+    answered = await call(question_context, worker, REQUEST, attempts)
     assert isinstance(answered, Answered)
     assert len(attempts) == 2
     assert sum(attempt.cost_usd for attempt in attempts) == answered.cost_usd == 1.0
-    assert inquiry.ledger.usd - spent == 2.0
+    assert question_context.ledger.usd - spent == 2.0
 
 
 async def test_when_both_requests_fail_the_first_error_is_told(inquire):
     worker = Uneven(Limits(hedge=0.9, retries=0))
-    inquiry = inquire([worker])
+    question_context = inquire([worker])
     for _ in range(20):
-        await call(inquiry, worker, REQUEST, [])
+        await call(question_context, worker, REQUEST, [])
     worker.slow, worker.delay, worker.broken = 2, 0.05, True
     attempts = []
-    assert await call(inquiry, worker, REQUEST, attempts) == Unanswered("a: Status 503.", refused=False)
+    assert await call(question_context, worker, REQUEST, attempts) == Unanswered(
+        "a: Status 503.", refused=False
+    )
     assert sorted(attempt.hedge for attempt in attempts) == [False, True]
 
 
@@ -288,15 +295,15 @@ class Cut:
 
 async def test_an_answer_that_was_cut_goes_to_the_fallback_and_both_are_paid_for(inquire):
     cut = Cut("a", Price(output=1e4), fallback="b")
-    inquiry, attempts = inquire([cut, ScriptedWorker("b", {"": "4"})]), []
-    answered = await call(inquiry, cut, REQUEST, attempts)
+    question_context, attempts = inquire([cut, ScriptedWorker("b", {"": "4"})]), []
+    answered = await call(question_context, cut, REQUEST, attempts)
     assert isinstance(answered, Answered)
     assert (answered.worker, answered.reply.text) == ("b", "4")
     assert [(a.worker, a.error_kind, a.cost_usd) for a in attempts] == [
         ("a", "length", 1.0),
         ("b", None, 0.0),
     ]
-    assert inquiry.ledger.usd == 1.0
+    assert question_context.ledger.usd == 1.0
 
 
 async def test_from_a_cache_a_cut_answer_and_the_one_that_replaced_it_cost_what_they_had_cost(
@@ -308,13 +315,13 @@ async def test_from_a_cache_a_cut_answer_and_the_one_that_replaced_it_cost_what_
         for _ in range(2):
             cut, b = Cut("a", Price(output=1e4), fallback="b"), Cut("b", Price(output=1e2))
             cut.identity, b.identity, b.finish = {"model": "a"}, {"model": "b"}, "stop"
-            inquiry, attempts = inquire([cut, b], dispatcher=dispatcher), []
-            answered = await call(inquiry, cut, REQUEST, attempts)
+            question_context, attempts = inquire([cut, b], dispatcher=dispatcher), []
+            answered = await call(question_context, cut, REQUEST, attempts)
             assert isinstance(answered, Answered)
             paid = answered.cost_usd + sum(attempt.cost_usd for attempt in attempts)
             assert paid + answered.saved_usd == pytest.approx(1.01)
             saved.append(answered.saved_usd)
-            calls.append(inquiry.ledger.calls)
+            calls.append(question_context.ledger.calls)
         assert saved == [0.0, pytest.approx(1.01)]
         assert calls == [1, 0]
 
@@ -324,22 +331,22 @@ async def test_after_a_cut_answer_from_the_cache_the_fallback_counts_as_a_call(i
         cut, b = Cut("a", Price(), fallback="b"), ScriptedWorker("b", {"": "4"})
         cut.identity = {"model": "a"}
         for calls in (1, 1):  # b's answers are not kept.
-            inquiry = inquire([cut, b], dispatcher=Dispatcher(cache=cache))
-            answered = await call(inquiry, cut, REQUEST, [])
+            question_context = inquire([cut, b], dispatcher=Dispatcher(cache=cache))
+            answered = await call(question_context, cut, REQUEST, [])
             assert isinstance(answered, Answered)
-            assert (answered.worker, inquiry.ledger.calls) == ("b", calls)
+            assert (answered.worker, question_context.ledger.calls) == ("b", calls)
 
 
 async def test_a_cut_answer_is_kept_where_nobody_has_a_whole_one(inquire):
     broken = ScriptedWorker("b", [WRONG_KEY] * 9)
     for other, spent in ((Cut("b", Price(output=1e4)), 2.0), (broken, 1.0)):
         cut = Cut("a", Price(output=1e4), fallback="b")
-        inquiry, attempts = inquire([cut, other]), []
-        answered = await call(inquiry, cut, REQUEST, attempts)
+        question_context, attempts = inquire([cut, other]), []
+        answered = await call(question_context, cut, REQUEST, attempts)
         assert isinstance(answered, Answered)
         assert (answered.worker, answered.reply.text) == ("a", "The answer is")
         assert answered.cost_usd + sum(attempt.cost_usd for attempt in attempts) == spent
-        assert inquiry.ledger.usd == spent
+        assert question_context.ledger.usd == spent
 
 
 async def test_a_cut_answer_is_what_it_is_without_a_fallback_or_where_the_caller_wants_it_short(inquire):
@@ -354,24 +361,24 @@ async def test_a_cut_answer_is_what_it_is_without_a_fallback_or_where_the_caller
 
 async def test_a_slot_is_free_while_a_call_waits_for_its_retry(inquire):
     worker = ScriptedWorker("a", [BUSY, "b", "a"], limits=Limits(concurrency=1))
-    inquiry = inquire([worker], settings=ExecutionSettings(first_wait_s=0.05))
+    question_context = inquire([worker], settings=ExecutionSettings(first_wait_s=0.05))
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(call(inquiry, worker, REQUEST, []))
-        second = group.create_task(call(inquiry, worker, REQUEST, []))
+        first = group.create_task(call(question_context, worker, REQUEST, []))
+        second = group.create_task(call(question_context, worker, REQUEST, []))
     assert [task.result().reply.text for task in (first, second)] == ["a", "b"]
 
 
 async def test_a_cancelled_call_gives_its_hold_back_and_leaves_its_attempt(inquire):
     worker = ScriptedWorker("a", {"": "4"}, delay=5.0, limits=Limits(max_tokens=100))
-    inquiry, attempts = inquire([worker], budget=Budget(tokens=150)), []
-    task = asyncio.create_task(call(inquiry, worker, REQUEST, attempts))
+    question_context, attempts = inquire([worker], budget=Budget(tokens=150)), []
+    task = asyncio.create_task(call(question_context, worker, REQUEST, attempts))
     await asyncio.sleep(0.01)
     task.cancel()
     await asyncio.wait([task])
     assert task.cancelled()
     assert [attempt.error_kind for attempt in attempts] == ["cancelled"]
     quick = ScriptedWorker("b", ["4"], limits=Limits(max_tokens=100))
-    assert isinstance(await call(inquiry, quick, REQUEST, []), Answered)
+    assert isinstance(await call(question_context, quick, REQUEST, []), Answered)
 
 
 async def test_a_worker_without_retries_is_tried_once(inquire):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from podium.errors import WorkerError
 from podium.executor import Execution, ExecutionSettings
-from podium.executor.turns import cheapest_first, next_turn
+from podium.executor.early_stopping import cheapest_first, next_turn
 from podium.trace import RoundTrace, Span
 from podium.types import Budget, Message, Price, Profile, Question, Rating
 from podium.workers.answer import final_answer, normalise

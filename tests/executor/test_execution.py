@@ -129,9 +129,9 @@ async def test_an_uneven_graph_takes_as_long_as_its_critical_path(inquire):
     best = float("inf")
     for _ in range(10):
         workers = [ScriptedWorker(str(k), {"": "ok"}, delay=delay) for k, delay in enumerate(delays)]
-        inquiry = inquire(workers)
-        await Execution(inquiry, plan).run()
-        best = min(best, inquiry.elapsed())
+        question_context = inquire(workers)
+        await Execution(question_context, plan).run()
+        best = min(best, question_context.elapsed())
         if best <= 0.515:
             break
     assert 0.5 <= best <= 0.515
@@ -153,12 +153,12 @@ def test_spans_never_add_up_to_more_than_the_budget(inquire, plan, turns, budget
 
     async def run() -> Execution:
         workers = witnesses(turns, [], price)
-        inquiry = inquire(workers, budget=budget, settings=ALL_STEPS)
-        execution = Execution(inquiry, plan)
+        question_context = inquire(workers, budget=budget, settings=ALL_STEPS)
+        execution = Execution(question_context, plan)
         await execution.run()
-        assert sum(span.usage.tokens for span in execution.spans) == inquiry.ledger.tokens
-        assert sum(span.cost_usd for span in execution.spans) == pytest.approx(inquiry.ledger.usd)
-        assert sum(span.called for span in execution.spans) == inquiry.ledger.calls
+        assert sum(span.usage.tokens for span in execution.spans) == question_context.ledger.tokens
+        assert sum(span.cost_usd for span in execution.spans) == pytest.approx(question_context.ledger.usd)
+        assert sum(span.called for span in execution.spans) == question_context.ledger.calls
         return execution
 
     spans = asyncio.run(run()).spans
@@ -214,9 +214,9 @@ async def test_calls_in_flight_when_time_is_up_are_cancelled_and_answers_kept(in
 
 async def test_workers_that_never_pause_are_refused_when_time_is_up(inquire):
     workers = [ScriptedWorker(str(k), ["ok"]) for k in range(2)]
-    inquiry = inquire(workers, budget=Budget(seconds=1.0), started=-10.0)
-    inquiry.ledger.deadline = asyncio.get_running_loop().time()
-    execution = Execution(inquiry, workflow((), (0,)))
+    question_context = inquire(workers, budget=Budget(seconds=1.0), started=-10.0)
+    question_context.ledger.deadline = asyncio.get_running_loop().time()
+    execution = Execution(question_context, workflow((), (0,)))
     await execution.run()
     assert [span.status for span in execution.spans] == ["refused", "refused"]
     assert not workers[0].requests
@@ -306,11 +306,11 @@ async def test_a_simulated_worker_claims_its_seconds_and_nobody_sleeps(inquire):
             reply = await super().answer(request)
             return Reply(reply.text, reply.usage, latency_s=30.0)
 
-    inquiry = inquire([Simulated("0", ["4"])])
-    execution = Execution(inquiry, workflow(()))
+    question_context = inquire([Simulated("0", ["4"])])
+    execution = Execution(question_context, workflow(()))
     await execution.run()
     assert execution.spans[0].seconds == execution.spans[0].simulated_s == 30.0
-    assert inquiry.elapsed() < 5.0
+    assert question_context.elapsed() < 5.0
 
 
 async def test_a_bug_in_a_worker_escapes_and_stops_the_rest(inquire):

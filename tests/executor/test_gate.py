@@ -1,11 +1,11 @@
 import asyncio
 from collections import Counter
 
-from podium.executor.gate import Gate
+from podium.executor.rate_limiter import RateLimiter
 from podium.types import Limits
 
 
-async def admissions(gate: Gate, tokens: int, used: int | None = None) -> int:
+async def admissions(gate: RateLimiter, tokens: int, used: int | None = None) -> int:
     """How many calls are let through in some quarter of a second, one after the other."""
     admitted = 0
     try:
@@ -20,32 +20,32 @@ async def admissions(gate: Gate, tokens: int, used: int | None = None) -> int:
 
 
 async def test_a_minute_has_no_more_requests_than_its_limit_and_a_burst_has_a_tenth_of_them():
-    assert await admissions(Gate(Limits(rpm=600)), tokens=1) == 60
+    assert await admissions(RateLimiter(Limits(rpm=600)), tokens=1) == 60
 
 
 async def test_one_request_a_minute_is_one():
-    assert await admissions(Gate(Limits(rpm=1)), tokens=1) == 1
+    assert await admissions(RateLimiter(Limits(rpm=1)), tokens=1) == 1
 
 
 async def test_a_minute_has_no_more_tokens_than_its_limit():
-    assert await admissions(Gate(Limits(tpm=1_000)), tokens=20) == 50
+    assert await admissions(RateLimiter(Limits(tpm=1_000)), tokens=20) == 50
 
 
 async def test_tokens_that_a_call_did_not_need_are_given_back():
-    assert await admissions(Gate(Limits(tpm=1_000)), tokens=500, used=10) == 51
+    assert await admissions(RateLimiter(Limits(tpm=1_000)), tokens=500, used=10) == 51
 
 
 async def test_a_call_that_took_more_than_was_expected_counts_in_full():
-    assert await admissions(Gate(Limits(tpm=1_000)), tokens=10, used=400) == 3
+    assert await admissions(RateLimiter(Limits(tpm=1_000)), tokens=10, used=400) == 3
 
 
 async def test_a_call_larger_than_the_limit_still_passes():
-    passed = await asyncio.wait_for(Gate(Limits(tpm=1_000)).enter("caller", 50_000), timeout=5)
+    passed = await asyncio.wait_for(RateLimiter(Limits(tpm=1_000)).enter("caller", 50_000), timeout=5)
     assert passed.tokens is not None
 
 
 async def test_a_question_with_one_call_does_not_wait_behind_all_calls_of_another():
-    gate, order = Gate(Limits(concurrency=1)), []
+    gate, order = RateLimiter(Limits(concurrency=1)), []
 
     async def one(caller: str) -> None:
         passed = await gate.enter(caller, 1)
@@ -65,7 +65,7 @@ async def test_a_question_with_one_call_does_not_wait_behind_all_calls_of_anothe
 
 
 async def test_places_are_given_back_by_whoever_is_cancelled_while_waiting_and_while_passing():
-    gate = Gate(Limits(concurrency=1))
+    gate = RateLimiter(Limits(concurrency=1))
     held = await gate.enter("first", 1)
     waiting = [asyncio.create_task(gate.enter("second", 1)) for _ in range(3)]
     await asyncio.sleep(0)
@@ -79,7 +79,7 @@ async def test_places_are_given_back_by_whoever_is_cancelled_while_waiting_and_w
 
 
 async def test_a_worker_that_asked_for_a_rest_is_left_alone_by_all():
-    gate, clock = Gate(Limits()), asyncio.get_running_loop().time
+    gate, clock = RateLimiter(Limits()), asyncio.get_running_loop().time
     gate.rest(0.2)
     began = clock()
     await asyncio.gather(gate.enter("a", 1), gate.enter("b", 1))
@@ -87,6 +87,6 @@ async def test_a_worker_that_asked_for_a_rest_is_left_alone_by_all():
 
 
 async def test_a_call_that_was_not_made_leaves_its_place_in_the_minute_to_others():
-    gate = Gate(Limits(rpm=1))
+    gate = RateLimiter(Limits(rpm=1))
     gate.give_back(await gate.enter("a", 1))
     gate.leave(await asyncio.wait_for(gate.enter("b", 1), timeout=5), 1)

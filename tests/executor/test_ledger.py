@@ -1,25 +1,25 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.executor import Hold, Ledger
+from podium.executor import Ledger, Reservation
 from podium.types import Budget, Price, Usage
 
 
 def test_what_is_in_flight_counts():
     ledger = Ledger(Budget(tokens=100))
-    assert ledger.reserve(Hold(1, 60, 0.0), now=0.0) is None
-    refusal = ledger.reserve(Hold(1, 60, 0.0), now=0.0)
+    assert ledger.reserve(Reservation(1, 60, 0.0), now=0.0) is None
+    refusal = ledger.reserve(Reservation(1, 60, 0.0), now=0.0)
     assert refusal == (
         "The call could take 60 tokens, and 40 of the budget's 100 are left: "
         "raise the budget's tokens or lower the worker's max_tokens."
     )
-    ledger.settle(Hold(1, 60, 0.0), Usage(input_tokens=5, output_tokens=5), 0.0)
-    assert ledger.reserve(Hold(1, 60, 0.0), now=0.0) is None
+    ledger.settle(Reservation(1, 60, 0.0), Usage(input_tokens=5, output_tokens=5), 0.0)
+    assert ledger.reserve(Reservation(1, 60, 0.0), now=0.0) is None
 
 
 def test_each_limit_refuses_in_its_own_words():
-    hold = Hold.most(input_tokens=1_000, output_tokens=1_000, price=Price(input=1.0, output=2.0))
-    assert hold == Hold(1, 2_000, 0.003)
+    hold = Reservation.most(input_tokens=1_000, output_tokens=1_000, price=Price(input=1.0, output=2.0))
+    assert hold == Reservation(1, 2_000, 0.003)
     for budget, sentence in [
         (Budget(calls=0), "The budget of 0 calls is used up."),
         (Budget(tokens=1_999), "The call could take 2000 tokens, and 1999 of the budget's 1999 are left: "),
@@ -35,9 +35,9 @@ def test_each_limit_refuses_in_its_own_words():
 
 def test_a_fallback_of_a_counted_call_needs_no_further_call():
     ledger = Ledger(Budget(calls=1))
-    assert ledger.reserve(Hold(1, 10, 0.0), now=0.0) is None
-    ledger.settle(Hold(1, 10, 0.0), Usage(), 0.0)
-    assert ledger.reserve(Hold(0, 10, 0.0), now=0.0) is None
+    assert ledger.reserve(Reservation(1, 10, 0.0), now=0.0) is None
+    ledger.settle(Reservation(1, 10, 0.0), Usage(), 0.0)
+    assert ledger.reserve(Reservation(0, 10, 0.0), now=0.0) is None
     assert ledger.exhausted
 
 
@@ -45,7 +45,7 @@ def test_a_planner_can_spend_the_budget_of_the_workers():
     ledger = Ledger(Budget(tokens=50))
     ledger.charge(Usage(input_tokens=40, output_tokens=10), 0.01)
     assert ledger.exhausted
-    assert ledger.reserve(Hold(1, 1, 0.0), now=0.0) is not None
+    assert ledger.reserve(Reservation(1, 1, 0.0), now=0.0) is not None
     assert ledger.usd == 0.01
 
 
@@ -67,7 +67,7 @@ def test_no_order_of_calls_breaks_a_budget(budget, calls):
     ledger = Ledger(budget)
     in_flight = []
     for most, share, others in calls:
-        hold = Hold.most(input_tokens=0, output_tokens=most, price=price)
+        hold = Reservation.most(input_tokens=0, output_tokens=most, price=price)
         if ledger.reserve(hold, now=0.0) is None:
             in_flight.append((hold, Usage(output_tokens=int(most * share))))
         while len(in_flight) > others:

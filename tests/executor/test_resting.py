@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from podium.executor.resting import Resting, RestingFile
+from podium.executor.cooldown import CooldownFile, WorkerCooldown
 from podium.workers import ScriptedWorker
 
 
@@ -26,14 +26,14 @@ BOB = Endpoint("bob", {"url": "http://a", "model": "n"})
 NOBODY = Endpoint("nobody", None)
 
 
-def note(file: RestingFile, worker: ScriptedWorker, since: float = 100.0) -> None:
+def note(file: CooldownFile, worker: ScriptedWorker, since: float = 100.0) -> None:
     file.note(worker, since=since, probe_at=since + 10, failures=3, error="It is down.")
 
 
 def test_who_rests_is_known_by_identity_and_not_by_name(tmp_path: Path) -> None:
-    here, there = RestingFile(tmp_path / "s"), RestingFile(tmp_path / "s")
+    here, there = CooldownFile(tmp_path / "s"), CooldownFile(tmp_path / "s")
     note(here, ADA)
-    assert there.get(ADA_ELSEWHERE) == Resting("ada", 100.0, 110.0, 3, "It is down.")
+    assert there.get(ADA_ELSEWHERE) == WorkerCooldown("ada", 100.0, 110.0, 3, "It is down.")
     assert there.get(BOB) is None
     there.clear(ADA_ELSEWHERE)
     assert here.get(ADA) is None
@@ -42,7 +42,7 @@ def test_who_rests_is_known_by_identity_and_not_by_name(tmp_path: Path) -> None:
 
 
 def test_all_who_rest_are_listed_latest_first(tmp_path: Path) -> None:
-    file = RestingFile(tmp_path / "s")
+    file = CooldownFile(tmp_path / "s")
     note(file, ADA, 100.0)
     note(file, BOB, 200.0)
     note(file, ADA, 300.0)
@@ -53,7 +53,7 @@ def test_all_who_rest_are_listed_latest_first(tmp_path: Path) -> None:
 
 
 def test_a_worker_without_an_identity_is_not_told_of(tmp_path: Path) -> None:
-    file = RestingFile(tmp_path / "s")
+    file = CooldownFile(tmp_path / "s")
     note(file, NOBODY)
     file.clear(NOBODY)
     assert file.get(NOBODY) is None
@@ -61,7 +61,7 @@ def test_a_worker_without_an_identity_is_not_told_of(tmp_path: Path) -> None:
 
 
 def test_asking_makes_no_file(tmp_path: Path) -> None:
-    file = RestingFile(tmp_path / "none" / "s")
+    file = CooldownFile(tmp_path / "none" / "s")
     assert (file.get(ADA), file.all()) == (None, ())
     file.clear(ADA)
     assert not list(tmp_path.iterdir())
@@ -69,10 +69,10 @@ def test_asking_makes_no_file(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_used_tells_nothing_and_stops_nobody(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    file = RestingFile(tmp_path / "file" / "s")
+    file = CooldownFile(tmp_path / "file" / "s")
     note(file, ADA)
     assert file.get(ADA) is None
-    broken = RestingFile(tmp_path / "file")
+    broken = CooldownFile(tmp_path / "file")
     note(broken, ADA)
     assert broken.all() == ()
     assert (tmp_path / "file").read_text() == "in the way"
@@ -80,7 +80,7 @@ def test_a_file_that_cannot_be_used_tells_nothing_and_stops_nobody(tmp_path: Pat
 
 def test_it_is_beside_the_store_of_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PODIUM_STORE", str(tmp_path / "kept" / "traces.sqlite"))
-    assert RestingFile().path == tmp_path / "kept" / "state.sqlite"
+    assert CooldownFile().path == tmp_path / "kept" / "state.sqlite"
     monkeypatch.setenv("PODIUM_STORE", "postgresql://somewhere/podium")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert RestingFile().path == tmp_path / "podium" / "state.sqlite"
+    assert CooldownFile().path == tmp_path / "podium" / "state.sqlite"

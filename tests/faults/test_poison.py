@@ -12,7 +12,7 @@ from rich.console import Console
 from podium.cli.drawing import print_trace
 from podium.executor import ExecutionSettings
 from podium.orchestrator import Orchestrator
-from podium.planner import Plan, Situation
+from podium.planner import Plan, PlanRequest
 from podium.testing import POISONS, FaultServer, Poison, Rule
 from podium.trace import Trace, jsonl
 from podium.trace.store import TraceStore
@@ -39,7 +39,7 @@ class Planned:
 
     name = "planned"
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, request: PlanRequest) -> Plan:
         return Plan("", PLAN)
 
 

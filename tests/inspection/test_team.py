@@ -42,7 +42,10 @@ def test_a_models_name_is_a_planner_or_a_pool_unless_the_settings_say_otherwise(
         ({"plannr": "random"}, "podium/embedded: unknown key 'plannr'; did you mean 'planner'?"),
         ({"max_steps": 0}, "podium/embedded: max_steps is 0, but it should be greater than or equal to 1."),
         ({"budget_usd": "much"}, 'podium/embedded: budget_usd is "much", but it should be a number.'),
-        ({"planner": "random", "thrift": 1}, "podium/embedded: thrift is for a Conductor; leave it out."),
+        (
+            {"planner": "random", "cost_sensitivity": 1},
+            "podium/embedded: cost_sensitivity is for a Conductor; leave it out.",
+        ),
         (
             {"planner": "random", "conductor": "x", "conductor_url": "http://x"},
             "planner random plans without a Conductor; leave conductor and conductor_url out.",
@@ -52,8 +55,8 @@ def test_a_models_name_is_a_planner_or_a_pool_unless_the_settings_say_otherwise(
             "conductor names a folder, conductor_url a server; give one of them.",
         ),
         (
-            {"thrift": 0, "conductor_url": "http://x", "conductor_model": "m"},
-            "thrift is for a Conductor of Podium's own; leave it out, or conductor_url.",
+            {"cost_sensitivity": 0, "conductor_url": "http://x", "conductor_model": "m"},
+            "cost_sensitivity is for a Conductor of Podium's own; leave it out, or conductor_url.",
         ),
         (
             {"conductor_url": "http://x", "conductor_model": "m", "conductor_price": [-1.0, 2.0]},
@@ -78,7 +81,7 @@ def test_settings_that_cannot_be_used_are_refused_in_one_sentence(given, sentenc
         ({"pool": "none.toml"}, "none.toml: there is no such file; check the path."),
         ({"planner": "single:bob"}, "'bob'"),
         ({"conductor": "nowhere"}, "nowhere is not a folder"),
-        ({"thrift": 3}, "thrift 3: "),
+        ({"cost_sensitivity": 3}, "cost_sensitivity 3: "),
         (
             {"conductor_url": "http://x", "conductor_model": "m", "conductor_key_env": "NO_KEY"},
             "NO_KEY is not",

@@ -6,7 +6,7 @@ import pytest
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.executor import Dispatcher, StepEnded, StepStarted
 from podium.orchestrator import Event, Orchestrator, PlanReady, QuestionEnded, RoundEnded
-from podium.planner import Outcome, Plan, Situation
+from podium.planner import Outcome, Plan, PlanRequest
 from podium.trace import Trace
 from podium.types import Budget, Limits, Question, Usage
 from podium.workers.base import Reply, Request
@@ -34,15 +34,15 @@ class ScriptedPlanner:
         usage: Usage = Usage(),
         cost_usd: float = 0.0,
     ) -> None:
-        self.situations: list[Situation] = []
+        self.situations: list[PlanRequest] = []
         self._decisions = decisions
         self._delays = delays
         self._usage = usage
         self._cost_usd = cost_usd
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, request: PlanRequest) -> Plan:
         number = len(self.situations)
-        self.situations.append(situation)
+        self.situations.append(request)
         if number < len(self._delays):
             await asyncio.sleep(self._delays[number])
         decision = self._decisions[number]
@@ -70,7 +70,7 @@ async def test_the_last_step_answers_and_the_trace_tells_all():
     assert trace.usage.tokens == 110 + sum(span.usage.tokens for span in trace.spans)
     assert trace.cost_usd == 0.25
     assert read_view(trace.spans[1].messages).shown[0].response == "4"
-    assert planner.situations == [Situation(QUESTION, trace.pool, seed="9/0/plan")]
+    assert planner.situations == [PlanRequest(QUESTION, trace.pool, seed="9/0/plan")]
     assert Trace.model_validate_json(trace.model_dump_json()) == trace
 
 

@@ -188,7 +188,10 @@ async def test_a_planner_is_checked_by_asking_it_for_a_plan(tmp_path: Path) -> N
             'checkpoint = "x"\nprompt = { examples = 0 }',
             "a checkpoint brings its own prompt; leave prompt out.",
         ),
-        ('thrift = 2\nworker = "large"', "thrift is for a checkpoint; add checkpoint, or leave it out."),
+        (
+            'thrift = 2\nworker = "large"',
+            "cost_sensitivity is for a checkpoint; add checkpoint, or leave it out.",
+        ),
         ('wroker = "large"', "unknown key 'conductor.wroker'; did you mean 'worker'?"),
     ],
 )

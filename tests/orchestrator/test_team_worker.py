@@ -15,7 +15,7 @@ from podium.errors import ConfigError, WorkerError
 from podium.executor import Dispatcher, ExecutionSettings, StepText
 from podium.orchestrator import Event, Orchestrator
 from podium.orchestrator.team import TeamWorker, open_pool
-from podium.planner import Plan, Situation
+from podium.planner import Plan, PlanRequest
 from podium.testing import FaultServer
 from podium.types import Budget, Limits, Message, Price, Profile, Question, Usage
 from podium.workers import Pool, Reply, Request, ScriptedWorker, Worker, load_pool
@@ -64,11 +64,11 @@ class Planner:
     name = "constant"
 
     def __init__(self, *steps: Step, usage: Usage = Usage(), cost_usd: float = 0.0) -> None:
-        self.situations: list[Situation] = []
+        self.situations: list[PlanRequest] = []
         self._plan = Plan("the plan", Workflow(steps), usage, cost_usd)
 
-    async def plan(self, situation: Situation) -> Plan:
-        self.situations.append(situation)
+    async def plan(self, plan_request: PlanRequest) -> Plan:
+        self.situations.append(plan_request)
         return self._plan
 
 
@@ -164,7 +164,7 @@ async def test_a_team_without_an_answer_is_a_failed_call_that_names_what_failed(
     with pytest.raises(WorkerError) as caught:
         await led([ScriptedWorker("ada", [broken])]).answer(ASKED)
     assert str(caught.value) == "The team has no answer. No step succeeded. Step 0: ada: It broke."
-    assert (caught.value.kind, caught.value.passing) == ("exhausted", False)
+    assert (caught.value.kind, caught.value.retryable) == ("exhausted", False)
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def test_answers_are_kept_only_where_the_file_says_so_and_the_team_is_part_of_wh
         ("planner = 'single:eve'", "'eve'"),
         ("planner = 'constant:none.txt'", "{place}/none.txt: there is no such file; check the path."),
         ("conductor = 'nowhere'", "{place}/nowhere is not a folder"),
-        ("thrift = 3", "thrift 3: "),
+        ("thrift = 3", "cost_sensitivity 3: "),
         (
             "planner = 'random'\nconductor = 'x'",
             "worker.team: planner random plans without a Conductor; leave conductor out.",
@@ -464,7 +464,7 @@ class Chain:
 
     name = "chain"
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, plan_request: PlanRequest) -> Plan:
         return Plan("", Workflow((Step(0, "Add."), Step(1, "Check.", Access(steps=(0,))))))
 
 
@@ -473,5 +473,5 @@ class Alone:
 
     name = "alone"
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, plan_request: PlanRequest) -> Plan:
         return Plan("", Workflow((Step(0, "Answer."),)))

@@ -11,25 +11,25 @@ from typing import Any
 import pytest
 
 from podium.errors import UsageError
-from podium.recordings import Gathering, Recording
-from podium.recordings.importers import Findings
+from podium.recordings import Recording, RecordingWriter
+from podium.recordings.importers import ImportReport
 
-Gather = Callable[[Path, Gathering, Callable[[str], None]], Findings]
+Gather = Callable[[Path, RecordingWriter, Callable[[str], None]], ImportReport]
 
 
-def imported(gather: Gather, source: Path) -> tuple[Recording, Findings, list[str]]:
+def imported(gather: Gather, source: Path) -> tuple[Recording, ImportReport, list[str]]:
     """What an importer makes of a source, what it found, and whom it told of."""
     told: list[str] = []
     out = source.parent / "imported.parquet"
-    with Gathering() as gathering:
-        findings = gather(source, gathering, told.append)
-        gathering.write(out, name="imported", left_out=findings.sentences, known=findings.workers())
-    return Recording.open(out), findings, told
+    with RecordingWriter() as writer:
+        import_report = gather(source, writer, told.append)
+        writer.write(out, name="imported", left_out=import_report.sentences, known=import_report.workers())
+    return Recording.open(out), import_report, told
 
 
 def refused(gather: Gather, source: Path) -> str:
-    with Gathering() as gathering, pytest.raises(UsageError) as caught:
-        gather(source, gathering, lambda what: None)
+    with RecordingWriter() as writer, pytest.raises(UsageError) as caught:
+        gather(source, writer, lambda what: None)
     return str(caught.value)
 
 

@@ -1,4 +1,4 @@
-"""Gathering responses: what is written is read back, nothing is written by halves, and what is begun goes on."""
+"""RecordingWriter responses: what is written is read back, nothing is written by halves, and what is begun goes on."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 
 from podium.errors import RunMismatchError, StoreError, UsageError
 from podium.recordings import (
-    Gathering,
     Header,
     RecordedQuestion,
     RecordedWorker,
     Recording,
+    RecordingWriter,
     Response,
     header_path,
     split_by_hash,
@@ -80,22 +80,22 @@ def numbered(responses: Sequence[Response]) -> list[Response]:
     return after
 
 
-def gather(gathering: Gathering, *ids: str, text: str = "Answer: 4") -> None:
+def gather(writer: RecordingWriter, *ids: str, text: str = "Answer: 4") -> None:
     for id_ in ids:
-        gathering.add_question(question(id_))
-        gathering.add(id_, Response("ada", 0, text, "4", 1.0))
+        writer.add_question(question(id_))
+        writer.add(id_, Response("ada", 0, text, "4", 1.0))
 
 
 @settings(max_examples=60, deadline=None)
 @given(QUESTIONS, st.data())
 def test_what_was_written_is_read_back(asked: list[RecordedQuestion], data: st.DataObject) -> None:
     kept = {each.id: data.draw(RESPONSES) for each in asked}
-    with TemporaryDirectory() as folder, Gathering() as gathering:
+    with TemporaryDirectory() as folder, RecordingWriter() as writer:
         for each in asked:
-            gathering.add_question(each)
+            writer.add_question(each)
             for response in data.draw(st.permutations(kept[each.id])):
-                assert gathering.add(each.id, response)
-        header = gathering.write(Path(folder) / "made.parquet", name="ö")
+                assert writer.add(each.id, response)
+        header = writer.write(Path(folder) / "made.parquet", name="ö")
         recording = Recording.open(Path(folder) / "made.parquet")
     everything = [response for responses in kept.values() for response in responses]
     kept = {id_: numbered(responses) for id_, responses in kept.items()}
@@ -121,12 +121,12 @@ def test_what_was_written_is_read_back(asked: list[RecordedQuestion], data: st.D
 
 
 def test_many_more_rows_than_one_batch_are_read_back(tmp_path: Path) -> None:
-    with Gathering() as gathering:
+    with RecordingWriter() as writer:
         for number in range(900):
-            gathering.add_question(question(f"{number:04}"))
+            writer.add_question(question(f"{number:04}"))
             for sample in range(5):
-                gathering.add(f"{number:04}", Response("ada", sample, f"{number}/{sample}"))
-        gathering.write(tmp_path / "many.parquet", name="many")
+                writer.add(f"{number:04}", Response("ada", sample, f"{number}/{sample}"))
+        writer.write(tmp_path / "many.parquet", name="many")
     recording = Recording.open(tmp_path / "many.parquet")
     assert len(recording.questions) == 900
     for number in (0, 818, 819, 820, 899):  # Rows of one question lie on both sides of the batch's end.
@@ -135,26 +135,26 @@ def test_many_more_rows_than_one_batch_are_read_back(tmp_path: Path) -> None:
 
 
 def test_the_first_question_of_an_id_and_the_first_response_of_a_sample_stay(tmp_path: Path) -> None:
-    with Gathering() as gathering:
-        gathering.add_question(question("a", "one?"))
-        gathering.add_question(question("a", "two?"))
-        assert gathering.add("a", Response("ada", 0, "first"))
-        assert not gathering.add("a", Response("ada", 0, "second"))
-        assert gathering.has("a", "ada", 0)
-        assert not gathering.has("a", "ada", 1)
-        gathering.write(tmp_path / "r.parquet", name="r")
+    with RecordingWriter() as writer:
+        writer.add_question(question("a", "one?"))
+        writer.add_question(question("a", "two?"))
+        assert writer.add("a", Response("ada", 0, "first"))
+        assert not writer.add("a", Response("ada", 0, "second"))
+        assert writer.has("a", "ada", 0)
+        assert not writer.has("a", "ada", 1)
+        writer.write(tmp_path / "r.parquet", name="r")
     (samples,) = Recording.open(tmp_path / "r.parquet").responses("one?").values()
     assert [response.text for response in samples] == ["first"]
 
 
 def test_questions_of_a_repeated_wording_and_without_answers_are_left_out_and_counted(tmp_path: Path) -> None:
-    with Gathering() as gathering:
-        gather(gathering, "a", "b")
+    with RecordingWriter() as writer:
+        gather(writer, "a", "b")
         for id_ in ("x", "y"):
-            gathering.add_question(question(id_, "What is a?"))
-            gathering.add(id_, Response("ada", 0, "Answer: 9", "9", 0.0))
-        gathering.add_question(question("z"))
-        header = gathering.write(tmp_path / "r.parquet", name="r", left_out=["3 rows of old."])
+            writer.add_question(question(id_, "What is a?"))
+            writer.add(id_, Response("ada", 0, "Answer: 9", "9", 0.0))
+        writer.add_question(question("z"))
+        header = writer.write(tmp_path / "r.parquet", name="r", left_out=["3 rows of old."])
     assert (header.questions, header.responses, header.workers[0].accuracy) == (2, 2, 1.0)
     assert header.left_out == (
         "3 rows of old.",
@@ -165,28 +165,28 @@ def test_questions_of_a_repeated_wording_and_without_answers_are_left_out_and_co
 
 
 def test_of_two_of_one_wording_the_one_that_was_answered_stays(tmp_path: Path) -> None:
-    with Gathering() as gathering:
-        gather(gathering, "b")
-        gathering.add_question(question("a", "What is b?"))
-        header = gathering.write(tmp_path / "r.parquet", name="r")
+    with RecordingWriter() as writer:
+        gather(writer, "b")
+        writer.add_question(question("a", "What is b?"))
+        header = writer.write(tmp_path / "r.parquet", name="r")
     assert (header.questions, header.responses) == (1, 1)
 
 
 @pytest.mark.parametrize("asked", [[], ["a"]])
 def test_nothing_gathered_is_refused_and_nothing_is_written(tmp_path: Path, asked: list[str]) -> None:
-    with Gathering() as gathering:
+    with RecordingWriter() as writer:
         for id_ in asked:
-            gathering.add_question(question(id_))
+            writer.add_question(question(id_))
         with pytest.raises(UsageError, match="There is no response to write"):
-            gathering.write(tmp_path / "r.parquet", name="r")
+            writer.write(tmp_path / "r.parquet", name="r")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_where_nothing_is_left_the_reasons_are_told(tmp_path: Path) -> None:
-    with Gathering() as gathering:
-        gathering.add_question(question("a"))
+    with RecordingWriter() as writer:
+        writer.add_question(question("a"))
         with pytest.raises(UsageError) as caught:
-            gathering.write(tmp_path / "r.parquet", name="r", left_out=["rows of nobody (3)"])
+            writer.write(tmp_path / "r.parquet", name="r", left_out=["rows of nobody (3)"])
     assert str(caught.value) == (
         "There is no response to write: left out are rows of nobody (3); questions that nobody answered (1); "
         "check what was given as the source."
@@ -200,10 +200,10 @@ def test_the_header_knows_its_file_and_what_was_known_of_workers(tmp_path: Path)
         )
     }
     path = tmp_path / "r.parquet"
-    with Gathering() as gathering:
-        gather(gathering, "a")
-        gathering.add("a", Response("bob", 0, "", None, None))
-        header = gathering.write(path, name="r", source="here", licence="MIT", known=known)
+    with RecordingWriter() as writer:
+        gather(writer, "a")
+        writer.add("a", Response("bob", 0, "", None, None))
+        header = writer.write(path, name="r", source="here", licence="MIT", known=known)
     ada, bob = header.workers
     assert ada == known["ada"].model_copy(update={"responses": 1, "judged": 1, "accuracy": 1.0})
     assert bob == RecordedWorker(name="bob", responses=1)
@@ -213,30 +213,28 @@ def test_the_header_knows_its_file_and_what_was_known_of_workers(tmp_path: Path)
 
 
 def test_workers_that_are_simulated_are_so_in_the_header_of_every_writing(tmp_path: Path) -> None:
-    with Gathering(tmp_path / "g") as gathering:
-        gather(gathering, "a")
-        gathering.add("a", Response("bob", 0, "Answer: 4"))
-        gathering.note_simulated("bob")
-        gathering.note_simulated("bob")
-        gathering.note_simulated("nobody")
-        gathering.commit()
-    with Gathering(tmp_path / "g") as gathering:
-        header = gathering.write(tmp_path / "r.parquet", name="r", known={"bob": RecordedWorker(name="bob")})
+    with RecordingWriter(tmp_path / "g") as writer:
+        gather(writer, "a")
+        writer.add("a", Response("bob", 0, "Answer: 4"))
+        writer.note_simulated("bob")
+        writer.note_simulated("bob")
+        writer.note_simulated("nobody")
+        writer.commit()
+    with RecordingWriter(tmp_path / "g") as writer:
+        header = writer.write(tmp_path / "r.parquet", name="r", known={"bob": RecordedWorker(name="bob")})
     assert {worker.name: worker.simulated for worker in header.workers} == {"ada": False, "bob": True}
     assert Recording.open(tmp_path / "r.parquet").header == header
 
 
 def test_a_write_that_breaks_off_leaves_the_recording_before_it(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
-    with Gathering() as gathering:
-        gather(gathering, "a")
-        header = gathering.write(path, name="r")
+    with RecordingWriter() as writer:
+        gather(writer, "a")
+        header = writer.write(path, name="r")
         before = path.read_bytes()
-        gathering.add(
-            "a", Response("ada", 1, "more tokens than the file's column can hold", input_tokens=2**40)
-        )
+        writer.add("a", Response("ada", 1, "more tokens than the file's column can hold", input_tokens=2**40))
         with pytest.raises((ValueError, OverflowError)):
-            gathering.write(path, name="r")
+            writer.write(path, name="r")
         assert path.read_bytes() == before
         assert Recording.open(path).header == header
 
@@ -244,30 +242,30 @@ def test_a_write_that_breaks_off_leaves_the_recording_before_it(tmp_path: Path) 
 def test_a_header_that_cannot_be_written_leaves_no_rows_without_one(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
     (tmp_path / ".r.json.part").mkdir()
-    with Gathering() as gathering:
-        gather(gathering, "a")
+    with RecordingWriter() as writer:
+        gather(writer, "a")
         with pytest.raises(StoreError, match="directory"):
-            gathering.write(path, name="r")
+            writer.write(path, name="r")
     assert not path.exists()
     assert not header_path(path).exists()
 
 
 def test_what_is_gathered_here_must_be_asked_with_the_same_settings(tmp_path: Path) -> None:
-    with Gathering(tmp_path / "g") as gathering:
-        gathering.identify({"pool": ["a"], "seed": 0, "split": "test"})
-        gathering.identify({"split": "test", "seed": 0, "pool": ["a"]})
-        gathering.commit()
-    with Gathering(tmp_path / "g") as gathering:
-        gathering.identify({"pool": ["a"], "seed": 0, "split": "test"})
+    with RecordingWriter(tmp_path / "g") as writer:
+        writer.identify({"pool": ["a"], "seed": 0, "split": "test"})
+        writer.identify({"split": "test", "seed": 0, "pool": ["a"]})
+        writer.commit()
+    with RecordingWriter(tmp_path / "g") as writer:
+        writer.identify({"pool": ["a"], "seed": 0, "split": "test"})
         with pytest.raises(RunMismatchError, match=r"\(pool, seed\)"):
-            gathering.identify({"pool": ["b"], "seed": 1, "split": "test"})
+            writer.identify({"pool": ["b"], "seed": 1, "split": "test"})
 
 
 def test_what_was_gathered_before_a_setting_was_noted_is_told_apart() -> None:
-    with Gathering() as gathering:
-        gathering.identify({"pool": ["a"], "seed": 0})
+    with RecordingWriter() as writer:
+        writer.identify({"pool": ["a"], "seed": 0})
         with pytest.raises(RunMismatchError) as caught:
-            gathering.identify({"pool": ["b"], "seed": 0, "models": {"a": None}})
+            writer.identify({"pool": ["b"], "seed": 0, "models": {"a": None}})
     assert str(caught.value) == (
         "What was gathered so far does not say its models, as Podium did not note them then; "
         "take another name for the recording."
@@ -275,58 +273,58 @@ def test_what_was_gathered_before_a_setting_was_noted_is_told_apart() -> None:
 
 
 def test_a_setting_that_is_gone_is_named_too() -> None:
-    with Gathering() as gathering:
-        gathering.identify({"pool": ["a"], "seed": 0})
+    with RecordingWriter() as writer:
+        writer.identify({"pool": ["a"], "seed": 0})
         with pytest.raises(RunMismatchError, match=r"\(seed\)"):
-            gathering.identify({"pool": ["a"]})
+            writer.identify({"pool": ["a"]})
 
 
 def test_what_was_committed_is_there_when_the_file_is_opened_again(tmp_path: Path) -> None:
     file = tmp_path / "r.gathering"
-    with Gathering(file) as gathering:
-        gather(gathering, "a", "b")
-        gathering.commit()
-        gather(gathering, "c")
-    with Gathering(file) as gathering:
-        assert [gathering.has(id_, "ada", 0) for id_ in "abc"] == [True, True, False]
-        gather(gathering, "c")
-        assert gathering.write(tmp_path / "r.parquet", name="r").responses == 3
+    with RecordingWriter(file) as writer:
+        gather(writer, "a", "b")
+        writer.commit()
+        gather(writer, "c")
+    with RecordingWriter(file) as writer:
+        assert [writer.has(id_, "ada", 0) for id_ in "abc"] == [True, True, False]
+        gather(writer, "c")
+        assert writer.write(tmp_path / "r.parquet", name="r").responses == 3
 
 
 def test_writing_takes_nothing_from_a_gathering_that_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "r.gathering"
-    with Gathering(file) as gathering:
-        gather(gathering, "a")
-        gathering.add_question(question("b", "What is a?"))
-        gathering.add("b", Response("ada", 0, "again"))
-        gathering.commit()
-        gathering.write(tmp_path / "r.parquet", name="r")
-    with Gathering(file) as gathering:
-        assert gathering.has("b", "ada", 0)
+    with RecordingWriter(file) as writer:
+        gather(writer, "a")
+        writer.add_question(question("b", "What is a?"))
+        writer.add("b", Response("ada", 0, "again"))
+        writer.commit()
+        writer.write(tmp_path / "r.parquet", name="r")
+    with RecordingWriter(file) as writer:
+        assert writer.has("b", "ada", 0)
 
 
 def test_what_was_committed_outlives_a_kill(tmp_path: Path) -> None:
     program = (
         "import os; from pathlib import Path\n"
-        "from podium.recordings import Gathering, RecordedQuestion, Response\n"
-        "gathering = Gathering(Path('r.gathering'))\n"
+        "from podium.recordings import RecordingWriter, RecordedQuestion, Response\n"
+        "writer = RecordingWriter(Path('r.gathering'))\n"
         "for id_ in 'ab':\n"
-        "    gathering.add_question(RecordedQuestion(id_, id_))\n"
-        "    gathering.add(id_, Response('ada', 0, 'text'))\n"
-        "    if id_ == 'a': gathering.commit()\n"
+        "    writer.add_question(RecordedQuestion(id_, id_))\n"
+        "    writer.add(id_, Response('ada', 0, 'text'))\n"
+        "    if id_ == 'a': writer.commit()\n"
         "os._exit(9)\n"
     )
     killed = run([sys.executable, "-c", program], check=False, timeout=60, cwd=tmp_path, env=dict(os.environ))
     assert killed.returncode == 9
-    with Gathering(tmp_path / "r.gathering") as gathering:
-        assert [gathering.has(id_, "ada", 0) for id_ in "ab"] == [True, False]
+    with RecordingWriter(tmp_path / "r.gathering") as writer:
+        assert [writer.has(id_, "ada", 0) for id_ in "ab"] == [True, False]
 
 
 def test_a_file_that_is_not_a_gathering_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("Not a database. " * 100)
     for place in (tmp_path / "notes", tmp_path, tmp_path / "none" / "r.gathering"):
         with pytest.raises(UsageError, match=r"is not a gathering of responses; choose another place\."):
-            Gathering(place)
+            RecordingWriter(place)
 
 
 def test_a_database_of_something_else_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
@@ -335,15 +333,15 @@ def test_a_database_of_something_else_is_refused_and_left_as_it_was(tmp_path: Pa
     database.execute("create table traces (id text)")
     database.commit()
     with pytest.raises(UsageError, match="is not a gathering of responses"):
-        Gathering(file)
+        RecordingWriter(file)
     assert database.execute("select name from sqlite_master").fetchall() == [("traces",)]
     database.close()
 
 
 def test_the_header_is_json_that_people_can_read(tmp_path: Path) -> None:
-    with Gathering() as gathering:
-        gather(gathering, "a")
-        gathering.write(tmp_path / "r.parquet", name="größer")
+    with RecordingWriter() as writer:
+        gather(writer, "a")
+        writer.write(tmp_path / "r.parquet", name="größer")
     text = (tmp_path / "r.json").read_text(encoding="utf-8")
     assert '"name": "größer"' in text
     assert json.loads(text)["format"] == 1

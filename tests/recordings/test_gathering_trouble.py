@@ -12,21 +12,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from podium.errors import StoreError, UsageError
-from podium.recordings import Gathering, RecordedQuestion, Recording, Response, header_path
+from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response, header_path
 
 PREAMBLE = """
 import json, os, resource, sys, time
 from pathlib import Path
 from podium.errors import StoreError
-from podium.recordings import Gathering, RecordedQuestion, Response
-def add(gathering, number, letters=5000):
-    gathering.add_question(RecordedQuestion(f"{number:04}", f"What is {number}?"))
-    gathering.add(f"{number:04}", Response("ada", 0, os.urandom(letters // 2).hex()))
+from podium.recordings import RecordingWriter, RecordedQuestion, Response
+def add(writer, number, letters=5000):
+    writer.add_question(RecordedQuestion(f"{number:04}", f"What is {number}?"))
+    writer.add(f"{number:04}", Response("ada", 0, os.urandom(letters // 2).hex()))
 """
 HOLDS = """
-with Gathering(Path("r.gathering")) as gathering:
-    add(gathering, 0)
-    gathering.commit()
+with RecordingWriter(Path("r.gathering")) as writer:
+    add(writer, 0)
+    writer.commit()
     print("open", flush=True)
     time.sleep(60)
 """
@@ -34,10 +34,10 @@ FILLS_THE_DISK = """
 number = 0
 resource.setrlimit(resource.RLIMIT_FSIZE, (10**6, 10**6))
 try:
-    with Gathering(Path("r.gathering")) as gathering:
+    with RecordingWriter(Path("r.gathering")) as writer:
         while True:
-            add(gathering, number)
-            gathering.commit()
+            add(writer, number)
+            writer.commit()
             number += 1
 except StoreError as error:
     print(json.dumps([number, str(error)]))
@@ -45,18 +45,18 @@ except StoreError as error:
 OPENS_ON_A_FULL_DISK = """
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 try:
-    Gathering(Path("r.gathering"))
+    RecordingWriter(Path("r.gathering"))
 except StoreError as error:
     print(error, file=sys.stderr)
 """
 WRITES_TO_A_FULL_DISK = """
-with Gathering(Path("r.gathering")) as gathering:
+with RecordingWriter(Path("r.gathering")) as writer:
     for number in range(100):
-        add(gathering, number)
-    gathering.commit()
+        add(writer, number)
+    writer.commit()
     resource.setrlimit(resource.RLIMIT_FSIZE, (10**5, 10**5))
     try:
-        gathering.write(Path("r.parquet"), name="r")
+        writer.write(Path("r.parquet"), name="r")
     except StoreError as error:
         print(error, file=sys.stderr)
 """
@@ -68,13 +68,13 @@ def test_what_another_process_gathers_is_refused_until_it_has_ended(tmp_path: Pa
         assert other.stdout is not None
         assert other.stdout.readline() == b"open\n"
         with pytest.raises(UsageError) as caught:
-            Gathering(file)
+            RecordingWriter(file)
         assert str(caught.value) == (
             f"Another podium records into {file} at the moment; wait for it, or give another name."
         )
         other.kill()
-    with Gathering(file) as gathering:
-        assert gathering.has("0000", "ada", 0)
+    with RecordingWriter(file) as writer:
+        assert writer.has("0000", "ada", 0)
 
 
 def test_of_many_that_open_a_new_file_at_once_one_alone_has_it(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ from podium.errors import UsageError
 while not Path("go").exists():
     pass
 try:
-    with Gathering(Path("r.gathering")):
+    with RecordingWriter(Path("r.gathering")):
         print("mine")
         time.sleep(2)
 except UsageError:
@@ -113,9 +113,9 @@ def test_on_a_full_disk_what_was_committed_stays_and_the_rest_is_told_in_a_sente
     assert number > 10
     assert sentence.startswith("r.gathering cannot be written (")
     assert sentence.endswith("); make room there, and give the same command again.")
-    with Gathering(tmp_path / "r.gathering") as gathering:
-        assert all(gathering.has(f"{kept:04}", "ada", 0) for kept in range(number))
-        assert gathering.write(tmp_path / "r.parquet", name="r").responses == number
+    with RecordingWriter(tmp_path / "r.gathering") as writer:
+        assert all(writer.has(f"{kept:04}", "ada", 0) for kept in range(number))
+        assert writer.write(tmp_path / "r.parquet", name="r").responses == number
 
 
 def test_a_gathering_that_cannot_be_begun_leaves_no_file(tmp_path: Path) -> None:
@@ -136,54 +136,54 @@ def test_a_recording_that_does_not_fit_on_the_disk_leaves_no_part_of_it(tmp_path
 
 def test_a_place_where_nothing_can_be_written_is_told_and_what_was_there_stays(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
-    with Gathering() as gathering:
-        gathering.add_question(RecordedQuestion("a", "What is a?"))
-        gathering.add("a", Response("ada", 0, "Answer: 4"))
+    with RecordingWriter() as writer:
+        writer.add_question(RecordedQuestion("a", "What is a?"))
+        writer.add("a", Response("ada", 0, "Answer: 4"))
         header_path(path).write_text("ratings")
         path.mkdir()
         with pytest.raises(StoreError, match=r"r\.parquet cannot be written \(Is a directory\)"):
-            gathering.write(path, name="r")
+            writer.write(path, name="r")
     assert header_path(path).read_text() == "ratings"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["r.json", "r.parquet"]
 
 
 def test_a_gathering_that_was_damaged_is_told(tmp_path: Path) -> None:
     file = tmp_path / "r.gathering"
-    with Gathering(file) as gathering:
+    with RecordingWriter(file) as writer:
         for number in range(200):
-            gathering.add_question(RecordedQuestion(f"{number}", "What is it? " * 20))
-        gathering.commit()
+            writer.add_question(RecordedQuestion(f"{number}", "What is it? " * 20))
+        writer.commit()
     content = file.read_bytes()
     file.write_bytes(content[:8192] + bytes(255 - byte for byte in content[8192:]))
 
     def read() -> None:
-        with Gathering(file) as gathering:
+        with RecordingWriter(file) as writer:
             for number in range(200):
-                gathering.words_otherwise(f"{number}", "What is it?")
+                writer.words_otherwise(f"{number}", "What is it?")
 
     with pytest.raises(UsageError, match="is not a gathering of responses"):
         read()
 
 
 def test_an_id_with_another_wording_is_told_from_one_that_came_twice() -> None:
-    with Gathering() as gathering:
-        assert gathering.add_question(RecordedQuestion("a", "one?"))
-        assert gathering.add_question(RecordedQuestion("a", "one?", "gold"))
-        assert gathering.add_question(RecordedQuestion("a", " one?\n"))
-        assert not gathering.add_question(RecordedQuestion("a", "two?"))
-        assert gathering.add_question(RecordedQuestion("b", "half a letter: \ud83d"))
-        assert gathering.add_question(RecordedQuestion("b", "half a letter: \ud83d"))
-        assert gathering.words_otherwise("a", "two?")
-        assert not gathering.words_otherwise("a", "one?")
-        assert not gathering.words_otherwise("c", "one?")
+    with RecordingWriter() as writer:
+        assert writer.add_question(RecordedQuestion("a", "one?"))
+        assert writer.add_question(RecordedQuestion("a", "one?", "gold"))
+        assert writer.add_question(RecordedQuestion("a", " one?\n"))
+        assert not writer.add_question(RecordedQuestion("a", "two?"))
+        assert writer.add_question(RecordedQuestion("b", "half a letter: \ud83d"))
+        assert writer.add_question(RecordedQuestion("b", "half a letter: \ud83d"))
+        assert writer.words_otherwise("a", "two?")
+        assert not writer.words_otherwise("a", "one?")
+        assert not writer.words_otherwise("c", "one?")
 
 
 def test_wordings_that_differ_in_the_space_around_them_alone_are_one(tmp_path: Path) -> None:
-    with Gathering() as gathering:
+    with RecordingWriter() as writer:
         for id_, text in (("a", "What?"), ("b", "What?\n"), ("c", "What ?")):
-            gathering.add_question(RecordedQuestion(id_, text))
-            gathering.add(id_, Response("ada", 0, f"to {id_}"))
-        header = gathering.write(tmp_path / "r.parquet", name="r")
+            writer.add_question(RecordedQuestion(id_, text))
+            writer.add(id_, Response("ada", 0, f"to {id_}"))
+        header = writer.write(tmp_path / "r.parquet", name="r")
     assert header.left_out == ("questions whose wording another one has too (1)",)
     recording = Recording.open(tmp_path / "r.parquet")
     assert [question.id for question in recording.questions] == ["a", "c"]
@@ -191,11 +191,11 @@ def test_wordings_that_differ_in_the_space_around_them_alone_are_one(tmp_path: P
 
 
 def test_long_texts_are_written_in_groups_that_fit_the_memory(tmp_path: Path) -> None:
-    with Gathering() as gathering:
-        gathering.add_question(RecordedQuestion("a", "What?"))
+    with RecordingWriter() as writer:
+        writer.add_question(RecordedQuestion("a", "What?"))
         for sample in range(20):
-            gathering.add("a", Response("ada", sample, f"{sample}" * 2**21))
-        gathering.write(tmp_path / "r.parquet", name="r")
+            writer.add("a", Response("ada", sample, f"{sample}" * 2**21))
+        writer.write(tmp_path / "r.parquet", name="r")
     assert pq.ParquetFile(tmp_path / "r.parquet").num_row_groups == 2
     (samples,) = Recording.open(tmp_path / "r.parquet").responses("What?").values()
     assert [response.text[:2] for response in samples] == [f"{sample}{sample}"[:2] for sample in range(20)]
@@ -208,5 +208,5 @@ def test_a_database_of_something_else_that_is_in_use_is_left_alone(tmp_path: Pat
         database.commit()
         database.execute("begin exclusive")
         with pytest.raises(UsageError, match=r"traces\.sqlite"):
-            Gathering(file)
+            RecordingWriter(file)
     database.close()

@@ -57,7 +57,7 @@ def gym(tmp_path: Path) -> Path:
 
 
 def test_reasoning_gym_gives_every_completion_with_its_verdict(gym: Path) -> None:
-    recording, findings, told = imported(gather_reasoning_gym, gym)
+    recording, import_report, told = imported(gather_reasoning_gym, gym)
     assert told == ["acme/quick", "acme/wise-1.0"]
     assert recording.workers == ("acme/quick", "acme/wise-1.0")
     assert (recording.header.questions, recording.header.responses) == (4, 6)
@@ -74,7 +74,7 @@ def test_reasoning_gym_gives_every_completion_with_its_verdict(gym: Path) -> Non
         "A grid?": (None, "grids"),
         "Spare?": ("x", "extra"),
     }
-    assert findings.licence == "Apache-2.0"
+    assert import_report.licence == "Apache-2.0"
 
 
 def test_reasoning_gym_counts_samples_without_the_completions_that_it_leaves_out(gym: Path) -> None:
@@ -90,11 +90,11 @@ def test_reasoning_gym_counts_samples_without_the_completions_that_it_leaves_out
 
 
 def test_reasoning_gym_compares_the_published_means_with_those_of_the_rows(gym: Path) -> None:
-    recording, findings, _ = imported(gather_reasoning_gym, gym)
+    recording, import_report, _ = imported(gather_reasoning_gym, gym)
     # sums: (0.5 + 0.01) / 2; grids: 0.5 where 0.7 is published.
-    assert findings.published == {"acme/wise-1.0": pytest.approx((0.255 + 0.7) / 2)}
-    assert findings.measured == {"acme/wise-1.0": pytest.approx((0.255 + 0.5) / 2)}
-    assert findings.differing == {"acme/wise-1.0": (pytest.approx(0.4775), pytest.approx(0.3775))}
+    assert import_report.published == {"acme/wise-1.0": pytest.approx((0.255 + 0.7) / 2)}
+    assert import_report.measured == {"acme/wise-1.0": pytest.approx((0.255 + 0.5) / 2)}
+    assert import_report.differing == {"acme/wise-1.0": (pytest.approx(0.4775), pytest.approx(0.3775))}
     quick, wise = recording.header.workers
     assert (quick.published, quick.measured) == (None, None)
     assert (wise.published, wise.measured) == (pytest.approx(0.4775), pytest.approx(0.3775))
@@ -105,8 +105,8 @@ def test_reasoning_gym_says_what_it_left_out(gym: Path) -> None:
     document = json.loads((gym / "acme_quick" / "algebra" / "sums.json").read_text())
     document["results"] *= 2
     write_json(gym / "acme_quick" / "algebra" / "sums.json", document)
-    _, findings, _ = imported(gather_reasoning_gym, gym)
-    assert set(findings.sentences) == {
+    _, import_report, _ = imported(gather_reasoning_gym, gym)
+    assert set(import_report.sentences) == {
         "completions to a question that its task set asks twice (1)",
         "task sets of acme/quick without a published figure (1)",
         "task sets of acme/wise-1.0 without a published figure (1)",
@@ -177,7 +177,7 @@ def mmlu(tmp_path: Path) -> Path:
 
 
 def test_mmlu_pro_gives_the_letters_to_the_wording_of_most_models(mmlu: Path) -> None:
-    recording, findings, told = imported(gather_mmlu_pro, mmlu)
+    recording, import_report, told = imported(gather_mmlu_pro, mmlu)
     assert told == ["GPT-4o", "old-one", "plain"]
     first = recording.find("Which of 1?\n(A) no\n(B) yes")
     assert first is not None
@@ -192,12 +192,12 @@ def test_mmlu_pro_gives_the_letters_to_the_wording_of_most_models(mmlu: Path) ->
     assert "old-one" not in given
     assert [r.score for r in recording.responses("Which of 2?\n(A) no\n(B) yes")["old-one"]] == [1.0]
     assert [r.score for r in recording.responses("Which of 3?\n(A) no\n(B) yes")["GPT-4o"]] == [0.0]
-    assert set(findings.sentences) == {
+    assert set(import_report.sentences) == {
         "answers of old-one to a wording that the source has changed (1)",
         "records of plain without a response (1)",
         "records of plain to a question that it answered before (1)",
     }
-    assert (findings.published, findings.differing) == ({}, {})
+    assert (import_report.published, import_report.differing) == ({}, {})
 
 
 def test_mmlu_pro_refuses_what_is_not_its_folder(mmlu: Path, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ import pytest
 from sources import imported, refused
 
 from podium.errors import ConfigError
-from podium.recordings import Gathering, Response
-from podium.recordings.importers import Findings, gather_table, read_mapping
+from podium.recordings import RecordingWriter, Response
+from podium.recordings.importers import ImportReport, gather_table, read_mapping
 
 QUESTIONS = [
     {"qid": 1, "body": "Which?", "options": ["no", "yes"], "gold": "B", "level": "hard", "fold": "dev"},
@@ -126,17 +126,17 @@ def write_tables(folder: Path, kind: str, text: str = TEMPLATE) -> Path:
     return mapping
 
 
-def gather_mapped(path: Path, gathering: Gathering, report: Callable[[str], None]) -> Findings:
-    return gather_table(read_mapping(path), gathering, report)
+def gather_mapped(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
+    return gather_table(read_mapping(path), writer, report)
 
 
 @pytest.mark.parametrize(("kind", "text"), [("parquet", TEMPLATE), ("jsonl", TEMPLATE), ("csv", "body")])
 def test_a_table_becomes_the_recording_that_its_mapping_tells_of(
     tmp_path: Path, kind: str, text: str
 ) -> None:
-    recording, findings, told = imported(gather_mapped, write_tables(tmp_path, kind, text))
+    recording, import_report, told = imported(gather_mapped, write_tables(tmp_path, kind, text))
     assert told == [f"questions.{kind}", f"answers.{kind}"]
-    assert (findings.source, findings.licence) == ("here", "MIT")
+    assert (import_report.source, import_report.licence) == ("here", "MIT")
     shown = "Which?" if text == "body" else "Which?\n(A) no\n(B) yes"
     which = recording.find(shown)
     assert which is not None
@@ -147,7 +147,7 @@ def test_a_table_becomes_the_recording_that_its_mapping_tells_of(
     assert wrong == Response("wise", 1, "It is A.", "A", 0.0, None, 70, False, None)
     (quick,) = recording.responses(recording.questions[1].text)["quick"]
     assert (quick.text, quick.answer or None, quick.score, quick.seconds) == ("", None, None, 0.25)
-    assert set(findings.sentences) == {
+    assert set(import_report.sentences) == {
         "questions that `where` does not name (1)",
         "responses to questions that are not there (1)",
         "responses whose question, worker and sample came before (1)",
@@ -172,9 +172,9 @@ def test_samples_are_counted_from_0_in_the_order_of_the_numbers_given(
 def test_where_keeps_responses_of_these_values_whatever_the_kind_of_file(tmp_path: Path, kind: str) -> None:
     mapping = write_tables(tmp_path, kind, "body")
     mapping.write_text(mapping.read_text() + "where = { n = 1 }\n")
-    recording, findings, _ = imported(gather_mapped, mapping)
+    recording, import_report, _ = imported(gather_mapped, mapping)
     assert recording.header.responses == 1
-    assert "responses that `where` does not name (4)" in findings.sentences
+    assert "responses that `where` does not name (4)" in import_report.sentences
 
 
 def test_a_table_of_answers_alone_gives_responses_in_which_they_are_found(tmp_path: Path) -> None:
@@ -205,9 +205,9 @@ def test_one_file_may_hold_questions_and_responses(tmp_path: Path) -> None:
         'name = "all"\n[questions]\nfile = "all.jsonl"\nid = "id"\ntext = "text"\n'
         '[responses]\nfile = "all.jsonl"\nquestion = "id"\nworker = "who"\nscore = "ok"\n'
     )
-    recording, findings, _ = imported(gather_mapped, mapping)
+    recording, import_report, _ = imported(gather_mapped, mapping)
     assert (recording.header.questions, recording.header.responses) == (2, 4)
-    assert findings.sentences == ()
+    assert import_report.sentences == ()
 
 
 ONE_FILE = """
@@ -240,10 +240,10 @@ def test_answers_to_another_wording_of_an_id_are_left_out_and_counted(tmp_path: 
     write_table(tmp_path / "all.jsonl", rows)
     mapping = tmp_path / "columns.toml"
     mapping.write_text(ONE_FILE.format(where="", answers="all"))
-    recording, findings, _ = imported(gather_mapped, mapping)
+    recording, import_report, _ = imported(gather_mapped, mapping)
     assert recording.responses("What is 1 + 1?").keys() == {"x", "z"}
     assert recording.responses("What is 6 + 5?").keys() == {"y"}
-    assert findings.sentences == ("answers to another wording of a question (1)",)
+    assert import_report.sentences == ("answers to another wording of a question (1)",)
 
 
 def test_where_nobody_says_which_wording_was_answered_none_of_them_is_kept(tmp_path: Path) -> None:
@@ -256,9 +256,9 @@ def test_where_nobody_says_which_wording_was_answered_none_of_them_is_kept(tmp_p
     write_table(tmp_path / "said.jsonl", [answered(id_, "", "x") for id_ in "12"])
     mapping = tmp_path / "columns.toml"
     mapping.write_text(ONE_FILE.format(where="", answers="said"))
-    recording, findings, _ = imported(gather_mapped, mapping)
+    recording, import_report, _ = imported(gather_mapped, mapping)
     assert [question.text for question in recording.questions] == ["What is 6 + 5?"]
-    assert findings.sentences == ("answers to another wording of a question (1)",)
+    assert import_report.sentences == ("answers to another wording of a question (1)",)
 
 
 def test_questions_and_answers_may_share_a_column_in_rows_of_their_own(tmp_path: Path) -> None:
@@ -286,10 +286,10 @@ def test_rows_without_an_id_or_a_worker_are_left_out_and_counted(tmp_path: Path,
     write_table(tmp_path / "all.jsonl", rows)
     mapping = tmp_path / "columns.toml"
     mapping.write_text(ONE_FILE.format(where="", answers="all"))
-    recording, findings, _ = imported(gather_mapped, mapping)
+    recording, import_report, _ = imported(gather_mapped, mapping)
     assert [question.id for question in recording.questions] == ["1"]
     assert recording.workers == ("x",)
-    assert set(findings.sentences) == {
+    assert set(import_report.sentences) == {
         "questions without an id (1)",
         "responses without a worker (1)",
         "responses to questions that are not there (1)",

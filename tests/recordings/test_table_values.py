@@ -13,8 +13,8 @@ import pytest
 from sources import imported, refused
 
 from podium.errors import UsageError
-from podium.recordings import Gathering, Recording
-from podium.recordings.importers import Findings, gather_table, read_mapping
+from podium.recordings import Recording, RecordingWriter
+from podium.recordings.importers import ImportReport, gather_table, read_mapping
 
 MAPPING = """
 name = "sums"
@@ -66,8 +66,8 @@ def mapped(folder: Path, *rows: dict[str, Any], kind: str = "jsonl", where: str 
     return path
 
 
-def gather(path: Path, gathering: Gathering, report: Callable[[str], None]) -> Findings:
-    return gather_table(read_mapping(path), gathering, report)
+def gather(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
+    return gather_table(read_mapping(path), writer, report)
 
 
 def of_rows(folder: Path, *rows: dict[str, Any], kind: str = "jsonl") -> Recording:
@@ -117,11 +117,11 @@ def test_ids_meet_whatever_numbers_they_are(tmp_path: Path) -> None:
                    tmp_path / "asked.parquet")  # fmt: skip
     path = mapped(tmp_path, *[ROW | {"id": n, "who": 7.0} for n in range(3)])
     path.write_text(MAPPING.format(questions="asked.parquet", responses="rows.jsonl"))
-    recording, findings, _ = imported(gather, path)
+    recording, import_report, _ = imported(gather, path)
     assert [question.id for question in recording.questions] == ["0", "1", "2"]
     assert recording.workers == ("7",)
     assert recording.header.responses == 3
-    assert findings.sentences == ()
+    assert import_report.sentences == ()
 
 
 def test_where_no_response_meets_a_question_one_id_of_each_is_told(tmp_path: Path) -> None:

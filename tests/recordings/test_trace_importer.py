@@ -14,9 +14,9 @@ from podium.baselines.phrases import WHOLE, asks_whole
 from podium.errors import UsageError, WorkerError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
-from podium.planner import Plan, Planner, Situation
-from podium.recordings import Gathering, Recording, Response
-from podium.recordings.importers import Findings, gather_traces, read_traces
+from podium.planner import Plan, Planner, PlanRequest
+from podium.recordings import Recording, RecordingWriter, Response
+from podium.recordings.importers import ImportReport, gather_traces, read_traces
 from podium.tasks.embedded import EmbeddedTasks
 from podium.tasks.graders.exact import Exact
 from podium.trace import Trace
@@ -40,7 +40,7 @@ class Fixed:
     def __init__(self, *steps: Step) -> None:
         self._workflow = Workflow(steps)
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, request: PlanRequest) -> Plan:
         return Plan("", self._workflow)
 
 
@@ -53,17 +53,17 @@ async def store_of(path: Path, *asked: tuple[Planner, Pool, Question]) -> list[T
         return list(store.iterate())
 
 
-def gathered(traces: Sequence[Trace], folder: Path, golds: dict[str, str]) -> tuple[Recording, Findings]:
-    with Gathering() as gathering:
-        findings = gather_traces(
+def gathered(traces: Sequence[Trace], folder: Path, golds: dict[str, str]) -> tuple[Recording, ImportReport]:
+    with RecordingWriter() as writer:
+        import_report = gather_traces(
             traces,
-            gathering,
+            writer,
             asked_whole=lambda span, text: asks_whole(span.subtask, text),
             golds=golds,
             judge=lambda response, gold: Exact().judge(response, gold).score,
         )
-        gathering.write(folder / "traced.parquet", name="traced")
-    return Recording.open(folder / "traced.parquet"), findings
+        writer.write(folder / "traced.parquet", name="traced")
+    return Recording.open(folder / "traced.parquet"), import_report
 
 
 async def test_traces_give_the_answers_to_bare_questions_and_no_others(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ async def test_traces_give_the_answers_to_bare_questions_and_no_others(tmp_path:
         (apart, pool, five),
         (Single("down"), pool, five),
     )
-    recording, findings = gathered(traces, tmp_path, {four.text: "4"})
+    recording, import_report = gathered(traces, tmp_path, {four.text: "4"})
     assert recording.workers == ("ada", "spare")
     samples = recording.responses(four.text)["ada"]
     assert [response.sample for response in samples] == [0, 1, 2]
@@ -105,7 +105,7 @@ async def test_traces_give_the_answers_to_bare_questions_and_no_others(tmp_path:
         "ada": [("Answer: 5", None)],
         "spare": [("Answer: 5", None)],
     }
-    assert findings.sentences == ("responses to a part of the question, or to others' work (3)",)
+    assert import_report.sentences == ("responses to a part of the question, or to others' work (3)",)
     assert {question.gold for question in recording.questions} == {"4", None}
 
 
@@ -123,10 +123,10 @@ async def test_traces_of_replayed_answers_and_of_questions_with_a_past_are_left_
         (Single("ada"), pool, bare),
         (Single("ada"), pool, late),
     )
-    made, findings = gathered(traces, tmp_path, {})
+    made, import_report = gathered(traces, tmp_path, {})
     assert made.workers == ("ada",)
     assert [question.text for question in made.questions] == [bare.text]
-    assert set(findings.sentences) == {
+    assert set(import_report.sentences) == {
         "responses that were recorded ones already (1)",
         "traces of questions with a past: a recording keeps bare ones (1)",
     }
@@ -140,8 +140,8 @@ class Twice:
     def __init__(self, access: Access) -> None:
         self._access = access
 
-    async def plan(self, situation: Situation) -> Plan:
-        access = self._access if situation.outcomes else Access()
+    async def plan(self, request: PlanRequest) -> Plan:
+        access = self._access if request.outcomes else Access()
         return Plan("", Workflow((Step(0, WHOLE, access),)))
 
 
@@ -152,13 +152,13 @@ async def test_a_second_round_that_saw_the_answer_of_the_first_is_left_out(
     pool = Pool([ScriptedWorker("ada", ["Answer: 4", "Answer: 5"])])
     asked = Question(text="What is 2 + 2?")
     trace = await Orchestrator(Twice(access), pool, budget=Budget(rounds=2)).answer(asked, seed="0")
-    recording, findings = gathered([trace], tmp_path, {})
+    recording, import_report = gathered([trace], tmp_path, {})
     texts = [response.text for response in recording.responses(asked.text)["ada"]]
     if access.sees_previous:
         assert texts == ["Answer: 4"]
-        assert findings.sentences == ("responses to a part of the question, or to others' work (1)",)
+        assert import_report.sentences == ("responses to a part of the question, or to others' work (1)",)
     else:
-        assert (texts, findings.sentences) == (["Answer: 4", "Answer: 5"], ())
+        assert (texts, import_report.sentences) == (["Answer: 4", "Answer: 5"], ())
 
 
 async def test_copies_from_the_response_cache_are_left_out(tmp_path: Path) -> None:
@@ -168,9 +168,9 @@ async def test_copies_from_the_response_cache_are_left_out(tmp_path: Path) -> No
         live = Orchestrator(Single("ada"), Pool([worker]), dispatcher=Dispatcher(cache=cache))
         traces = [await live.answer(asked, seed=seed) for seed in ("0", "1")]
     assert [span.cached for trace in traces for span in trace.spans] == [False, True]
-    recording, findings = gathered(traces, tmp_path, {})
+    recording, import_report = gathered(traces, tmp_path, {})
     assert len(recording.responses(asked.text)["ada"]) == 1
-    assert findings.sentences == ("responses from a response cache: copies, not samples (1)",)
+    assert import_report.sentences == ("responses from a response cache: copies, not samples (1)",)
 
 
 async def test_questions_with_images_are_left_out(tmp_path: Path) -> None:
@@ -181,9 +181,9 @@ async def test_questions_with_images_are_left_out(tmp_path: Path) -> None:
         (Single("ada"), pool, seen),
         (Single("ada"), pool, Question(text="What is it?")),
     )
-    recording, findings = gathered(traces, tmp_path, {})
+    recording, import_report = gathered(traces, tmp_path, {})
     assert [response.text for response in recording.responses("What is it?")["ada"]] == ["a dog"]
-    assert findings.sentences == ("traces of questions with images: a recording keeps bare ones (1)",)
+    assert import_report.sentences == ("traces of questions with images: a recording keeps bare ones (1)",)
 
 
 async def test_simulated_workers_of_traces_are_simulated_in_the_recording(tmp_path: Path) -> None:
@@ -205,9 +205,9 @@ async def test_numbered_steps_are_asked_the_whole_question_too(tmp_path: Path) -
     pool = Pool([ScriptedWorker("ada", ["one", "two", "three"])])
     orchestrator = Orchestrator(plan, pool, settings=ExecutionSettings(run_all=True))
     trace = await orchestrator.answer(asked, seed="0")
-    recording, findings = gathered([trace], tmp_path, {})
+    recording, import_report = gathered([trace], tmp_path, {})
     assert {response.text for response in recording.responses(asked.text)["ada"]} == {"one", "two"}
-    assert findings.sentences == ("responses to a part of the question, or to others' work (1)",)
+    assert import_report.sentences == ("responses to a part of the question, or to others' work (1)",)
 
 
 async def test_a_store_is_read_oldest_first_and_left_as_it_was(tmp_path: Path) -> None:

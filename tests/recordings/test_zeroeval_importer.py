@@ -41,7 +41,7 @@ def zeroeval(tmp_path: Path) -> Path:
 
 
 def test_zeroeval_gives_strict_verdicts_and_checks_the_published_ones(zeroeval: Path) -> None:
-    recording, findings, told = imported(gather_zeroeval, zeroeval)
+    recording, import_report, told = imported(gather_zeroeval, zeroeval)
     assert told == ["quick", "wise"]
     assert (recording.header.questions, recording.header.responses) == (4, 4)
     verdicts = {
@@ -58,10 +58,10 @@ def test_zeroeval_gives_strict_verdicts_and_checks_the_published_ones(zeroeval: 
         "gsm/4": ("3", ("3", 1.0)),
     }
     # By the source's own rule "18 dollars" is right, and of four records two are.
-    assert findings.published == {"wise": 0.5}
-    assert findings.measured == {"wise": 0.5}
-    assert findings.differing == {}
-    assert findings.sentences == ("records of wise to a question that it answered before (1)",)
+    assert import_report.published == {"wise": 0.5}
+    assert import_report.measured == {"wise": 0.5}
+    assert import_report.differing == {}
+    assert import_report.sentences == ("records of wise to a question that it answered before (1)",)
     assert recording.responses("A problem?").keys() == {"quick"}
 
 
@@ -79,8 +79,8 @@ def test_zeroeval_counts_the_outputs_after_the_first(zeroeval: Path) -> None:
     write_json(
         zeroeval / "wise.json", [zero("1", "4", *outputs), zero("2", "4", *outputs[:2]), zero("3", "4", "4")]
     )
-    _, findings, _ = imported(gather_zeroeval, zeroeval)
-    assert findings.sentences == ("outputs of wise after the first to a question (3)",)
+    _, import_report, _ = imported(gather_zeroeval, zeroeval)
+    assert import_report.sentences == ("outputs of wise after the first to a question (3)",)
 
 
 def test_zeroeval_leaves_out_answers_to_another_wording_and_counts_them(zeroeval: Path) -> None:
@@ -95,12 +95,12 @@ def test_zeroeval_leaves_out_answers_to_another_wording_and_counts_them(zeroeval
         zeroeval / "wise.json", [zero("1", "5", '{"answer": "5"}'), zero("2", "18", '{"answer": "8"}')]
     )
     write_json(zeroeval.parent / "gsm.summary.json", [{"Model": "wise", "Acc": "50.00"}])
-    recording, findings, _ = imported(gather_zeroeval, zeroeval)
+    recording, import_report, _ = imported(gather_zeroeval, zeroeval)
     assert recording.responses("Another 1?").keys() == {"other"}
     assert recording.responses("Question 2?").keys() == {"other", "wise"}
     assert recording.find("Question 1?") is None
-    assert findings.sentences == ("answers of wise to another wording of a question (1)",)
-    assert findings.measured == {"wise": 0.5}, "the published figure counts it too"
+    assert import_report.sentences == ("answers of wise to another wording of a question (1)",)
+    assert import_report.measured == {"wise": 0.5}, "the published figure counts it too"
 
 
 def test_zeroeval_takes_any_answer_that_a_model_may_write(zeroeval: Path) -> None:

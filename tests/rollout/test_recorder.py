@@ -16,7 +16,7 @@ from podium.errors import RunMismatchError, WorkerError
 from podium.operations import SKILLS
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import TeamWorker
-from podium.recordings import Gathering, Recording, Response
+from podium.recordings import Recording, RecordingWriter, Response
 from podium.rollout import roll
 from podium.rollout.recorder import Progress, record
 from podium.tasks.embedded import EmbeddedTasks
@@ -64,16 +64,16 @@ def dear(reply: str | WorkerError, name: str = "dear", fallback: str | None = No
 async def test_every_answer_of_every_worker_is_kept_with_its_grade(tmp_path: Path) -> None:
     pool = specialists()
     told: list[int] = []
-    with Gathering() as gathering:
+    with RecordingWriter() as writer:
         progress = await record(
             pool,
             TASKS,
-            gathering,
+            writer,
             split=to_test,
             samples=2,
             watch=lambda progress: told.append(progress.kept),
         )
-        header = gathering.write(tmp_path / "r.parquet", name="r")
+        header = writer.write(tmp_path / "r.parquet", name="r")
     assert progress == Progress(wanted=32, kept=32, usd=progress.usd)
     assert sorted(told) == list(range(1, 33))
     assert (header.questions, header.responses, header.splits) == (8, 32, {"test": 8})
@@ -109,9 +109,9 @@ async def test_an_answer_that_could_not_be_judged_is_kept_without_a_verdict(tmp_
     judge = build({"kind": "judge", "worker": worker}, Judge)
     tests = f'{{"form": "programs", "inputs": ["{"x" * 10_000}"], "outputs": [""]}}'
     tasks = ListedTasks("judged", [Task("a", Question(text="Why?"), tests, judge)])
-    with Gathering() as gathering:
-        await record(Pool([dear("Answer: 5")]), tasks, gathering, split=to_test)
-        gathering.write(tmp_path / "r.parquet", name="r")
+    with RecordingWriter() as writer:
+        await record(Pool([dear("Answer: 5")]), tasks, writer, split=to_test)
+        writer.write(tmp_path / "r.parquet", name="r")
     recording = Recording.open(tmp_path / "r.parquet")
     ((response,),) = recording.responses("Why?").values()
     assert (response.text, response.score) == ("Answer: 5", None)
@@ -120,9 +120,9 @@ async def test_an_answer_that_could_not_be_judged_is_kept_without_a_verdict(tmp_
 
 
 async def test_without_a_split_questions_are_split_by_a_hash(tmp_path: Path) -> None:
-    with Gathering() as gathering:
-        await record(specialists(), EmbeddedTasks("test", 40), gathering)
-        header = gathering.write(tmp_path / "r.parquet", name="r")
+    with RecordingWriter() as writer:
+        await record(specialists(), EmbeddedTasks("test", 40), writer)
+        header = writer.write(tmp_path / "r.parquet", name="r")
     assert header.splits.keys() == {"train", "validation", "test"}
 
 
@@ -131,16 +131,16 @@ async def test_a_run_that_its_budget_stopped_goes_on_and_ends_with_the_same_rows
     tmp_path: Path, concurrency: int
 ) -> None:
     pool = specialists()
-    with Gathering() as gathering:
-        await record(pool, TASKS, gathering, split=to_test, samples=2)
-        whole = gathering.write(tmp_path / "whole.parquet", name="r")
+    with RecordingWriter() as writer:
+        await record(pool, TASKS, writer, split=to_test, samples=2)
+        whole = writer.write(tmp_path / "whole.parquet", name="r")
     file, runs = tmp_path / "parts.gathering", []
     while not runs or runs[-1].refusal is not None:
-        with Gathering(file) as gathering:
+        with RecordingWriter(file) as writer:
             progress = await record(
                 pool,
                 TASKS,
-                gathering,
+                writer,
                 split=to_test,
                 samples=2,
                 concurrency=concurrency,
@@ -149,17 +149,17 @@ async def test_a_run_that_its_budget_stopped_goes_on_and_ends_with_the_same_rows
             runs.append(progress)
     assert [progress.kept for progress in runs] == [13, 26, 32]
     assert [progress.refusal for progress in runs] == ["The budget of 13 calls is used up."] * 2 + [None]
-    with Gathering(file) as gathering:
-        assert gathering.write(tmp_path / "parts.parquet", name="r") == whole
+    with RecordingWriter(file) as writer:
+        assert writer.write(tmp_path / "parts.parquet", name="r") == whole
     assert pq.read_table(tmp_path / "parts.parquet").equals(pq.read_table(tmp_path / "whole.parquet"))
 
 
 async def test_a_recording_that_is_whole_asks_nobody(tmp_path: Path) -> None:
     worker = dear("Answer: 4")
-    with Gathering() as gathering:
-        await record(Pool([worker]), TASKS, gathering)
-        again = await record(Pool([worker]), TASKS, gathering, budget=Budget(calls=0))
-        more = await record(Pool([worker]), TASKS, gathering, samples=2)
+    with RecordingWriter() as writer:
+        await record(Pool([worker]), TASKS, writer)
+        again = await record(Pool([worker]), TASKS, writer, budget=Budget(calls=0))
+        more = await record(Pool([worker]), TASKS, writer, samples=2)
     assert (again.kept, again.refusal) == (8, None)
     assert (more.wanted, more.kept, len(worker.requests)) == (16, 16, 16)
 
@@ -175,11 +175,11 @@ async def test_what_judging_costs_counts_too() -> None:
     )
     grade = await tasks[0].grade("Answer: 5")
     assert (grade.failure, grade.cost_usd > 0) == (None, True)
-    with Gathering() as gathering:
+    with RecordingWriter() as writer:
         progress = await record(
             Pool([ScriptedWorker("free", {"": "Answer: 5"})]),
             tasks,
-            gathering,
+            writer,
             concurrency=1,
             budget=Budget(usd=2.5 * grade.cost_usd),
         )
@@ -201,9 +201,9 @@ async def test_questions_with_a_past_or_images_are_left_out_and_counted(tmp_path
         task("bare"),
     ]
     worker = ScriptedWorker("ada", ["Answer: 4"])
-    with Gathering() as gathering:
-        progress = await record(Pool([worker]), tasks, gathering)
-        gathering.write(tmp_path / "r.parquet", name="r")
+    with RecordingWriter() as writer:
+        progress = await record(Pool([worker]), tasks, writer)
+        writer.write(tmp_path / "r.parquet", name="r")
     assert len(worker.requests) == progress.wanted == progress.kept == 1
     assert progress.left_out == (
         "questions with a past: a recording keeps bare ones (2)",
@@ -218,11 +218,11 @@ async def test_with_16_at_once_spending_never_passes_the_budget(dollars: float) 
     worker = dear("Answer: 4, at some length")
     tasks = EmbeddedTasks("test", 60)
     seen: list[float] = []
-    with Gathering() as gathering:
+    with RecordingWriter() as writer:
         progress = await record(
             Pool([worker]),
             tasks,
-            gathering,
+            writer,
             concurrency=16,
             budget=Budget(usd=dollars),
             watch=lambda progress: seen.append(progress.usd),
@@ -244,9 +244,9 @@ async def test_a_worker_without_a_price_is_held_at_the_most_that_its_limits_let_
         Orchestrator(Single("inner"), Pool([inner]), budget=Budget()),
         limits=Limits(retries=0, max_usd=1.0),
     )
-    with Gathering() as gathering:
+    with RecordingWriter() as writer:
         progress = await record(
-            Pool([team]), EmbeddedTasks("test", 16), gathering, budget=Budget(usd=4.5), concurrency=16
+            Pool([team]), EmbeddedTasks("test", 16), writer, budget=Budget(usd=4.5), concurrency=16
         )
     assert progress.kept == 4
     assert progress.usd == pytest.approx(4.0)
@@ -267,9 +267,9 @@ async def test_once_a_call_is_refused_no_more_are_made_and_the_reason_stays() ->
 
     # While dear is asked the others wait; then dear2 does not fit, and cheap would.
     workers = [priced("dear", 1.0), priced("dear2", 1.0), priced("cheap", 0.1)]
-    with Gathering() as gathering:
+    with RecordingWriter() as writer:
         progress = await record(
-            Pool(workers), EmbeddedTasks("test", 1), gathering, budget=Budget(usd=1.05), concurrency=3
+            Pool(workers), EmbeddedTasks("test", 1), writer, budget=Budget(usd=1.05), concurrency=3
         )
     assert [len(worker.requests) for worker in workers] == [1, 0, 0]
     assert (progress.kept, progress.failed, progress.wanted) == (1, 0, 3)
@@ -289,11 +289,11 @@ async def test_a_fallback_is_neither_recorded_nor_paid_beyond_the_budget() -> No
         )
         for k in range(16)
     ]
-    with Gathering() as gathering:
+    with RecordingWriter() as writer:
         progress = await record(
-            Pool([*down, dear("Answer: 4")]), TASKS, gathering, budget=Budget(usd=20.0), concurrency=16
+            Pool([*down, dear("Answer: 4")]), TASKS, writer, budget=Budget(usd=20.0), concurrency=16
         )
-        assert not any(gathering.has(task.id, "down0", 0) for task in TASKS)
+        assert not any(writer.has(task.id, "down0", 0) for task in TASKS)
     assert progress.usd <= 20.0
 
 
@@ -306,9 +306,9 @@ async def test_calls_that_failed_are_counted_and_made_again() -> None:
     ]
     worker = ScriptedWorker("moody", replies)
     tasks = EmbeddedTasks("test", 3)
-    with Gathering() as gathering:
-        first = await record(Pool([worker]), tasks, gathering, concurrency=1)
-        second = await record(Pool([worker]), tasks, gathering, concurrency=1)
+    with RecordingWriter() as writer:
+        first = await record(Pool([worker]), tasks, writer, concurrency=1)
+        second = await record(Pool([worker]), tasks, writer, concurrency=1)
     assert (first.wanted, first.kept, first.failed, first.refusal) == (3, 2, 1, None)
     assert (second.kept, second.failed, len(worker.requests)) == (3, 0, 4)
     assert (first.errors, second.errors) == ({"moody": "moody: It is down."}, {})
@@ -319,24 +319,24 @@ async def test_questions_that_have_other_words_than_before_are_refused_and_nobod
         return [Task(f"{n}", Question(text=text), "5", Exact()) for n, text in enumerate(texts)]
 
     worker = ScriptedWorker("ada", {"": "Answer: 5"})
-    with Gathering() as gathering:
-        await record(Pool([worker]), tasks("What is 2 + 3?", "What is 5?"), gathering)
+    with RecordingWriter() as writer:
+        await record(Pool([worker]), tasks("What is 2 + 3?", "What is 5?"), writer)
         with pytest.raises(
             RunMismatchError, match="Question '1' had another wording when it was asked before"
         ):
             await record(
-                Pool([worker]), tasks("What is 2 + 3?", "What is 6?", "What is 7?"), gathering, samples=2
+                Pool([worker]), tasks("What is 2 + 3?", "What is 6?", "What is 7?"), writer, samples=2
             )
-        grown = await record(Pool([worker]), tasks("What is 2 + 3?", "What is 5?", "What is 7?"), gathering)
+        grown = await record(Pool([worker]), tasks("What is 2 + 3?", "What is 5?", "What is 7?"), writer)
     assert (grown.kept, len(worker.requests)) == (3, 3)
 
 
 async def test_a_time_limit_stops_it_too() -> None:
-    with Gathering() as gathering:
+    with RecordingWriter() as writer:
         progress = await record(
             Pool([dear("Answer: 4")]),
             EmbeddedTasks("test", 400),
-            gathering,
+            writer,
             concurrency=1,
             budget=Budget(seconds=0.1),
         )
@@ -353,21 +353,21 @@ async def test_what_was_done_before_it_was_cancelled_is_kept(tmp_path: Path) -> 
         if progress.kept == 5:
             job.cancel()
 
-    with Gathering(tmp_path / "g") as gathering:
-        job = asyncio.create_task(record(Pool([worker]), TASKS, gathering, concurrency=2, watch=stop))
+    with RecordingWriter(tmp_path / "g") as writer:
+        job = asyncio.create_task(record(Pool([worker]), TASKS, writer, concurrency=2, watch=stop))
         with pytest.raises(asyncio.CancelledError):
             await job
-    with Gathering(tmp_path / "g") as gathering:
-        assert sum(gathering.has(task.id, "dear", 0) for task in TASKS) == told[-1] < 8
-        assert (await record(Pool([worker]), TASKS, gathering)).kept == 8
+    with RecordingWriter(tmp_path / "g") as writer:
+        assert sum(writer.has(task.id, "dear", 0) for task in TASKS) == told[-1] < 8
+        assert (await record(Pool([worker]), TASKS, writer)).kept == 8
 
 
 async def test_what_was_recorded_of_a_recording_replays_alike(make_recording: MakeRecording) -> None:
     source = make_recording({"Q?": [Response("ada", 0, "Answer: 4", "4", 0.5)]})
     worker = ScriptedWorker("live", ["Answer: 4"])
-    with Gathering() as gathering:
-        await record(Pool([worker]), RecordedTasks(source, "test"), gathering, split=to_test)
-        header = gathering.write(source.path.with_name("again.parquet"), name="again")
+    with RecordingWriter() as writer:
+        await record(Pool([worker]), RecordedTasks(source, "test"), writer, split=to_test)
+        header = writer.write(source.path.with_name("again.parquet"), name="again")
     assert header.workers[0].accuracy == 0
     (response,) = Recording.open(source.path.with_name("again.parquet")).responses("Q?")["live"]
     assert (response.answer, response.score) == ("4", 0.5)

@@ -7,7 +7,7 @@ from podium.config import build
 from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
 from podium.orchestrator import Orchestrator
-from podium.rollout import RewardSettings, Rollout, Scorer, Written, roll
+from podium.rollout import FixedPlan, RewardSettings, Rollout, Scorer, roll
 from podium.tasks.graders.exact import Exact
 from podium.tasks.graders.judge import Judge
 from podium.tasks.task import Task
@@ -130,7 +130,7 @@ async def test_what_was_spent_is_taken_off():
 async def test_a_written_plan_and_a_live_one_give_the_same_rollout():
     live = await roll(Orchestrator(Single("w0"), pool("Answer: 42")), TASK, seed="s")
     text = live.plan_text
-    written = await roll(Orchestrator(Written(text), pool("Answer: 42")), TASK, seed="s")
+    written = await roll(Orchestrator(FixedPlan(text), pool("Answer: 42")), TASK, seed="s")
 
     def told(rollout: Rollout) -> object:
         return [(span.messages, span.response, span.usage) for span in rollout.trace.spans], rollout.grade
@@ -149,7 +149,7 @@ async def test_a_planner_whose_own_model_fails_is_infrastructure():
     class Down:
         name = "down"
 
-        async def plan(self, situation):
+        async def plan(self, request):
             raise WorkerError("The policy's server is down.", kind="connection")
 
     rollout = await roll(Orchestrator(Down(), pool("Answer: 42")), TASK, seed="0")

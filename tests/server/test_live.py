@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from podium.executor import StepStarted, StepText
 from podium.orchestrator import QuestionEnded
-from podium.server.happening import Happening
 from podium.server.live import Live
+from podium.server.stream_events import StreamEvent
 from podium.trace import Trace
 from podium.types import Question
 
@@ -23,7 +23,7 @@ TRACE = Trace(
 )  # fmt: skip
 
 
-async def read_all(source: AsyncIterator[Happening]) -> list[tuple[str, str]]:
+async def read_all(source: AsyncIterator[StreamEvent]) -> list[tuple[str, str]]:
     return [(one.kind, json.loads(one.data).get("text", "")) async for one in source]
 
 
@@ -64,7 +64,7 @@ def test_whoever_stops_anywhere_and_goes_on_has_read_everything_once(
             observe(StepStarted(0, number, "ada", "Add.") if piece is None else StepText(0, 0, piece))
         observe(QuestionEnded(TRACE))
         whole = await read_all(live.events("t"))
-        first: list[Happening] = []
+        first: list[StreamEvent] = []
         async for one in live.events("t"):
             first.append(one)
             if len(first) > cut:

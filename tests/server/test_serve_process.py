@@ -54,7 +54,7 @@ async def test_what_is_in_flight_is_answered_or_recorded_as_cancelled(tmp_path):
     soon = Rule(fault=SlowFirstByte(seconds=1.5))
     async with FaultServer("Done.", rules=[slow, soon]) as worker:
         pool = pool_file(tmp_path, worker.url)
-        with served(tmp_path, "--pool", str(pool), "--drain", "6") as server:
+        with served(tmp_path, "--pool", str(pool), "--planner", "single:ada", "--drain", "6") as server:
             limits = httpx.Limits(max_connections=100)
             async with httpx.AsyncClient(base_url=server.url, timeout=60, limits=limits) as client:
                 texts = [f"{'slow' if number % 2 else 'soon'} {number}" for number in range(TOGETHER)]
@@ -128,7 +128,7 @@ async def test_a_killed_server_leaves_its_store_whole(tmp_path):
     slow = Rule(contains="slow", fault=SlowFirstByte(seconds=80))
     async with FaultServer("Done.", rules=[slow]) as worker:
         pool = pool_file(tmp_path, worker.url)
-        with served(tmp_path, "--pool", str(pool)) as server:
+        with served(tmp_path, "--pool", str(pool), "--planner", "single:ada") as server:
             async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
                 for number in range(5):
                     reply = await client.post("/v1/chat/completions", json=asked(f"soon {number}"))
@@ -149,7 +149,7 @@ async def test_a_killed_server_leaves_its_store_whole(tmp_path):
         with sqlite3.connect(tmp_path / "traces.sqlite") as file:
             assert file.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         file.close()
-        with served(tmp_path, "--pool", str(pool)) as server:
+        with served(tmp_path, "--pool", str(pool), "--planner", "single:ada") as server:
             async with httpx.AsyncClient(base_url=server.url) as client:
                 assert len((await client.get("/api/traces")).json()["traces"]) == 5
             assert server.end() == (0, "")

@@ -9,7 +9,7 @@ import pytest
 import torch
 from tiny_run import SHAPE
 
-from podium.train.batch import Group, micro_batches, open_tokens
+from podium.train.batch import Group, micro_batches, trainable_tokens
 from podium.train.grpo import accumulate
 from podium.train.loss import LossType, token_weights
 from podium.train.model import PolicyModel
@@ -112,7 +112,7 @@ def test_a_group_that_is_trimmed_weighs_its_tokens_by_their_whole_completions(mo
     # A, B and A begin alike and are one row; B is longer, so each token of it weighs less.
     expected = (1.0 + 0.7) / (3 * 4) - 0.4 / (4 * 4)
     assert batch.targets_N.tolist() == [5, 11]
-    assert batch.pulls_N.tolist() == pytest.approx([expected, 0.3 / (2 * 4)])
+    assert batch.weighted_advantages_N.tolist() == pytest.approx([expected, 0.3 / (2 * 4)])
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,9 @@ def test_tokens_that_were_given_are_read_and_not_pulled() -> None:
     (batch,) = micro_batches([BOTH], "dr_grpo", max_tokens=1)
     assert batch.inputs_N.tolist() == [*(4, 9, 7), *(4, 10, 5, 6, 8), *(4, 5, 6)]
     assert batch.targets_N.tolist() == [*(9, 7, 5), *(10, 5, 6, 8, 2), *(5, 6, 2)]
-    assert batch.pulls_N.tolist() == pytest.approx([*(0, 0, 1 / 6), 0, *[1 / 6] * 4, *[-1 / 3] * 3])
+    assert batch.weighted_advantages_N.tolist() == pytest.approx(
+        [*(0, 0, 1 / 6), 0, *[1 / 6] * 4, *[-1 / 3] * 3]
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,4 +168,4 @@ def test_tokens_that_were_given_are_read_and_not_pulled() -> None:
 def test_tokens_after_the_last_doubt_are_not_open(
     probabilities: tuple[float, ...], sure: float, count: int
 ) -> None:
-    assert open_tokens([log(value) for value in probabilities], sure) == count
+    assert trainable_tokens([log(value) for value in probabilities], sure) == count

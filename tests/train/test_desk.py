@@ -11,14 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_run import ACCEPTANCE, PLANS, draw
 
-from podium.planner import Outcome, Planner, Situation
+from podium.planner import Outcome, Planner, PlanRequest
 from podium.rollout import Scorer
-from podium.train.desk import Asked, Desk
+from podium.train.batched_policy import BatchedPolicy, SampleRequest
 from podium.types import Budget, Profile, Question
 from podium.workflow import Acceptance, PlanError, Step, Workflow
 
-SITUATION = Situation(Question(text="add 1 2"), (Profile(name="ada"), Profile(name="bob")))
-LATER = Situation(SITUATION.question, SITUATION.pool, outcomes=(Outcome(Workflow((Step(0, "Add."),)), "4"),))
+SITUATION = PlanRequest(Question(text="add 1 2"), (Profile(name="ada"), Profile(name="bob")))
+LATER = PlanRequest(
+    SITUATION.question, SITUATION.pool, outcomes=(Outcome(Workflow((Step(0, "Add."),)), "4"),)
+)
 
 
 class Policy:
@@ -27,7 +29,7 @@ class Policy:
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
 
-    def __call__(self, asked: Sequence[Asked]) -> list[str]:
+    def __call__(self, asked: Sequence[SampleRequest]) -> list[str]:
         self.batches.append([number for number, _ in asked])
         return [f"to {number} in round {len(self.batches)}" for number, _ in asked]
 
@@ -46,7 +48,7 @@ def test_each_round_is_one_batch_of_all_that_still_ask_and_each_gets_its_own_ans
     rounds: list[int],
 ) -> None:
     policy = Policy()
-    done = asyncio.run(Desk(policy).serve([partial(ask, times=times) for times in rounds]))
+    done = asyncio.run(BatchedPolicy(policy).serve([partial(ask, times=times) for times in rounds]))
     assert policy.batches == [
         [number for number, times in enumerate(rounds) if times > round_]
         for round_ in range(max(rounds, default=0))
@@ -66,26 +68,26 @@ async def test_nobody_is_answered_before_the_slowest_has_asked_or_ended() -> Non
         assert not policy.batches
         return []
 
-    done = await Desk(policy).serve([*slow_first, ends_late])
+    done = await BatchedPolicy(policy).serve([*slow_first, ends_late])
     assert policy.batches == [[0, 1, 2], [0, 1, 2]]
     assert done == [[f"to {number} in round {round_}" for round_ in (1, 2)] for number in range(3)] + [[]]
 
 
 @pytest.mark.parametrize(
-    ("situation", "text", "decision"),
+    ("plan_request", "text", "decision"),
     [
         (SITUATION, PLANS[1], Workflow((Step(1, "Add."),))),
         (LATER, PLANS[1], Workflow((Step(1, "Add."),))),
         (LATER, ACCEPTANCE, Acceptance()),
         (SITUATION, ACCEPTANCE, "empty_plan"),
         (SITUATION, PLANS[2], "unknown_worker"),
-        (Situation(SITUATION.question, SITUATION.pool, max_steps=1), PLANS[3], "too_many_steps"),
+        (PlanRequest(SITUATION.question, SITUATION.pool, max_steps=1), PLANS[3], "too_many_steps"),
     ],
 )
 async def test_a_text_is_read_as_a_plan_for_the_situation_it_answers(
-    situation: Situation, text: str, decision: Workflow | Acceptance | str
+    plan_request: PlanRequest, text: str, decision: Workflow | Acceptance | str
 ) -> None:
-    (plan,) = await Desk(lambda asked: [text]).serve([lambda planner: planner.plan(situation)])
+    (plan,) = await BatchedPolicy(lambda asked: [text]).serve([lambda planner: planner.plan(plan_request)])
     assert plan.text == text
     found = plan.decision.kind if isinstance(plan.decision, PlanError) else plan.decision
     assert found == decision
@@ -95,16 +97,16 @@ async def test_ordinary_questions_plan_here_round_after_round_and_some_end_early
     scorer = Scorer(budget=Budget(rounds=3))
     seen: list[list[tuple[int, int]]] = []
 
-    def answer(asked: Sequence[Asked]) -> list[str]:
-        seen.append([(number, len(situation.outcomes)) for number, situation in asked])
+    def answer(asked: Sequence[SampleRequest]) -> list[str]:
+        seen.append([(number, len(request.outcomes)) for number, request in asked])
         # Rollout 0 writes no plan, rollout 1 accepts what it has, rollout 2 plans as long as it may.
         return [
-            {0: "no plan", 1: ACCEPTANCE if situation.outcomes else PLANS[1]}.get(n, PLANS[1])
-            for n, situation in asked
+            {0: "no plan", 1: ACCEPTANCE if request.outcomes else PLANS[1]}.get(n, PLANS[1])
+            for n, request in asked
         ]
 
     task, pool = draw(0)[0]
-    rollouts = await Desk(answer).serve(
+    rollouts = await BatchedPolicy(answer).serve(
         [partial(scorer.roll, task=task, pool=pool, seed=f"{number}") for number in range(3)]
     )
     assert seen == [[(0, 0), (1, 0), (2, 0)], [(1, 1), (2, 1)], [(2, 2)]]
@@ -124,7 +126,7 @@ async def gives_up(planner: Planner, *, then: int) -> list[str]:
 async def test_whoever_gives_up_waiting_and_ends_is_not_waited_for_and_not_answered() -> None:
     policy = Policy()
     async with asyncio.timeout(20):
-        done = await Desk(policy).serve(
+        done = await BatchedPolicy(policy).serve(
             [partial(gives_up, then=0), partial(ask, times=2, pause=0.05), partial(gives_up, then=0)]
         )
     assert policy.batches == [[1], [1]]
@@ -134,7 +136,9 @@ async def test_whoever_gives_up_waiting_and_ends_is_not_waited_for_and_not_answe
 async def test_whoever_gives_up_waiting_and_asks_again_is_answered_once_with_the_others() -> None:
     policy = Policy()
     async with asyncio.timeout(20):
-        done = await Desk(policy).serve([partial(gives_up, then=1), partial(ask, times=1, pause=0.05)])
+        done = await BatchedPolicy(policy).serve(
+            [partial(gives_up, then=1), partial(ask, times=1, pause=0.05)]
+        )
     assert policy.batches == [[0, 1]]
     assert done == [["to 0 in round 1"], ["to 1 in round 1"]]
 
@@ -144,7 +148,7 @@ async def fails(planner: Planner) -> list[str]:
     raise LookupError("of a rollout")
 
 
-def no_answer(asked: Sequence[Asked]) -> list[str]:
+def no_answer(asked: Sequence[SampleRequest]) -> list[str]:
     raise LookupError("of the policy")
 
 
@@ -153,7 +157,7 @@ def no_answer(asked: Sequence[Asked]) -> list[str]:
     [(Policy(), fails, "of a rollout"), (no_answer, partial(ask, times=1), "of the policy")],
 )
 async def test_what_stops_a_batch_comes_out_as_it_was_raised_and_ends_the_other_rollouts(
-    answer: Callable[[Sequence[Asked]], list[str]],
+    answer: Callable[[Sequence[SampleRequest]], list[str]],
     rollout: Callable[[Planner], Awaitable[list[str]]],
     message: str,
 ) -> None:
@@ -166,7 +170,7 @@ async def test_what_stops_a_batch_comes_out_as_it_was_raised_and_ends_the_other_
             ended.append(planner)
 
     with pytest.raises(LookupError, match=f"^{message}$"):
-        await Desk(answer).serve([other, rollout, other])
+        await BatchedPolicy(answer).serve([other, rollout, other])
     assert len(ended) == 2
     assert len(asyncio.all_tasks()) == 1
 
@@ -174,13 +178,13 @@ async def test_what_stops_a_batch_comes_out_as_it_was_raised_and_ends_the_other_
 @pytest.mark.parametrize("count", [0, 1, 3])
 async def test_a_policy_that_gives_too_few_or_too_many_answers_is_a_fault(count: int) -> None:
     with pytest.raises(ValueError, match=r"zip\(\)"):
-        await Desk(lambda asked: ["text"] * count).serve([partial(ask, times=1)] * 2)
+        await BatchedPolicy(lambda asked: ["text"] * count).serve([partial(ask, times=1)] * 2)
 
 
 async def test_a_batch_that_is_cancelled_leaves_no_rollout_running() -> None:
     policy = Policy()
     serving = asyncio.ensure_future(
-        Desk(policy).serve([partial(ask, times=1), partial(ask, times=1, pause=60)])
+        BatchedPolicy(policy).serve([partial(ask, times=1), partial(ask, times=1, pause=60)])
     )
     await asyncio.sleep(0.01)
     serving.cancel()

@@ -44,8 +44,8 @@ def logprob(model: PolicyModel, before: list[int], completion: tuple[int, ...], 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 def test_a_policy_has_not_gone_from_itself(temperature: float) -> None:
     model = make("policy")
-    distances = Reference(model, temperature).distances(PROMPT, GIVEN, draw(model, temperature=temperature))
-    assert distances == pytest.approx([0.0] * len(GIVEN), abs=1e-4)
+    log_ratios = Reference(model, temperature).log_ratios(PROMPT, GIVEN, draw(model, temperature=temperature))
+    assert log_ratios == pytest.approx([0.0] * len(GIVEN), abs=1e-4)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
@@ -53,36 +53,36 @@ def test_a_distance_is_how_much_likelier_a_completion_was_where_it_was_drawn(tem
     policy, start = make("policy"), make("start")
     samples = draw(policy, temperature=temperature)
     assert len(set(zip(GIVEN, samples.tokens, strict=True))) < len(GIVEN), "no completion came twice"
-    distances = Reference(start, temperature).distances(PROMPT, GIVEN, samples)
+    log_ratios = Reference(start, temperature).log_ratios(PROMPT, GIVEN, samples)
     expected = [
         logprob(policy, [*PROMPT, *before], completion, temperature)
         - logprob(start, [*PROMPT, *before], completion, temperature)
         for before, completion in zip(GIVEN, samples.tokens, strict=True)
     ]
-    assert distances == pytest.approx(expected, abs=1e-4)
-    assert max(map(abs, distances)) > 0.5
+    assert log_ratios == pytest.approx(expected, abs=1e-4)
+    assert max(map(abs, log_ratios)) > 0.5
 
 
 def test_the_mean_distance_of_a_policys_own_completions_is_the_kl_divergence() -> None:
     policy, start = make("policy"), make("start")
     (samples,) = sample(policy, [PROMPT], given=[[()] * 4000], max_tokens=1, end=2, seed="many")
-    distances = Reference(start).distances(PROMPT, ((),) * 4000, samples)
+    log_ratios = Reference(start).log_ratios(PROMPT, ((),) * 4000, samples)
     ours, theirs = (
         model(torch.tensor([PROMPT]))[0, -1].detach().log_softmax(-1) for model in (policy, start)
     )
     exact = float((ours.exp() * (ours - theirs)).sum())
     assert exact > 0.5
-    assert fmean(distances) == pytest.approx(exact, abs=4 * stdev(distances) / 4000**0.5)
+    assert fmean(log_ratios) == pytest.approx(exact, abs=4 * stdev(log_ratios) / 4000**0.5)
 
 
 def test_the_reference_stays_where_training_began() -> None:
     model = make("policy")
     reference, samples = Reference(model), draw(model)
-    before = reference.distances(PROMPT, GIVEN, samples)
+    before = reference.log_ratios(PROMPT, GIVEN, samples)
     group = Group(tuple(PROMPT), ((5, 6, 2), (9, 2)), (1.0, -1.0))
     assert update(model, adamw(model), [group], rate=0.1, max_tokens=4).stepped
-    assert reference.distances(PROMPT, GIVEN, samples) == before
-    assert max(map(abs, reference.distances(PROMPT, GIVEN, draw(model)))) > 0.1
+    assert reference.log_ratios(PROMPT, GIVEN, samples) == before
+    assert max(map(abs, reference.log_ratios(PROMPT, GIVEN, draw(model)))) > 0.1
 
 
 @pytest.mark.parametrize(

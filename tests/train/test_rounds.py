@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from tiny_run import PLANS, SETTINGS, run, score, write_start
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.planner import Plan, Planner, Situation
+from podium.planner import Plan, Planner, PlanRequest
 from podium.rollout import Rollout, Scorer
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.task import Task
@@ -46,9 +46,9 @@ class Onwards:
     policy: Planner
     name: str = "onwards"
 
-    async def plan(self, situation: Situation) -> Plan:
-        if situation.outcomes:
-            return await self.policy.plan(situation)
+    async def plan(self, request: PlanRequest) -> Plan:
+        if request.outcomes:
+            return await self.policy.plan(request)
         return Plan(PLANS[0], parse(PLANS[0], workers=3))
 
 
@@ -56,7 +56,7 @@ async def test_a_policy_learns_what_to_write_in_a_second_round(tmp_path: Path) -
     scorer = Scorer(budget=Budget(rounds=2))
 
     async def onwards(
-        planner: Planner, task: Task, pool: Pool, *, seed: str, thrift: int = 0
+        planner: Planner, task: Task, pool: Pool, *, seed: str, cost_sensitivity: int = 0
     ) -> Rollout | None:
         return await scorer.roll(Onwards(planner), task, pool, seed=seed)
 
@@ -78,10 +78,10 @@ class Breaking:
     policy: Planner
     name: str = "breaking"
 
-    async def plan(self, situation: Situation) -> Plan:
-        if situation.outcomes:
+    async def plan(self, request: PlanRequest) -> Plan:
+        if request.outcomes:
             raise OutageError
-        return await self.policy.plan(situation)
+        return await self.policy.plan(request)
 
 
 async def test_a_run_that_breaks_off_in_a_second_round_and_is_resumed_has_the_metrics_of_one_that_does_not(
@@ -91,7 +91,7 @@ async def test_a_run_that_breaks_off_in_a_second_round_and_is_resumed_has_the_me
     whole = await run(tmp_path / "whole", start, HELD)
 
     async def breaks(
-        planner: Planner, task: Task, pool: Pool, *, seed: str, thrift: int = 0
+        planner: Planner, task: Task, pool: Pool, *, seed: str, cost_sensitivity: int = 0
     ) -> Rollout | None:
         planner = Breaking(planner) if task.id.startswith("sums/6/") else planner
         return await score(planner, task, pool, seed=seed, rounds=2)
@@ -108,7 +108,7 @@ async def test_a_run_that_breaks_off_in_a_second_round_and_is_resumed_has_the_me
         assert torch.equal(weight, read_model(Checkpoint.read(resumed)).state_dict()[name]), name
 
 
-async def distances(folder: Path, start: Checkpoint, **settings: object) -> list[float]:
+async def log_ratios(folder: Path, start: Checkpoint, **settings: object) -> list[float]:
     """The metric "kl" of a run's iterations."""
     await run(folder, start, SETTINGS.model_copy(update=settings))
     return [row["kl"] for row in rows(folder)]
@@ -117,7 +117,7 @@ async def distances(folder: Path, start: Checkpoint, **settings: object) -> list
 async def test_the_dearer_a_nat_the_nearer_the_policy_stays_to_its_start(tmp_path: Path) -> None:
     start = write_start(tmp_path / "start", accepts=True)
     free, held = [
-        await distances(tmp_path / f"{kl}", start, rounds=2, iterations=12, kl=kl) for kl in (1e-9, 0.5)
+        await log_ratios(tmp_path / f"{kl}", start, rounds=2, iterations=12, kl=kl) for kl in (1e-9, 0.5)
     ]
     assert free[0] == held[0] == pytest.approx(0.0, abs=1e-4), "no step was taken before the first batch"
     assert fmean(free[-4:]) > 4 * fmean(held[-4:]) > 0
@@ -126,13 +126,14 @@ async def test_the_dearer_a_nat_the_nearer_the_policy_stays_to_its_start(tmp_pat
 async def test_a_weight_that_falls_lets_the_policy_go(tmp_path: Path) -> None:
     start = write_start(tmp_path / "start")
     kept, freed = [
-        await distances(tmp_path / f"{end}", start, iterations=16, kl=3.0, kl_end=end) for end in (None, 1e-6)
+        await log_ratios(tmp_path / f"{end}", start, iterations=16, kl=3.0, kl_end=end)
+        for end in (None, 1e-6)
     ]
     assert fmean(freed[-4:]) > 2 * fmean(kept[-4:])
 
 
 async def test_where_a_nat_costs_nothing_no_distance_is_measured(tmp_path: Path) -> None:
-    assert await distances(tmp_path / "run", write_start(tmp_path / "start"), iterations=3) == [0.0] * 3
+    assert await log_ratios(tmp_path / "run", write_start(tmp_path / "start"), iterations=3) == [0.0] * 3
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_logprobs_after_given_tokens_equal_the_trainers(model: PolicyModel, temp
         assert len(samples.tokens) == len(samples.logprobs) == len(samples.ended) == len(given)
         group = Group(tuple(prompt), samples.tokens, (1.0,) * len(given), given=tuple(given))
         (batch,) = micro_batches([group], "bnpo", max_tokens=24)
-        trained = completion_logprobs(model, batch, temperature)[batch.pulls_N != 0]
+        trained = completion_logprobs(model, batch, temperature)[batch.weighted_advantages_N != 0]
         once = dict(zip(zip(given, samples.tokens, strict=True), samples.logprobs, strict=True))
         sampled = torch.tensor([value for row in once.values() for value in row])
         torch.testing.assert_close(sampled, trained, atol=1e-4, rtol=0)
@@ -157,7 +157,7 @@ def test_what_each_question_can_read_is_counted_by_its_own_prompt_and_given_toke
     for prompt, own, samples in zip(prompts, given, drawn, strict=True):
         group = Group(tuple(prompt), samples.tokens, (1.0,) * len(own), given=tuple(own))
         (batch,) = micro_batches([group], "bnpo", max_tokens=18)
-        trained = completion_logprobs(model, batch)[batch.pulls_N != 0]
+        trained = completion_logprobs(model, batch)[batch.weighted_advantages_N != 0]
         once = dict(zip(zip(own, samples.tokens, strict=True), samples.logprobs, strict=True))
         sampled = torch.tensor([value for row in once.values() for value in row])
         torch.testing.assert_close(sampled, trained, atol=1e-4, rtol=0)

@@ -1,4 +1,4 @@
-"""Levels of thrift: each question of a run is asked at one, which counts in its prompt and in its reward."""
+"""Levels of cost sensitivity: each question of a run is asked at one, which counts in its prompt and in its reward."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tiny_run import SETTINGS, Adder, run, write_start
 from podium.conductor.codec import Codec
 from podium.conductor.prompt import build_prompt
 from podium.errors import ConfigError
-from podium.planner import Planner, Situation
+from podium.planner import Planner, PlanRequest
 from podium.rollout import Rollout, Scorer
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.task import Task
@@ -34,7 +34,7 @@ class Dear(Adder):
 TEAM = Pool([Adder("poor", 0.1), Dear("good", 1.0), Adder("fair", 0.6)])
 WEIGHTS = (0.0, 50.0)
 """At the second level a call of the dear worker, 55 tokens at $160 a million, costs 0.44 of the reward."""
-THRIFTY = SETTINGS.model_copy(update={"thrift": WEIGHTS})
+THRIFTY = SETTINGS.model_copy(update={"cost_weights": WEIGHTS})
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,13 @@ class Watched:
     ran: list[Ran] = field(default_factory=list)
 
     async def __call__(
-        self, planner: Planner, task: Task, pool: Pool, *, seed: str, thrift: int = 0
+        self, planner: Planner, task: Task, pool: Pool, *, seed: str, cost_sensitivity: int = 0
     ) -> Rollout | None:
-        rollout = await Scorer(thrift=WEIGHTS).roll(planner, task, TEAM, seed=seed, thrift=thrift)
+        rollout = await Scorer(cost_weights=WEIGHTS).roll(
+            planner, task, TEAM, seed=seed, cost_sensitivity=cost_sensitivity
+        )
         assert rollout is not None
-        self.ran.append(Ran(task.id, thrift, rollout))
+        self.ran.append(Ran(task.id, cost_sensitivity, rollout))
         return rollout
 
 
@@ -73,9 +75,9 @@ async def test_what_a_policy_writes_is_likelier_where_its_prompt_names_the_level
     ratios: dict[int, list[float]] = {0: [], 1: []}
     for ran in watched.ran:
         written = codec.encode_completion(ran.rollout.plan_text)
-        situation = Situation(ran.rollout.trace.question, TEAM.profiles)
+        request = PlanRequest(ran.rollout.trace.question, TEAM.profiles)
         prompts = [
-            codec.encode(build_prompt(situation, start.prompt.model_copy(update={"thrift": level})))
+            codec.encode(build_prompt(request, start.prompt.model_copy(update={"cost_sensitivity": level})))
             for level in (ran.level, 1 - ran.level)
         ]
         if written:  # An end alone is no text.
@@ -114,15 +116,17 @@ async def test_all_rollouts_of_a_question_are_at_one_level_and_questions_are_at_
     assert 8 < thrifty < 24
 
 
-@pytest.mark.parametrize(("levels", "thrift"), [(0, (0.0, 50.0)), (3, (0.0, 50.0)), (2, ()), (2, (1.0,))])
+@pytest.mark.parametrize(
+    ("levels", "cost_weights"), [(0, (0.0, 50.0)), (3, (0.0, 50.0)), (2, ()), (2, (1.0,))]
+)
 async def test_a_start_that_knows_other_levels_is_refused_in_one_sentence(
-    tmp_path: Path, levels: int, thrift: tuple[float, ...]
+    tmp_path: Path, levels: int, cost_weights: tuple[float, ...]
 ) -> None:
     start = write_start(tmp_path / "start", levels=levels)
     with pytest.raises(ConfigError) as refused:
-        await run(tmp_path / "run", start, SETTINGS.model_copy(update={"thrift": thrift}))
+        await run(tmp_path / "run", start, SETTINGS.model_copy(update={"cost_weights": cost_weights}))
     assert str(refused.value) == (
-        f"{start.path} knows {levels} levels of thrift, and grpo.thrift has {len(thrift)}: "
+        f"{start.path} knows {levels} levels of cost sensitivity, and grpo.cost_weights has {len(cost_weights)}: "
         "give one weight for each level."
     )
     assert not (tmp_path / "run" / "metrics.jsonl").exists()

@@ -14,13 +14,13 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
 from podium.conductor.prompt import build_prompt
 from podium.errors import ConfigError
-from podium.planner import Outcome, Situation
+from podium.planner import Outcome, PlanRequest
 from podium.train.batch import Group
 from podium.train.model import PolicyModel
 from podium.train.reference import Reference
+from podium.train.rollout_sampler import RolloutSampler, Turn
 from podium.train.sampler import Samples
 from podium.train.settings import GRPOSettings
-from podium.train.turns import Asking, Turn
 from podium.train.weights import read_model
 from podium.types import Question
 from podium.workflow import Step, Workflow
@@ -45,21 +45,23 @@ def asking(
     *,
     levels: Sequence[int] = (0, 0),
     **settings: object,
-) -> Asking:
+) -> RolloutSampler:
     settings = {"group": GROUP, "max_tokens": 4, **settings}
-    return Asking(model, start, Codec.of(start), END, GRPOSettings(**settings), thrift=levels, seed=seed)
+    return RolloutSampler(
+        model, start, Codec.of(start), END, GRPOSettings(**settings), cost_sensitivity=levels, seed=seed
+    )
 
 
-def situation(text: str, *answers: str, worker: int = 0) -> Situation:
+def request(text: str, *answers: str, worker: int = 0) -> PlanRequest:
     outcomes = tuple(Outcome(Workflow((Step(worker, "Add."),)), answer) for answer in answers)
-    return Situation(Question(text=text), POOL.profiles, outcomes=outcomes)
+    return PlanRequest(Question(text=text), POOL.profiles, outcomes=outcomes)
 
 
-FIRST = [(number, situation("add 1 2" if number < GROUP else "add 3 4")) for number in range(2 * GROUP)]
+FIRST = [(number, request("add 1 2" if number < GROUP else "add 3 4")) for number in range(2 * GROUP)]
 LATER = [
-    (0, situation("add 1 2", "3", worker=1)),
-    (2, situation("add 1 2", "4", worker=2)),
-    (4, situation("add 3 4", "7")),
+    (0, request("add 1 2", "3", worker=1)),
+    (2, request("add 1 2", "4", worker=2)),
+    (4, request("add 3 4", "7")),
 ]
 """The second round: rollout 1 of the first question has ended, and of the second question all but rollout 1."""
 
@@ -68,7 +70,7 @@ def prompts(turn: Turn) -> list[list[int]]:
     return [[*turn.prompt, *rest] for rest in turn.given]
 
 
-def encoded(start: Checkpoint, asked: Sequence[tuple[int, Situation]], question: int) -> list[list[int]]:
+def encoded(start: Checkpoint, asked: Sequence[tuple[int, PlanRequest]], question: int) -> list[list[int]]:
     codec = Codec.of(start)
     return [
         codec.encode(build_prompt(seen, start.prompt))
@@ -115,9 +117,9 @@ def test_what_is_drawn_has_the_probability_that_the_whole_prompt_gives_it(
     asks.answer(LATER)
     reference = Reference(model, temperature=0.7)
     for turn in asks.turns:
-        assert turn.distances(reference) == pytest.approx([0.0] * len(turn.rollouts), abs=1e-4)
+        assert turn.log_ratios(reference) == pytest.approx([0.0] * len(turn.rollouts), abs=1e-4)
         whole = [
-            reference.distances(prompt, [()], one)
+            reference.log_ratios(prompt, [()], one)
             for prompt, one in zip(prompts(turn), alone(turn), strict=True)
         ]
         assert [nats for (nats,) in whole] == pytest.approx([0.0] * len(turn.rollouts), abs=1e-4)
@@ -145,12 +147,12 @@ def test_each_question_is_asked_at_its_own_level_of_thrift_in_all_rounds(
     start: Checkpoint, model: PolicyModel
 ) -> None:
     knows = replace(start, prompt=start.prompt.model_copy(update={"levels": 4}))
-    asks = asking(knows, model, levels=(3, 0), thrift=(0.0, 1.0, 2.0, 4.0))
+    asks = asking(knows, model, levels=(3, 0), cost_weights=(0.0, 1.0, 2.0, 4.0))
     asks.answer(FIRST)
     asks.answer(LATER)
     assert len(asks.turns) == 4
     for turn, asked in zip(asks.turns, (FIRST, FIRST, LATER, LATER), strict=True):
-        level = knows.prompt.model_copy(update={"thrift": (3, 0)[turn.question]})
+        level = knows.prompt.model_copy(update={"cost_sensitivity": (3, 0)[turn.question]})
         seen = [sees for number, sees in asked if number // GROUP == turn.question]
         assert prompts(turn) == [asks.codec.encode(build_prompt(sees, level)) for sees in seen]
         assert prompts(turn) != encoded(start, asked, turn.question)
@@ -165,7 +167,7 @@ def test_a_prompt_grown_too_long_in_a_later_round_is_one_sentence(
         ConfigError,
         match=r"^The prompt of the question 'add 1 2' has 1\d\d tokens; with max_tokens = 4 .* the 128 ",
     ):
-        asks.answer([(0, situation("add 1 2", "3 " * 110))])
+        asks.answer([(0, request("add 1 2", "3 " * 110))])
     assert len(asks.turns) == 2
 
 
@@ -187,7 +189,7 @@ def test_a_group_takes_the_advantages_of_its_own_rollouts_and_the_tokens_in_doub
 def test_what_prompts_share_is_the_longest_beginning_of_all(
     start: Checkpoint, model: PolicyModel, answers: tuple[str, ...]
 ) -> None:
-    asked = [(number, situation("add 1 2", answer)) for number, answer in enumerate(answers)]
+    asked = [(number, request("add 1 2", answer)) for number, answer in enumerate(answers)]
     asks = asking(start, model)
     asks.answer(asked)
     (turn,) = asks.turns

@@ -147,13 +147,13 @@ SETTINGS = GRPOSettings(
 
 
 async def score(
-    planner: Planner, task: Task, pool: Pool, *, seed: str, thrift: int = 0, rounds: int = 1
+    planner: Planner, task: Task, pool: Pool, *, seed: str, cost_sensitivity: int = 0, rounds: int = 1
 ) -> Rollout | None:
     """The shipped scorer, but some rollouts fail for reasons that are not the policy's."""
     if Random(f"outage/{seed}").random() < 0.05:
         return None
     scorer = Scorer(reward=RewardSettings(cost=200.0), budget=Budget(rounds=rounds))
-    return await scorer.roll(planner, task, pool, seed=seed, thrift=thrift)
+    return await scorer.roll(planner, task, pool, seed=seed, cost_sensitivity=cost_sensitivity)
 
 
 async def run(folder: Path, start: Checkpoint, settings: GRPOSettings = SETTINGS, **options: object) -> Path:

@@ -153,11 +153,11 @@ async def test_all_kinds_of_tokens_are_counted() -> None:
     ids=lambda value: value.kind if isinstance(value, Fault) else "",
 )
 async def test_every_fault_is_one_request_and_one_sentence(
-    server: FaultServer, fault: Any, kind: str, passing: bool, part: str
+    server: FaultServer, fault: Any, kind: str, retryable: bool, part: str
 ) -> None:
     server.rules = [Rule(fault=fault)]
     error = await failed(worker_of(server))
-    assert (error.kind, error.passing) == (kind, passing)
+    assert (error.kind, error.retryable) == (kind, retryable)
     assert part in str(error)
     assert len(server.requests) == 1
 
@@ -174,7 +174,7 @@ async def test_a_provider_s_wait_is_told_on(server: FaultServer, as_date: bool) 
 async def test_who_is_too_slow_is_late(server: FaultServer, fault: Any) -> None:
     server.rules = [Rule(fault=fault)]
     error = await failed(worker_of(server, limits=Limits(timeout=1.0)))
-    assert (error.kind, error.passing) == ("timeout", True)
+    assert (error.kind, error.retryable) == ("timeout", True)
     await server.idle()
 
 
@@ -185,7 +185,7 @@ async def test_a_wrong_key_is_told_without_the_key(server: FaultServer) -> None:
 
 async def test_an_unknown_provider_is_told(server: FaultServer) -> None:
     error = await failed(worker_of(server, model="nobody/m"))
-    assert (error.kind, error.passing) == ("status", False)
+    assert (error.kind, error.retryable) == ("status", False)
     assert server.requests == ()
 
 

@@ -107,7 +107,7 @@ async def test_a_vote_without_the_responses_it_was_to_see_fails_for_good(style: 
             WorkerError, match="of the steps that it was to see, 3 gave no response"
         ) as failed:
             await VoteWorker().answer(request)
-        assert (failed.value.kind, failed.value.passing) == ("missing", False)
+        assert (failed.value.kind, failed.value.retryable) == ("missing", False)
     some = replace(_request(["Answer: b"], style), missing=(0, 1, 2))
     assert (await VoteWorker().answer(some)).text == "1 of 1 responses agree.\nAnswer: b"
 

@@ -65,5 +65,5 @@ async def test_the_question_itself_is_computed_where_nothing_else_was_to_be_seen
 async def test_without_the_responses_it_was_to_see_it_fails_for_good() -> None:
     with pytest.raises(WorkerError) as failed:
         await said(request(question="What is 6 * 7?", missing=(0, 1)))
-    assert (failed.value.kind, failed.value.passing) == ("missing", False)
+    assert (failed.value.kind, failed.value.retryable) == ("missing", False)
     assert await said(request("Compute 1 + 1.", missing=(0, 1))) == "1 + 1 = 2\nAnswer: 2"

@@ -150,14 +150,14 @@ async def test_without_walls_it_is_not_ready_with_a_program_or_none(
     for request in (asked("print(1)"), asked()):
         with pytest.raises(WorkerError, match="set allow_weak_sandbox = true") as refused:
             await worker.answer(request)
-        assert (refused.value.kind, refused.value.passing) == ("unready", False)
+        assert (refused.value.kind, refused.value.retryable) == ("unready", False)
     await worker.close()
 
 
 async def test_without_the_responses_it_was_to_see_it_fails_for_good(worker: CodeWorker) -> None:
     with pytest.raises(WorkerError) as failed:
         await worker.answer(asked(missing=(0,)))
-    assert (failed.value.kind, failed.value.passing) == ("missing", False)
+    assert (failed.value.kind, failed.value.retryable) == ("missing", False)
     assert (await worker.answer(asked("print(1)", missing=(0,)))).text == "Answer: 1"
 
 

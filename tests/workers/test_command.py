@@ -121,7 +121,7 @@ async def test_an_answer_that_looks_like_json_stays_text_where_text_is_expected(
 async def test_json_of_another_form_is_no_answer(tmp_path: Path, written: str, why: str) -> None:
     (tmp_path / "said").write_text(written.replace("\\\\", "\\"))
     error = await failed(tmp_path, "print(open('said').read())", "output = 'json'")
-    assert (error.kind, error.passing) == ("protocol", False)
+    assert (error.kind, error.retryable) == ("protocol", False)
     assert f'wrote no answer of the form {{"text": "..."}} ({why}' in str(error)
 
 
@@ -149,11 +149,11 @@ async def test_json_of_another_form_is_no_answer(tmp_path: Path, written: str, w
     ],
 )
 async def test_a_program_that_fails_is_a_sentence(
-    tmp_path: Path, program: str, sentence: str, kind: str, passing: bool
+    tmp_path: Path, program: str, sentence: str, kind: str, retryable: bool
 ) -> None:
     error = await failed(tmp_path, program)
     assert str(error).endswith(sentence)
-    assert (error.kind, error.passing) == (kind, passing)
+    assert (error.kind, error.retryable) == (kind, retryable)
 
 
 async def test_of_a_long_complaint_the_last_lines_are_told(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ async def test_of_a_long_complaint_the_last_lines_are_told(tmp_path: Path) -> No
 
 async def test_an_answer_has_a_largest_size_and_who_never_stops_is_stopped(tmp_path: Path) -> None:
     error = await failed(tmp_path, "while True: sys.stdout.buffer.write(b'x' * 2**16)")
-    assert (error.kind, error.passing) == ("protocol", False)
+    assert (error.kind, error.retryable) == ("protocol", False)
     assert "wrote more than 16 MiB" in str(error)
     reply = await answered(tmp_path, "sys.stdout.buffer.write(b'x' * 16 * 2**20)")
     assert len(reply.text) == 16 * 2**20
@@ -295,7 +295,7 @@ async def test_a_program_that_is_gone_when_it_is_asked_is_a_failed_call(tmp_path
     script.unlink()
     with pytest.raises(WorkerError, match="cannot be started") as caught:
         await worker.answer(HELLO)
-    assert (caught.value.kind, caught.value.passing) == ("connection", False)
+    assert (caught.value.kind, caught.value.retryable) == ("connection", False)
 
 
 def test_answers_are_kept_only_where_the_file_says_so_and_the_program_is_part_of_what_is_asked(

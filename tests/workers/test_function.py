@@ -124,7 +124,7 @@ async def test_it_may_say_what_it_took() -> None:
 async def test_what_is_no_answer_is_a_failed_call(said: Any, why: str) -> None:
     error = await failed(lambda messages: said)
     assert f"The function test_what_is_no_answer_is_a_failed_call.<locals>.<lambda> {why}" in str(error)
-    assert (error.kind, error.passing) == ("protocol", False)
+    assert (error.kind, error.retryable) == ("protocol", False)
 
 
 class OddError(Exception):
@@ -143,11 +143,11 @@ class OddError(Exception):
         (TimeoutError("slow"), "timeout", True, "raised TimeoutError: slow."),
         (ConnectionResetError(104, "reset"), "connection", True, "raised ConnectionResetError: "),
         (OSError("disk"), "protocol", False, "raised OSError: disk."),
-        (WorkerError("Busy.", kind="limited", passing=True, retry_after_s=3.0), "limited", True, "Busy."),
+        (WorkerError("Busy.", kind="limited", retryable=True, retry_after_s=3.0), "limited", True, "Busy."),
     ],
 )
 async def test_what_it_raises_is_a_failed_call(
-    raised: BaseException, kind: str, passing: bool, sentence: str, is_async: bool
+    raised: BaseException, kind: str, retryable: bool, sentence: str, is_async: bool
 ) -> None:
     def sync(messages: Any) -> str:
         raise raised
@@ -156,7 +156,7 @@ async def test_what_it_raises_is_a_failed_call(
         raise raised
 
     error = await failed(not_sync if is_async else sync)
-    assert (error.kind, error.passing) == (kind, passing)
+    assert (error.kind, error.retryable) == (kind, retryable)
     assert sentence in str(error)
     if isinstance(raised, WorkerError):
         assert error.retry_after_s == 3.0

@@ -17,8 +17,8 @@ from podium.errors import ConfigError, WorkerError
 from podium.executor.context import Context, EarlierStep, Style, build_messages
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import open_pool
-from podium.planner import Plan, Situation
-from podium.recordings import Gathering, RecordedQuestion, Recording, Response
+from podium.planner import Plan, PlanRequest
+from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response
 from podium.types import Budget, Limits, Message, Price, Profile, Question, Usage, estimate_tokens
 from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker, load_pool
 from podium.workers.answer import final_answer, normalise
@@ -118,7 +118,7 @@ async def test_a_question_that_is_not_recorded_is_a_failure_that_names_worker_an
 ) -> None:
     with pytest.raises(WorkerError) as caught:
         await replay(recording).answer(request(text))
-    assert (caught.value.kind, caught.value.passing) == ("unrecorded", False)
+    assert (caught.value.kind, caught.value.retryable) == ("unrecorded", False)
     assert str(caught.value) == f"small holds no response of ada to the question {text[:60]!r}."
     assert not replay(recording).knows(text)
 
@@ -183,12 +183,12 @@ def test_an_unknown_worker_is_answered_with_the_nearest(recording: Recording) ->
 
 
 def test_a_recorded_worker_that_was_simulated_says_so(tmp_path: Path) -> None:
-    with Gathering() as gathering:
-        gathering.add_question(RecordedQuestion("q0", FOUR))
+    with RecordingWriter() as writer:
+        writer.add_question(RecordedQuestion("q0", FOUR))
         for name in ("ada", "bob"):
-            gathering.add("q0", Response(name, 0, "Answer: 4"))
-        gathering.note_simulated("bob")
-        gathering.write(tmp_path / "sim.parquet", name="sim")
+            writer.add("q0", Response(name, 0, "Answer: 4"))
+        writer.note_simulated("bob")
+        writer.write(tmp_path / "sim.parquet", name="sim")
     made = Recording.open(tmp_path / "sim.parquet")
     assert [replay(made, name).simulated for name in ("ada", "bob")] == [False, True]
 
@@ -347,7 +347,7 @@ class Rounds:
     def __init__(self, *steps: Step) -> None:
         self._workflow = Workflow(steps)
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, plan_request: PlanRequest) -> Plan:
         return Plan("", self._workflow)
 
 

@@ -165,7 +165,7 @@ async def test_a_scripted_worker_of_a_file_follows_its_script(tmp_path: Path) ->
     assert (await pool.named("parrot").answer(HELLO)).text == "one"
     with pytest.raises(WorkerError) as caught:
         await pool.named("parrot").answer(HELLO)
-    assert (caught.value.kind, caught.value.passing, caught.value.retry_after_s) == ("timeout", True, 2.0)
+    assert (caught.value.kind, caught.value.retryable, caught.value.retry_after_s) == ("timeout", True, 2.0)
     assert (await pool.named("echo").answer(HELLO)).text == "found"
 
 
@@ -300,7 +300,7 @@ async def test_a_pool_that_is_only_looked_at_needs_no_keys(tmp_path: Path) -> No
     assert pool.profiles[0].price == Price(input=2)
     with pytest.raises(WorkerError, match="the environment variable PODIUM_TEST_NO_KEY is not set") as caught:
         await pool[0].answer(HELLO)
-    assert (caught.value.kind, caught.value.passing) == ("unready", False)
+    assert (caught.value.kind, caught.value.retryable) == ("unready", False)
     await pool.close()
 
 
@@ -336,7 +336,7 @@ def test_workers_without_endpoints_load_no_http_client(tmp_path: Path) -> None:
 
 
 async def test_a_script_in_order_runs_out_loudly() -> None:
-    worker = ScriptedWorker("parrot", ["a", WorkerError("Busy.", kind="status", passing=True), "b"])
+    worker = ScriptedWorker("parrot", ["a", WorkerError("Busy.", kind="status", retryable=True), "b"])
     assert (await worker.answer(HELLO)).text == "a"
     with pytest.raises(WorkerError, match=r"^Busy\.$"):
         await worker.answer(HELLO)
@@ -346,7 +346,7 @@ async def test_a_script_in_order_runs_out_loudly() -> None:
         WorkerError, match="parrot: the script has only 3 replies, and this is call 4"
     ) as caught:
         await worker.answer(HELLO)
-    assert (caught.value.kind, caught.value.passing) == ("exhausted", False)
+    assert (caught.value.kind, caught.value.retryable) == ("exhausted", False)
     assert worker.requests == [HELLO] * 4
 
 

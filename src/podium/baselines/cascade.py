@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from podium.baselines.committee import Committee
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import position_of
-from podium.planner import Plan, Situation
+from podium.planner import Plan, PlanRequest
 from podium.workflow import Acceptance, Step, Workflow, render
 
 _COUNTED = re.compile(r"(\d+) of (\d+) responses agree\.")
@@ -29,13 +29,13 @@ class Cascade:
     def name(self) -> str:
         return f"cascade:{'+'.join(self.first)}>{self.then}"
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, request: PlanRequest) -> Plan:
         """The cheap ones' vote; then the dear one, or acceptance; `ConfigError` when the pool lacks one of them."""
-        if not situation.outcomes:
-            return await Committee(self.first).plan(situation)
+        if not request.outcomes:
+            return await Committee(self.first).plan(request)
         decision: Workflow | Acceptance = Acceptance()
-        if len(situation.outcomes) == 1 and not _unanimous(situation.outcomes[0].response, len(self.first)):
-            decision = Workflow((Step(position_of(self.then, situation.pool), WHOLE),))
+        if len(request.outcomes) == 1 and not _unanimous(request.outcomes[0].response, len(self.first)):
+            decision = Workflow((Step(position_of(self.then, request.pool), WHOLE),))
         return Plan(text=render(decision), decision=decision)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from podium.baselines.committee import Committee
 from podium.baselines.single import Single
-from podium.planner import Plan, Situation
+from podium.planner import Plan, PlanRequest
 
 Choose = Callable[[str], str | Committee]
 """A question's text to the name of a worker, or to several and a vote."""
@@ -24,7 +24,7 @@ class Chosen:
     name: str
     choose: Choose
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, request: PlanRequest) -> Plan:
         """The plan; `ConfigError` when the pool has no such worker."""
-        chosen = self.choose(situation.question.text)
-        return await (Single(chosen) if isinstance(chosen, str) else chosen).plan(situation)
+        chosen = self.choose(request.question.text)
+        return await (Single(chosen) if isinstance(chosen, str) else chosen).plan(request)

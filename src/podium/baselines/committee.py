@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import position_of, voting_step, written
 from podium.errors import ConfigError
-from podium.planner import Plan, Situation
+from podium.planner import Plan, PlanRequest
 from podium.workflow import Step, Workflow
 
 
@@ -43,9 +43,9 @@ class Committee:
         )
         return f"{'weighted-' if self.weights else ''}committee:{members}"
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, request: PlanRequest) -> Plan:
         """The answers and the vote; `ConfigError` when the pool lacks a worker or the vote."""
-        steps = tuple(Step(position_of(worker, situation.pool), WHOLE) for worker in self.workers)
+        steps = tuple(Step(position_of(worker, request.pool), WHOLE) for worker in self.workers)
         if len(steps) == 1:
-            return written(situation, Workflow(steps))
-        return written(situation, Workflow((*steps, voting_step(situation.pool, self.weights))))
+            return written(request, Workflow(steps))
+        return written(request, Workflow((*steps, voting_step(request.pool, self.weights))))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from podium.baselines.plans import position_of, written
 from podium.errors import ConfigError
-from podium.planner import Plan, Situation
+from podium.planner import Plan, PlanRequest
 from podium.workflow import PlanError, Workflow, parse
 
 
@@ -24,13 +24,13 @@ class Constant:
     """Worker k of `workflow` is the one with this name."""
     name: str = "constant"
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, request: PlanRequest) -> Plan:
         """The workflow, renumbered for the situation's pool; `ConfigError` when it lacks a worker."""
         steps = tuple(
-            replace(step, worker=position_of(self.workers[step.worker], situation.pool))
+            replace(step, worker=position_of(self.workers[step.worker], request.pool))
             for step in self.workflow.steps
         )
-        return written(situation, Workflow(steps))
+        return written(request, Workflow(steps))
 
 
 def read_constant(text: str, workers: Sequence[str], *, name: str, max_steps: int = 5) -> Constant:

@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from podium.baselines.plans import written
 from podium.baselines.single import Single
-from podium.planner import Plan, Situation
+from podium.planner import Plan, PlanRequest
 from podium.workflow import Workflow
 
 Floats = npt.NDArray[np.float64]
-Verdict = Callable[[Situation, str], Awaitable[float]]
+Verdict = Callable[[PlanRequest, str], Awaitable[float]]
 """(situation, worker) -> how right the answer is that the worker gives in it, in [0, 1]."""
 _FEATURES = 64
 
@@ -43,17 +43,17 @@ class LinUCB:
         self._told: set[str] = set()
         self._moment = np.zeros((len(self.workers), _FEATURES))
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, request: PlanRequest) -> Plan:
         """The one-step plan; `ConfigError` when the pool lacks a worker. Asked again, it accepts and learns nothing."""
-        if situation.outcomes:
-            return written(situation, Workflow(()))
-        text = situation.question.text
+        if request.outcomes:
+            return written(request, Workflow(()))
+        text = request.question.text
         x = features(text)
         chosen = self._choose(x)
-        plan = await Single(self.workers[chosen]).plan(situation)
+        plan = await Single(self.workers[chosen]).plan(request)
         if text not in self._told:
             self._told.add(text)
-            self._learn(chosen, x, await self.verdict(situation, self.workers[chosen]))
+            self._learn(chosen, x, await self.verdict(request, self.workers[chosen]))
         return plan
 
     def _choose(self, x: Floats) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from podium.baselines.plans import written
-from podium.planner import Plan, Situation
+from podium.planner import Plan, PlanRequest
 from podium.types import Profile, Question
 from podium.workflow import Workflow
 
@@ -24,6 +24,6 @@ class Oracle:
     plan_for: PlanFor
     name: str = "oracle"
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, request: PlanRequest) -> Plan:
         """The workflow of `plan_for`."""
-        return written(situation, self.plan_for(situation.question, situation.pool))
+        return written(request, self.plan_for(request.question, request.pool))

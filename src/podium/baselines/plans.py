@@ -9,15 +9,15 @@ from collections.abc import Sequence
 
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.planner import Plan, Situation
+from podium.planner import Plan, PlanRequest
 from podium.types import Profile
 from podium.workers.vote import VOTE
 from podium.workflow import Acceptance, Access, Step, Workflow, render
 
 
-def written(situation: Situation, workflow: Workflow) -> Plan:
+def written(request: PlanRequest, workflow: Workflow) -> Plan:
     """The plan that runs `workflow`, and accepts once it has been run. Not held to `max_steps`."""
-    decision = Acceptance() if situation.outcomes else workflow
+    decision = Acceptance() if request.outcomes else workflow
     return Plan(text=render(decision), decision=decision)
 
 

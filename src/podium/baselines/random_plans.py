@@ -7,7 +7,7 @@ from random import Random
 
 from podium.baselines.phrases import PHRASES
 from podium.baselines.plans import written
-from podium.planner import Plan, Situation
+from podium.planner import Plan, PlanRequest
 from podium.types import NAMED_BY
 from podium.workflow import Access, Step, Workflow
 
@@ -19,11 +19,11 @@ class RandomPlans:
     seed: str = "0"
     name: str = "random"
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, request: PlanRequest) -> Plan:
         """A random valid plan for the situation's pool."""
-        random = Random(f"random-plans/{self.seed}/{situation.seed}/{situation.question.text[:NAMED_BY]}")
-        workflow = random_workflow(random, workers=len(situation.pool), max_steps=situation.max_steps)
-        return written(situation, workflow)
+        random = Random(f"random-plans/{self.seed}/{request.seed}/{request.question.text[:NAMED_BY]}")
+        workflow = random_workflow(random, workers=len(request.pool), max_steps=request.max_steps)
+        return written(request, workflow)
 
 
 def random_workflow(random: Random, *, workers: int, max_steps: int) -> Workflow:

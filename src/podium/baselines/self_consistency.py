@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from podium.baselines.committee import Committee
 from podium.errors import ConfigError
-from podium.planner import Plan, Situation
+from podium.planner import Plan, PlanRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,6 @@ class SelfConsistency:
     def name(self) -> str:
         return f"self-consistency:{self.worker}:{self.samples}"
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, request: PlanRequest) -> Plan:
         """The samples and the vote; `ConfigError` when the pool lacks the worker or the vote."""
-        return await Committee((self.worker,) * self.samples).plan(situation)
+        return await Committee((self.worker,) * self.samples).plan(request)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import position_of, written
-from podium.planner import Plan, Situation
+from podium.planner import Plan, PlanRequest
 from podium.workflow import Step, Workflow
 
 
@@ -21,7 +21,7 @@ class Single:
     def name(self) -> str:
         return f"single:{self.worker}"
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, request: PlanRequest) -> Plan:
         """The one-step plan; `ConfigError` when the pool has no such worker."""
-        step = Step(worker=position_of(self.worker, situation.pool), subtask=WHOLE)
-        return written(situation, Workflow((step,)))
+        step = Step(worker=position_of(self.worker, request.pool), subtask=WHOLE)
+        return written(request, Workflow((step,)))

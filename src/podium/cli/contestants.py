@@ -1,4 +1,4 @@
-"""Which Conductors an evaluation compares: the one that is named or a run's own, one beside it, at which thrift."""
+"""Which Conductors an evaluation compares: a named one or the run's own, one beside it, at which cost sensitivity."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from podium.evals.compare import BESIDE
 
 def is_named(planner: PlannerOptions) -> bool:
     """Whether a Conductor is named, and not only how much the one that there is is to save."""
-    return dataclasses.replace(planner, thrift=None) != AS_SHIPPED
+    return dataclasses.replace(planner, cost_sensitivity=None) != AS_SHIPPED
 
 
 def of_run(planner: PlannerOptions, run: Path | None) -> PlannerOptions:
@@ -28,9 +28,9 @@ def refuse_lonely(planner: PlannerOptions, beside: str | None) -> None:
     """On a recording the shipped Conductor is left out, and what is said of a Conductor is said of nobody."""
     if beside is not None:
         raise UsageError("--beside names a second Conductor; give the first with --conductor.")
-    if planner.thrift is not None:
+    if planner.cost_sensitivity is not None:
         raise UsageError(
-            "--thrift says how much a Conductor is to save; on a recording name one with --conductor."
+            "--cost-sensitivity says how much a Conductor is to save; on a recording name one with --conductor."
         )
 
 
@@ -43,19 +43,19 @@ def conductors_of(planner: PlannerOptions, beside: str | None) -> Iterator[tuple
 
 
 def second_to(beside: str, first: PlannerOptions) -> PlannerOptions:
-    """The Conductor beside the first, at its level of thrift if it knows any."""
+    """The Conductor beside the first, at its level of cost sensitivity if it knows any."""
     knows = Checkpoint.read(beside).prompt.levels > 0
-    return PlannerOptions(conductor=beside, thrift=first.thrift if knows else None)
+    return PlannerOptions(conductor=beside, cost_sensitivity=first.cost_sensitivity if knows else None)
 
 
 def _at_levels(label: str, planner: PlannerOptions) -> Iterator[tuple[str, PlannerOptions]]:
-    """A Conductor that knows levels of thrift at each of them, the least first, unless one is named."""
-    levels: Iterable[float | None] = [planner.thrift]
-    if planner.thrift is None and planner.conductor is not None:
+    """A Conductor that knows levels of cost sensitivity at each of them, the least first, unless one is named."""
+    levels: Iterable[float | None] = [planner.cost_sensitivity]
+    if planner.cost_sensitivity is None and planner.conductor is not None:
         levels = range(Checkpoint.read(planner.conductor).prompt.levels) or levels
     for level in levels:
-        yield called(label, level), dataclasses.replace(planner, thrift=level)
+        yield called(label, level), dataclasses.replace(planner, cost_sensitivity=level)
 
 
-def called(label: str, thrift: float | None) -> str:
-    return label if thrift is None else f"{label}, thrift {thrift:g}"
+def called(label: str, cost_sensitivity: float | None) -> str:
+    return label if cost_sensitivity is None else f"{label}, cost sensitivity {cost_sensitivity:g}"

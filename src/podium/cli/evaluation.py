@@ -34,7 +34,7 @@ from podium.cli.planning import open_planner
 from podium.cli.questions import open_questions
 from podium.cli.trained import trained_on
 from podium.errors import UsageError
-from podium.evals import Comparison, Contest, Frontier, compare, compare_recorded
+from podium.evals import Comparison, ComparisonSettings, Frontier, compare, compare_recorded
 from podium.evals.compare import BESIDE, CompareProgress
 from podium.evals.report import COMPARISON, write_report
 from podium.evals.table import markdown as to_markdown
@@ -132,7 +132,7 @@ def evaluate(
     workers = open_pool(pool)
     with _progress() as report:
         held_out = open_questions(tasks, split, size=questions, seed=seed, pool=workers)
-        contest = Contest(
+        contest = ComparisonSettings(
             workers,
             list(held_out),
             called=held_out.name,
@@ -187,7 +187,7 @@ def _show(comparison: Comparison, *, json: bool, markdown: bool) -> None:
 
 
 async def _compare(
-    contest: Contest,
+    contest: ComparisonSettings,
     planner: PlannerOptions,
     *,
     beside: str | None,
@@ -210,9 +210,9 @@ async def _compare(
             return await compare(
                 contest,
                 trained.planner,
-                label=called("Conductor", planner.thrift),
+                label=called("Conductor", planner.cost_sensitivity),
                 beside=None if other is None else other.planner,
-                beside_label=called(BESIDE, None if second is None else second.thrift),
+                beside_label=called(BESIDE, None if second is None else second.cost_sensitivity),
                 untrained=None if first is None else first.planner,
                 oracle=oracle,
                 frontier=frontier,
@@ -222,7 +222,7 @@ async def _compare(
 
 
 async def _compare_recorded(
-    contest: Contest, conductors: Mapping[str, PlannerOptions], encoder: Encoder | None
+    contest: ComparisonSettings, conductors: Mapping[str, PlannerOptions], encoder: Encoder | None
 ) -> Comparison:
     try:
         async with AsyncExitStack() as stack:

@@ -43,8 +43,8 @@ class PlannerOptions:
     """conductor, or a baseline: single:WORKER, self-consistency:WORKER:SAMPLES, constant:FILE or random."""
     conductor: str | None = None
     """A Conductor's checkpoint folder; or warmstart, the shipped one before its training."""
-    thrift: float | None = None
-    """How much a Conductor that knows levels of thrift is to save: 0 is nothing, 2.5 is between levels 2 and 3."""
+    cost_sensitivity: Annotated[float | None, Parameter(name=["--cost-sensitivity", "--thrift"])] = None
+    """Level of cost sensitivity, for a Conductor that knows some: 0 saves nothing, 2.5 is between levels 2 and 3."""
     conductor_url: str | None = None
     """An OpenAI-compatible endpoint whose model conducts, up to and without /chat/completions."""
     conductor_model: str | None = None

@@ -20,7 +20,7 @@ from podium.cli.printable import counted, dollars, plan_price, printable, second
 from podium.errors import QuestionFailedError, UsageError
 from podium.executor.estimate import ENOUGH, SPREAD, PlanEstimate, StepEstimate, estimate
 from podium.orchestrator.team import open_pool
-from podium.planner import Plan, Situation
+from podium.planner import Plan, PlanRequest
 from podium.trace.answers import PastAnswers, past_answers
 from podium.trace.store import default_path
 from podium.types import Profile
@@ -55,13 +55,13 @@ def plan(
         raise UsageError(f"--max-steps {max_steps} and --response-tokens {response_tokens}: give at least 1.")
     chosen_seed = token_hex(8) if seed is None else seed
     workers = open_pool(pool or "embedded")
-    situation = Situation(
+    request = PlanRequest(
         asked, workers.profiles_for(asked.text), max_steps=max_steps, seed=f"{chosen_seed}/0/plan"
     )
 
     async def decide() -> tuple[str, Plan]:
         async with open_planner(planner, workers, seed=chosen_seed) as opened:
-            return opened.planner.name, await opened.planner.plan(situation)
+            return opened.planner.name, await opened.planner.plan(request)
 
     name, decided = asyncio.run(decide())
     workflow = decided.decision

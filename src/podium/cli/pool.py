@@ -21,11 +21,11 @@ from podium.cli.options import Flag, PoolName
 from podium.cli.past import Past, read_past
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
 from podium.errors import UsageError
-from podium.executor.resting import Resting, RestingFile
+from podium.executor.cooldown import CooldownFile, WorkerCooldown
 from podium.orchestrator.planning import check_planner, open_planner
 from podium.orchestrator.team import open_pool
 from podium.workers.base import Worker
-from podium.workers.checkup import Finding
+from podium.workers.checkup import CheckResult
 from podium.workers.checkup import check as check_workers
 from podium.workers.planner_settings import PlannerSettings
 from podium.workers.pool import Pool
@@ -37,7 +37,7 @@ class _Listed:
     """One worker, and what is known of it besides its profile."""
 
     worker: Worker
-    resting: Resting | None
+    resting: WorkerCooldown | None
     past: Past | None
 
 
@@ -80,7 +80,7 @@ def check(*, pool: PoolName = None, timeout: float | None = None, json: Flag = F
     return 0 if all(finding.answered for finding in findings) else 1
 
 
-async def _check(name: str, limit_s: float | None) -> tuple[Finding, ...]:
+async def _check(name: str, limit_s: float | None) -> tuple[CheckResult, ...]:
     """Of each worker, and last of the Conductor."""
     pool = open_pool(name, rated=False, ready=False)
     try:
@@ -90,18 +90,18 @@ async def _check(name: str, limit_s: float | None) -> tuple[Finding, ...]:
         await pool.close()
 
 
-async def _check_conductor(name: str, limit_s: float | None) -> Finding:
+async def _check_conductor(name: str, limit_s: float | None) -> CheckResult:
     try:
         pool = open_pool(name, ready=False)
         opened = open_planner(PlannerSettings(), pool, seed="check")
     except UsageError as error:
-        return Finding("conductor", False, 0.0, str(error), error="usage", role="planner")
+        return CheckResult("conductor", False, 0.0, str(error), error="usage", role="planner")
     try:
         async with asyncio.timeout(limit_s):
             return await check_planner(opened, pool)
     except TimeoutError:
         late = f"No plan within {limit_s:g} s."
-        return Finding(opened.planner.name, False, limit_s or 0.0, late, error="timeout", role="planner")
+        return CheckResult(opened.planner.name, False, limit_s or 0.0, late, error="timeout", role="planner")
     finally:
         await opened.close()
         await pool.close()
@@ -112,7 +112,7 @@ def _look(pool: Pool, store: Path | None) -> list[_Listed]:
     if store is not None:
         with open_store(store, create=False) as kept:
             past = read_past(kept.iterate())
-    told = RestingFile()
+    told = CooldownFile()
     try:
         return [_Listed(worker, told.get(worker), past.get(worker.profile.name)) for worker in pool]
     finally:
@@ -152,7 +152,7 @@ def _print_listed(listed: Sequence[_Listed], *, with_past: bool) -> None:
     console.print(Text(f"\n{counted(len(listed), 'worker')}; prices in dollars per million tokens", "dim"))
 
 
-def _rest(resting: Resting, now: float) -> str:
+def _rest(resting: WorkerCooldown, now: float) -> str:
     again = "with the next call"
     if resting.probe_at > now:
         again = f"at {_moment(resting.probe_at)}"
@@ -160,7 +160,7 @@ def _rest(resting: Resting, now: float) -> str:
     return f"resting since {_moment(resting.since)} after {failures} in a row, tried again {again}: {resting.error}"
 
 
-def _print_findings(findings: Sequence[Finding]) -> None:
+def _print_findings(findings: Sequence[CheckResult]) -> None:
     table = _table("worker", "", ">time", ">first token", ">tokens in / out", ">cost")
     table.add_column("said")
     for finding in findings:

@@ -20,7 +20,7 @@ from podium.cli.printable import counted, dollars, printable, shorten
 from podium.cli.questions import open_questions
 from podium.errors import NoTasksError, UsageError
 from podium.orchestrator.team import open_pool
-from podium.recordings import SPLITS, Gathering, Header, RecordedWorker, header_path
+from podium.recordings import SPLITS, Header, RecordedWorker, RecordingWriter, header_path
 from podium.rollout import recorder
 from podium.tasks import ALL, Task, TaskSet
 from podium.tasks.open import splits_of
@@ -83,8 +83,8 @@ def record(
     # Nobody is told of ratings here, and what was gathered is not to hang on them.
     workers = open_pool(pool or "embedded", rated=False)
     _refuse_recorded(workers)
-    with folder_of(out), Gathering(kept) as gathering:
-        gathering.identify(
+    with folder_of(out), RecordingWriter(kept) as writer:
+        writer.identify(
             {
                 "pool": [profile.model_dump(mode="json", exclude={"rating"}) for profile in workers.profiles],
                 "models": {worker.profile.name: _digest(worker) for worker in workers},
@@ -93,13 +93,13 @@ def record(
                 "seed": seed,
             }
         )
-        gathering.grow({"questions": questions, "samples": samples})
-        gathering.commit()
+        writer.grow({"questions": questions, "samples": samples})
+        writer.commit()
         progress = asyncio.run(
             _ask(
                 workers,
                 parts,
-                gathering,
+                writer,
                 calls,
                 samples=samples,
                 concurrency=concurrency,
@@ -112,10 +112,10 @@ def record(
         if not progress.kept:
             _say_what_is_missing(progress, stderr=json)
             return 1
-        header = gathering.write(
+        header = writer.write(
             out,
             name=name or out.stem,
-            source=f"recorded from {_kind(gathering)} workers; tasks: {sets}",
+            source=f"recorded from {_kind(writer)} workers; tasks: {sets}",
             left_out=[
                 *progress.left_out,
                 *([f"responses that could not be had yet ({gone})"] if gone else []),
@@ -210,18 +210,18 @@ def _spread(parts: Iterable[_Part]) -> list[Task]:
     return [task for _, task in sorted(placed, key=lambda place: place[0])]
 
 
-def _kind(gathering: Gathering) -> str:
+def _kind(writer: RecordingWriter) -> str:
     """What those who answered are."""
-    simulated = gathering.workers & gathering.simulated
+    simulated = writer.workers & writer.simulated
     if not simulated:
         return "live"
-    return "simulated" if simulated == gathering.workers else "live and simulated"
+    return "simulated" if simulated == writer.workers else "live and simulated"
 
 
 async def _ask(
     pool: Pool,
     parts: Mapping[str, _Part],
-    gathering: Gathering,
+    writer: RecordingWriter,
     calls: DispatchOptions,
     **options: Any,
 ) -> recorder.Progress:
@@ -240,7 +240,7 @@ async def _ask(
                 return await recorder.record(
                     pool,
                     _spread(parts.values()),
-                    gathering,
+                    writer,
                     split=split_of.__getitem__,
                     dispatcher=dispatcher,
                     watch=watch,

@@ -17,9 +17,9 @@ from podium.cli.options import Flag
 from podium.cli.places import check_recording_place, folder_of, refuse_what_is_there
 from podium.cli.printable import counted, dollars, printable
 from podium.errors import UsageError
-from podium.recordings import Gathering, Header, Recording, header_path
+from podium.recordings import Header, Recording, RecordingWriter, header_path
 from podium.recordings.importers import (
-    Findings,
+    ImportReport,
     Mapping,
     gather_mmlu_pro,
     gather_reasoning_gym,
@@ -79,22 +79,22 @@ def import_recording(
     with (
         folder_of(out),
         tempfile.TemporaryDirectory() as scratch,
-        Gathering(Path(scratch) / "rows.sqlite") as gathering,
+        RecordingWriter(Path(scratch) / "rows.sqlite") as writer,
     ):
-        findings = _gather(kind, source, gathering, report, golds=golds, mapping=mapping)
-        header = gathering.write(
+        import_report = _gather(kind, source, writer, report, golds=golds, mapping=mapping)
+        header = writer.write(
             out,
             name=name or (out.stem if mapping is None else mapping.name),
-            source=findings.source,
-            licence=findings.licence,
-            left_out=findings.sentences,
-            known=findings.workers(),
+            source=import_report.source,
+            licence=import_report.licence,
+            left_out=import_report.sentences,
+            known=import_report.workers(),
         )
     if json:
         print(header.model_dump_json())
         return 0
     _print(header, out)
-    for worker, (published, measured) in findings.differing.items():
+    for worker, (published, measured) in import_report.differing.items():
         console.print(
             f"{printable(worker)}: the source publishes {published:.1%}, and its rows give {measured:.1%}.",
             style="yellow",
@@ -147,26 +147,26 @@ def _is_header(file: Path) -> bool:
 def _gather(
     kind: Kind,
     source: Path,
-    gathering: Gathering,
+    writer: RecordingWriter,
     report: Callable[[str], None],
     *,
     golds: Path | None,
     mapping: Mapping | None,
-) -> Findings:
+) -> ImportReport:
     match kind:
         case "reasoning-gym":
-            return gather_reasoning_gym(source, gathering, report)
+            return gather_reasoning_gym(source, writer, report)
         case "zeroeval":
-            return gather_zeroeval(source, gathering, report)
+            return gather_zeroeval(source, writer, report)
         case "mmlu-pro":
-            return gather_mmlu_pro(source, gathering, report)
+            return gather_mmlu_pro(source, writer, report)
         case "table":
             assert mapping is not None, "a table is read with its mapping"
-            return gather_table(mapping, gathering, report)
+            return gather_table(mapping, writer, report)
         case "traces":
             return gather_traces(
                 read_traces(source),
-                gathering,
+                writer,
                 asked_whole=lambda span, text: asks_whole(span.subtask, text),
                 golds={} if golds is None else _golds(golds),
                 judge=lambda response, gold: Exact().judge(response, gold).score,

@@ -32,15 +32,14 @@ def open_conductor(
     source: str = "conductor",
     pool: Pool | None = None,
     *,
-    thrift: float | None = None,
-    option: str = "thrift",
+    cost_sensitivity: float | None = None,
+    option: str = "cost_sensitivity",
 ) -> Conductor:
     """The Conductor of a checkpoint folder, or of the shipped checkpoint of that name.
 
     Args:
         pool: whom it is to lead; None: not known yet, and not checked.
-        thrift: how much it is to save, if it knows levels of thrift, or something between two; None: as it was
-            trained to.
+        cost_sensitivity: the level, or something between two, if it knows some; None: as it was trained to.
         option: what whoever asks calls that level, for the message.
 
     Raises:
@@ -53,13 +52,13 @@ def open_conductor(
         raise CheckpointError(f"{checkpoint.path} cannot lead this pool: {misfit} {_WAY_OUT}")
     prompt = checkpoint.prompt
     full = prompt.style == "full"
-    if thrift is not None and not 0 <= thrift <= prompt.levels - 1:
-        known = f"levels 0 to {prompt.levels - 1}" if prompt.levels else "no levels of thrift"
-        raise UsageError(f"{option} {thrift:g}: {checkpoint.path} knows {known}.")
+    if cost_sensitivity is not None and not 0 <= cost_sensitivity <= prompt.levels - 1:
+        known = f"levels 0 to {prompt.levels - 1}" if prompt.levels else "no levels of cost sensitivity"
+        raise UsageError(f"{option} {cost_sensitivity:g}: {checkpoint.path} knows {known}.")
     return Conductor(
         open_policy(checkpoint),
         prompt,
-        thrift=thrift,
+        cost_sensitivity=cost_sensitivity,
         second_try=True,
         sampling=_THINKING_ALOUD if full else None,
         name="conductor" if source == "conductor" else f"conductor:{checkpoint.name}",

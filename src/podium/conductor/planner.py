@@ -12,7 +12,7 @@ from random import Random
 from podium.conductor.policy import Policy, Sampling
 from podium.conductor.prompt import PromptSettings, build_prompt, second_prompt
 from podium.errors import UsageError, WorkerError
-from podium.planner import Plan, Situation
+from podium.planner import Plan, PlanRequest
 from podium.types import NAMED_BY, Message
 from podium.workflow import PlanError, parse
 
@@ -23,8 +23,8 @@ class Conductor:
     Args:
         policy: the language model.
         prompt: how a situation is shown; a checkpoint brings its own (`Checkpoint.prompt`).
-        thrift: how much a plan is to save, in place of the prompt's; between two levels each question is asked at one
-            of them, at the nearer more often. None: as the prompt says.
+        cost_sensitivity: the level, in place of the prompt's; between two levels each question is asked at one of them,
+            at the nearer more often. None: as the prompt says.
         second_try: whether a completion that is no plan is answered with its error, once. Training leaves it
             off: there an error is the signal.
         sampling: how completions are drawn. Its seed is joined with the situation's.
@@ -36,14 +36,14 @@ class Conductor:
         policy: Policy,
         prompt: PromptSettings | None = None,
         *,
-        thrift: float | None = None,
+        cost_sensitivity: float | None = None,
         second_try: bool = False,
         sampling: Sampling | None = None,
         name: str = "conductor",
     ) -> None:
         self._policy = policy
         self._prompt = prompt or PromptSettings()
-        self._thrift = thrift
+        self._cost_sensitivity = cost_sensitivity
         self._second_try = second_try
         self._sampling = sampling or Sampling()
         self._name = name
@@ -52,7 +52,7 @@ class Conductor:
     def name(self) -> str:
         return self._name
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, request: PlanRequest) -> Plan:
         """One plan; its usage and cost are those of both tries.
 
         Where the second try is not answered, or too long to be asked, the first stands, with what it cost.
@@ -61,14 +61,14 @@ class Conductor:
             WorkerError: a served policy did not answer (infrastructure; no fault of the plan).
             UsageError: the prompt is longer than the policy can read.
         """
-        prompt = self._prompt_for(situation)
-        messages = build_prompt(situation, prompt)
-        first = await self._try(messages, situation, number=0)
+        prompt = self._prompt_for(request)
+        messages = build_prompt(request, prompt)
+        first = await self._try(messages, request, number=0)
         if not (self._second_try and isinstance(first.decision, PlanError)):
             return first
         messages = second_prompt(messages, first.text, first.decision, prompt)
         try:
-            second = await self._try(messages, situation, number=1)
+            second = await self._try(messages, request, number=1)
         except (WorkerError, UsageError) as error:
             # A UsageError: the first completion left no room to show it.
             unanswered = f"{first.decision.message} A second try failed: {error}"
@@ -80,22 +80,22 @@ class Conductor:
             unpriced=first.unpriced or second.unpriced,
         )
 
-    def _prompt_for(self, situation: Situation) -> PromptSettings:
-        """With the level of thrift of this question, which its text draws: it is the same in each round."""
-        if self._thrift is None:
+    def _prompt_for(self, request: PlanRequest) -> PromptSettings:
+        """With the level of cost sensitivity of this question, which its text draws: it is the same in each round."""
+        if self._cost_sensitivity is None:
             return self._prompt
-        level = math.floor(self._thrift)
-        drawn = Random(f"thrift/{situation.question.text[:NAMED_BY]}").random()
-        level += drawn < self._thrift - level
-        return self._prompt.model_copy(update={"thrift": level})
+        level = math.floor(self._cost_sensitivity)
+        drawn = Random(f"thrift/{request.question.text[:NAMED_BY]}").random()
+        level += drawn < self._cost_sensitivity - level
+        return self._prompt.model_copy(update={"cost_sensitivity": level})
 
-    async def _try(self, messages: tuple[Message, ...], situation: Situation, *, number: int) -> Plan:
-        completion = await self._policy.complete(messages, self._draw(situation, number))
+    async def _try(self, messages: tuple[Message, ...], request: PlanRequest, *, number: int) -> Plan:
+        completion = await self._policy.complete(messages, self._draw(request, number))
         decision = parse(
             completion.text,
-            workers=len(situation.pool),
-            max_steps=situation.max_steps,
-            later_round=bool(situation.outcomes),
+            workers=len(request.pool),
+            max_steps=request.max_steps,
+            later_round=bool(request.outcomes),
         )
         return Plan(
             completion.text,
@@ -105,10 +105,10 @@ class Conductor:
             unpriced=completion.unpriced,
         )
 
-    def _draw(self, situation: Situation, number: int) -> Sampling:
+    def _draw(self, request: PlanRequest, number: int) -> Sampling:
         """The sampling of one try, with randomness of its own."""
         sampling = self._sampling
-        seed = f"{sampling.seed}/{situation.seed}/round-{len(situation.outcomes)}/try-{number}"
+        seed = f"{sampling.seed}/{request.seed}/round-{len(request.outcomes)}/try-{number}"
         # A greedy policy that is asked the same thing writes the same thing.
         again = number > 0 and self._prompt.style == "brief"
         return replace(sampling, seed=seed, temperature=max(sampling.temperature, 1.0 if again else 0.0))

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from podium.conductor.examples import EXAMPLES, Example
 from podium.config import Settings
-from podium.planner import Outcome, Situation
+from podium.planner import Outcome, PlanRequest
 from podium.types import Message, Profile, Rating
 from podium.workflow import PlanError, parse, render
 
@@ -81,24 +81,26 @@ class PromptSettings(Settings):
     answer_chars: int | None = Field(default=None, ge=20)
     """The same of an earlier round's answer."""
     levels: int = Field(default=0, ge=0)
-    """In the brief style, levels of thrift that the policy knows: how much a plan is to save, from 0. 0: none."""
-    thrift: int = Field(default=0, ge=0)
+    """In the brief style, levels of cost sensitivity that the policy knows; level 0 saves nothing. 0: it knows none."""
+    cost_sensitivity: int = Field(
+        default=0, ge=0, validation_alias=AliasChoices("cost_sensitivity", "thrift")
+    )
     """The level that is asked for."""
     rounds: bool = False
     """Whether the brief style says how many rounds are left."""
 
 
-def build_prompt(situation: Situation, settings: PromptSettings) -> tuple[Message, ...]:
+def build_prompt(request: PlanRequest, settings: PromptSettings) -> tuple[Message, ...]:
     """The messages that ask for a plan.
 
     Full: a system message (role, language, examples) and a user message (question with its past, earlier
     rounds, team). Brief: one user message, which leaves out the question's past.
     """
     if settings.style == "brief":
-        return (Message(role="user", content=_brief(situation, settings)),)
+        return (Message(role="user", content=_brief(request, settings)),)
     return (
-        Message(role="system", content=_instructions(situation, settings)),
-        Message(role="user", content=_request(situation, settings)),
+        Message(role="system", content=_instructions(request, settings)),
+        Message(role="user", content=_request(request, settings)),
     )
 
 
@@ -120,21 +122,21 @@ def second_prompt(
     )
 
 
-def _brief(situation: Situation, settings: PromptSettings) -> str:
-    lines = [f"Question: {shortened(situation.question.text, settings.question_chars)}"]
+def _brief(request: PlanRequest, settings: PromptSettings) -> str:
+    lines = [f"Question: {shortened(request.question.text, settings.question_chars)}"]
     if settings.pool == "anonymous":
-        lines += ["Models:", *(str(number) for number in range(len(situation.pool)))]
+        lines += ["Models:", *(str(number) for number in range(len(request.pool)))]
     else:
-        kind = next((p.rating.kind for p in situation.pool if p.rating is not None), "")
-        lines += [*([f"Kind: #{kind}"] if kind else []), "Models:", *_described(situation.pool)]
-    for outcome in situation.outcomes:
+        kind = next((p.rating.kind for p in request.pool if p.rating is not None), "")
+        lines += [*([f"Kind: #{kind}"] if kind else []), "Models:", *_described(request.pool)]
+    for outcome in request.outcomes:
         answer = shortened(outcome.response, settings.answer_chars)
         lines += ["Earlier plan:", render(outcome.workflow), f"Earlier answer: {answer}"]
-    lines.append(f"Steps: {situation.max_steps}")
+    lines.append(f"Steps: {request.max_steps}")
     if settings.rounds:
-        lines.append(f"Rounds: {situation.rounds}")
+        lines.append(f"Rounds: {request.rounds}")
     if settings.levels:
-        lines.append(f"Thrift: {settings.thrift}")
+        lines.append(f"Thrift: {settings.cost_sensitivity}")
     return "\n".join([*lines, "Plan:", ""])
 
 
@@ -204,8 +206,8 @@ def shortened(text: str, chars: int | None) -> str:
     return f"{text[: chars - end]} ... {text[-end:]}"
 
 
-def _instructions(situation: Situation, settings: PromptSettings) -> str:
-    limit = situation.max_steps
+def _instructions(request: PlanRequest, settings: PromptSettings) -> str:
+    limit = request.max_steps
     parts = [_FULL_ROLE.format(max_steps=limit, steps="step" if limit == 1 else "steps")]
     shown = [example for example in EXAMPLES if _fits(example, limit)][: settings.examples]
     if shown:
@@ -222,17 +224,17 @@ def _fits(example: Example, max_steps: int) -> bool:
     return not isinstance(parse(example.completion, workers=example.workers, max_steps=max_steps), PlanError)
 
 
-def _request(situation: Situation, settings: PromptSettings) -> str:
-    question = situation.question
+def _request(request: PlanRequest, settings: PromptSettings) -> str:
+    question = request.question
     parts = []
     if question.history:
         past = "\n\n".join(f"[{message.role}]\n{message.content}" for message in question.history)
         parts.append(f"The conversation before the question:\n{_fence(past)}")
     parts.append(f"The user's question:\n{_fence(question.text)}")
-    parts.append("Your team:\n" + "\n".join(_team(situation.pool, settings)))
-    if situation.outcomes:
+    parts.append("Your team:\n" + "\n".join(_team(request.pool, settings)))
+    if request.outcomes:
         parts.append(_LATER_ROUND)
-        parts += [_earlier(number, outcome) for number, outcome in enumerate(situation.outcomes, start=1)]
+        parts += [_earlier(number, outcome) for number, outcome in enumerate(request.outcomes, start=1)]
     parts.append("Do not answer the question. Write your plan for the team.")
     return "\n\n".join(parts)
 

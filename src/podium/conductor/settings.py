@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from podium.conductor.prompt import PromptSettings
 from podium.config import Settings, suggestion
@@ -21,8 +21,10 @@ class ConductorSettings(Settings):
 
     checkpoint: str | None = None
     """A folder seen from the pool file's folder, or a shipped checkpoint's name."""
-    thrift: float | None = None
-    """How much a checkpoint that knows levels of thrift is to save."""
+    cost_sensitivity: float | None = Field(
+        default=None, validation_alias=AliasChoices("cost_sensitivity", "thrift")
+    )
+    """How much a checkpoint that knows levels of cost sensitivity is to save."""
     worker: str | None = None
     """The name of a worker of this pool, which then conducts untrained, at its own price."""
     base_url: str | None = None
@@ -57,8 +59,8 @@ class ConductorSettings(Settings):
         of_endpoint = {"api_key_env", "price", "limits", "temperature", "max_tokens_key", "extra"}
         if self.base_url is None and (idle := sorted(of_endpoint & self.model_fields_set)):
             raise ValueError(f"{idle[0]} is for an endpoint; add base_url and model, or leave it out.")
-        if self.checkpoint is None and self.thrift is not None:
-            raise ValueError("thrift is for a checkpoint; add checkpoint, or leave it out.")
+        if self.checkpoint is None and self.cost_sensitivity is not None:
+            raise ValueError("cost_sensitivity is for a checkpoint; add checkpoint, or leave it out.")
         if self.checkpoint is not None and "prompt" in self.model_fields_set:
             raise ValueError("a checkpoint brings its own prompt; leave prompt out.")
         return self

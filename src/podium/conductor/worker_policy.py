@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 
 from podium.conductor.policy import Completion, Sampling
-from podium.executor import Dispatcher, ExecutionSettings, Inquiry, Ledger
-from podium.executor.asking import Asking
+from podium.executor import Dispatcher, ExecutionSettings, Ledger, QuestionContext
+from podium.executor.worker_call import WorkerCall
 from podium.trace import Attempt
 from podium.types import Budget, Message, Question
 from podium.workers.base import Request, Worker
@@ -45,7 +45,7 @@ class WorkerPolicy:
         Raises:
             WorkerError: the worker did not answer, after all retries.
         """
-        context = Inquiry(
+        context = QuestionContext(
             question=Question(text=messages[-1].content),
             pool=self._pool,
             seed=sampling.seed,
@@ -57,7 +57,7 @@ class WorkerPolicy:
         )
         request = Request(messages, seed=sampling.seed)
         tries: list[Attempt] = []
-        reply = await Asking(context, self._worker, request, tries, calls=1, patient=True).paid()
+        reply = await WorkerCall(context, self._worker, request, tries, calls=1, patient=True).paid()
         return Completion(
             reply.text,
             reply.usage,

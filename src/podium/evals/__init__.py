@@ -1,6 +1,6 @@
 """Evaluation: planners on held-out questions, compared at equal cost, and the report of a run."""
 
-from podium.evals.compare import Contest, compare
+from podium.evals.compare import ComparisonSettings, compare
 from podium.evals.comparison import SIMULATED, Comparison, Row
 from podium.evals.evaluation import Evaluation, evaluate, joined
 from podium.evals.frontier import ConstantPlan, Frontier
@@ -12,8 +12,8 @@ from podium.evals.statistics import Interval, paired_difference
 __all__ = [
     "SIMULATED",
     "Comparison",
+    "ComparisonSettings",
     "ConstantPlan",
-    "Contest",
     "Evaluation",
     "Frontier",
     "Interval",

@@ -43,7 +43,7 @@ CompareProgress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Contest:
+class ComparisonSettings:
     """The conditions that all methods share."""
 
     pool: Pool
@@ -89,7 +89,7 @@ class Contest:
 
 
 async def compare(
-    contest: Contest,
+    contest: ComparisonSettings,
     conductor: Planner,
     *,
     label: str = "Conductor",
@@ -167,7 +167,7 @@ def samples_within(cost_usd: float, single_usd: float) -> int:
 
 
 async def _self_consistency(
-    contest: Contest, singles: Sequence[Row], cost_usd: float
+    contest: ComparisonSettings, singles: Sequence[Row], cost_usd: float
 ) -> SelfConsistency | None:
     """The best vote that the cost buys: as many answers of each worker as it can, then the best worker."""
     workers = [name for name in contest.pool.names if name != VOTE]
@@ -188,7 +188,7 @@ async def _self_consistency(
     return max(tuned, key=lambda vote: vote[1])[0]
 
 
-async def _searched(contest: Contest, cost_usd: float) -> Frontier:
+async def _searched(contest: ComparisonSettings, cost_usd: float) -> Frontier:
     report = contest.on_progress
     return await search_constant(
         contest.pool,

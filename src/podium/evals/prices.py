@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.executor.turns import costs_told
+from podium.executor.early_stopping import costs_told
 from podium.rollout.answers import Floats, Members
 from podium.types import Profile
 

@@ -18,12 +18,12 @@ from podium.baselines.learned import Method, learn_router
 from podium.baselines.linucb import LinUCB
 from podium.errors import UsageError
 from podium.evals.choices import HAIR, best_cascade, best_fixed, best_of_most
-from podium.evals.compare import Contest
+from podium.evals.compare import ComparisonSettings
 from podium.evals.comparison import Comparison, Kind, Row, row
 from podium.evals.evaluation import Evaluation
 from podium.evals.families import best_plans
 from podium.evals.prices import Prices
-from podium.planner import Plan, Planner, Situation
+from podium.planner import Plan, Planner, PlanRequest
 from podium.rollout.answers import Answers, Members, bare, measurable, read_answers
 from podium.rollout.spending import spent
 from podium.tasks.task import Task
@@ -43,7 +43,10 @@ _LEARNED_OVER: Mapping[Method, str] = {
 
 
 async def compare_recorded(
-    contest: Contest, conductors: Mapping[str, Planner] | None = None, *, encoder: Encoder | None = None
+    contest: ComparisonSettings,
+    conductors: Mapping[str, Planner] | None = None,
+    *,
+    encoder: Encoder | None = None,
 ) -> Comparison:
     """Measure all methods on `contest.tasks`, their choices made on `contest.tuning`.
 
@@ -101,14 +104,14 @@ async def compare_recorded(
     )
 
 
-def _prices(contest: Contest, workers: Sequence[Worker]) -> Prices:
+def _prices(contest: ComparisonSettings, workers: Sequence[Worker]) -> Prices:
     """Of answers to training questions."""
     places = [contest.pool.names.index(worker.profile.name) for worker in workers]
     told = (contest.pool.profiles_for(task.question.text) for task in contest.tuning)
     return Prices.told([[profiles[place] for place in places] for profiles in told])
 
 
-async def _encoded(contest: Contest, encoder: Encoder) -> Encoded:
+async def _encoded(contest: ComparisonSettings, encoder: Encoder) -> Encoded:
     report = contest.on_progress
     return await encoder.encode(
         (task.question.text for task in (*contest.tuning, *contest.tasks)),
@@ -230,15 +233,15 @@ class _Told:
         self._workers = {worker.profile.name: worker for worker in workers}
         self._tasks = {task.question.text: task for task in tasks}
 
-    async def answer(self, situation: Situation, name: str) -> tuple[bool, float]:
+    async def answer(self, request: PlanRequest, name: str) -> tuple[bool, float]:
         """Whether the worker's first answer in this situation is right, and its dollars."""
-        text, worker = situation.question.text, self._workers[name]
-        reply = await worker.answer(Request(bare(text), seed="", question_seed=_question_seed(situation)))
+        text, worker = request.question.text, self._workers[name]
+        reply = await worker.answer(Request(bare(text), seed="", question_seed=_question_seed(request)))
         return (await self._tasks[text].grade(reply.text)).correct, worker.profile.price.cost(reply.usage)
 
-    async def verdict(self, situation: Situation, name: str) -> float:
+    async def verdict(self, request: PlanRequest, name: str) -> float:
         """How right it is."""
-        return float((await self.answer(situation, name))[0])
+        return float((await self.answer(request, name))[0])
 
 
 class _Bandits:
@@ -251,11 +254,11 @@ class _Bandits:
         self._told = told
         self._of_repeat: dict[str, LinUCB] = {}
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, request: PlanRequest) -> Plan:
         """The plan of the repeat's own."""
-        repeat = _question_seed(situation).rpartition("/")[2]  # as `evaluate` names its questions
+        repeat = _question_seed(request).rpartition("/")[2]  # as `evaluate` names its questions
         bandit = self._of_repeat.setdefault(repeat, LinUCB(self._workers, self._told.verdict))
-        return await bandit.plan(situation)
+        return await bandit.plan(request)
 
 
 class _Oracle:
@@ -271,15 +274,15 @@ class _Oracle:
         self._workers = workers
         self._told = told
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, request: PlanRequest) -> Plan:
         """The cheapest of those who are right; if nobody is, the cheapest."""
-        known = {name: await self._told.answer(situation, name) for name in self._workers}
-        return await Single(max(known, key=lambda name: (known[name][0], -known[name][1]))).plan(situation)
+        known = {name: await self._told.answer(request, name) for name in self._workers}
+        return await Single(max(known, key=lambda name: (known[name][0], -known[name][1]))).plan(request)
 
 
-def _question_seed(situation: Situation) -> str:
+def _question_seed(request: PlanRequest) -> str:
     """The seed of the question, from that of the plan, as the orchestrator makes it."""
-    return situation.seed.rsplit("/", 2)[0]
+    return request.seed.rsplit("/", 2)[0]
 
 
 def _members(committee: Committee) -> str:

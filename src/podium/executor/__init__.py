@@ -4,8 +4,8 @@ from podium.executor.context import Context, EarlierStep, Style, build_messages,
 from podium.executor.dispatcher import Dispatcher
 from podium.executor.events import StepEnded, StepStarted, StepText
 from podium.executor.execution import Execution
-from podium.executor.inquiry import ExecutionSettings, Inquiry
-from podium.executor.ledger import Hold, Ledger
+from podium.executor.ledger import Ledger, Reservation
+from podium.executor.question_context import ExecutionSettings, QuestionContext
 
 __all__ = [
     "Context",
@@ -13,9 +13,9 @@ __all__ = [
     "EarlierStep",
     "Execution",
     "ExecutionSettings",
-    "Hold",
-    "Inquiry",
     "Ledger",
+    "QuestionContext",
+    "Reservation",
     "StepEnded",
     "StepStarted",
     "StepText",

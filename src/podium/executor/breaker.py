@@ -18,7 +18,7 @@ State = Literal["closed", "open", "half-open"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class Cooldown:
     """Why and since when a worker rests. Times on the event loop's clock."""
 
     since: float
@@ -41,7 +41,7 @@ class Breaker:
     """
 
     def __init__(
-        self, name: str, limits: Limits, tell: Callable[[Rest | None], None] = lambda rest: None
+        self, name: str, limits: Limits, tell: Callable[[Cooldown | None], None] = lambda rest: None
     ) -> None:
         self._name = name
         self._limits = limits
@@ -50,7 +50,7 @@ class Breaker:
         self._began = 0.0
         """Since when nothing but failures has been seen."""
         self._succeeded = float("-inf")
-        self._rest: Rest | None = None
+        self._rest: Cooldown | None = None
         self._probing = False
         self._changed = asyncio.Event()
 
@@ -62,11 +62,11 @@ class Breaker:
         return "half-open" if self._probing else "open"
 
     @property
-    def rest(self) -> Rest | None:
+    def rest(self) -> Cooldown | None:
         """Why it is open; None: it is closed."""
         return self._rest
 
-    def start_open(self, rest: Rest) -> None:
+    def start_open(self, rest: Cooldown) -> None:
         """Begin as another process left it."""
         self._rest, self._failures = rest, rest.failures
 
@@ -135,7 +135,7 @@ class Breaker:
         """Rest for so long from now; one that rests already goes on with it."""
         now = asyncio.get_running_loop().time()
         since = now if self._rest is None else self._rest.since
-        self._rest = Rest(since, now + seconds, self._failures, str(error))
+        self._rest = Cooldown(since, now + seconds, self._failures, str(error))
         self.let_go(probe=True)
         self._tell(self._rest)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from podium.errors import WorkerError
-from podium.executor.asking import Asking, RefusalError
-from podium.executor.inquiry import Inquiry
+from podium.executor.question_context import QuestionContext
+from podium.executor.worker_call import RefusalError, WorkerCall
 from podium.trace import Attempt
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.pool import Pool
@@ -42,7 +42,7 @@ class Unanswered:
 
 
 async def call(
-    inquiry: Inquiry,
+    question_context: QuestionContext,
     worker: Worker,
     request: Request,
     attempts: list[Attempt],
@@ -59,16 +59,19 @@ async def call(
     cut: Answered | None = None
     saved_usd = 0.0
     left = deque(
-        _Turn(each, patient=inquiry.pool.fallback(each) is None) for each in _chain(inquiry.pool, worker)
+        _Turn(each, patient=question_context.pool.fallback(each) is None)
+        for each in _chain(question_context.pool, worker)
     )
     resting: Worker | None = None
     held = 1
     while left:
         turn = left.popleft()
-        asking = Asking(inquiry, turn.worker, request, attempts, calls=held, patient=turn.patient)
+        asking = WorkerCall(
+            question_context, turn.worker, request, attempts, calls=held, patient=turn.patient
+        )
         if listen is not None:
             asking.listened(listen, tries)
-        cache = inquiry.dispatcher.cache
+        cache = question_context.dispatcher.cache
         try:
             reply = await (asking.paid() if cache is None else cache.reply(turn.worker, request, asking.paid))
         except RefusalError as refusal:
@@ -76,7 +79,7 @@ async def call(
         except WorkerError as error:
             held = 0
             failures.append(f"{turn.worker.profile.name}: {error}")
-            if not turn.patient and inquiry.dispatcher.line(turn.worker).breaker.state != "closed":
+            if not turn.patient and question_context.dispatcher.line(turn.worker).breaker.state != "closed":
                 resting = resting or turn.worker
         else:
             profile = turn.worker.profile

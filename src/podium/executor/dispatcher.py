@@ -10,13 +10,13 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from podium.executor.breaker import Rest
-from podium.executor.line import Line, LineStatus
+from podium.executor.breaker import Cooldown
+from podium.executor.channel import ChannelStatus, WorkerChannel
 from podium.workers.base import Worker
 
 if TYPE_CHECKING:
-    from podium.executor.ledger import Purse
-    from podium.executor.resting import RestingFile
+    from podium.executor.cooldown import CooldownFile
+    from podium.executor.ledger import SpendLimit
     from podium.workers.response_cache import ResponseCache
 
 
@@ -33,16 +33,16 @@ class Dispatcher:
         self,
         *,
         cache: ResponseCache | None = None,
-        accounts: Sequence[Purse] = (),
-        resting: RestingFile | None = None,
+        accounts: Sequence[SpendLimit] = (),
+        resting: CooldownFile | None = None,
     ) -> None:
         self.cache = cache
         self.accounts = tuple(accounts)
         self._resting = resting
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, WorkerChannel] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def line(self, worker: Worker) -> Line:
+    def line(self, worker: Worker) -> WorkerChannel:
         """The line to `worker` on the running event loop."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # Waiters belong to their loop; a new `asyncio.run` starts afresh.
@@ -53,17 +53,17 @@ class Dispatcher:
         return line
 
     @property
-    def status(self) -> tuple[LineStatus, ...]:
+    def status(self) -> tuple[ChannelStatus, ...]:
         """How it stands with each worker that was called."""
         return tuple(line.status for line in self._lines.values())
 
-    def _open(self, worker: Worker) -> Line:
+    def _open(self, worker: Worker) -> WorkerChannel:
         resting = self._resting
         if resting is None or worker.identity is None:
-            return Line(worker)
+            return WorkerChannel(worker)
         ahead = asyncio.get_running_loop().time() - time.time()
 
-        def tell(rest: Rest | None) -> None:
+        def tell(rest: Cooldown | None) -> None:
             if rest is None:
                 resting.clear(worker)
             else:
@@ -75,10 +75,10 @@ class Dispatcher:
                     error=rest.error,
                 )
 
-        line = Line(worker, tell)
+        line = WorkerChannel(worker, tell)
         known = resting.get(worker)
         if known is not None:
             line.breaker.start_open(
-                Rest(known.since + ahead, known.probe_at + ahead, known.failures, known.error)
+                Cooldown(known.since + ahead, known.probe_at + ahead, known.failures, known.error)
             )
         return line

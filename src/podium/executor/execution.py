@@ -11,9 +11,9 @@ from typing import Any
 
 from podium.executor.call import Answered, call
 from podium.executor.context import Context, EarlierStep, build_messages
+from podium.executor.early_stopping import EarlyStopping, turns_of
 from podium.executor.events import StepEnded, StepStarted, StepText
-from podium.executor.inquiry import Inquiry
-from podium.executor.turns import Turns, turns_of
+from podium.executor.question_context import QuestionContext
 from podium.trace import Attempt, Span
 from podium.types import AnswerOptions
 from podium.workers.base import Request
@@ -38,28 +38,32 @@ class Execution:
 
     def __init__(
         self,
-        inquiry: Inquiry,
+        question_context: QuestionContext,
         workflow: Workflow,
         *,
         round: int = 0,
         previous: str | None = None,
         asked: Mapping[int, int] | None = None,
     ) -> None:
-        self._inquiry = inquiry
+        self._question_context = question_context
         self._workflow = workflow
         self._round = round
         self._previous = previous
         self._asked = asked or {}
         count = len(workflow.steps)
         self._reads = tuple(workflow.reads(position) for position in range(count))
-        self._run = range(count) if inquiry.settings.run_all else live_steps(workflow)
-        self._turns = turns_of(workflow, self._run, inquiry, round) if inquiry.settings.early_stop else {}
+        self._run = range(count) if question_context.settings.run_all else live_steps(workflow)
+        self._turns = (
+            turns_of(workflow, self._run, question_context, round)
+            if question_context.settings.early_stop
+            else {}
+        )
         self._spans: dict[int, Span] = {}
         self._started: set[int] = set()
         self._wanted: set[int] = set()
         self._waited: dict[int, tuple[int, ...]] = {}
         self._group = asyncio.TaskGroup()
-        self._limit = asyncio.timeout_at(inquiry.ledger.deadline)
+        self._limit = asyncio.timeout_at(question_context.ledger.deadline)
 
     async def run(self) -> None:
         """Run every step that the last one needs. Afterwards, or when cancelled, see `spans`."""
@@ -89,7 +93,7 @@ class Execution:
     def _ready(self) -> list[int]:
         """The steps that can start now and have not: what they read is done, and no vote is to be taken first."""
         heard = [turns.go_on(self._previous, self._spans) for turns in self._turns.values()]
-        wanted = self._read_by_somebody(Turns.holds)
+        wanted = self._read_by_somebody(EarlyStopping.holds)
         waited = tuple(sorted({j for positions in heard for j in positions}))
         self._waited.update((position, waited) for position in wanted - self._wanted)
         self._wanted = wanted
@@ -104,7 +108,7 @@ class Execution:
             j in self._spans or (turns is not None and turns.is_without(j)) for j in self._reads[position]
         )
 
-    def _read_by_somebody(self, is_left_out: Callable[[Turns, int], bool]) -> set[int]:
+    def _read_by_somebody(self, is_left_out: Callable[[EarlyStopping, int], bool]) -> set[int]:
         """The steps that nobody reads, and those that one of these reads who does not leave them out, and so on."""
         if not self._turns:
             return set(self._run)
@@ -120,26 +124,29 @@ class Execution:
 
     async def _step(self, position: int) -> None:
         """Call the step's worker and record how it went."""
-        inquiry, step = self._inquiry, self._workflow.steps[position]
-        worker = inquiry.pool[step.worker]
+        question_context, step = self._question_context, self._workflow.steps[position]
+        worker = question_context.pool[step.worker]
         request = Request(
             build_messages(
-                self._context(position), inquiry.settings.context, inquiry.token, sees=worker.profile.sees
+                self._context(position),
+                question_context.settings.context,
+                question_context.token,
+                sees=worker.profile.sees,
             ),
-            seed=f"{inquiry.seed}/{self._round}/{position}",
-            question_seed=inquiry.seed,
+            seed=f"{question_context.seed}/{self._round}/{position}",
+            question_seed=question_context.seed,
             repeat=self._repeat(position),
-            sample=inquiry.sample,
-            mark=inquiry.token,
+            sample=question_context.sample,
+            mark=question_context.token,
             missing=self._missing(position),
-            options=inquiry.question.options if self._is_last(position) else AnswerOptions(),
+            options=question_context.question.options if self._is_last(position) else AnswerOptions(),
         )
-        if inquiry.observe is not None:
-            inquiry.observe(StepStarted(self._round, position, worker.profile.name, step.subtask))
+        if question_context.observe is not None:
+            question_context.observe(StepStarted(self._round, position, worker.profile.name, step.subtask))
         attempts: list[Attempt] = []
-        result: dict[str, Any] = {"messages": request.messages, "started_s": inquiry.elapsed()}
+        result: dict[str, Any] = {"messages": request.messages, "started_s": question_context.elapsed()}
         try:
-            outcome = await call(inquiry, worker, request, attempts, self._listener(position))
+            outcome = await call(question_context, worker, request, attempts, self._listener(position))
             if isinstance(outcome, Answered):
                 result |= {
                     "status": "done",
@@ -163,7 +170,9 @@ class Execution:
                 result["cost_usd"] = result.get("cost_usd", 0.0) + lost_usd
             if "status" in result:  # Not so after a bug of ours, which escapes.
                 self._record(
-                    self._span(position, attempts=tuple(attempts), ended_s=inquiry.elapsed(), **result)
+                    self._span(
+                        position, attempts=tuple(attempts), ended_s=question_context.elapsed(), **result
+                    )
                 )
 
     def _response(self, position: int) -> str | None:
@@ -188,9 +197,9 @@ class Execution:
 
     def _listener(self, position: int) -> Callable[[int], Callable[[str], None]] | None:
         """Who is told the text of a step while a try writes it: it must be the answer for sure."""
-        observe = self._inquiry.observe
-        final = self._round == self._inquiry.ledger.budget.rounds - 1
-        if observe is None or not self._inquiry.streams or not final or not self._is_last(position):
+        observe = self._question_context.observe
+        final = self._round == self._question_context.ledger.budget.rounds - 1
+        if observe is None or not self._question_context.streams or not final or not self._is_last(position):
             return None
         return lambda attempt: lambda text: observe(StepText(self._round, position, text, attempt))
 
@@ -209,7 +218,7 @@ class Execution:
             if (response := self._response(j)) is not None
         )
         previous = self._shown_before(position)
-        question, past = self._inquiry.question, self._inquiry.settings.past
+        question, past = self._question_context.question, self._question_context.settings.past
         if past is not None:
             question = question.model_copy(update={"history": past})
         return Context(question, step.subtask, earlier, previous)
@@ -220,13 +229,13 @@ class Execution:
 
     def _record(self, span: Span) -> None:
         self._spans[span.position] = span
-        if self._inquiry.observe is not None:
-            self._inquiry.observe(StepEnded(self._round, span))
+        if self._question_context.observe is not None:
+            self._question_context.observe(StepEnded(self._round, span))
 
     def _unstarted(self, position: int) -> Span:
         if position not in self._run:
             return self._span(position, status="skipped")
-        if position not in self._read_by_somebody(Turns.is_without):
+        if position not in self._read_by_somebody(EarlyStopping.is_without):
             return self._span(position, status="skipped", error=_NOT_ASKED)
         status = "refused" if self._limit.expired() else "cancelled"
         return self._span(position, status=status, error=self._why_stopped)
@@ -235,7 +244,7 @@ class Execution:
         step = self._workflow.steps[position]
         return Span(
             position=position,
-            worker=self._inquiry.pool[step.worker].profile.name,
+            worker=self._question_context.pool[step.worker].profile.name,
             subtask=step.subtask,
             reads=self._reads[position],
             waited=self._waited.get(position, ()),
@@ -244,4 +253,4 @@ class Execution:
 
     @property
     def _why_stopped(self) -> str:
-        return self._inquiry.ledger.time_is_up if self._limit.expired() else _GONE
+        return self._question_context.ledger.time_is_up if self._limit.expired() else _GONE

@@ -16,7 +16,7 @@ from podium.types import Budget, Price, Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Reservation:
     """The most that one call may take: what is kept aside while it is in flight."""
 
     calls: int
@@ -33,7 +33,7 @@ class Hold:
         price: Price,
         calls: int = 1,
         most_usd: float | None = None,
-    ) -> Hold:
+    ) -> Reservation:
         """The hold for a call of `input_tokens` that may answer with `output_tokens`.
 
         Args:
@@ -43,7 +43,7 @@ class Hold:
         return cls(calls, input_tokens + output_tokens, usd if most_usd is None else most_usd)
 
 
-class Purse(Protocol):
+class SpendLimit(Protocol):
     """Dollars that many questions share; `podium.executor.accounts.Account` is one."""
 
     refusal: str | None
@@ -87,7 +87,9 @@ class Ledger:
         accounts: dollars shared with other questions.
     """
 
-    def __init__(self, budget: Budget, deadline: float | None = None, accounts: Sequence[Purse] = ()) -> None:
+    def __init__(
+        self, budget: Budget, deadline: float | None = None, accounts: Sequence[SpendLimit] = ()
+    ) -> None:
         self.budget = budget
         self.deadline = deadline
         self.accounts = tuple(accounts)
@@ -101,18 +103,18 @@ class Ledger:
         self._held_usd = 0.0
         self._in_flight = 0
 
-    async def admit(self, hold: Hold) -> str | None:
+    async def admit(self, hold: Reservation) -> str | None:
         """As `reserve`; but where only dollars of an account are missing that calls in flight may give back, wait."""
         clock = asyncio.get_running_loop().time
         while True:
             refusal = self._reserve(hold, clock())
             if not isinstance(refusal, _Short):
                 return refusal
-            if not refusal.purse.may_make_room(hold.usd):
+            if not refusal.spend_limit.may_make_room(hold.usd):
                 return refusal.final()
-            await refusal.purse.settled()
+            await refusal.spend_limit.settled()
 
-    def reserve(self, hold: Hold, now: float) -> str | None:
+    def reserve(self, hold: Reservation, now: float) -> str | None:
         """Keep `hold` aside; or the sentence that says which limit the call could break, and nothing is kept.
 
         Args:
@@ -122,11 +124,11 @@ class Ledger:
         refusal = self._reserve(hold, now)
         return refusal.final() if isinstance(refusal, _Short) else refusal
 
-    def spare(self, hold: Hold, now: float) -> bool:
+    def spare(self, hold: Reservation, now: float) -> bool:
         """Keep `hold` aside if there is room: for a call that nobody misses, and whose refusal says nothing."""
         return self._reserve(hold, now) is None
 
-    def _reserve(self, hold: Hold, now: float) -> str | _Short | None:
+    def _reserve(self, hold: Reservation, now: float) -> str | _Short | None:
         refusal = self._own_refusal(hold, now) or self._shared_refusal(hold)
         if refusal is None:
             self.calls += hold.calls
@@ -135,7 +137,7 @@ class Ledger:
             self._in_flight += 1
         return refusal
 
-    def _own_refusal(self, hold: Hold, now: float) -> str | None:
+    def _own_refusal(self, hold: Reservation, now: float) -> str | None:
         budget = self.budget
         if self.deadline is not None and now >= self.deadline:
             return self.time_is_up
@@ -155,7 +157,7 @@ class Ledger:
             )
         return None
 
-    def _shared_refusal(self, hold: Hold) -> _Short | None:
+    def _shared_refusal(self, hold: Reservation) -> _Short | None:
         """Keep the dollars aside in all accounts, or in none."""
         for number, account in enumerate(self.accounts):
             sentence = account.reserve(hold.usd)
@@ -165,7 +167,7 @@ class Ledger:
                 return _Short(account, sentence)
         return None
 
-    def settle(self, hold: Hold, usage: Usage, usd: float) -> None:
+    def settle(self, hold: Reservation, usage: Usage, usd: float) -> None:
         """Give back `hold` and book what the call really took; nothing, if it failed."""
         self._in_flight -= 1
         self._held_tokens -= hold.tokens
@@ -204,10 +206,10 @@ class Ledger:
 class _Short:
     """An account refuses; calls in flight may make room."""
 
-    purse: Purse
+    spend_limit: SpendLimit
     sentence: str
 
     def final(self) -> str:
         """The refusal, when nothing is waited for."""
-        self.purse.refusal = self.sentence
+        self.spend_limit.refusal = self.sentence
         return self.sentence

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from podium.baselines.phrases import WHOLE
 from podium.errors import WorkerError
-from podium.executor import Execution, Inquiry, Ledger, fence_token
+from podium.executor import Execution, Ledger, QuestionContext, fence_token
 from podium.orchestrator.events import Event, PlanReady, QuestionEnded, RoundEnded
-from podium.planner import Outcome, Plan, Situation
+from podium.planner import Outcome, Plan, PlanRequest
 from podium.trace import RoundTrace, Span, Trace, TraceStatus
 from podium.types import Question
 from podium.workflow import Acceptance, PlanError, Step, Workflow, check
@@ -45,7 +45,7 @@ class Answering:
         self._trace_id = trace_id
         self._started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._tell = on_event or (lambda event: None)
-        self._inquiry = Inquiry(
+        self._question_context = QuestionContext(
             question=question,
             pool=orchestrator.pool,
             seed=seed,
@@ -71,12 +71,12 @@ class Answering:
     async def run(self) -> None:
         """Plan and run, round after round, until there is an answer that nothing can change."""
         for number in range(self._orchestrator.budget.rounds):
-            if number and self._inquiry.ledger.exhausted:
+            if number and self._question_context.ledger.exhausted:
                 return
-            started = self._inquiry.elapsed()
+            started = self._question_context.elapsed()
             plan = await self._plan(number)
-            seconds = self._inquiry.elapsed() - started
-            self._inquiry.ledger.charge(plan.usage, plan.cost_usd)
+            seconds = self._question_context.elapsed() - started
+            self._question_context.ledger.charge(plan.usage, plan.cost_usd)
             error = plan.decision if isinstance(plan.decision, PlanError) else None
             if error is not None and (instead := self._instead_of(error)) is not None:
                 plan = replace(plan, decision=instead)
@@ -98,33 +98,33 @@ class Answering:
 
     def _instead_of(self, error: PlanError) -> Workflow | None:
         """The whole question for one worker, where planning failed and nothing is answered yet."""
-        names, name = self._inquiry.pool.names, self._orchestrator.plan_fallback
+        names, name = self._question_context.pool.names, self._orchestrator.plan_fallback
         if self._outcomes or name not in names or error.kind == "time_is_up":
             return None
         return Workflow((Step(names.index(name), WHOLE),))
 
     async def _plan(self, number: int) -> Plan:
         """The plan of round `number`; one that cannot be had or run has a `PlanError` for its decision."""
-        orchestrator, inquiry = self._orchestrator, self._inquiry
-        situation = Situation(
-            question=inquiry.question,
-            pool=inquiry.profiles,
+        orchestrator, question_context = self._orchestrator, self._question_context
+        request = PlanRequest(
+            question=question_context.question,
+            pool=question_context.profiles,
             outcomes=self._outcomes,
             max_steps=orchestrator.max_steps,
             rounds=orchestrator.budget.rounds - number,
-            seed=f"{inquiry.seed}/{number}/plan",
+            seed=f"{question_context.seed}/{number}/plan",
         )
-        limit = asyncio.timeout_at(inquiry.ledger.deadline)
+        limit = asyncio.timeout_at(question_context.ledger.deadline)
         try:
             async with limit:
-                plan = await orchestrator.planner.plan(situation)
+                plan = await orchestrator.planner.plan(request)
         except TimeoutError:
             if not limit.expired():
                 raise
-            return Plan("", PlanError("time_is_up", inquiry.ledger.time_is_up))
+            return Plan("", PlanError("time_is_up", question_context.ledger.time_is_up))
         except WorkerError as error:
             return Plan("", PlanError("planner_failed", f"{orchestrator.planner.name}: {error}"))
-        fault = _fault(plan.decision, workers=len(inquiry.pool), later_round=number > 0)
+        fault = _fault(plan.decision, workers=len(question_context.pool), later_round=number > 0)
         return plan if fault is None else replace(plan, decision=fault)
 
     async def _run_round(
@@ -143,7 +143,9 @@ class Answering:
             for span in round_.spans
             if span.status != "skipped"
         )
-        execution = Execution(self._inquiry, workflow, round=number, previous=previous or None, asked=asked)
+        execution = Execution(
+            self._question_context, workflow, round=number, previous=previous or None, asked=asked
+        )
         try:
             await execution.run()
         finally:  # Also when cancelled: what was answered so far belongs in the trace.
@@ -192,7 +194,7 @@ class Answering:
         Args:
             trouble: what kept us from going on, other than workers and plans.
         """
-        orchestrator, inquiry = self._orchestrator, self._inquiry
+        orchestrator, question_context = self._orchestrator, self._question_context
         status: TraceStatus = "ok"
         error = trouble or self._concern
         if cancelled:
@@ -205,10 +207,10 @@ class Answering:
                 error += " The answer is that of an earlier round."
         trace = Trace(
             id=self._trace_id,
-            question=inquiry.question,
-            pool=inquiry.profiles,
+            question=question_context.question,
+            pool=question_context.profiles,
             planner=orchestrator.planner.name,
-            seed=inquiry.seed,
+            seed=question_context.seed,
             budget=orchestrator.budget,
             max_steps=orchestrator.max_steps,
             context=orchestrator.settings.context,
@@ -218,7 +220,7 @@ class Answering:
             status=status,
             error=error,
             started_at=self._started_at,
-            seconds=inquiry.elapsed(),
+            seconds=question_context.elapsed(),
             versions=orchestrator.versions,
         )
         self._tell(QuestionEnded(trace))

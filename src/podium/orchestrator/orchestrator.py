@@ -14,7 +14,7 @@ from uuid import uuid4
 from podium import __version__
 from podium.errors import StoreError, UsageError, leaves
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.executor.ledger import Purse
+from podium.executor.ledger import SpendLimit
 from podium.orchestrator.answering import Answering
 from podium.orchestrator.events import Event
 from podium.planner import Planner
@@ -47,7 +47,7 @@ class Orchestrator:
         max_steps: int = 5,
         settings: ExecutionSettings | None = None,
         dispatcher: Dispatcher | None = None,
-        accounts: Sequence[Purse] = (),
+        accounts: Sequence[SpendLimit] = (),
         plan_fallback: str | None = None,
     ) -> None:
         self.planner = planner

@@ -16,10 +16,10 @@ from podium.conductor.settings import ConductorSettings, conductor_settings
 from podium.conductor.worker_policy import WorkerPolicy
 from podium.errors import UsageError, WorkerError
 from podium.executor import Dispatcher
-from podium.planner import Plan, Planner, Situation
+from podium.planner import Plan, Planner, PlanRequest
 from podium.types import Question
 from podium.workers.base import Worker
-from podium.workers.checkup import Finding
+from podium.workers.checkup import CheckResult
 from podium.workers.paid import asks_for_real, real_workers
 from podium.workers.planner_settings import PlannerSettings
 from podium.workers.pool import Pool
@@ -78,7 +78,7 @@ def open_planner(
     if settings.conductor is None and not settings.served:
         opened = _of_file(settings, table, pool, called, dispatcher)
     elif settings.conductor is not None:
-        opened = _of_checkpoint(settings.conductor, settings.thrift, pool, called)
+        opened = _of_checkpoint(settings.conductor, settings.cost_sensitivity, pool, called)
     else:
         opened = _served(settings, called)
     fallback = table.fallback or opened.fallback or (None if first is None else first.profile.name)
@@ -92,13 +92,13 @@ def first_model(pool: Pool) -> Worker | None:
     return min(real, key=lambda worker: (_may_be_no_model(worker), order[worker.profile.name]), default=None)
 
 
-async def check_planner(opened: OpenedPlanner, pool: Pool) -> Finding:
+async def check_planner(opened: OpenedPlanner, pool: Pool) -> CheckResult:
     """Ask for the plan of one small question, and tell what came of it. It costs what a plan costs."""
     started = asyncio.get_running_loop().time()
     error: str | None
     try:
         plan = await opened.planner.plan(
-            Situation(Question(text=_CHECK), pool.profiles_for(_CHECK), seed="check")
+            PlanRequest(Question(text=_CHECK), pool.profiles_for(_CHECK), seed="check")
         )
     except (WorkerError, UsageError) as trouble:
         plan, text = Plan("", PlanError("planner_failed", str(trouble))), str(trouble)
@@ -107,7 +107,7 @@ async def check_planner(opened: OpenedPlanner, pool: Pool) -> Finding:
         failed = isinstance(plan.decision, PlanError)
         error = "no_plan" if failed else None
         text = f"It wrote no plan. {plan.decision}" if failed else plan.text
-    return Finding(
+    return CheckResult(
         opened.planner.name,
         error is None,
         asyncio.get_running_loop().time() - started,
@@ -141,14 +141,16 @@ def _of_file(
     if table.checkpoint is not None:
         known = table.checkpoint in SHIPPED
         source = table.checkpoint if known else str(pool.folder / table.checkpoint)
-        thrift = table.thrift if settings.thrift is None else settings.thrift
-        return _of_checkpoint(source, thrift, pool, called)
+        cost_sensitivity = (
+            table.cost_sensitivity if settings.cost_sensitivity is None else settings.cost_sensitivity
+        )
+        return _of_checkpoint(source, cost_sensitivity, pool, called)
     worker = first_model(pool) if table.worker is None else pool.named(table.worker)
     if table.base_url is None and worker is None:
-        return _of_checkpoint("conductor", settings.thrift, pool, called)
-    if settings.thrift is not None:
+        return _of_checkpoint("conductor", settings.cost_sensitivity, pool, called)
+    if settings.cost_sensitivity is not None:
         raise UsageError(
-            f"{called('thrift')} is for a checkpoint, and here a model conducts untrained; leave it out."
+            f"{called('cost_sensitivity')} is for a checkpoint, and here a model conducts untrained; leave it out."
         )
     if table.base_url is not None:
         endpoint = build_endpoint(table, pool)
@@ -171,9 +173,11 @@ def _of_file(
 
 
 def _of_checkpoint(
-    source: str, thrift: float | None, pool: Pool, called: Callable[[str], str]
+    source: str, cost_sensitivity: float | None, pool: Pool, called: Callable[[str], str]
 ) -> OpenedPlanner:
-    conductor = open_conductor(source, pool, thrift=thrift, option=called("thrift"))
+    conductor = open_conductor(
+        source, pool, cost_sensitivity=cost_sensitivity, option=called("cost_sensitivity")
+    )
     questions = Checkpoint.read(source).conducts.questions
     return OpenedPlanner(conductor, f"the checkpoint {source}, trained on {questions}")
 

@@ -4,7 +4,6 @@ Each answer was given to the bare question. A recording is faithful for choosing
 what a rewritten subtask or the sight of others' work would have changed, it cannot show.
 """
 
-from podium.recordings.gathering import Gathering
 from podium.recordings.model import (
     Header,
     RecordedQuestion,
@@ -15,15 +14,16 @@ from podium.recordings.model import (
 from podium.recordings.pair import header_path
 from podium.recordings.recording import Recording
 from podium.recordings.splits import SPLIT_NAMES, SPLITS, split_by_hash
+from podium.recordings.writer import RecordingWriter
 
 __all__ = [
     "SPLITS",
     "SPLIT_NAMES",
-    "Gathering",
     "Header",
     "RecordedQuestion",
     "RecordedWorker",
     "Recording",
+    "RecordingWriter",
     "Response",
     "header_path",
     "split_by_hash",

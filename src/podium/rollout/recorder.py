@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from podium.baselines import Single
 from podium.errors import BudgetError, RunMismatchError
 from podium.executor import Dispatcher, Ledger
-from podium.executor.asking import hold_for
-from podium.executor.ledger import Hold
+from podium.executor.ledger import Reservation
+from podium.executor.worker_call import reservation_for
 from podium.orchestrator import Orchestrator
-from podium.recordings import Gathering, RecordedQuestion, Response, split_by_hash, was_simulated
+from podium.recordings import RecordedQuestion, RecordingWriter, Response, split_by_hash, was_simulated
 from podium.rollout.rollout import Rollout, roll
 from podium.tasks.task import Task
 from podium.types import Budget, Usage, estimate_tokens
@@ -55,7 +55,7 @@ class Progress:
 async def record(
     pool: Pool,
     tasks: Iterable[Task],
-    gathering: Gathering,
+    writer: RecordingWriter,
     *,
     split: Callable[[str], str] = split_by_hash,
     samples: int = 1,
@@ -83,27 +83,27 @@ async def record(
     alone = [pool.subset([i]) for i, worker in enumerate(pool) if not isinstance(worker, _TOOLS)]
     bare, left_out = _bare(tasks)
     wanted = [_Job(task, one, sample) for task in bare for one in alone for sample in range(samples)]
-    _refuse_other_wordings(bare, gathering)
-    missing = [job for job in wanted if not gathering.has(job.task.id, job.worker, job.sample)]
+    _refuse_other_wordings(bare, writer)
+    missing = [job for job in wanted if not writer.has(job.task.id, job.worker, job.sample)]
     progress = Progress(wanted=len(wanted), kept=len(wanted) - len(missing), left_out=left_out)
-    purse = _Purse(budget)
+    spend_limit = _Purse(budget)
     shared = dispatcher or Dispatcher()
     jobs = iter(missing)
 
     async def work() -> None:
         for job in jobs:
-            if not await purse.reserve(job.hold):
+            if not await spend_limit.reserve(job.hold):
                 return
             usage, cost_usd = Usage(), 0.0
             try:
                 rollout = await job.run(shared, seed)
                 usage, cost_usd = rollout.trace.usage, rollout.trace.cost_usd + rollout.grade.cost_usd
             except BudgetError as error:
-                purse.refuse(str(error))
+                spend_limit.refuse(str(error))
                 return
             finally:
-                progress.usd = purse.settle(job.hold, usage, cost_usd)
-            if job.keep(rollout, gathering, split):
+                progress.usd = spend_limit.settle(job.hold, usage, cost_usd)
+            if job.keep(rollout, writer, split):
                 progress.kept += 1
             else:
                 progress.failed += 1
@@ -113,13 +113,13 @@ async def record(
     async with asyncio.TaskGroup() as group:
         for _ in range(min(concurrency, len(missing))):
             group.create_task(work())
-    progress.refusal = purse.refusal
+    progress.refusal = spend_limit.refusal
     return progress
 
 
-def _refuse_other_wordings(tasks: Iterable[Task], gathering: Gathering) -> None:
+def _refuse_other_wordings(tasks: Iterable[Task], writer: RecordingWriter) -> None:
     for task in tasks:
-        if gathering.words_otherwise(task.id, task.question.text):
+        if writer.words_otherwise(task.id, task.question.text):
             raise RunMismatchError(
                 f"Question {task.id!r} had another wording when it was asked before; give the questions that were "
                 "asked then, or another name for the recording."
@@ -157,7 +157,7 @@ class _Purse:
         self._in_flight = 0
         self._settled = asyncio.Event()
 
-    async def reserve(self, hold: Hold) -> bool:
+    async def reserve(self, hold: Reservation) -> bool:
         """Keep `hold` aside, waiting while calls are in flight; False once a call was refused: no more are made."""
         while self.refusal is None:
             refusal = self._ledger.reserve(hold, self._loop.time())
@@ -175,7 +175,7 @@ class _Purse:
         """Make no more calls; what is in flight ends. The first sentence stays."""
         self.refusal = self.refusal or sentence
 
-    def settle(self, hold: Hold, usage: Usage, cost_usd: float) -> float:
+    def settle(self, hold: Reservation, usage: Usage, cost_usd: float) -> float:
         """Give back `hold` and book what the call took; returns the dollars spent so far."""
         self._in_flight -= 1
         self._ledger.settle(hold, usage, cost_usd)
@@ -197,9 +197,11 @@ class _Job:
         return self.pool.names[0]
 
     @property
-    def hold(self) -> Hold:
+    def hold(self) -> Reservation:
         """The most that it may cost."""
-        return hold_for(self.pool[0], input_tokens=estimate_tokens(self.task.question.text) + _DRESS_TOKENS)
+        return reservation_for(
+            self.pool[0], input_tokens=estimate_tokens(self.task.question.text) + _DRESS_TOKENS
+        )
 
     async def run(self, dispatcher: Dispatcher, seed: str) -> Rollout:
         """Ask and grade."""
@@ -211,13 +213,13 @@ class _Job:
             sample=self.sample,
         )
 
-    def keep(self, rollout: Rollout, gathering: Gathering, split: Callable[[str], str]) -> bool:
+    def keep(self, rollout: Rollout, writer: RecordingWriter, split: Callable[[str], str]) -> bool:
         """Put the answer into the gathering, on the disk; False when there is none."""
         span = rollout.trace.spans[0] if rollout.trace.spans else None
         if span is None or span.response is None:
             return False
         task = self.task
-        gathering.add_question(
+        writer.add_question(
             RecordedQuestion(
                 task.id,
                 task.question.text,
@@ -226,7 +228,7 @@ class _Job:
                 split(task.id),
             )
         )
-        gathering.add(
+        writer.add(
             task.id,
             Response(
                 worker=self.worker,
@@ -242,6 +244,6 @@ class _Job:
             ),
         )
         if was_simulated(span):
-            gathering.note_simulated(self.worker)
-        gathering.commit()
+            writer.note_simulated(self.worker)
+        writer.commit()
         return True

@@ -11,9 +11,9 @@ from podium.errors import BudgetError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.planner import Planner
+from podium.rollout.fixed_plan import FixedPlan
 from podium.rollout.reward import RewardSettings
 from podium.rollout.rollout import Rollout, roll
-from podium.rollout.written import Written
 from podium.tasks.task import Task
 from podium.types import Budget
 from podium.workers.pool import Pool
@@ -24,8 +24,8 @@ class Scorer:
     """How completions are run and rewarded."""
 
     reward: RewardSettings = field(default_factory=RewardSettings)
-    thrift: tuple[float, ...] = ()
-    """Reward lost for each dollar at each level of thrift, in place of the reward's own."""
+    cost_weights: tuple[float, ...] = ()
+    """Reward lost for each dollar at each level of cost sensitivity, in place of the reward's own."""
     budget: Budget = field(default_factory=Budget)
     """Of one question. A single completion is read again in each round: for `score` leave rounds at 1."""
     max_steps: int = 5
@@ -49,12 +49,12 @@ class Scorer:
         Raises:
             BudgetError: the dollars that a run or a day may cost do not suffice.
         """
-        return await self.roll(Written(completion), task, pool, seed=seed)
+        return await self.roll(FixedPlan(completion), task, pool, seed=seed)
 
     async def roll(
-        self, planner: Planner, task: Task, pool: Pool, *, seed: str, thrift: int = 0
+        self, planner: Planner, task: Task, pool: Pool, *, seed: str, cost_sensitivity: int = 0
     ) -> Rollout | None:
-        """The same for whoever plans, round after round, as far as the budget allows, at a level of thrift."""
+        """The same for whoever plans, round after round, within the budget, at a level of cost sensitivity."""
         orchestrator = Orchestrator(
             planner,
             pool,
@@ -64,7 +64,9 @@ class Scorer:
             dispatcher=self.dispatcher,
         )
         settings = (
-            self.reward.model_copy(update={"cost": self.thrift[thrift]}) if self.thrift else self.reward
+            self.reward.model_copy(update={"cost": self.cost_weights[cost_sensitivity]})
+            if self.cost_weights
+            else self.reward
         )
         try:
             rollout = await roll(orchestrator, task, seed=seed, settings=settings)

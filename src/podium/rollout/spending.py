@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from podium.executor.turns import next_turn
+from podium.executor.early_stopping import next_turn
 from podium.rollout.answers import Answers, Floats, Members
 from podium.workers.vote import VoteWorker
 

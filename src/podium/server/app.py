@@ -12,9 +12,9 @@ from fastapi import FastAPI
 
 from podium import __version__
 from podium.server import (
+    api_errors,
     ask,
     chat,
-    complaints,
     guards,
     health,
     metrics,
@@ -31,7 +31,7 @@ from podium.server.traffic import Traffic
 
 def create_app(service: Service) -> FastAPI:
     """The application over `service`, which is closed when the application's life ends."""
-    desk = ask.Desk(service)
+    desk = ask.BackgroundQuestions(service)
     traffic = Traffic()
     figures = metrics.Metrics(service, traffic)
     service.watches.append(figures.watch)
@@ -51,11 +51,11 @@ def create_app(service: Service) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=life,
-        responses=complaints.responses(*complaints.GUARDED),
+        responses=api_errors.responses(*api_errors.GUARDED),
     )
     app.state.service = service
     app.state.traffic = traffic
-    complaints.install(app)
+    api_errors.install(app)
     for part in (
         chat,
         responses,

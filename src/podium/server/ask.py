@@ -14,13 +14,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import Field, StringConstraints
 
-from podium.errors import Complaint, PodiumError
+from podium.errors import APIError, PodiumError
 from podium.orchestrator import Orchestrator
+from podium.server.api_errors import invalid, missing, responses
 from podium.server.body import Body, Name, read
-from podium.server.complaints import invalid, missing, responses
 from podium.server.extension import Extension, Limited, Names, to_budget, to_early_stop, to_steps
 from podium.server.keys import Caller
-from podium.server.service import Asked, Service
+from podium.server.service import ChatRequest, Service
 from podium.types import Question
 
 
@@ -39,14 +39,14 @@ class AskBody(Body):
     """As budget.rounds; of the two the smaller holds."""
 
 
-class Desk:
+class BackgroundQuestions:
     """The questions that go on without their caller."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._tasks: dict[str, tuple[asyncio.Task[None], Caller]] = {}
 
-    def start(self, asked: Asked, caller: Caller, by: Orchestrator) -> str:
+    def start(self, asked: ChatRequest, caller: Caller, by: Orchestrator) -> str:
         """Begin; gives the id of the trace."""
         trace_id = uuid4().hex
 
@@ -78,7 +78,7 @@ class Desk:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def routes(service: Service, desk: Desk) -> APIRouter:
+def routes(service: Service, desk: BackgroundQuestions) -> APIRouter:
     """The routes on `service`; what they start, `desk` ends."""
     router = APIRouter()
     wanted = {"required": True, "content": {"application/json": {"schema": AskBody.model_json_schema()}}}
@@ -95,7 +95,7 @@ def routes(service: Service, desk: Desk) -> APIRouter:
         try:
             asked = _asked(body, service)
             by = await service.orchestrator(asked, caller)
-        except Complaint as complaint:  # Here the fields stand by themselves.
+        except APIError as complaint:  # Here the fields stand by themselves.
             if complaint.param is not None:
                 complaint.param = complaint.param.removeprefix("podium.").replace("max_rounds", "rounds")
             raise
@@ -113,13 +113,13 @@ def routes(service: Service, desk: Desk) -> APIRouter:
     return router
 
 
-def _asked(body: AskBody, service: Service) -> Asked:
+def _asked(body: AskBody, service: Service) -> ChatRequest:
     if not body.question.strip():
         raise invalid("The question is empty: write what you want answered.", "question")
     wanted = Extension(
         budget=body.budget, max_rounds=body.rounds, max_steps=body.max_steps, early_stop=body.early_stop
     )
-    return Asked(
+    return ChatRequest(
         question=Question(text=body.question),
         budget=to_budget(wanted, service.settings),
         allow=body.allow,

@@ -11,15 +11,15 @@ from contextlib import asynccontextmanager
 
 from starlette.types import Receive
 
-from podium.errors import Complaint
+from podium.errors import APIError
 
 GONE = 499
 """The status that logs show; the caller sees none."""
 
 
-def left() -> Complaint:
+def left() -> APIError:
     """What ends a request whose caller went away."""
-    return Complaint(GONE, "cancelled", "The caller went away.")
+    return APIError(GONE, "cancelled", "The caller went away.")
 
 
 @asynccontextmanager
@@ -27,7 +27,7 @@ async def attended(receive: Receive) -> AsyncIterator[None]:
     """Cancels the block when the caller goes away; the body has to be read before.
 
     Raises:
-        Complaint: 499, after the block was cancelled for it.
+        APIError: 499, after the block was cancelled for it.
     """
     task = asyncio.current_task()
     assert task is not None

@@ -14,8 +14,8 @@ import pydantic_core
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from podium.config import suggestion
-from podium.errors import Complaint
-from podium.server.complaints import invalid
+from podium.errors import APIError
+from podium.server.api_errors import invalid
 
 B = TypeVar("B", bound="Body")
 T = TypeVar("T")
@@ -71,7 +71,7 @@ async def read(model: type[B], raw: bytes, turn: asyncio.Lock) -> B:
         turn: held while a long one is checked in a thread, so that the event loop waits for one of them at most.
 
     Raises:
-        Complaint: 400, what is wrong with it and where.
+        APIError: 400, what is wrong with it and where.
     """
     if len(raw) <= _AT_ONCE:
         return _checked(model, raw)
@@ -98,7 +98,7 @@ def _checked(model: type[B], raw: bytes) -> B:
     return body
 
 
-def _refusal(error: ValidationError, raw: bytes) -> Complaint:
+def _refusal(error: ValidationError, raw: bytes) -> APIError:
     if error.error_count() > _MOST_FAULTS:
         return invalid(
             f"The body has {error.error_count()} faults: more fields that are not known, or of a wrong kind, than can "

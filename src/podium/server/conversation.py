@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from podium.errors import UsageError
-from podium.server.complaints import invalid
+from podium.server.api_errors import invalid
 from podium.server.keys import Caller
-from podium.server.service import Asked, Service
+from podium.server.service import ChatRequest, Service
 from podium.server.tools import named_trace
 from podium.trace import Span, Trace
 from podium.types import Message
@@ -23,7 +23,7 @@ def to_messages(
     """The question in a conversation: its text, its past, and its own message; the latter None where tools spoke last.
 
     Raises:
-        Complaint: there is no question in it.
+        APIError: there is no question in it.
     """
     _check_answered(messages, param)
     last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
@@ -66,7 +66,7 @@ def _check_answered(messages: tuple[Message, ...], param: str) -> None:
         )
 
 
-async def resumed(asked: Asked, service: Service, caller: Caller) -> Asked:
+async def resumed(asked: ChatRequest, service: Service, caller: Caller) -> ChatRequest:
     """`asked`, where tools spoke last, as a question to the worker that called them."""
     history = asked.question.history
     if asked.worker is not None or not history or history[-1].role != "tool":
@@ -94,7 +94,7 @@ async def _made_in(call_id: str, service: Service, caller: Caller) -> Trace | No
         return None
 
 
-def _may_go_on(worker: str, asked: Asked, service: Service, caller: Caller) -> bool:
+def _may_go_on(worker: str, asked: ChatRequest, service: Service, caller: Caller) -> bool:
     return (
         worker in caller.allowed(service.pool.names)
         and worker not in asked.deny

@@ -12,7 +12,7 @@ from typing import Any
 from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from podium.errors import Complaint
+from podium.errors import APIError
 from podium.server.attendance import GONE, attended
 
 Write = Callable[[bytes], Awaitable[None]]
@@ -48,7 +48,7 @@ class EventStream(Response):
         try:
             async with attended(receive):
                 await self._tell(write)
-        except Complaint as complaint:
+        except APIError as complaint:
             if begun and complaint.status == GONE:
                 return
             raise

@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from podium.server.api_errors import invalid
 from podium.server.body import Name, Part, Several
-from podium.server.complaints import invalid
 from podium.server.settings import ServeSettings
 from podium.types import Budget
 
@@ -54,7 +54,7 @@ def to_budget(wanted: Extension, settings: ServeSettings) -> Budget:
     """The limits that `wanted` asks for.
 
     Raises:
-        Complaint: more rounds than the server gives.
+        APIError: more rounds than the server gives.
     """
     limited = wanted.budget
     asked = (wanted.max_rounds, None if limited is None else limited.rounds)
@@ -78,7 +78,7 @@ def to_steps(wanted: Extension, settings: ServeSettings) -> int:
     """The steps that a plan may have.
 
     Raises:
-        Complaint: more than the server gives.
+        APIError: more than the server gives.
     """
     steps = settings.max_steps if wanted.max_steps is None else wanted.max_steps
     if steps > settings.most_steps:

@@ -12,7 +12,7 @@ from typing import Any
 from podium.executor.estimate import PlanEstimate
 from podium.orchestrator import Orchestrator
 from podium.planner import Plan
-from podium.server.complaints import Complaint
+from podium.server.api_errors import APIError
 from podium.server.summary import plan_rows, summary
 from podium.trace import Trace
 from podium.types import ToolCall, Usage
@@ -54,10 +54,10 @@ def from_plan(by: Orchestrator, plan: Plan, expected: PlanEstimate | None, trace
     """What would be done, in canonical text, and what it would cost.
 
     Raises:
-        Complaint: 502, the planner wrote no plan.
+        APIError: 502, the planner wrote no plan.
     """
     if not isinstance(plan.decision, Workflow) or expected is None:
-        raise Complaint(502, "planner_failed", f"There is no plan. {plan.decision}", code="planner_failed")
+        raise APIError(502, "planner_failed", f"There is no plan. {plan.decision}", code="planner_failed")
     podium = {
         "planner": by.planner.name,
         "status": "dry_run",

@@ -10,8 +10,8 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from podium.errors import Complaint
-from podium.server.complaints import responses
+from podium.errors import APIError
+from podium.server.api_errors import responses
 from podium.server.service import Service
 from podium.server.traffic import Traffic
 
@@ -44,7 +44,7 @@ def routes(service: Service, traffic: Traffic) -> APIRouter:
         if reason is None and service.planners.fallback is None:
             reason = silent
         if reason is not None:
-            raise Complaint(503, "server_error", reason, code="not_ready", headers={"Retry-After": "5"})
+            raise APIError(503, "server_error", reason, code="not_ready", headers={"Retry-After": "5"})
         if silent is not None:
             return {"status": "degraded", "reason": f"{silent} One worker takes all questions."}
         return {"status": "ready"}

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from podium.executor import StepText
 from podium.orchestrator import Event, QuestionEnded
-from podium.server.happening import ENDED, Happening, began, happened, written
+from podium.server.stream_events import ENDED, StreamEvent, began, happened, written
 
 KEPT_S = 5.0
 """That a question which has ended can be watched from here; by then the store has it."""
@@ -80,7 +80,7 @@ class Live:
         course = self._courses.get(trace_id)
         return course if course is not None and owner in (None, course.owner) else None
 
-    def events(self, trace_id: str, after: str | None = None) -> AsyncIterator[Happening]:
+    def events(self, trace_id: str, after: str | None = None) -> AsyncIterator[StreamEvent]:
         """What happened so far, then what happens, until the end.
 
         Args:
@@ -135,13 +135,13 @@ class Course:
         self._over = True
         self._wake()
 
-    async def events(self, after: str | None = None) -> AsyncIterator[Happening]:
+    async def events(self, after: str | None = None) -> AsyncIterator[StreamEvent]:
         """See `Live.events`."""
-        async for happening in self.watch(after, None):
-            if happening is not None:
-                yield happening
+        async for stream_event in self.watch(after, None):
+            if stream_event is not None:
+                yield stream_event
 
-    async def watch(self, after: str | None, beat_s: float | None) -> AsyncIterator[Happening | None]:
+    async def watch(self, after: str | None, beat_s: float | None) -> AsyncIterator[StreamEvent | None]:
         """As `events`; None whenever nothing has happened for `beat_s` seconds."""
         wake = asyncio.Event()
         self._watchers.add(wake)

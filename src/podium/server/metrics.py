@@ -17,9 +17,9 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from podium.orchestrator import Event, QuestionEnded
-from podium.server.complaints import forbidden, responses
+from podium.server.api_errors import forbidden, responses
 from podium.server.keys import Caller
-from podium.server.service import Asked, Service
+from podium.server.service import ChatRequest, Service
 from podium.server.traffic import Traffic
 from podium.trace import Span, Trace
 
@@ -64,7 +64,7 @@ class Metrics:
     def _counter(self, name: str, help_: str, *labels: str) -> Counter:
         return Counter(f"podium_{name}", help_, labels, registry=self.registry)
 
-    def watch(self, trace_id: str, asked: Asked, caller: Caller) -> Callable[[Event], None]:
+    def watch(self, trace_id: str, asked: ChatRequest, caller: Caller) -> Callable[[Event], None]:
         """An observer of one question, as `Service.watches` wants it."""
         del trace_id, asked, caller
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from podium.server.complaints import missing, responses
+from podium.server.api_errors import missing, responses
 from podium.server.keys import Caller
 from podium.server.service import Service
 from podium.types import Profile

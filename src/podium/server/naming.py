@@ -5,7 +5,7 @@ A name alone; whether the caller may have it is `offer`'s.
 
 from __future__ import annotations
 
-from podium.server.complaints import invalid
+from podium.server.api_errors import invalid
 from podium.server.keys import Caller
 from podium.server.offer import unknown_model
 from podium.workers.pool import Pool
@@ -20,7 +20,7 @@ def who_answers(model: str, planner: str | None, pool: Pool, caller: Caller) -> 
         planner: that of the object `podium`.
 
     Raises:
-        Complaint: 404 for a model that is none, 400 for two planners.
+        APIError: 404 for a model that is none, 400 for two planners.
     """
     if model == _OURS:
         return planner, None

@@ -9,22 +9,22 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from podium.config import suggestion
-from podium.errors import Complaint
-from podium.server.complaints import forbidden, invalid, missing
+from podium.errors import APIError
+from podium.server.api_errors import forbidden, invalid, missing
 from podium.server.keys import Caller
 from podium.types import Profile, Question
 from podium.workers.pool import Pool
 
 if TYPE_CHECKING:
     from podium.server.planners import Planners
-    from podium.server.service import Asked
+    from podium.server.service import ChatRequest
 
 
-def offer(pool: Pool, caller: Caller, asked: Asked, planners: Planners) -> Pool:
+def offer(pool: Pool, caller: Caller, asked: ChatRequest, planners: Planners) -> Pool:
     """The workers that a planner may choose from.
 
     Raises:
-        Complaint: 400 or 404 for a name that is not known, 403 for one that is not allowed, 400 where nobody is left.
+        APIError: 400 or 404 for a name that is not known, 403 for one that is not allowed, 400 where nobody is left.
     """
     allowed = caller.allowed(pool.names)
     _check_lists(pool, allowed, asked)
@@ -50,11 +50,11 @@ def offer(pool: Pool, caller: Caller, asked: Asked, planners: Planners) -> Pool:
     return pool if len(left) == len(pool) else pool.subset(left)
 
 
-def reach(pool: Pool, caller: Caller, asked: Asked) -> Pool:
+def reach(pool: Pool, caller: Caller, asked: ChatRequest) -> Pool:
     """The worker that is asked straight, first, and those who may take over from it.
 
     Raises:
-        Complaint: 404 for a worker that is not there, 403 for one that is not allowed, 400 for one that cannot do it.
+        APIError: 404 for a worker that is not there, 403 for one that is not allowed, 400 for one that cannot do it.
     """
     name = asked.worker or ""
     if name not in pool.names:
@@ -79,7 +79,7 @@ def reach(pool: Pool, caller: Caller, asked: Asked) -> Pool:
     return pool.subset(taken)
 
 
-def unknown_model(name: str, pool: Pool, caller: Caller) -> Complaint:
+def unknown_model(name: str, pool: Pool, caller: Caller) -> APIError:
     """The refusal of a model that is none."""
     models = ["podium", *caller.allowed(pool.names)]
     return missing(
@@ -89,7 +89,7 @@ def unknown_model(name: str, pool: Pool, caller: Caller) -> Complaint:
     )
 
 
-def _check_lists(pool: Pool, allowed: tuple[str, ...], asked: Asked) -> None:
+def _check_lists(pool: Pool, allowed: tuple[str, ...], asked: ChatRequest) -> None:
     """Every name that the request itself allows or denies is one that there is, and that may be asked for."""
     for key, names in (("podium.allow", asked.allow or ()), ("podium.deny", asked.deny)):
         for name in names:
@@ -121,7 +121,7 @@ def shows_images(question: Question) -> bool:
     return bool(question.images) or any(message.images for message in question.history)
 
 
-def _nobody(question: Question, name: str | None = None) -> Complaint:
+def _nobody(question: Question, name: str | None = None) -> APIError:
     who = "No worker that may be asked" if name is None else f"The worker {name!r}"
     lacks = "lacks" if name is not None else "has"
     what = [

@@ -5,14 +5,14 @@ A trace with an answer is never an error, also where a budget or a failure cut i
 
 from __future__ import annotations
 
-from podium.errors import Complaint
+from podium.errors import APIError
 from podium.trace import Span, Trace
 
 _BUDGETS = "time_is_up"
 """The kind of a plan's error where the time of the budget was over."""
 
 
-def complaint(trace: Trace) -> Complaint | None:
+def complaint(trace: Trace) -> APIError | None:
     """Why there is no answer; None: there is one."""
     if trace.answer is not None:
         return None
@@ -31,7 +31,7 @@ def complaint(trace: Trace) -> Complaint | None:
     if failed:
         names = list(dict.fromkeys(span.worker for span in failed))
         more["workers"] = ", ".join(names)
-        return Complaint(
+        return APIError(
             502,
             "workers_failed",
             f"No worker could answer ({', '.join(names)}). {message}",
@@ -40,8 +40,8 @@ def complaint(trace: Trace) -> Complaint | None:
             more=more,
         )
     if stopped:
-        return Complaint(402, "budget_exceeded", message, code="budget_exceeded", headers=headers, more=more)
-    return Complaint(502, "planner_failed", message, code="planner_failed", headers=headers, more=more)
+        return APIError(402, "budget_exceeded", message, code="budget_exceeded", headers=headers, more=more)
+    return APIError(502, "planner_failed", message, code="planner_failed", headers=headers, more=more)
 
 
 def _wanted_others(span: Span) -> bool:

@@ -13,8 +13,8 @@ from podium.baselines import VOTE
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.orchestrator.planning import OpenedPlanner, check_planner, open_planner
-from podium.server.complaints import missing
-from podium.workers.checkup import Finding
+from podium.server.api_errors import missing
+from podium.workers.checkup import CheckResult
 from podium.workers.paid import asks_for_real
 from podium.workers.planner_settings import PlannerSettings
 from podium.workers.pool import Pool
@@ -84,7 +84,7 @@ class Planners:
         """The planner called `name`; None: the configured one.
 
         Raises:
-            Complaint: 404, there is none.
+            APIError: 404, there is none.
             UsageError: it cannot be opened here.
         """
         name = self.configured if name is None else name
@@ -94,7 +94,7 @@ class Planners:
                 opened = self._opened.get(name) or await self._open(name, param)
         return opened
 
-    async def check(self) -> Finding:
+    async def check(self) -> CheckResult:
         """Ask the configured one for a plan; what comes of it is remembered, and paid for as plans are."""
         self._checked_at = time.monotonic()
         found = await check_planner(await self.named(None), self._pool)

@@ -14,8 +14,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from podium.executor.line import LineStatus
-from podium.server.complaints import responses
+from podium.executor.channel import ChannelStatus
+from podium.server.api_errors import responses
 from podium.server.service import Service
 from podium.trace import Trace
 from podium.types import Profile
@@ -109,7 +109,7 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
-def _row(number: int, worker: Worker, status: LineStatus | None, past: Past) -> dict[str, Any]:
+def _row(number: int, worker: Worker, status: ChannelStatus | None, past: Past) -> dict[str, Any]:
     profile: Profile = worker.profile
     row: dict[str, Any] = {
         "name": profile.name,

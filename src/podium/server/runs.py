@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from podium.server.complaints import missing, responses
+from podium.server.api_errors import missing, responses
 from podium.server.event_stream import EventStream, Write, event
 from podium.server.run_files import RunFiles, find_runs
 from podium.server.service import Service

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 from podium.orchestrator import Event, Orchestrator, QuestionEnded
 from podium.server.keys import Caller
-from podium.server.service import Asked, Service
+from podium.server.service import ChatRequest, Service
 from podium.trace import Trace
 
 Take = Callable[[], Awaitable[list[tuple[int, Event]]]]
@@ -19,7 +19,7 @@ Take = Callable[[], Awaitable[list[tuple[int, Event]]]]
 
 
 async def ask_all(
-    service: Service, asked: Asked, caller: Caller, ids: Sequence[str], by: Orchestrator
+    service: Service, asked: ChatRequest, caller: Caller, ids: Sequence[str], by: Orchestrator
 ) -> list[Trace]:
     """The traces of one answer for each id.
 
@@ -40,7 +40,7 @@ async def ask_all(
 @asynccontextmanager
 async def following(
     service: Service,
-    asked: Asked,
+    asked: ChatRequest,
     caller: Caller,
     ids: Sequence[str],
     by: Orchestrator,

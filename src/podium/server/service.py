@@ -1,6 +1,6 @@
 """What every request needs, made once: the pool, the planners, the store, the keys, and how a question is answered.
 
-Knows a request as `Asked`; how it was written on the wire is its route's. Decides who may be asked what, before
+Knows a request as `ChatRequest`; how it was written on the wire is its route's. Decides who may be asked what, before
 anything runs. Does not print, and answers no HTTP.
 """
 
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from podium.errors import StoreError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.estimate import PlanEstimate, estimate
-from podium.executor.ledger import Purse
+from podium.executor.ledger import SpendLimit
 from podium.orchestrator import Event, Orchestrator, PlanReady, QuestionEnded
 from podium.orchestrator.planning import first_model
-from podium.planner import Plan, Situation
+from podium.planner import Plan, PlanRequest
 from podium.server.keys import NOBODY, Caller
 from podium.server.live import Live
 from podium.server.offer import offer, reach
@@ -40,7 +40,7 @@ _RESPONSE_TOKENS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ChatRequest:
     """One request, understood."""
 
     question: Question
@@ -72,7 +72,7 @@ class Asked:
         return "model" if self.model.startswith("podium/") else "podium.planner"
 
 
-Watch = Callable[[str, Asked, Caller], Callable[[Event], None]]
+Watch = Callable[[str, ChatRequest, Caller], Callable[[Event], None]]
 """Told of each question as it begins (the id of its trace, what was asked, by whom): gives its observer."""
 
 
@@ -120,7 +120,7 @@ class Service:
         """Who asks, by the header of that name, and that they may ask once more now.
 
         Raises:
-            Complaint: 401 or 429.
+            APIError: 401 or 429.
         """
         if self.keys is None:
             return NOBODY
@@ -130,7 +130,7 @@ class Service:
 
     async def answer(
         self,
-        asked: Asked,
+        asked: ChatRequest,
         caller: Caller,
         *,
         trace_id: str,
@@ -146,7 +146,7 @@ class Service:
             sample, on_event, streams: as `Orchestrator.answer`.
 
         Raises:
-            Complaint: it may not be asked so; nothing was run.
+            APIError: it may not be asked so; nothing was run.
             UsageError: it cannot be asked so.
             asyncio.CancelledError: the caller went away; the trace is kept as cancelled.
         """
@@ -168,7 +168,7 @@ class Service:
             del self.running[trace_id]
             self.live.end(trace_id)
 
-    async def plan(self, asked: Asked, by: Orchestrator) -> tuple[Plan, PlanEstimate | None]:
+    async def plan(self, asked: ChatRequest, by: Orchestrator) -> tuple[Plan, PlanEstimate | None]:
         """What would be done and what it would cost; no worker is called, and without a plan there is no estimate.
 
         Raises:
@@ -177,14 +177,14 @@ class Service:
         """
         question = asked.question
         profiles = by.pool.profiles_for(question.text)
-        situation = Situation(
+        request = PlanRequest(
             question,
             profiles,
             max_steps=by.max_steps,
             rounds=by.budget.rounds,
             seed=f"{asked.seed}/0/plan",
         )
-        plan = await by.planner.plan(situation)
+        plan = await by.planner.plan(request)
         for account in by.accounts:
             account.settle(0.0, plan.cost_usd)
         if not isinstance(plan.decision, Workflow):
@@ -196,14 +196,14 @@ class Service:
         self.live.close()
         await self.planners.close()
 
-    async def orchestrator(self, asked: Asked, caller: Caller) -> Orchestrator:
+    async def orchestrator(self, asked: ChatRequest, caller: Caller) -> Orchestrator:
         """Who answers `asked`: refusals are made here.
 
         Raises:
-            Complaint, UsageError: as `answer`.
+            APIError, UsageError: as `answer`.
         """
-        purse = None if self.keys is None else self.keys.account(caller)
-        accounts: tuple[Purse, ...] = () if purse is None else (purse,)
+        spend_limit = None if self.keys is None else self.keys.account(caller)
+        accounts: tuple[SpendLimit, ...] = () if spend_limit is None else (spend_limit,)
         budget = _within(asked.budget, self.settings.budget)
         if asked.worker is not None:
             return Orchestrator(
@@ -240,7 +240,7 @@ class Service:
 
     def _observer(
         self,
-        asked: Asked,
+        asked: ChatRequest,
         caller: Caller,
         by: Orchestrator,
         trace_id: str,

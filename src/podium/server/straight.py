@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import position_of, written
-from podium.planner import Plan, Situation
+from podium.planner import Plan, PlanRequest
 from podium.workflow import Step, Workflow
 
 
@@ -24,6 +24,6 @@ class Straight:
     def name(self) -> str:
         return f"straight:{self.worker}"
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, request: PlanRequest) -> Plan:
         """The one-step plan; `ConfigError` when the pool has no such worker."""
-        return written(situation, Workflow((Step(position_of(self.worker, situation.pool), WHOLE),)))
+        return written(request, Workflow((Step(position_of(self.worker, request.pool), WHOLE),)))

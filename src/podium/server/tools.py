@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
+from podium.server.api_errors import invalid
 from podium.server.body import Part, Several
-from podium.server.complaints import invalid
 from podium.types import ToolCall
 
 FunctionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
@@ -74,7 +74,7 @@ def check_choice(tools: Sequence[str], choice: str | None, parallel: bool | None
         param: where that one is named.
 
     Raises:
-        Complaint: 400.
+        APIError: 400.
     """
     if not tools and (choice is not None or parallel is not None):
         name = "parallel_tool_calls" if choice is None else "tool_choice"

@@ -14,14 +14,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from podium.errors import Complaint, StoreError, UnknownTraceError, UsageError
+from podium.errors import APIError, StoreError, UnknownTraceError, UsageError
+from podium.server.api_errors import invalid, missing, responses
 from podium.server.attendance import GONE
-from podium.server.complaints import invalid, missing, responses
 from podium.server.event_stream import EventStream, Write
-from podium.server.happening import ENDED, Happening, replayed
 from podium.server.keys import Caller
 from podium.server.live import Course
 from podium.server.service import Service
+from podium.server.stream_events import ENDED, StreamEvent, replayed
 from podium.server.trace_list import PageQuery, TraceListed, TracePage, TraceQuery, seen_by
 from podium.trace import Trace
 from podium.trace.jsonl import to_json
@@ -122,7 +122,7 @@ def routes(service: Service) -> APIRouter:
         store = _store(service)
         try:
             found = await _find(store, id, caller)
-        except Complaint as complaint:
+        except APIError as complaint:
             if complaint.status != 404 or not store.shared or not _WHOLE_ID.fullmatch(id):
                 raise
             return EventStream(_waiting(store, id, caller), {})
@@ -152,7 +152,7 @@ def _store(service: Service) -> Store:
     return service.store
 
 
-def _unknown(id_: str) -> Complaint:
+def _unknown(id_: str) -> APIError:
     return missing(f"There is no trace {id_[:64]!r} that you may see.", "id", code="trace_not_found")
 
 
@@ -182,32 +182,32 @@ async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[byte
         yield chunk
 
 
-async def _send(write: Write, happening: Happening | None) -> None:
+async def _send(write: Write, stream_event: StreamEvent | None) -> None:
     """One event, or a sign of life.
 
     Raises:
-        Complaint: the watcher does not read; it is dropped.
+        APIError: the watcher does not read; it is dropped.
     """
     try:
         async with asyncio.timeout(_SLOW_S):
-            await write(b": still here\n\n" if happening is None else happening.sent)
+            await write(b": still here\n\n" if stream_event is None else stream_event.sent)
     except TimeoutError:
-        raise Complaint(GONE, "cancelled", "The caller does not read.") from None
+        raise APIError(GONE, "cancelled", "The caller does not read.") from None
 
 
 def _watching(course: Course, after: str | None) -> Any:
     async def tell(write: Write) -> None:
-        async for happening in course.watch(after, _BEAT_S):
-            await _send(write, happening)
+        async for stream_event in course.watch(after, _BEAT_S):
+            await _send(write, stream_event)
 
     return tell
 
 
 def _replaying(trace: Trace, after: str | None) -> Any:
     async def tell(write: Write) -> None:
-        for happening in replayed(trace):
-            if after is None or happening.kind == ENDED:
-                await _send(write, happening)
+        for stream_event in replayed(trace):
+            if after is None or stream_event.kind == ENDED:
+                await _send(write, stream_event)
 
     return tell
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 
-from podium.server.complaints import missing
+from podium.server.api_errors import missing
 from podium.server.service import Service
 
 FOLDER = Path(__file__).parent / "viewer"

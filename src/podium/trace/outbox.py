@@ -143,7 +143,7 @@ class Outbox:
                 if self._error is not None:
                     self._note(None)
                     self._take_up()
-            elif not error.passing:
+            elif not error.retryable:
                 self._write_each(batch)
             else:
                 self._note(error)
@@ -186,7 +186,7 @@ class Outbox:
             return error
         except Exception as error:  # A bug; but a thread that has died would leave all others waiting for it.
             _log.exception("Writing to the trace store %s failed.", self._place)
-            return StoreError(f"{type(error).__name__}: {error}", passing=False)
+            return StoreError(f"{type(error).__name__}: {error}", retryable=False)
         return None
 
     def _write_each(self, batch: Sequence[TraceRow]) -> None:
@@ -194,7 +194,7 @@ class Outbox:
         for row in batch:
             error = self._failure([row])
             if error is not None:
-                if error.passing:
+                if error.retryable:
                     return  # The rest is tried again with the next batch.
                 _log.error("The trace %s cannot be kept: %s", row.id, error)
                 self._put_aside([row], "refused")

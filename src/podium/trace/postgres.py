@@ -183,7 +183,9 @@ class PostgresStore(DatabaseStore):
                     raise
         except broken as error:
             lasting = getattr(error, "sqlstate", None) or ""
-            raise StoreError(self._sentence(done, error), passing=not lasting.startswith(_LASTING)) from None
+            raise StoreError(
+                self._sentence(done, error), retryable=not lasting.startswith(_LASTING)
+            ) from None
 
     def _sentence(self, done: str, error: BaseException) -> str:
         said = self._address.scrub(error).strip().splitlines()

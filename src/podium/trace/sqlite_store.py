@@ -61,9 +61,11 @@ class SqliteStore(DatabaseStore):
         try:
             insert_rows(self._writer, rows)
         except sqlite3.Error as error:
-            passing = not isinstance(error, sqlite3.DataError)  # A document that is larger than SQLite takes.
+            retryable = not isinstance(
+                error, sqlite3.DataError
+            )  # A document that is larger than SQLite takes.
             raise StoreError(
-                f"The trace store {self.path} cannot be written ({error}).", passing=passing
+                f"The trace store {self.path} cannot be written ({error}).", retryable=retryable
             ) from error
 
     def _let_go(self) -> None:

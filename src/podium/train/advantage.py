@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
-PAPER_FLOOR = 1e-4
+PAPER_STD_EPS = 1e-4
 """What the paper's code adds to the deviation."""
 
 
-def advantages(rewards: Sequence[float | None], floor: float = PAPER_FLOOR) -> tuple[float | None, ...]:
+def advantages(rewards: Sequence[float | None], floor: float = PAPER_STD_EPS) -> tuple[float | None, ...]:
     """The advantage of each rollout of one group.
 
     A reward of None, a rollout whose workers failed, has no advantage and does not count in the others'. A

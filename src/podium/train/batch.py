@@ -32,7 +32,7 @@ class Group:
     given: tuple[tuple[int, ...], ...] | None = None
     """What stands between the prompt and each completion; None: nothing."""
     open: tuple[int, ...] | None = None
-    """How many tokens of each, from the first, have anything to learn (`open_tokens`); None: all."""
+    """How many tokens of each, from the first, have anything to learn (`trainable_tokens`); None: all."""
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -63,7 +63,7 @@ class Group:
         return pulls
 
 
-def open_tokens(logprobs: Sequence[float], sure: float) -> int:
+def trainable_tokens(logprobs: Sequence[float], sure: float) -> int:
     """Tokens up to the last that was drawn with less than the probability `sure`; at least one.
 
     Those after it are a form that the policy is sure of. Their gradient is as small as their doubt, and most of a plan
@@ -86,7 +86,7 @@ class MicroBatch:
     inputs_N: Tensor
     """The token before each target; that of the first is the last of the prompt."""
     targets_N: Tensor
-    pulls_N: Tensor
+    weighted_advantages_N: Tensor
     """Advantage times weight, summed over the completions that the token stands for; 0 for what was given."""
 
 
@@ -128,5 +128,5 @@ def _collate(groups: Sequence[tuple[tuple[int, ...], Mapping[Row, float]]]) -> M
         size_QGT=torch.Size((len(groups), height, longest)),
         inputs_N=torch.tensor(inputs),
         targets_N=torch.tensor(targets),
-        pulls_N=torch.tensor(pulls),
+        weighted_advantages_N=torch.tensor(pulls),
     )

@@ -103,7 +103,7 @@ async def run_experiment(
                 draw=draw,
                 score=Scorer(
                     reward=experiment.reward,
-                    thrift=experiment.grpo.thrift,
+                    cost_weights=experiment.grpo.cost_weights,
                     budget=Budget(rounds=experiment.grpo.rounds),
                     max_steps=experiment.grpo.max_steps,
                     execution=ExecutionSettings(early_stop=experiment.grpo.early_stop),

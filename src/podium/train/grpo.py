@@ -53,7 +53,7 @@ def accumulate(
     total = 0.0
     for batch in batches:
         logprobs_N = completion_logprobs(model, batch, temperature)
-        loss = grpo_loss(logprobs_N, batch.pulls_N, clip=clip)
+        loss = grpo_loss(logprobs_N, batch.weighted_advantages_N, clip=clip)
         torch.autograd.backward(loss)
         total += float(loss.detach())
     return total

@@ -25,8 +25,8 @@ from podium.rollout import Rollout
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.task import Task
 from podium.train.advantage import advantages
+from podium.train.batched_policy import BatchedPolicy
 from podium.train.checkpoints import Checkpoints, Place
-from podium.train.desk import Desk
 from podium.train.display import Display
 from podium.train.grpo import update
 from podium.train.metrics import metrics_row
@@ -34,8 +34,8 @@ from podium.train.model import PolicyModel
 from podium.train.optimizer import OPTIMIZERS, Optimizers, learning_rate
 from podium.train.precision import resolve
 from podium.train.reference import Reference, kl_weight
+from podium.train.rollout_sampler import RolloutSampler
 from podium.train.settings import GRPOSettings
-from podium.train.turns import Asking
 from podium.train.weights import read_model
 from podium.workers.pool import Pool
 
@@ -50,7 +50,7 @@ class Score(Protocol):
     """Runs and grades what a planner plans, as `podium.rollout.Scorer.roll` does."""
 
     async def __call__(
-        self, planner: Planner, task: Task, pool: Pool, *, seed: str, thrift: int = 0
+        self, planner: Planner, task: Task, pool: Pool, *, seed: str, cost_sensitivity: int = 0
     ) -> Rollout | None: ...
 
 
@@ -71,7 +71,7 @@ async def train(
 
     Raises:
         CheckpointError: `start` cannot be trained by this loop.
-        ConfigError: a prompt is too long for the policy, or it knows other levels of thrift.
+        ConfigError: a prompt is too long for the policy, or it knows other levels of cost sensitivity.
     """
     course = _Course.of(settings, start, draw, score)
     rows = run.rows()
@@ -126,10 +126,10 @@ class _Course:
             raise CheckpointError(
                 f"{start.path} is asked through a chat template; this loop trains plain-text policies."
             )
-        if len(settings.thrift) != start.prompt.levels:
+        if len(settings.cost_weights) != start.prompt.levels:
             raise ConfigError(
-                f"{start.path} knows {start.prompt.levels} levels of thrift, and grpo.thrift has "
-                f"{len(settings.thrift)}: give one weight for each level."
+                f"{start.path} knows {start.prompt.levels} levels of cost sensitivity, and grpo.cost_weights has "
+                f"{len(settings.cost_weights)}: give one weight for each level."
             )
         if len(start.ends) != 1:
             raise CheckpointError(
@@ -145,15 +145,15 @@ class _Course:
         name = f"train/{settings.seed}/{iteration}"
         clock = [time.perf_counter()]
         asked = self.draw(iteration)
-        levels = _levels(len(settings.thrift), len(asked), name)
-        asking = Asking(model, self.start, self.codec, self.end, settings, levels, f"{name}/sample")
-        rollouts = await self._rollouts(asked, levels, Desk(asking.answer), name)
+        levels = _levels(len(settings.cost_weights), len(asked), name)
+        asking = RolloutSampler(model, self.start, self.codec, self.end, settings, levels, f"{name}/sample")
+        rollouts = await self._rollouts(asked, levels, BatchedPolicy(asking.answer), name)
         clock.append(time.perf_counter())
-        distances = [[0.0] * settings.group for _ in rollouts]
+        log_ratios = [[0.0] * settings.group for _ in rollouts]
         if reference is not None:
             for turn in asking.turns:
-                for rollout, nats in zip(turn.rollouts, turn.distances(reference), strict=True):
-                    distances[turn.question][rollout] += nats
+                for rollout, nats in zip(turn.rollouts, turn.log_ratios(reference), strict=True):
+                    log_ratios[turn.question][rollout] += nats
         kl = kl_weight(iteration, first=settings.kl, last=settings.kl_end, iterations=settings.iterations)
         pulls = [
             advantages(
@@ -163,7 +163,7 @@ class _Course:
                 ],
                 settings.floor,
             )
-            for group, distance in zip(rollouts, distances, strict=True)
+            for group, distance in zip(rollouts, log_ratios, strict=True)
         ]
         groups = [turn.group(pulls[turn.question], settings.sure) for turn in asking.turns]
         rate = learning_rate(
@@ -187,7 +187,7 @@ class _Course:
             rollouts=rollouts,
             samples=[turn.samples for turn in asking.turns],
             groups=groups,
-            distances=distances,
+            log_ratios=log_ratios,
             update=updated,
             rate=rate,
             seconds={
@@ -198,13 +198,15 @@ class _Course:
         )
 
     async def _rollouts(
-        self, asked: Sequence[tuple[Task, Pool]], levels: Sequence[int], desk: Desk, name: str
+        self, asked: Sequence[tuple[Task, Pool]], levels: Sequence[int], desk: BatchedPolicy, name: str
     ) -> list[list[Rollout | None]]:
         """Groups of rollouts, each under its own seed, for each question."""
         size = self.settings.group
         rolled = await desk.serve(
             [
-                partial(self.score, task=task, pool=pool, seed=f"{name}/{task.id}/{q}/{g}", thrift=level)
+                partial(
+                    self.score, task=task, pool=pool, seed=f"{name}/{task.id}/{q}/{g}", cost_sensitivity=level
+                )
                 for q, ((task, pool), level) in enumerate(zip(asked, levels, strict=True))
                 for g in range(size)
             ]
@@ -213,7 +215,7 @@ class _Course:
 
 
 def _levels(count: int, questions: int, name: str) -> list[int]:
-    """The level of thrift of each question, 0 where there are none."""
+    """The level of cost sensitivity of each question, 0 where there are none."""
     rng = Random(f"{name}/thrift")
     return [rng.randrange(count) if count else 0 for _ in range(questions)]
 

@@ -34,7 +34,7 @@ def token_weights(lengths: Sequence[int], loss_type: LossType, *, max_tokens: in
 
 def grpo_loss(
     logprobs_N: Tensor,
-    pulls_N: Tensor,
+    weighted_advantages_N: Tensor,
     *,
     old_logprobs_N: Tensor | None = None,
     clip: float = 0.2,
@@ -43,7 +43,7 @@ def grpo_loss(
 
     Args:
         logprobs_N: of the sampled tokens under the policy that is trained.
-        pulls_N: the advantage of each token's completion, times the token's weight (`token_weights`).
+        weighted_advantages_N: the advantage of each token's completion, times the token's weight (`token_weights`).
         old_logprobs_N: under the policy that sampled them; None: that is the policy before this one step, so
             the ratio is 1 and never clipped, and its gradient is that of the log-probability.
         clip: how far the ratio may leave 1 before it stops to earn.
@@ -51,4 +51,4 @@ def grpo_loss(
     old_logprobs_N = logprobs_N.detach() if old_logprobs_N is None else old_logprobs_N
     ratio_N = torch.exp(logprobs_N - old_logprobs_N)
     clipped_N = ratio_N.clamp(1 - clip, 1 + clip)
-    return -torch.minimum(ratio_N * pulls_N, clipped_N * pulls_N).sum()
+    return -torch.minimum(ratio_N * weighted_advantages_N, clipped_N * weighted_advantages_N).sum()

@@ -47,7 +47,7 @@ class Reference:
         found = {row: part[len(row[0]) :].tolist() for row, part in zip(distinct, parts, strict=True)}
         return [found[row] for row in rows]
 
-    def distances(
+    def log_ratios(
         self, prompt: Sequence[int], given: Sequence[tuple[int, ...]], samples: Samples
     ) -> list[float]:
         """For each completion how many nats likelier it was where it was drawn than it is here."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from podium.config import Settings
 
@@ -39,8 +39,10 @@ class GRPOSettings(Settings):
     floor: float = Field(default=1e-4, gt=0)
     """Added to a group's deviation when advantages are scaled. The paper's code has 1e-4; where rewards have small
     parts, such as costs, a larger one keeps groups that differ in those alone from counting like the others."""
-    thrift: tuple[float, ...] = ()
-    """Reward lost for each dollar at each level of thrift that the prompt may name, in place of `reward.cost`; every
+    cost_weights: tuple[float, ...] = Field(
+        default=(), validation_alias=AliasChoices("cost_weights", "thrift")
+    )
+    """Reward lost for each dollar at each level of cost sensitivity that the prompt may name, not `reward.cost`; every
     question is asked at one of them, drawn by the seed. None: the prompt names no level."""
     kl: float = Field(default=0.0, ge=0)
     """Reward lost at first for each nat by which a completion is likelier than under the policy that training started

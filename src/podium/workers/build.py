@@ -275,7 +275,10 @@ def _scripted(spec: ScriptedSpec) -> Worker:
         if isinstance(written, str):
             return written
         return WorkerError(
-            written.message, kind=written.error, passing=written.passing, retry_after_s=written.retry_after_s
+            written.message,
+            kind=written.error,
+            retryable=written.retryable,
+            retry_after_s=written.retry_after_s,
         )
 
     return ScriptedWorker(

@@ -19,7 +19,7 @@ QUESTION = "Reply with the one word: ready"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """How one worker answered."""
 
     worker: str
@@ -49,7 +49,7 @@ class Finding:
     """The model that the provider says answered."""
 
 
-async def check(workers: Iterable[Worker], limit_s: float | None = None) -> tuple[Finding, ...]:
+async def check(workers: Iterable[Worker], limit_s: float | None = None) -> tuple[CheckResult, ...]:
     """Ask all of `workers` at once; their findings in order.
 
     Args:
@@ -60,7 +60,7 @@ async def check(workers: Iterable[Worker], limit_s: float | None = None) -> tupl
     return tuple(task.result() for task in asked)
 
 
-async def _ask(worker: Worker, limit_s: float | None) -> Finding:
+async def _ask(worker: Worker, limit_s: float | None) -> CheckResult:
     name = worker.profile.name
     limit = worker.limits.timeout if limit_s is None else limit_s
     started = time.perf_counter()
@@ -71,11 +71,11 @@ async def _ask(worker: Worker, limit_s: float | None) -> Finding:
         taken = time.perf_counter() - started
         # What a recording lacks tells that it was read, and that is all that there is to check.
         answered = error.kind == "unrecorded"
-        return Finding(name, answered, taken, str(error), None if answered else _mend(error), error.kind)
+        return CheckResult(name, answered, taken, str(error), None if answered else _mend(error), error.kind)
     except TimeoutError:
-        late = WorkerError(f"No answer within {limit:g} s.", kind="timeout", passing=True)
-        return Finding(name, False, time.perf_counter() - started, str(late), _mend(late), late.kind)
-    return Finding(
+        late = WorkerError(f"No answer within {limit:g} s.", kind="timeout", retryable=True)
+        return CheckResult(name, False, time.perf_counter() - started, str(late), _mend(late), late.kind)
+    return CheckResult(
         name,
         True,
         time.perf_counter() - started,
@@ -95,10 +95,10 @@ def _mend(error: WorkerError) -> str | None:
     match error.kind:
         case "timeout":
             return "See whether it is up, or give it more time in its limits."
-        case "connection" if error.passing:
+        case "connection" if error.retryable:
             return "See whether its server runs, and whether base_url is right."
         case "limited":
             return "Wait, then set limits.rpm and limits.tpm to what the provider allows, or pay for more."
-        case "status" if error.passing:
+        case "status" if error.retryable:
             return "The trouble is its provider's: try again later, or name a fallback."
     return None

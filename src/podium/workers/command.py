@@ -95,7 +95,7 @@ class CommandWorker:
             program = Program(self._command, self._folder, self._environment)
         except OSError as error:
             raise self._error(
-                f"cannot be started ({error.strerror})", "connection", passing=error.errno in _PASSING
+                f"cannot be started ({error.strerror})", "connection", retryable=error.errno in _PASSING
             ) from None
         ended = await program.run(json.dumps(asked).encode() + b"\n", _MOST)
         if ended.cut:
@@ -104,7 +104,7 @@ class CommandWorker:
             raise self._error(
                 f"{_ending(ended.status)}: {self._said(ended)}",
                 "status",
-                passing=ended.status == _TRY_LATER,
+                retryable=ended.status == _TRY_LATER,
             )
         return self._read(ended.output, request)
 
@@ -131,8 +131,8 @@ class CommandWorker:
         said = " / ".join(lines[-_LINES:]).rstrip(".")
         return (said if len(said) <= _SHOWN else f"…{said[-_SHOWN:]}") or "(nothing on its standard error)"
 
-    def _error(self, what: str, kind: str, *, passing: bool = False) -> WorkerError:
-        return WorkerError(f"The program {self._command[0]} {what}.", kind=kind, passing=passing)
+    def _error(self, what: str, kind: str, *, retryable: bool = False) -> WorkerError:
+        return WorkerError(f"The program {self._command[0]} {what}.", kind=kind, retryable=retryable)
 
 
 def find_program(name: str, folder: Path) -> str:

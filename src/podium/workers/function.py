@@ -127,15 +127,15 @@ class FunctionWorker:
         said = " ".join(self._scrub(str(error)).split())
         if isinstance(error, WorkerError):
             return WorkerError(
-                said, kind=error.kind, passing=error.passing, retry_after_s=error.retry_after_s
+                said, kind=error.kind, retryable=error.retryable, retry_after_s=error.retry_after_s
             )
         said = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
         kind = next((kind for type_, kind in _PASSING.items() if isinstance(error, type_)), None)
         what = f"raised {type(error).__name__}{': ' if said else ''}{said.rstrip('.')}"
-        return self._error(what, kind or "protocol", passing=kind is not None)
+        return self._error(what, kind or "protocol", retryable=kind is not None)
 
-    def _error(self, what: str, kind: str, *, passing: bool = False) -> WorkerError:
-        return WorkerError(f"The function {self._name} {what}.", kind=kind, passing=passing)
+    def _error(self, what: str, kind: str, *, retryable: bool = False) -> WorkerError:
+        return WorkerError(f"The function {self._name} {what}.", kind=kind, retryable=retryable)
 
 
 _PASSING = {TimeoutError: "timeout", ConnectionError: "connection"}

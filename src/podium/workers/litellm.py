@@ -178,20 +178,20 @@ class LiteLLMWorker:
         names, status = library.exceptions, getattr(error, "status_code", None)
         said = str(getattr(error, "message", None) or error) or type(error).__name__
         if isinstance(error, names.Timeout):
-            return self._error(f"no reply within {self.limits.timeout:g} s", "timeout", passing=True)
+            return self._error(f"no reply within {self.limits.timeout:g} s", "timeout", retryable=True)
         if isinstance(error, names.ContentPolicyViolationError):
             return self._error(f"it refused: {said}", "refused")
         if (beneath := _beneath(error)) is not None:
-            what, kind, passing = beneath
-            return self._error(f"{what}: {said}", kind, passing=passing)
+            what, kind, retryable = beneath
+            return self._error(f"{what}: {said}", kind, retryable=retryable)
         if not isinstance(status, int):
             return self._error(said, "protocol")
-        passing = status in _MAY_PASS or status >= 500
+        retryable = status in _MAY_PASS or status >= 500
         return self._error(
             f"status {status}: {said}",
             "limited" if status == 429 else "status",
-            passing=passing,
-            retry_after_s=_wait(error) if passing else None,
+            retryable=retryable,
+            retry_after_s=_wait(error) if retryable else None,
             way_out=_WAY_OUT.get(status, ""),
         )
 
@@ -200,7 +200,7 @@ class LiteLLMWorker:
         what: str,
         kind: str,
         *,
-        passing: bool = False,
+        retryable: bool = False,
         retry_after_s: float | None = None,
         way_out: str = "",
     ) -> WorkerError:
@@ -210,7 +210,7 @@ class LiteLLMWorker:
         return WorkerError(
             f"litellm, {self._model}: {said}{way_out}.",
             kind=kind,
-            passing=passing,
+            retryable=retryable,
             retry_after_s=retry_after_s,
         )
 

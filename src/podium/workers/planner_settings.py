@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Self
 
-from pydantic import model_validator
+from pydantic import AliasChoices, Field, model_validator
 
 from podium.config import Settings
 
@@ -20,8 +20,10 @@ class PlannerSettings(Settings):
     """conductor, or a baseline: single:WORKER, self-consistency:WORKER:SAMPLES, constant:FILE or random."""
     conductor: str | None = None
     """A Conductor's checkpoint folder; or warmstart, the shipped one before its training."""
-    thrift: float | None = None
-    """How much a Conductor that knows levels of thrift is to save; 0 is nothing, 2.5 is between two levels."""
+    cost_sensitivity: float | None = Field(
+        default=None, validation_alias=AliasChoices("cost_sensitivity", "thrift")
+    )
+    """Level of cost sensitivity, for a Conductor that knows some; 0 saves nothing, 2.5 is between two levels."""
     conductor_url: str | None = None
     """An OpenAI-compatible endpoint whose model conducts, up to and without /chat/completions."""
     conductor_model: str | None = None
@@ -55,13 +57,17 @@ class PlannerSettings(Settings):
             given = " and ".join(called(key) for key in (*own, *self.served))
             if given:
                 return f"{called('planner')} {self.planner} plans without a Conductor; leave {given} out."
-            return None if self.thrift is None else f"{called('thrift')} is for a Conductor; leave it out."
+            return (
+                None
+                if self.cost_sensitivity is None
+                else f"{called('cost_sensitivity')} is for a Conductor; leave it out."
+            )
         return self._fault_of_served(called) if self.served else None
 
     def _fault_of_served(self, called: Callable[[str], str]) -> str | None:
         url = called("conductor_url")
-        if self.thrift is not None:
-            return f"{called('thrift')} is for a Conductor of Podium's own; leave it out, or {url}."
+        if self.cost_sensitivity is not None:
+            return f"{called('cost_sensitivity')} is for a Conductor of Podium's own; leave it out, or {url}."
         if self.conductor is not None:
             return f"{called('conductor')} names a folder, {url} a server; give one of them."
         if self.conductor_url is None or self.conductor_model is None:

@@ -38,7 +38,7 @@ def retry(longest_s: float, error: Exception) -> bool | float:
     Args:
         longest_s: who asks for a longer wait than this is not tried again.
     """
-    if not isinstance(error, WorkerError) or not error.passing:
+    if not isinstance(error, WorkerError) or not error.retryable:
         return False
     if error.retry_after_s is None:
         return True

@@ -55,7 +55,7 @@ class ScriptedWorker:
         if isinstance(reply, WorkerError):
             # A copy, since raising writes a traceback into the exception and a mapping gives it many times.
             raise WorkerError(
-                str(reply), kind=reply.kind, passing=reply.passing, retry_after_s=reply.retry_after_s
+                str(reply), kind=reply.kind, retryable=reply.retryable, retry_after_s=reply.retry_after_s
             )
         sent = sum(estimate_tokens(message.content) for message in request.messages)
         return Reply(reply, Usage(input_tokens=sent, output_tokens=estimate_tokens(reply), estimated=True))

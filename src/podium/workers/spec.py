@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from podium.config import Settings
 from podium.types import Limits, Price, Profile
@@ -120,7 +120,7 @@ class ScriptedFailure(Settings):
     error: str
     """Kind of the `WorkerError`, such as "timeout"."""
     message: str = "The script says so."
-    passing: bool = False
+    retryable: bool = Field(default=False, validation_alias=AliasChoices("retryable", "passing"))
     retry_after_s: float | None = Field(default=None, ge=0)
 
 

@@ -75,7 +75,7 @@ def running(place: Place, tmp_path: Path) -> Iterator[Running]:
     processes.end(signal.SIGKILL)
 
 
-class Asking:
+class WorkerCall:
     """Questions to several replicas at once, and what became of them."""
 
     def __init__(self, urls: list[str], key: str) -> None:
@@ -125,7 +125,7 @@ async def test_64_questions_in_flight_at_each_of_two_replicas_never_pass_the_bud
     place: Place, running: Running
 ) -> None:
     key, caller = await place.added(budget="3")
-    asking = Asking(await asyncio.to_thread(running.start), key)
+    asking = WorkerCall(await asyncio.to_thread(running.start), key)
     peak, done, register = 0, asyncio.Event(), place.open()
 
     async def watch() -> None:
@@ -155,7 +155,7 @@ async def test_a_rate_holds_across_two_replicas(place: Place, running: Running) 
     key, _ = await place.added(rpm=40)
     urls = await asyncio.to_thread(running.start)
     began = time.monotonic()
-    asking = Asking(urls, key)
+    asking = WorkerCall(urls, key)
     await asking.ask(60, in_flight=20)
     assert time.monotonic() - began < 55, "all within one minute"
     assert asking.answered == 40
@@ -165,7 +165,7 @@ async def test_a_rate_holds_across_two_replicas(place: Place, running: Running) 
 
 async def test_what_killed_replicas_held_stays_counted(place: Place, running: Running) -> None:
     key, caller = await place.added(budget="100")
-    asking = Asking(await asyncio.to_thread(running.start, delay=3.0), key)
+    asking = WorkerCall(await asyncio.to_thread(running.start, delay=3.0), key)
     questions = asyncio.create_task(asking.ask(8, in_flight=8))
     await until_held(place, caller.id or "", 16 * MOST_USD)
     await asyncio.to_thread(running.end, signal.SIGKILL)
@@ -180,7 +180,7 @@ async def test_replicas_that_are_told_to_end_book_what_their_last_questions_paid
     place: Place, running: Running
 ) -> None:
     key, caller = await place.added(budget="100")
-    asking = Asking(await asyncio.to_thread(running.start, delay=1.0), key)
+    asking = WorkerCall(await asyncio.to_thread(running.start, delay=1.0), key)
     questions = asyncio.create_task(asking.ask(8, in_flight=8))
     await until_held(place, caller.id or "", 16 * MOST_USD)
     assert await asyncio.to_thread(running.end) == [0, 0]

@@ -10,20 +10,20 @@ from random import Random
 import pytest
 from keys_place import Place
 
-from podium.errors import Complaint, StoreError
-from podium.executor import Hold, Ledger
+from podium.errors import APIError, StoreError
+from podium.executor import Ledger, Reservation
 from podium.server.keys import Caller, Keys
 from podium.server.keys.allowance import NANO
+from podium.server.keys.key_budget import KeyBudget
 from podium.server.keys.register import Register
 from podium.server.keys.sqlite import SqliteRegister
-from podium.server.keys.wallet import Wallet
 from podium.types import Budget, Usage
 
 NOW = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)
 
 
-def ledger(wallet: Wallet) -> Ledger:
-    return Ledger(Budget(), accounts=[wallet])
+def ledger(key_budget: KeyBudget) -> Ledger:
+    return Ledger(Budget(), accounts=[key_budget])
 
 
 class Replica:
@@ -31,14 +31,14 @@ class Replica:
 
     def __init__(self, place: Place, caller: Caller) -> None:
         self.register: Register = place.open()
-        self.wallet = Wallet(self.register, caller, "x")
+        self.key_budget = KeyBudget(self.register, caller, "x")
         self.paid = 0.0
         self.calls = 0
         self.refusals: list[str] = []
 
     async def call(self, most: float, paid: float, seconds: float = 0.0) -> None:
         """One question of one call."""
-        question, hold = ledger(self.wallet), Hold(1, 10, most)
+        question, hold = ledger(self.key_budget), Reservation(1, 10, most)
         refusal = await question.admit(hold)
         if refusal is not None:
             self.refusals.append(refusal)
@@ -49,7 +49,7 @@ class Replica:
         self.calls += 1
 
     async def close(self) -> None:
-        await self.wallet.close()
+        await self.key_budget.close()
         await self.register.close()
 
 
@@ -98,7 +98,7 @@ async def test_a_budget_can_be_used_to_the_last_billionth(place: Place) -> None:
     assert replica.refusals == [
         "The budget of the key 'web', $1, is spent: ask whoever runs this server for more."
     ]
-    assert replica.wallet.refusal == replica.refusals[0]
+    assert replica.key_budget.refusal == replica.refusals[0]
     await replica.call(0.0, 0.0)
     assert replica.calls == 11, "what costs nothing breaks no limit"
     await replica.close()
@@ -142,7 +142,7 @@ async def test_a_small_call_goes_ahead_where_a_large_one_finds_no_room(place: Pl
 async def test_what_a_killed_replica_held_stays_counted(place: Place) -> None:
     _, caller = await place.added(budget="1")
     killed, other = Replica(place, caller), Replica(place, caller)
-    assert await ledger(killed.wallet).admit(Hold(1, 1, 0.6)) is None
+    assert await ledger(killed.key_budget).admit(Reservation(1, 1, 0.6)) is None
     await killed.register.close()
     await other.call(0.6, 0.0)
     assert other.refusals, "its provider may bill what was under way"
@@ -154,13 +154,13 @@ async def test_what_a_killed_replica_held_stays_counted(place: Place) -> None:
 async def test_a_planner_is_booked_without_having_been_held(place: Place) -> None:
     _, caller = await place.added(budget="1")
     replica = Replica(place, caller)
-    question = ledger(replica.wallet)
+    question = ledger(replica.key_budget)
     question.charge(Usage(), 0.7)
-    assert await question.admit(Hold(1, 1, 0.4)) is not None, "also before it is booked"
-    assert await question.admit(Hold(1, 1, 0.3)) is None
-    question.settle(Hold(1, 1, 0.3), Usage(), 0.3)
+    assert await question.admit(Reservation(1, 1, 0.4)) is not None, "also before it is booked"
+    assert await question.admit(Reservation(1, 1, 0.3)) is None
+    question.settle(Reservation(1, 1, 0.3), Usage(), 0.3)
     question.charge(Usage(), 0.5)
-    assert replica.wallet.exhausted
+    assert replica.key_budget.exhausted
     await replica.close()
     again = place.open()
     assert (await again.standing(caller.id or "", "x")).spent == round(1.5 * NANO)
@@ -226,7 +226,7 @@ async def test_a_budget_of_a_day_begins_anew_and_a_question_over_midnight_is_pai
     keys = Keys(place.open(), now=lambda: now[0])
     before = keys.account(caller)
     assert before is not None
-    hold = Hold(1, 1, 0.9)
+    hold = Reservation(1, 1, 0.9)
     assert await ledger(before).admit(hold) is None
     now[0] = datetime(2026, 3, 2, tzinfo=UTC)
     after = keys.account(caller)
@@ -247,12 +247,12 @@ async def test_a_spent_budget_is_told_before_anything_runs_also_where_another_re
 ) -> None:
     _, caller = await place.added(budget="1/month")
     ours, theirs = Keys(place.open()), Keys(place.open())
-    wallet = theirs.account(caller)
-    assert wallet is not None
-    ledger(wallet).charge(Usage(), 1.25)
+    key_budget = theirs.account(caller)
+    assert key_budget is not None
+    ledger(key_budget).charge(Usage(), 1.25)
     await theirs.close()
     await ours.admit(caller)
-    with pytest.raises(Complaint) as told:
+    with pytest.raises(APIError) as told:
         ours.account(caller)
     assert (told.value.status, told.value.type, told.value.code) == (
         402,

@@ -9,7 +9,7 @@ from podium.workers.scripted import ScriptedWorker
 
 
 def test_workers_are_shown_with_prices_and_health(kept_server, opened) -> None:
-    broken = WorkerError("The provider is down.", kind="connection", passing=True)
+    broken = WorkerError("The provider is down.", kind="connection", retryable=True)
     pool = Pool(
         [
             ScriptedWorker(

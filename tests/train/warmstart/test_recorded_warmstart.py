@@ -18,7 +18,7 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
 from podium.conductor.prompt import PromptSettings, build_prompt, rating_words, shortened
 from podium.errors import ConfigError
-from podium.planner import Outcome, Situation
+from podium.planner import Outcome, PlanRequest
 from podium.recordings import Recording, Response
 from podium.train.warmstart.committees import random_committee
 from podium.train.warmstart.lessons import Shares
@@ -39,7 +39,7 @@ MEANT = by_percent(ACCURACIES)
 
 
 def open_small(*sources: Source, taught: bool = False) -> Material:
-    return open_material(RecordedSettings(sources, thrift=(), question_chars=100, taught=taught))
+    return open_material(RecordedSettings(sources, cost_weights=(), question_chars=100, taught=taught))
 
 
 def source(recording: Recording, *, kind: str = "", weight: float = 1.0) -> Source:
@@ -79,7 +79,7 @@ def test_what_is_left_out_of_a_recording_is_told(make_recording: MakeRecording) 
     splits = {text: "train" if place < 24 else "validation" for place, text in enumerate(given)}
     told: list[str] = []
     lessons = RecordedSettings(
-        (source(make_recording(given, splits=splits)),), thrift=(), question_chars=100, taught=False
+        (source(make_recording(given, splits=splits)),), cost_weights=(), question_chars=100, taught=False
     )
     open_material(lessons, told.append)
     assert [note.partition(",")[0] for note in told] == ["small/train: 3 of 24 questions are left out"]
@@ -229,7 +229,7 @@ def test_a_long_question_and_a_long_earlier_answer_lose_their_middle(
     assert shortened(text, chars) == shown
     settings = PromptSettings(style="brief", question_chars=chars, answer_chars=chars)
     outcome = Outcome(random_committee(Random("0"), PROFILES), text)
-    (message,) = build_prompt(Situation(Question(text=text), PROFILES, outcomes=(outcome,)), settings)
+    (message,) = build_prompt(PlanRequest(Question(text=text), PROFILES, outcomes=(outcome,)), settings)
     assert message.content.startswith(f"Question: {shown}\nModels:\n0: ada")
     assert f"\nEarlier answer: {shown}\nSteps: 5\n" in message.content
 
@@ -239,7 +239,7 @@ def test_a_small_warm_start_on_recordings_leaves_a_policy_that_is_asked_in_its_w
 ) -> None:
     first, second = sums(make_recording, kind=SUMS), rivers(make_recording, kind=RIVERS)
     settings = WarmStartSettings(
-        tasks=first.tasks, pool=first.pool, also=(second,), thrift=(0.0, 0.1), question_chars=60,
+        tasks=first.tasks, pool=first.pool, also=(second,), cost_weights=(0.0, 0.1), question_chars=60,
         stages=(
             WarmStartStage(steps=30),
             WarmStartStage(steps=30, shares=Shares(plan=1, reading=0, taught=0.9, roll=0.5)),
@@ -303,7 +303,7 @@ def test_lessons_that_could_not_be_taught_or_examined_are_refused_before_anythin
     for sources, said in (
         ((rivers(make_recording),), "has no validation questions"),
         ((several, twice), "each worker has one sample; set rounds = 1"),
-        ((Source(tasks="embedded", pool="embedded"), several), "leave `also` and `thrift` out"),
+        ((Source(tasks="embedded", pool="embedded"), several), "leave `also` and `cost_weights` out"),
     ):
         settings = WarmStartSettings(
             tasks=sources[0].tasks, pool=sources[0].pool, also=sources[1:], stages=(

@@ -1,4 +1,4 @@
-"""Lessons that verdicts have taught: committees that are worth most, at every level of thrift, and second rounds."""
+"""Lessons that verdicts have taught: committees that are worth most at each level of cost sensitivity, second rounds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def course(
     rows: Sequence[Sequence[int]],
     measured: Mapping[str, float],
     *,
-    thrift: Sequence[float] = (0.05,),
+    cost_weights: Sequence[float] = (0.05,),
     rounds: int = 1,
     unmeasured: Sequence[str] = (),
 ) -> Course:
@@ -59,7 +59,7 @@ def course(
     reads = tuple(
         Read(text, KIND, tuple(map(str, row))) for text, row in zip(answers.texts, rows, strict=True)
     )
-    worth = Worth(answers, dict.fromkeys(answers.texts, KIND), thrift, rounds)
+    worth = Worth(answers, dict.fromkeys(answers.texts, KIND), cost_weights, rounds)
     return Course(reads, pool, worth)
 
 
@@ -123,7 +123,7 @@ def test_a_taught_plan_asks_who_is_worth_most_whatever_the_team_and_its_order() 
 
 
 def test_members_stand_in_the_order_in_which_the_prompt_lists_them() -> None:
-    drawn = lessons(course(FIVE, FIVE_MEASURED, thrift=(0.0,)))
+    drawn = lessons(course(FIVE, FIVE_MEASURED, cost_weights=(0.0,)))
     larger = [lesson for lesson in drawn if len(committee(lesson, FIVE_MEANT)) > 2]
     assert {len(committee(lesson, FIVE_MEANT)) for lesson in larger} >= {3, 5}
     assert ("bob", "eve", "cy", "dee", "ada") in {committee(lesson, FIVE_MEANT) for lesson in larger}
@@ -133,7 +133,7 @@ def test_members_stand_in_the_order_in_which_the_prompt_lists_them() -> None:
 
 
 def test_who_was_not_measured_stands_first_in_the_prompt_and_among_the_members() -> None:
-    drawn = lessons(course(FIVE, FIVE_MEASURED, thrift=(0.0,), unmeasured=("dee",)))
+    drawn = lessons(course(FIVE, FIVE_MEASURED, cost_weights=(0.0,), unmeasured=("dee",)))
     committees = [(lesson, committee(lesson, FIVE_MEANT)) for lesson in drawn]
     larger = [(lesson, asked) for lesson, asked in committees if len(asked) > 2 and "dee" in asked]
     assert larger
@@ -147,7 +147,7 @@ def test_of_a_pair_who_is_to_win_stands_first_though_the_prompt_lists_the_other_
     rows = [[RIGHT if number % 2 else NONE, RIGHT if number % 10 < 6 else 1] for number in range(40)]
     measured = {"ada": 0.5, "bob": 0.6}
     meant = by_percent(measured)
-    for lesson in lessons(course(rows, measured, thrift=(0.02,)), 40):
+    for lesson in lessons(course(rows, measured, cost_weights=(0.02,)), 40):
         assert [name for _, name, _ in listed(lesson, meant)] == [VOTE, "bob", "ada"]
         assert committee(lesson, meant) == ("ada", "bob")
 
@@ -167,7 +167,7 @@ def test_nobody_who_is_rated_is_called_by_name_in_a_taught_lesson_and_who_is_not
 
 def test_a_roll_asks_one_question_at_every_level_and_only_its_thoughts_are_learned() -> None:
     levels = 4
-    made = course(FIVE, FIVE_MEASURED, thrift=(0.0, 0.01, 0.05, 5.0))
+    made = course(FIVE, FIVE_MEASURED, cost_weights=(0.0, 0.01, 0.05, 5.0))
     orders = set()
     for lesson in lessons(made, 60, roll=1.0, levels=levels):
         told = [text for text, learned in lesson.pieces if not learned]
@@ -189,7 +189,7 @@ def test_a_roll_asks_one_question_at_every_level_and_only_its_thoughts_are_learn
 
 
 def test_a_roll_says_what_plans_at_these_levels_say() -> None:
-    made = course(ONE_KNOWS, ONE_MEASURED, thrift=(0.05, 0.1))
+    made = course(ONE_KNOWS, ONE_MEASURED, cost_weights=(0.05, 0.1))
     drawn = [
         lesson for lesson in lessons(made, 60, roll=1.0, levels=2) if "cy" in shown_team(lesson, ONE_MEANT)
     ]
@@ -200,7 +200,7 @@ def test_a_roll_says_what_plans_at_these_levels_say() -> None:
 
 
 def test_as_many_taught_lessons_are_rolls_as_the_shares_say() -> None:
-    made = course(FIVE, FIVE_MEASURED, thrift=(0.05, 0.1))
+    made = course(FIVE, FIVE_MEASURED, cost_weights=(0.05, 0.1))
     drawn = lessons(made, 400, roll=0.7, levels=2)
     assert fmean("model_id" not in written(lesson) for lesson in drawn) == pytest.approx(0.7, abs=0.08)
 
@@ -248,7 +248,7 @@ def test_few_are_asked_for_the_sake_of_a_second_round_only_where_one_is_left() -
 
 @pytest.mark.parametrize("roll", [0.0, 1.0], ids=["plans", "rolls"])
 def test_no_plan_is_longer_than_its_prompt_allows(roll: float) -> None:
-    made = course(FIVE, FIVE_MEASURED, thrift=(0.0,))
+    made = course(FIVE, FIVE_MEASURED, cost_weights=(0.0,))
     longest: Counter[int] = Counter()
     for lesson in all_lessons(made, 400, roll=roll):
         (allowed,) = map(int, re.findall(r"^Steps: (\d)$", lesson.prompt, flags=re.MULTILINE))
@@ -285,7 +285,7 @@ def test_a_second_round_follows_from_how_many_really_agreed_on_that_question() -
 def test_the_vote_of_a_second_round_counts_the_answer_of_the_first_beside_the_new_ones() -> None:
     _, rows = pair_and_two_more()
     measured = {"ada": 0.8, "bob": 0.5, "cy": 0.3, "dee": 0.4}
-    made, meant = course(rows, measured, thrift=(0.02,), rounds=2), by_percent(measured)
+    made, meant = course(rows, measured, cost_weights=(0.02,), rounds=2), by_percent(measured)
     votes = 0
     for lesson in lessons(made, 400):
         found = decision(lesson)
@@ -308,7 +308,7 @@ def test_a_first_round_of_three_is_mended_though_ratings_and_accuracies_order_th
     for number in range(1, 60, 2):
         rows[number][number // 2 % 3] = 7
     measured = {"ada": 0.3, "bob": 0.4, "cy": 0.6, "dee": 0.5}
-    made, meant = course(rows, measured, thrift=(0.02,), rounds=2), by_percent(measured)
+    made, meant = course(rows, measured, cost_weights=(0.02,), rounds=2), by_percent(measured)
     mended = Counter[tuple[str, ...]]()
     for lesson in lessons(made, 400):
         if "Earlier" in lesson.prompt and len(shown_team(lesson, meant)) == len(made.pool):

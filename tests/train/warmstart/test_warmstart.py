@@ -16,7 +16,7 @@ from podium.conductor.codec import Codec
 from podium.conductor.prompt import build_prompt
 from podium.errors import RunMismatchError
 from podium.operations import SKILLS, read_problem
-from podium.planner import Situation
+from podium.planner import PlanRequest
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.embedded import split_of
 from podium.train.optimizer import learning_rate
@@ -215,7 +215,7 @@ def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_pa
     tokenizer = make_tokenizer(TINY, EmbeddedMaterial("embedded"))
     question, _ = draw_question(Random("tokens"))
     team = draw_team(Random("tokens"))
-    messages = build_prompt(Situation(question, team.profiles), PROMPT)
+    messages = build_prompt(PlanRequest(question, team.profiles), PROMPT)
     lesson = Lesson(messages[0].content, (("model_id = []", True),))
     tokens, learned = encode(lesson, tokenizer)
     prompt = Codec(tokenizer, BEGIN_ID).encode(messages)

@@ -45,11 +45,11 @@ def answers() -> Answers:
     )
 
 
-def worth(answers: Answers, thrift: tuple[float, ...] = (0.0,)) -> Worth:
+def worth(answers: Answers, cost_weights: tuple[float, ...] = (0.0,)) -> Worth:
     return Worth(
         answers,
         {text: KINDS[number // EACH] for number, text in enumerate(answers.texts)},
-        thrift,
+        cost_weights,
     )
 
 

@@ -16,7 +16,7 @@ async def test_an_endpoint_that_hangs_is_a_timeout_that_names_the_limit(
 ) -> None:
     endpoint.delay = 60.0
     error = await failure(client, timeout=0.05)
-    assert (error.kind, error.passing) == ("timeout", True)
+    assert (error.kind, error.retryable) == ("timeout", True)
     assert str(error) == f"{endpoint.url}: no whole reply within 0.05 s (timeout)."
     await asyncio.wait_for(endpoint.gone.wait(), 5)
 
@@ -34,7 +34,7 @@ async def test_a_connection_that_does_not_come_to_stand_is_a_timeout_of_its_own(
         client = ChatClient(f"https://127.0.0.1:{port}", KEY)
         error = await failure(client, timeout=30.0, connect_timeout=0.2)
         await client.close()
-    assert (error.kind, error.passing) == ("timeout", True)
+    assert (error.kind, error.retryable) == ("timeout", True)
     assert "no connection within 0.2 s (connect_timeout)" in str(error)
 
 
@@ -48,13 +48,13 @@ async def test_a_connection_that_does_not_come_to_stand_is_a_timeout_of_its_own(
     ],
 )
 async def test_a_connection_that_breaks_may_pass_and_another_protocol_does_not(
-    reply: bytes, kind: str, passing: bool
+    reply: bytes, kind: str, retryable: bool
 ) -> None:
     async with wire(reply) as port:
         client = ChatClient(f"http://127.0.0.1:{port}", KEY)
         for stream in (False, True):
             error = await failure(client, stream=stream)
-            assert (error.kind, error.passing) == (kind, passing)
+            assert (error.kind, error.retryable) == (kind, retryable)
         await client.close()
 
 
@@ -64,7 +64,7 @@ async def test_a_refused_connection_may_pass() -> None:
     client = ChatClient(f"http://127.0.0.1:{port}/v1", KEY)
     error = await failure(client)
     await client.close()
-    assert (error.kind, error.passing) == ("connection", True)
+    assert (error.kind, error.retryable) == ("connection", True)
     assert f"http://127.0.0.1:{port}/v1: the connection failed" in str(error)
 
 
@@ -72,7 +72,7 @@ async def test_a_server_without_tls_is_told_so_and_not_asked_again(endpoint: End
     client = ChatClient(endpoint.url.replace("http:", "https:"), KEY)
     error = await failure(client)
     await client.close()
-    assert (error.kind, error.passing) == ("connection", False)
+    assert (error.kind, error.retryable) == ("connection", False)
     assert "TLS failed" in str(error)
     assert "a server without TLS is asked by http://" in str(error)
 
@@ -89,7 +89,7 @@ async def test_a_certificate_that_nobody_vouches_for_is_told_so_and_not_asked_ag
         client = ChatClient(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", KEY)
         error = await failure(client)
         await client.close()
-    assert (error.kind, error.passing) == ("connection", False)
+    assert (error.kind, error.retryable) == ("connection", False)
     assert "its certificate is not trusted" in str(error)
     assert "SSL_CERT_FILE" in str(error)
 
@@ -138,7 +138,7 @@ async def test_a_proxy_of_the_environment_is_asked_with_its_password(proxied: py
     ],
 )
 async def test_a_proxys_password_is_in_no_error(
-    proxied: pytest.MonkeyPatch, scheme: str, reply: bytes, kind: str, passing: bool
+    proxied: pytest.MonkeyPatch, scheme: str, reply: bytes, kind: str, retryable: bool
 ) -> None:
     async with wire(reply) as port:
         proxied.setenv(f"{scheme}_proxy", f"http://me:hu%2Fsh@127.0.0.1:{port}")
@@ -146,7 +146,7 @@ async def test_a_proxys_password_is_in_no_error(
         error = await failure(client)
         await client.close()
     # A tunnel that was refused is no reply of the endpoint.
-    assert (error.kind, error.passing) == ("connection" if scheme == "https" else kind, passing)
+    assert (error.kind, error.retryable) == ("connection" if scheme == "https" else kind, retryable)
     assert all(secret not in str(error) for secret in ("hu/sh", "hu%2F", "bWU6aHUvc2g"))
 
 
@@ -157,7 +157,7 @@ async def test_a_proxy_that_is_down_is_a_connection_that_failed(proxied: pytest.
     client = ChatClient("http://models.invalid/v1", KEY)
     error = await failure(client)
     await client.close()
-    assert (error.kind, error.passing) == ("connection", True)
+    assert (error.kind, error.retryable) == ("connection", True)
     assert "hush" not in str(error)
 
 

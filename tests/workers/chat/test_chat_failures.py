@@ -74,7 +74,7 @@ async def test_a_status_is_mapped_and_what_was_said_is_told(
     endpoint.answer(body, status)
     for stream in (False, True):
         error = await failure(client, stream=stream)
-        assert (error.kind, error.passing, str(error)) == (told[0], told[1], f"{endpoint.url}: {told[2]}")
+        assert (error.kind, error.retryable, str(error)) == (told[0], told[1], f"{endpoint.url}: {told[2]}")
 
 
 async def test_a_redirect_is_refused_and_names_where_to_without_secrets(
@@ -82,7 +82,7 @@ async def test_a_redirect_is_refused_and_names_where_to_without_secrets(
 ) -> None:
     endpoint.answer("moved", 307, Location=f"https://me:hush@elsewhere.invalid/v2/{KEY}?token=hush")
     error = await failure(client)
-    assert (error.kind, error.passing) == ("status", False)
+    assert (error.kind, error.retryable) == ("status", False)
     assert str(error) == (
         f"{endpoint.url}: status 307: it redirects to https://elsewhere.invalid/v2/***; put the right address into "
         "base_url."
@@ -215,11 +215,11 @@ async def test_retry_after_that_says_nothing_usable_is_none(
     ],
 )
 async def test_a_reply_without_a_text_is_an_error_that_says_why(  # noqa: PLR0917
-    endpoint: Endpoint, client: ChatClient, body: object, kind: str, passing: bool, said: str
+    endpoint: Endpoint, client: ChatClient, body: object, kind: str, retryable: bool, said: str
 ) -> None:
     endpoint.answer(body)
     error = await failure(client)
-    assert (error.kind, error.passing) == (kind, passing)
+    assert (error.kind, error.retryable) == (kind, retryable)
     assert said in str(error)
 
 
@@ -241,7 +241,7 @@ async def test_a_giant_reply_is_not_read_to_its_end(
     else:
         endpoint.answer(content)
     error = await failure(client, 30.0, stream=stream)
-    assert (error.kind, error.passing) == ("protocol", False)
+    assert (error.kind, error.retryable) == ("protocol", False)
     assert "over 16 MiB" in str(error)
 
 
@@ -250,7 +250,7 @@ async def test_what_says_that_it_is_packed_and_is_not_is_garbled(
 ) -> None:
     endpoint.answer(b"not packed at all", Content_Encoding="gzip")
     error = await failure(client)
-    assert (error.kind, error.passing) == ("protocol", True)
+    assert (error.kind, error.retryable) == ("protocol", True)
 
 
 async def test_the_body_of_a_refusal_that_never_ends_does_not_hide_the_status(endpoint: Endpoint) -> None:
@@ -259,5 +259,5 @@ async def test_the_body_of_a_refusal_that_never_ends_does_not_hide_the_status(en
         client = ChatClient(f"http://127.0.0.1:{port}", KEY)
         error = await failure(client, 30.0)
         await client.close()
-    assert (error.kind, error.passing, error.retry_after_s) == ("status", True, 9.0)
+    assert (error.kind, error.retryable, error.retry_after_s) == ("status", True, 9.0)
     assert "status 503: Coming" in str(error)

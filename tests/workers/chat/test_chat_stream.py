@@ -132,11 +132,11 @@ async def test_a_secret_in_two_events_is_taken_out(endpoint: Endpoint, client: C
     ],
 )  # fmt: skip
 async def test_a_stream_without_an_answer_is_an_error_that_says_why(  # noqa: PLR0917
-    endpoint: Endpoint, client: ChatClient, pieces: list[bytes], kind: str, passing: bool, said: str
+    endpoint: Endpoint, client: ChatClient, pieces: list[bytes], kind: str, retryable: bool, said: str
 ) -> None:
     endpoint.stream(*pieces)
     error = await failure(client, 30.0, stream=True)
-    assert (error.kind, error.passing) == (kind, passing)
+    assert (error.kind, error.retryable) == (kind, retryable)
     assert said in str(error)
 
 
@@ -145,7 +145,7 @@ async def test_a_connection_that_breaks_in_mid_stream_may_pass(
 ) -> None:
     endpoint.stream(*WHOLE, cut=True)
     error = await failure(client, stream=True)
-    assert (error.kind, error.passing) == ("connection", True)
+    assert (error.kind, error.retryable) == ("connection", True)
 
 
 @pytest.mark.parametrize("pieces", [[], [event(b'{"usage": {"prom')]])
@@ -167,7 +167,7 @@ async def test_a_stream_that_hangs_after_the_end_of_the_answer_is_an_answer(
 async def test_comments_are_no_first_token(endpoint: Endpoint, client: ChatClient) -> None:
     endpoint.stream(*[b": waiting\n\n"] * 200, WHOLE[0], pause=0.01, hang=True)
     error = await failure(client, 30.0, stream=True, first_token_timeout=0.1)
-    assert (error.kind, error.passing) == ("timeout", True)
+    assert (error.kind, error.retryable) == ("timeout", True)
     assert str(error) == f"{endpoint.url}: no first token within 0.1 s (first_token_timeout)."
     await asyncio.wait_for(endpoint.gone.wait(), 5)
 

@@ -9,7 +9,7 @@ from paid import IDENTITY, request
 
 from podium.types import AnswerOptions, Message, ToolCall
 from podium.workers.base import Request
-from podium.workers.response_cache.asked import Asked
+from podium.workers.response_cache.cache_key import CacheKey
 
 LETTERS = st.characters(exclude_categories=())
 TEXTS = st.text(LETTERS, max_size=12)
@@ -54,7 +54,7 @@ REQUESTS = st.builds(
 
 
 def key(identity, asked):
-    return Asked.of("w", identity, asked).key
+    return CacheKey.of("w", identity, asked).key
 
 
 def told(asked):
@@ -120,7 +120,7 @@ def test_whoever_adds_to_a_request_says_here_whether_it_can_change_the_answer():
 
 
 def test_the_name_in_the_pool_does_not_count():
-    assert Asked.of("a", IDENTITY, request()).key == Asked.of("b", IDENTITY, request()).key
+    assert CacheKey.of("a", IDENTITY, request()).key == CacheKey.of("b", IDENTITY, request()).key
 
 
 def test_keys_are_the_same_from_one_version_to_the_next():
@@ -139,12 +139,12 @@ def test_keys_are_the_same_from_one_version_to_the_next():
 
 @given(IDENTITIES, REQUESTS)
 def test_a_packed_request_is_read_as_it_was(identity, asked):
-    written = Asked.of("w", identity, asked)
-    read = Asked.unpacked("w", written.packed)
+    written = CacheKey.of("w", identity, asked)
+    read = CacheKey.unpacked("w", written.packed)
     assert read.key == written.key
     assert (read.length, read.text) == (written.length, written.text)
 
 
 def test_a_request_takes_little_room():
     text = " ".join(f"word{k % 50}" for k in range(2000)) + os.urandom(16).hex()
-    assert len(Asked.of("w", IDENTITY, request(text)).packed) < len(text) / 4
+    assert len(CacheKey.of("w", IDENTITY, request(text)).packed) < len(text) / 4

@@ -12,7 +12,7 @@ from podium.errors import WorkerError
 from podium.types import AnswerOptions, Message
 from podium.workers.base import Request
 from podium.workers.response_cache import ResponseCache
-from podium.workers.response_cache.asked import Asked
+from podium.workers.response_cache.cache_key import CacheKey
 from podium.workers.response_cache.nearest import difference, nearest
 from podium.workers.response_cache.table import alike
 
@@ -36,7 +36,7 @@ async def missed(path, asked, worker=None):
     with ResponseCache(path, replay=True) as cache:
         with pytest.raises(WorkerError) as miss:
             await cache.reply(worker or Paid(), asked, never)
-        assert (miss.value.kind, miss.value.passing) == ("unrecorded", False)
+        assert (miss.value.kind, miss.value.retryable) == ("unrecorded", False)
     return str(miss.value)
 
 
@@ -143,12 +143,12 @@ def test_the_nearest_of_many_is_the_one_that_was_changed_least():
     chance = random.Random("nearest")
     words = [f"word{k}" for k in range(300)]
     texts = [" ".join(chance.choices(words, k=120)) for _ in range(100)]
-    asked = [Asked.of("big", IDENTITY, request(text)) for text in texts]
+    asked = [CacheKey.of("big", IDENTITY, request(text)) for text in texts]
     for number in range(0, 100, 7):
         changed = texts[number].split()
         for place in chance.sample(range(120), 6):
             changed[place] = "changed"
-        sought = Asked.of("big", IDENTITY, request("A new preamble. " + " ".join(changed)))
+        sought = CacheKey.of("big", IDENTITY, request("A new preamble. " + " ".join(changed)))
         assert nearest(sought, asked) is asked[number]
     assert nearest(sought, []) is None
     assert difference(sought, sought) == "is the same"
@@ -156,7 +156,7 @@ def test_the_nearest_of_many_is_the_one_that_was_changed_least():
 
 def test_between_equal_words_their_order_decides_then_the_settings_then_the_sample():
     def asked(text, sample=0, **settings):
-        return Asked.of("big", IDENTITY | settings, request(text, sample=sample))
+        return CacheKey.of("big", IDENTITY | settings, request(text, sample=sample))
 
     sought = asked("one two three four five six", sample=4)
     turned, near = asked("six five four three two one"), asked("one two three four six five", model="small")

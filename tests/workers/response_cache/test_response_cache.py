@@ -86,7 +86,7 @@ async def test_a_worker_whose_answers_cost_nothing_is_asked_each_time(ask, cache
 
 async def test_errors_are_not_kept_and_cut_replies_are(cache):
     async def fails():
-        raise WorkerError("It is down.", kind="connection", passing=True)
+        raise WorkerError("It is down.", kind="connection", retryable=True)
 
     async def cut():
         return reply("4", finish="length")

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from podium.recordings.gathering import Gathering
 from podium.recordings.importers.documents import Document, files, zipped_json
-from podium.recordings.importers.findings import Findings
+from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response
 from podium.recordings.splits import split_by_hash
+from podium.recordings.writer import RecordingWriter
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NAMED = re.compile(r"^(?:model_outputs_)?(?P<model>.+?)(?:_\d+-?shots)?(?:\.json)?$")
@@ -41,7 +41,7 @@ class _Record(Document):
 _RECORDS = TypeAdapter(list[_Record])
 
 
-def gather_mmlu_pro(path: Path, gathering: Gathering, report: Callable[[str], None]) -> Findings:
+def gather_mmlu_pro(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
     """Read the zips of models in `path`, twice: the first time for the wordings alone.
 
     Args:
@@ -50,7 +50,7 @@ def gather_mmlu_pro(path: Path, gathering: Gathering, report: Callable[[str], No
     Raises:
         UsageError: there are none, or one is not what it should be.
     """
-    findings = Findings(source="TIGER-AI-Lab/MMLU-Pro, eval_results", licence="Apache-2.0")
+    import_report = ImportReport(source="TIGER-AI-Lab/MMLU-Pro, eval_results", licence="Apache-2.0")
     archives = files(path, "*.zip", "its folder eval_results")
     wordings: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for archive in archives:
@@ -62,33 +62,33 @@ def gather_mmlu_pro(path: Path, gathering: Gathering, report: Callable[[str], No
         model = archive.stem if matched is None else matched["model"]
         report(model)
         for record in _records(archive):
-            _gather(record, newest, model, gathering, findings)
-    return findings
+            _gather(record, newest, model, writer, import_report)
+    return import_report
 
 
 def _gather(
-    record: _Record, newest: dict[str, str], model: str, gathering: Gathering, findings: Findings
+    record: _Record, newest: dict[str, str], model: str, writer: RecordingWriter, import_report: ImportReport
 ) -> None:
     question_id = record.question_id
     text = _wording(record)
     if text != newest[question_id]:
-        findings.left_out[f"answers of {model} to a wording that the source has changed"] += 1
+        import_report.left_out[f"answers of {model} to a wording that the source has changed"] += 1
         return
     texts = (record.model_outputs, record.generated_text, record.model_output)
     said = next((text for text in texts if text is not None), None)
     if said is None:
-        findings.left_out[f"records of {model} without a response"] += 1
+        import_report.left_out[f"records of {model} without a response"] += 1
         return
-    gathering.add_question(
+    writer.add_question(
         RecordedQuestion(question_id, text, record.answer, record.category, split_by_hash(question_id))
     )
     letter = record.pred
-    fresh = gathering.add(
+    fresh = writer.add(
         question_id,
         Response.of_text(model, said, answer=letter, score=float(letter == record.answer)),
     )
     if not fresh:
-        findings.left_out[f"records of {model} to a question that it answered before"] += 1
+        import_report.left_out[f"records of {model} to a question that it answered before"] += 1
 
 
 def _records(archive: Path) -> Iterator[_Record]:

@@ -14,11 +14,11 @@ from typing import Any
 
 from pydantic import Field, TypeAdapter
 
-from podium.recordings.gathering import Gathering
 from podium.recordings.importers.documents import Document, folders, identity, read_json
-from podium.recordings.importers.findings import Findings
+from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response
 from podium.recordings.splits import split_by_hash
+from podium.recordings.writer import RecordingWriter
 
 _DATED = re.compile(r"^(?P<model>.+?)(_\d{8}_\d{6})?$")
 
@@ -48,7 +48,7 @@ class _Summary(Document):
 _TASK_SET, _SUMMARY = TypeAdapter(_TaskSet), TypeAdapter(_Summary)
 
 
-def gather_reasoning_gym(path: Path, gathering: Gathering, report: Callable[[str], None]) -> Findings:
+def gather_reasoning_gym(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
     """Read the folders of models in `path`.
 
     Args:
@@ -57,7 +57,7 @@ def gather_reasoning_gym(path: Path, gathering: Gathering, report: Callable[[str
     Raises:
         UsageError: there are none, or a file in them is not what it should be.
     """
-    findings = Findings(source="open-thought/reasoning-gym-eval", licence="Apache-2.0")
+    import_report = ImportReport(source="open-thought/reasoning-gym-eval", licence="Apache-2.0")
     for folder in folders(path, "one of its zero-shot folders, such as zero-shot/easy"):
         summary = folder / "summary.json"
         told = read_json(summary, _SUMMARY) if summary.is_file() else _Summary()
@@ -66,20 +66,22 @@ def gather_reasoning_gym(path: Path, gathering: Gathering, report: Callable[[str
         means = {}
         for file in sorted(folder.glob("*/*.json")):
             task_set = read_json(file, _TASK_SET)
-            scores = _gather_task(task_set, model, gathering, findings)
+            scores = _gather_task(task_set, model, writer, import_report)
             if scores:
                 means[task_set.name] = fmean(scores)
         published = told.dataset_mean_scores
         both = sorted(means.keys() & published.keys())
-        findings.left_out[f"task sets of {model} without a published figure"] += len(means) - len(both)
+        import_report.left_out[f"task sets of {model} without a published figure"] += len(means) - len(both)
         if both:
-            findings.published[model] = fmean(published[task] for task in both)
-            findings.measured[model] = fmean(means[task] for task in both)
-    findings.left_out = +findings.left_out
-    return findings
+            import_report.published[model] = fmean(published[task] for task in both)
+            import_report.measured[model] = fmean(means[task] for task in both)
+    import_report.left_out = +import_report.left_out
+    return import_report
 
 
-def _gather_task(task_set: _TaskSet, model: str, gathering: Gathering, findings: Findings) -> list[float]:
+def _gather_task(
+    task_set: _TaskSet, model: str, writer: RecordingWriter, import_report: ImportReport
+) -> list[float]:
     """Keep one model's answers to one task set; the scores, one for each answer that the source counts."""
     family = task_set.name
     scores: list[float] = []
@@ -87,7 +89,7 @@ def _gather_task(task_set: _TaskSet, model: str, gathering: Gathering, findings:
         text = result.question
         question_id = identity(family, text)
         gold = result.expected_answer
-        gathering.add_question(
+        writer.add_question(
             RecordedQuestion(
                 question_id, text, None if gold is None else str(gold), family, split_by_hash(question_id)
             )
@@ -96,11 +98,11 @@ def _gather_task(task_set: _TaskSet, model: str, gathering: Gathering, findings:
         for sample, completion in enumerate(result.completions):
             score, said = completion.score, completion.full_model_response
             if score is None or said is None:
-                findings.left_out["completions that the source has no text or score of"] += 1
+                import_report.left_out["completions that the source has no text or score of"] += 1
                 continue
             drawn.append(score)
             answer = completion.model_answer
-            fresh = gathering.add(
+            fresh = writer.add(
                 question_id,
                 Response.of_text(
                     model,
@@ -111,7 +113,7 @@ def _gather_task(task_set: _TaskSet, model: str, gathering: Gathering, findings:
                 ),
             )
             if not fresh:
-                findings.left_out["completions to a question that its task set asks twice"] += 1
+                import_report.left_out["completions to a question that its task set asks twice"] += 1
         if drawn:
             scores.append(fmean(drawn))
     return scores

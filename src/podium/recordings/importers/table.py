@@ -31,11 +31,11 @@ from pydantic import Field
 
 from podium.config import Settings, load
 from podium.errors import UsageError
-from podium.recordings.gathering import Gathering
 from podium.recordings.importers.cells import count, said, sample, score, seconds, split, verbatim
-from podium.recordings.importers.findings import Findings
+from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response
 from podium.recordings.splits import split_by_hash
+from podium.recordings.writer import RecordingWriter
 from podium.rows import Row, read_rows
 from podium.template import columns, equals, filled
 from podium.types import estimate_tokens
@@ -109,29 +109,31 @@ def read_mapping(path: Path, folder: Path | None = None) -> Mapping:
     )
 
 
-def gather_table(mapping: Mapping, gathering: Gathering, report: Callable[[str], None]) -> Findings:
+def gather_table(mapping: Mapping, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
     """Read the tables that `mapping` names.
 
     Raises:
         UsageError: a file or a column that is not there, or a value that is not what it should be.
     """
-    findings = Findings(source=mapping.source, licence=mapping.licence)
+    import_report = ImportReport(source=mapping.source, licence=mapping.licence)
     report(str(mapping.questions.file.name))
-    one_wording = _gather_questions(mapping.questions, gathering, findings)
+    one_wording = _gather_questions(mapping.questions, writer, import_report)
     report(str(mapping.responses.file.name))
-    _gather_responses(mapping, one_wording, gathering, findings)
-    return findings
+    _gather_responses(mapping, one_wording, writer, import_report)
+    return import_report
 
 
-def _gather_questions(asked: QuestionColumns, gathering: Gathering, findings: Findings) -> dict[str, bool]:
+def _gather_questions(
+    asked: QuestionColumns, writer: RecordingWriter, import_report: ImportReport
+) -> dict[str, bool]:
     """Keep the questions; by id, whether the table has it in one wording alone, of which the first is kept."""
     one_wording: dict[str, bool] = {}
     for row in _rows(asked.file, _columns(asked)):
         question_id = said(row.values, asked.id)
         if not _named(row, asked.where):
-            findings.left_out["questions that `where` does not name"] += 1
+            import_report.left_out["questions that `where` does not name"] += 1
         elif question_id is None:
-            findings.left_out["questions without an id"] += 1
+            import_report.left_out["questions without an id"] += 1
         else:
             with _placed(asked.file, row):
                 question = RecordedQuestion(
@@ -141,13 +143,13 @@ def _gather_questions(asked: QuestionColumns, gathering: Gathering, findings: Fi
                     said(row.values, asked.family),
                     split(row.values, asked.split) or split_by_hash(question_id),
                 )
-            fits = gathering.add_question(question)
+            fits = writer.add_question(question)
             one_wording[question_id] = fits and one_wording.get(question_id, True)
     return one_wording
 
 
 def _gather_responses(
-    mapping: Mapping, one_wording: dict[str, bool], gathering: Gathering, findings: Findings
+    mapping: Mapping, one_wording: dict[str, bool], writer: RecordingWriter, import_report: ImportReport
 ) -> None:
     asked, given = mapping.questions, mapping.responses
     named = _columns(given)
@@ -162,27 +164,27 @@ def _gather_responses(
         if not both or not _named(row, asked.where):
             return False
         with _placed(asked.file, row):
-            return not gathering.words_otherwise(question_id, filled(asked.text, row.values))
+            return not writer.words_otherwise(question_id, filled(asked.text, row.values))
 
     kept, stray = False, None
     for row in _rows(given.file, named):
         question_id, worker = said(row.values, given.question), said(row.values, given.worker)
         if not _named(row, given.where):
-            findings.left_out["responses that `where` does not name"] += 1
+            import_report.left_out["responses that `where` does not name"] += 1
         elif question_id is None or question_id not in one_wording:
-            findings.left_out[_STRAYS] += 1
+            import_report.left_out[_STRAYS] += 1
             stray = stray or question_id
         elif worker is None:
-            findings.left_out["responses without a worker"] += 1
+            import_report.left_out["responses without a worker"] += 1
         elif not fits(question_id, row):
-            findings.left_out["answers to another wording of a question"] += 1
-        elif not _add(gathering, question_id, worker, row, given):
-            findings.left_out["responses whose question, worker and sample came before"] += 1
+            import_report.left_out["answers to another wording of a question"] += 1
+        elif not _add(writer, question_id, worker, row, given):
+            import_report.left_out["responses whose question, worker and sample came before"] += 1
         else:
             kept = True
     if stray and one_wording and not kept:
         told = f"{_STRAYS}, as to {reprlib.repr(stray)} where questions have {reprlib.repr(next(iter(one_wording)))}"
-        findings.left_out[told] = findings.left_out.pop(_STRAYS)
+        import_report.left_out[told] = import_report.left_out.pop(_STRAYS)
 
 
 def rows(file: Path, columns: set[str]) -> Iterator[dict[str, Any]]:
@@ -228,11 +230,11 @@ def _placed(file: Path, row: Row) -> Iterator[None]:
         raise UsageError(f"{file.parent / row.place}: {error}; mend it there.") from None
 
 
-def _add(gathering: Gathering, question_id: str, worker: str, row: Row, given: ResponseColumns) -> bool:
+def _add(writer: RecordingWriter, question_id: str, worker: str, row: Row, given: ResponseColumns) -> bool:
     with _placed(given.file, row):
         response = _response(worker, row.values, given)
         number = sample(row.values, given.sample)
-    return gathering.add(question_id, response, sample=number)
+    return writer.add(question_id, response, sample=number)
 
 
 def _response(worker: str, values: dict[str, Any], given: ResponseColumns) -> Response:

@@ -15,11 +15,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from podium.errors import UsageError
-from podium.recordings.gathering import Gathering
 from podium.recordings.importers.documents import identity
-from podium.recordings.importers.findings import Findings
+from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response, was_simulated
 from podium.recordings.splits import split_by_hash
+from podium.recordings.writer import RecordingWriter
 from podium.trace import Span, Trace
 from podium.trace.table import open_reader
 
@@ -45,12 +45,12 @@ def read_traces(path: Path) -> Iterator[Trace]:
 
 def gather_traces(
     traces: Iterable[Trace],
-    gathering: Gathering,
+    writer: RecordingWriter,
     *,
     asked_whole: Callable[[Span, str], bool],
     golds: Mapping[str, str],
     judge: Judge,
-) -> Findings:
+) -> ImportReport:
     """Read traces; a worker's answers to one question become its samples, in the order of the traces.
 
     Args:
@@ -58,31 +58,31 @@ def gather_traces(
         golds: by question, the right answer.
         judge: gives a response its score, where the gold answer is known.
     """
-    findings = Findings(source="traces of this installation")
+    import_report = ImportReport(source="traces of this installation")
     for trace in traces:
         if trace.question.history:
-            findings.left_out["traces of questions with a past: a recording keeps bare ones"] += 1
+            import_report.left_out["traces of questions with a past: a recording keeps bare ones"] += 1
             continue
         if trace.question.images:
-            findings.left_out["traces of questions with images: a recording keeps bare ones"] += 1
+            import_report.left_out["traces of questions with images: a recording keeps bare ones"] += 1
             continue
         text = trace.question.text
         question_id, gold = identity(text), golds.get(text)
-        gathering.add_question(RecordedQuestion(question_id, text, gold, None, split_by_hash(question_id)))
+        writer.add_question(RecordedQuestion(question_id, text, gold, None, split_by_hash(question_id)))
         for span, shown in _with_sight(trace):
             if span.response is None or span.answered_by is None:
                 continue
             if span.recorded is not None:
-                findings.left_out["responses that were recorded ones already"] += 1
+                import_report.left_out["responses that were recorded ones already"] += 1
             elif span.cached:
-                findings.left_out["responses from a response cache: copies, not samples"] += 1
+                import_report.left_out["responses from a response cache: copies, not samples"] += 1
             elif shown or not asked_whole(span, text):
-                findings.left_out["responses to a part of the question, or to others' work"] += 1
+                import_report.left_out["responses to a part of the question, or to others' work"] += 1
             else:
                 sample = 0
-                while gathering.has(question_id, span.answered_by, sample):
+                while writer.has(question_id, span.answered_by, sample):
                     sample += 1
-                gathering.add(
+                writer.add(
                     question_id,
                     Response(
                         span.answered_by,
@@ -97,8 +97,8 @@ def gather_traces(
                     ),
                 )
                 if was_simulated(span):
-                    gathering.note_simulated(span.answered_by)
-    return findings
+                    writer.note_simulated(span.answered_by)
+    return import_report
 
 
 def _with_sight(trace: Trace) -> Iterator[tuple[Span, bool]]:

@@ -17,11 +17,11 @@ from typing import Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from podium.recordings.gathering import Gathering
 from podium.recordings.importers.documents import Document, files, read_json
-from podium.recordings.importers.findings import Findings
+from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response
 from podium.recordings.splits import split_by_hash
+from podium.recordings.writer import RecordingWriter
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _QUOTED = re.compile(r'"answer"\s*:\s*"((?:[^"\\]|\\.)*)"')
@@ -55,7 +55,7 @@ class _Line(Document):
 _RECORDS, _LINES = TypeAdapter(list[_Record]), TypeAdapter(list[_Line])
 
 
-def gather_zeroeval(path: Path, gathering: Gathering, report: Callable[[str], None]) -> Findings:
+def gather_zeroeval(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
     """Read the files of models in `path`.
 
     Args:
@@ -64,20 +64,22 @@ def gather_zeroeval(path: Path, gathering: Gathering, report: Callable[[str], No
     Raises:
         UsageError: there are none, or one is not what it should be.
     """
-    findings = Findings(source="WildEval/ZeroEval", licence="Apache-2.0")
+    import_report = ImportReport(source="WildEval/ZeroEval", licence="Apache-2.0")
     published = _published(path.parent / f"{path.name}.summary.json")
     for file in files(path, "*.json", "one of its folders of short answers, such as result_dirs/gsm"):
         model = file.stem
         report(model)
         records = read_json(file, _RECORDS)
-        first_numbers = [_gather(record, path.name, model, gathering, findings) for record in records]
+        first_numbers = [_gather(record, path.name, model, writer, import_report) for record in records]
         if model in published and records:
-            findings.published[model] = published[model]
-            findings.measured[model] = sum(first_numbers) / len(records)
-    return findings
+            import_report.published[model] = published[model]
+            import_report.measured[model] = sum(first_numbers) / len(records)
+    return import_report
 
 
-def _gather(record: _Record, task: str, model: str, gathering: Gathering, findings: Findings) -> bool:
+def _gather(
+    record: _Record, task: str, model: str, writer: RecordingWriter, import_report: ImportReport
+) -> bool:
     """Keep one answer; whether it is right by the source's own rule."""
     gold = record.answer.replace("#", "").strip()
     text = record.question or record.problem or ""
@@ -87,14 +89,12 @@ def _gather(record: _Record, task: str, model: str, gathering: Gathering, findin
     response = Response.of_text(
         model, said, answer=answer, score=float(answer is not None and same(answer, gold))
     )
-    if not gathering.add_question(
-        RecordedQuestion(question_id, text, gold, task, split_by_hash(question_id))
-    ):
-        findings.left_out[f"answers of {model} to another wording of a question"] += 1
-    elif not gathering.add(question_id, response):
-        findings.left_out[f"records of {model} to a question that it answered before"] += 1
+    if not writer.add_question(RecordedQuestion(question_id, text, gold, task, split_by_hash(question_id))):
+        import_report.left_out[f"answers of {model} to another wording of a question"] += 1
+    elif not writer.add(question_id, response):
+        import_report.left_out[f"records of {model} to a question that it answered before"] += 1
     elif len(record.output) > 1:
-        findings.left_out[f"outputs of {model} after the first to a question"] += len(record.output) - 1
+        import_report.left_out[f"outputs of {model} after the first to a question"] += len(record.output) - 1
     if answer is None:
         return False
     ours, theirs = (_first_number(value) for value in (answer, gold))

@@ -11,8 +11,8 @@ from typing import Any
 
 from podium.executor import StepText
 from podium.orchestrator import Event
+from podium.server.api_errors import changed
 from podium.server.chat.reply import calls, counts
-from podium.server.complaints import changed
 from podium.server.event_stream import event
 from podium.server.given import Given, together
 from podium.server.sent import Sent
@@ -58,7 +58,7 @@ class Chunks:
             answers: all of them, with the last one; they are summed up in the last chunk.
 
         Raises:
-            Complaint: the answer is another than what was sent.
+            APIError: the answer is another than what was sent.
         """
         begun = b"" if choice in self._sent else self._begun(choice)
         rest = self._sent_of(choice).end(answer.text)

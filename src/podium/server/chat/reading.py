@@ -5,6 +5,7 @@ from __future__ import annotations
 from secrets import token_hex
 from typing import Any
 
+from podium.server.api_errors import invalid
 from podium.server.chat.request import (
     AssistantMessage,
     AssistantPart,
@@ -17,21 +18,20 @@ from podium.server.chat.request import (
     UserMessage,
     UserPart,
 )
-from podium.server.complaints import invalid
 from podium.server.conversation import resumed, to_messages
 from podium.server.extension import NOTHING, to_budget, to_early_stop, to_steps
 from podium.server.keys import Caller
 from podium.server.naming import who_answers
-from podium.server.service import Asked, Service
+from podium.server.service import ChatRequest, Service
 from podium.server.tools import ChosenTool, check_choice
 from podium.types import AnswerOptions, Message, Question, ToolCall
 
 
-async def read_chat(body: ChatBody, service: Service, caller: Caller) -> Asked:
+async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatRequest:
     """What `body` asks.
 
     Raises:
-        Complaint: it cannot be asked so.
+        APIError: it cannot be asked so.
     """
     wanted, settings = body.podium or NOTHING, service.settings
     planner, worker = who_answers(body.model, wanted.planner, service.pool, caller)
@@ -42,7 +42,7 @@ async def read_chat(body: ChatBody, service: Service, caller: Caller) -> Asked:
         images=() if message is None else message.images,
         options=_options(body),
     )
-    asked = Asked(
+    asked = ChatRequest(
         question=question,
         model=body.model,
         budget=to_budget(wanted, settings),

@@ -13,20 +13,20 @@ from fastapi.responses import Response
 
 from podium.errors import PodiumError
 from podium.orchestrator import Orchestrator, QuestionEnded
+from podium.server.api_errors import body as written
+from podium.server.api_errors import responses, to_complaint
 from podium.server.attendance import attended
 from podium.server.body import read
 from podium.server.chat.chunks import Chunks
 from podium.server.chat.reading import read_chat
 from podium.server.chat.reply import completion
 from podium.server.chat.request import ChatBody
-from podium.server.complaints import body as written
-from podium.server.complaints import responses, to_complaint
 from podium.server.event_stream import DONE, EventStream, Write, event
 from podium.server.given import Given, from_plan, from_trace
 from podium.server.keys import Caller
 from podium.server.outcome import complaint
 from podium.server.samples import ask_all, following
-from podium.server.service import Asked, Service
+from podium.server.service import ChatRequest, Service
 
 _REFUSALS = (400, 401, 402, 403, 404, 408, 413, 429, 502, 503)
 _ANSWERED = {
@@ -80,7 +80,7 @@ class _Completing:
     """One request on its way to its reply."""
 
     service: Service
-    asked: Asked
+    asked: ChatRequest
     caller: Caller
     by: Orchestrator
     ids: tuple[str, ...]

@@ -1,6 +1,6 @@
 """The bodies of requests: not too large, too slow, too deep or of too many values; counted while they come.
 
-A route reads a body when it knows who asks, and finds it whole, or is stopped by a `Complaint`. What comes after a
+A route reads a body when it knows who asks, and finds it whole, or is stopped by a `APIError`. What comes after a
 refusal is thrown away by the server, so that its sender gets to read why.
 """
 
@@ -10,10 +10,10 @@ import asyncio
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from podium.errors import Complaint
+from podium.errors import APIError
+from podium.server.api_errors import invalid
 from podium.server.attendance import left
-from podium.server.complaints import invalid
-from podium.server.guards.doors import SAFE
+from podium.server.guards.host_check import SAFE
 from podium.server.guards.refusal import refuse
 from podium.server.guards.shape import Shape
 
@@ -99,8 +99,8 @@ class Bodies:
                 code="too_many_values",
             )
 
-    def _too_large(self) -> Complaint:
-        return Complaint(
+    def _too_large(self) -> APIError:
+        return APIError(
             413,
             "invalid_request_error",
             f"The body has more than the {self._most_bytes} bytes that are taken: send less, or have the server "
@@ -108,8 +108,8 @@ class Bodies:
             code="body_too_large",
         )
 
-    def _too_slow(self, size: int) -> Complaint:
-        return Complaint(
+    def _too_slow(self, size: int) -> APIError:
+        return APIError(
             408,
             "timeout_error",
             f"After {self._most_seconds:g} s the body was not whole; {size} bytes of it had come.",

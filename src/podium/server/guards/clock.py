@@ -9,8 +9,8 @@ import asyncio
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from podium.errors import Complaint
-from podium.server.guards.doors import SAFE
+from podium.errors import APIError
+from podium.server.guards.host_check import SAFE
 from podium.server.guards.refusal import Sending, refuse
 from podium.server.traffic import Traffic
 
@@ -52,8 +52,8 @@ class Clock:
         finally:
             self._traffic.end(task)
 
-    def _late(self) -> Complaint:
-        return Complaint(
+    def _late(self) -> APIError:
+        return APIError(
             504,
             "timeout_error",
             f"There is no answer after {self._seconds:g} s, and what was done is recorded as cancelled: ask for less, "
@@ -62,8 +62,8 @@ class Clock:
         )
 
 
-def _ending(what: str) -> Complaint:
-    return Complaint(
+def _ending(what: str) -> APIError:
+    return APIError(
         503,
         "server_error",
         f"The server is ending and {what}; ask again in a moment.",

@@ -7,8 +7,8 @@ from starlette.middleware.cors import CORSMiddleware
 
 from podium.server.guards.bodies import Bodies
 from podium.server.guards.clock import Clock
-from podium.server.guards.doors import Doors
-from podium.server.guards.dress import Dress
+from podium.server.guards.host_check import HostCheck
+from podium.server.guards.security_headers import SecurityHeaders
 from podium.server.service import Service
 from podium.server.traffic import Traffic
 
@@ -37,5 +37,5 @@ def install(app: FastAPI, service: Service, traffic: Traffic) -> None:
             expose_headers=_SHOWN,
             max_age=600,
         )
-    app.add_middleware(Doors, service=service)
-    app.add_middleware(Dress)
+    app.add_middleware(HostCheck, service=service)
+    app.add_middleware(SecurityHeaders)

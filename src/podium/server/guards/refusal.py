@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from starlette.types import Message, Receive, Scope, Send
 
-from podium.errors import Complaint
-from podium.server.complaints import answer, body
+from podium.errors import APIError
+from podium.server.api_errors import answer, body
 from podium.server.event_stream import event
 
 
-async def refuse(complaint: Complaint, scope: Scope, receive: Receive, send: Send) -> None:
+async def refuse(complaint: APIError, scope: Scope, receive: Receive, send: Send) -> None:
     """Send the complaint as the whole answer."""
     await answer(complaint)(scope, receive, send)
 
@@ -40,7 +40,7 @@ class Sending:
             self._ended = True
         await self._send(message)
 
-    async def break_off(self, complaint: Complaint, scope: Scope, receive: Receive) -> None:
+    async def break_off(self, complaint: APIError, scope: Scope, receive: Receive) -> None:
         """End with `complaint`: as the answer, if none has begun, or as the last event of a stream.
 
         Any other answer stays without its end, by which its reader knows that it is not whole.

@@ -11,11 +11,11 @@ import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from podium.errors import Complaint
+from podium.errors import APIError
 from podium.server.keys.caller import NOBODY, Caller
+from podium.server.keys.key_budget import KeyBudget
 from podium.server.keys.register import KeptKey, Register
 from podium.server.keys.secret import NO_DIGEST, bearer, public_part, same
-from podium.server.keys.wallet import Wallet
 
 _FRESH_S = 1.0
 """For so long what was read is believed: a key that is removed is refused from then on at the latest."""
@@ -47,7 +47,7 @@ class Keys:
         self._known: dict[str, KeptKey] = {}
         self._read_s = -math.inf
         self._reading = asyncio.Lock()
-        self._wallets: dict[tuple[str, str], Wallet] = {}
+        self._wallets: dict[tuple[str, str], KeyBudget] = {}
 
     async def caller(self, authorization: str | None) -> Caller:
         """Whose the request with this header is.
@@ -55,7 +55,7 @@ class Keys:
         A server that has once seen a key lets nobody in without one, also when the last is removed.
 
         Raises:
-            Complaint: 401, the same whatever is wrong with the key.
+            APIError: 401, the same whatever is wrong with the key.
             StoreError: the keys cannot be read.
         """
         await self._read()
@@ -66,7 +66,7 @@ class Keys:
         # Compared in any case, so that an unknown key takes as long as a wrong one.
         right = same(text, NO_DIGEST if kept is None else kept.digest)
         if kept is None or not right:
-            raise Complaint(
+            raise APIError(
                 401,
                 "authentication_error",
                 _UNKNOWN,
@@ -79,7 +79,7 @@ class Keys:
         """Book one request of the caller.
 
         Raises:
-            Complaint: 429, with the whole seconds to wait in Retry-After.
+            APIError: 429, with the whole seconds to wait in Retry-After.
             StoreError: it cannot be booked.
         """
         if caller.id is None:
@@ -88,31 +88,31 @@ class Keys:
             wait_s = await self.register.request(caller.id)
             if wait_s is not None:
                 seconds = max(1, math.ceil(wait_s))
-                raise Complaint(
+                raise APIError(
                     429,
                     "rate_limit_error",
                     f"The key {caller.name!r} may make {caller.rpm} requests a minute: try again in {seconds} s.",
                     code="rate_limit_exceeded",
                     headers={"Retry-After": str(seconds)},
                 )
-        wallet = self._wallet(caller)
-        if wallet is not None:
-            looked_s = wallet.looked_s
+        key_budget = self._key_budget(caller)
+        if key_budget is not None:
+            looked_s = key_budget.looked_s
             if looked_s is None or asyncio.get_running_loop().time() - looked_s > _FRESH_S:
-                await wallet.look()
+                await key_budget.look()
 
-    def account(self, caller: Caller) -> Wallet | None:
+    def account(self, caller: Caller) -> KeyBudget | None:
         """What the caller may spend on one question, for its ledger; None: any sum.
 
         A question is paid for by the day or the month in which it begins.
 
         Raises:
-            Complaint: 402, nothing is left. Its code is the one at which OpenAI's clients do not try again.
+            APIError: 402, nothing is left. Its code is the one at which OpenAI's clients do not try again.
         """
-        wallet = self._wallet(caller)
-        if wallet is not None and wallet.spent_out is not None:
-            raise Complaint(402, "budget_exceeded", wallet.spent_out, code="insufficient_quota")
-        return wallet
+        key_budget = self._key_budget(caller)
+        if key_budget is not None and key_budget.spent_out is not None:
+            raise APIError(402, "budget_exceeded", key_budget.spent_out, code="insufficient_quota")
+        return key_budget
 
     @property
     def needed(self) -> bool:
@@ -133,8 +133,8 @@ class Keys:
 
     async def close(self) -> None:
         """Book what was spent, and let go of the register. Calling twice is fine."""
-        for wallet in self._wallets.values():
-            await wallet.close()
+        for key_budget in self._wallets.values():
+            await key_budget.close()
         self._wallets.clear()
         await self.register.close()
 
@@ -149,14 +149,16 @@ class Keys:
                 self._needed = self._needed or bool(self._known)
                 self._read_s = began
 
-    def _wallet(self, caller: Caller) -> Wallet | None:
+    def _key_budget(self, caller: Caller) -> KeyBudget | None:
         if caller.id is None or caller.allowance is None:
             return None
         place = (caller.id, caller.allowance.period(self._now()))
         if place not in self._wallets:
             # Those of days and months that are over are closed by themselves: all that they held is booked.
-            over = [old for old, wallet in self._wallets.items() if old[0] == caller.id and wallet.idle]
+            over = [
+                old for old, key_budget in self._wallets.items() if old[0] == caller.id and key_budget.idle
+            ]
             for old in over:
                 del self._wallets[old]
-            self._wallets[place] = Wallet(self.register, caller, place[1])
+            self._wallets[place] = KeyBudget(self.register, caller, place[1])
         return self._wallets[place]

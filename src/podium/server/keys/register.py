@@ -1,7 +1,7 @@
 """What is kept of keys, and what every form of keeping it can do: in a file of SQLite, or in PostgreSQL.
 
 Each operation is one step that no other comes between, in this process or another. That is what rates and budgets
-over several replicas stand on. It decides nothing else; see `keys` and `wallet`.
+over several replicas stand on. It decides nothing else; see `keys` and `key_budget`.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from podium.errors import Complaint
+from podium.errors import APIError
 from podium.executor import StepText
 from podium.orchestrator import Event
-from podium.server.complaints import changed
+from podium.server.api_errors import changed
 from podium.server.event_stream import event
 from podium.server.given import Given
 from podium.server.responses.reply import Frame, calls, message, text_part
@@ -61,7 +61,7 @@ class Happenings:
         """The last events.
 
         Raises:
-            Complaint: the answer is another than what was sent.
+            APIError: the answer is another than what was sent.
         """
         rest = self._sent.end(answer.text)
         if rest is None:
@@ -75,7 +75,7 @@ class Happenings:
         response = self._frame.ended(answer, self._output)
         return b"".join([*pieces, self._event(response["status"], response=response)])
 
-    def failed(self, complaint: Complaint) -> bytes:
+    def failed(self, complaint: APIError) -> bytes:
         """The last event of a response without an answer."""
         error = {"code": complaint.code or complaint.type, "message": complaint.message}
         podium = {"trace_id": self._frame.trace_id, "status": "failed"}

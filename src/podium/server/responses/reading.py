@@ -7,7 +7,7 @@ from secrets import token_hex
 from typing import Any
 
 from podium.errors import UsageError
-from podium.server.complaints import invalid, missing
+from podium.server.api_errors import invalid, missing
 from podium.server.conversation import resumed, to_messages
 from podium.server.extension import NOTHING, to_budget, to_early_stop, to_steps
 from podium.server.keys import Caller
@@ -24,7 +24,7 @@ from podium.server.responses.request import (
     ResponseBody,
     ResultItem,
 )
-from podium.server.service import Asked, Service
+from podium.server.service import ChatRequest, Service
 from podium.server.tools import call_id, check_choice
 from podium.trace import Trace
 from podium.types import AnswerOptions, Message, Question, ToolCall
@@ -34,11 +34,11 @@ INSTRUCTED = "podium.instructions"
 _ID = re.compile(r"resp_([0-9a-f]{32})")
 
 
-async def read_response(body: ResponseBody, service: Service, caller: Caller) -> Asked:
+async def read_response(body: ResponseBody, service: Service, caller: Caller) -> ChatRequest:
     """What `body` asks.
 
     Raises:
-        Complaint: it cannot be asked so.
+        APIError: it cannot be asked so.
     """
     wanted, settings = body.podium or NOTHING, service.settings
     planner, worker = who_answers(body.model, wanted.planner, service.pool, caller)
@@ -53,7 +53,7 @@ async def read_response(body: ResponseBody, service: Service, caller: Caller) ->
     if instructions:
         metadata[INSTRUCTED] = "true"
     text, history, message = to_messages((*instructions, *before, *given), "input")
-    asked = Asked(
+    asked = ChatRequest(
         question=Question(
             text=text,
             history=history,
@@ -81,7 +81,7 @@ async def trace_of(response_id: str, service: Service, caller: Caller, param: st
     """The trace of a response.
 
     Raises:
-        Complaint: 404, there is none, or it is another key's; 400, this server keeps none.
+        APIError: 404, there is none, or it is another key's; 400, this server keeps none.
     """
     if service.store is None:
         raise invalid("This server keeps no traces, so nothing can follow on a response.", param)

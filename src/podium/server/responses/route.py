@@ -14,9 +14,9 @@ from fastapi.responses import Response
 
 from podium.errors import PodiumError
 from podium.orchestrator import Orchestrator, QuestionEnded
+from podium.server.api_errors import responses, to_complaint
 from podium.server.attendance import attended
 from podium.server.body import read
-from podium.server.complaints import responses, to_complaint
 from podium.server.event_stream import EventStream, Write
 from podium.server.given import Given, from_plan, from_trace
 from podium.server.keys import Caller
@@ -26,7 +26,7 @@ from podium.server.responses.reading import read_response, trace_of
 from podium.server.responses.reply import Frame, items
 from podium.server.responses.request import ResponseBody
 from podium.server.samples import following
-from podium.server.service import Asked, Service
+from podium.server.service import ChatRequest, Service
 from podium.trace import Trace
 
 _REFUSALS = (400, 401, 402, 403, 404, 408, 413, 429, 502, 503)
@@ -105,7 +105,7 @@ class _Responding:
     """One request on its way to its response."""
 
     service: Service
-    asked: Asked
+    asked: ChatRequest
     caller: Caller
     by: Orchestrator
     frame: Frame

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
     from podium.server.keys import Caller
-    from podium.server.service import Asked
+    from podium.server.service import ChatRequest
     from podium.server.telemetry.spans import Spans
     from podium.workers.pool import Pool
 
@@ -96,7 +96,7 @@ class Telemetry:
         self._thread = threading.Thread(target=self._run, name="podium-telemetry", daemon=True)
         self._thread.start()
 
-    def watch(self, trace_id: str, asked: Asked, caller: Caller) -> Callable[[Event], None]:
+    def watch(self, trace_id: str, asked: ChatRequest, caller: Caller) -> Callable[[Event], None]:
         """An observer of one question, as `Service.watches` wants it."""
         del trace_id, asked, caller
 

@@ -175,7 +175,7 @@ async def _attempt(worker: Worker, request: Request, seconds: float) -> Reply:
         async with asyncio.timeout(seconds):
             return await worker.answer(request)
     except TimeoutError:
-        raise WorkerError(f"No answer within {seconds:g} s.", kind="timeout", passing=True) from None
+        raise WorkerError(f"No answer within {seconds:g} s.", kind="timeout", retryable=True) from None
 
 
 def _last_word(reply: str) -> str:

@@ -14,7 +14,7 @@ from random import Random
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import voting_step
 from podium.conductor.prompt import listed
-from podium.planner import Situation
+from podium.planner import PlanRequest
 from podium.train.warmstart.worth import Worth
 from podium.types import Profile
 from podium.workers.vote import VOTE
@@ -67,24 +67,24 @@ def random_committee(
     return _voting(sorted(asked + rng.choices(asked, k=size - len(asked))), profiles)
 
 
-def taught_committee(rng: Random, situation: Situation, worth: Worth, kind: str, level: int) -> Workflow:
-    """A committee that is worth much on questions of this kind, at a level of thrift."""
-    team = situation.pool
+def taught_committee(rng: Random, request: PlanRequest, worth: Worth, kind: str, level: int) -> Workflow:
+    """A committee that is worth much on questions of this kind, at a level of cost sensitivity."""
+    team = request.pool
     drawn = worth.draw(
         rng,
         kind,
         [profile.name for profile in team],
         level=level,
-        most=most_answers(situation),
-        rounds=situation.rounds,
+        most=most_answers(request),
+        rounds=request.rounds,
     )
     return committee_of(drawn, team)
 
 
-def most_answers(situation: Situation) -> int:
+def most_answers(request: PlanRequest) -> int:
     """Of one plan: the vote is a step too, and one answer needs none."""
-    can_vote = any(profile.name == VOTE for profile in situation.pool)
-    return max(1, situation.max_steps - 1) if can_vote else 1
+    can_vote = any(profile.name == VOTE for profile in request.pool)
+    return max(1, request.max_steps - 1) if can_vote else 1
 
 
 def committee_of(names: Sequence[str], team: Sequence[Profile]) -> Workflow:

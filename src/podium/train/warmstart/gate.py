@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 
 from podium.conductor.prompt import build_prompt
 from podium.operations import SKILLS, Problem, read_problem
-from podium.planner import Situation
+from podium.planner import PlanRequest
 from podium.tasks.embedded import EmbeddedTasks
 from podium.train.model import PolicyModel
 from podium.train.sampler import sample
@@ -168,7 +168,7 @@ class Exam:
         for index in range(cases):
             question, problem = self._question(index)
             team = known or draw_team(rng)
-            (message,) = build_prompt(Situation(question, team.profiles), PROMPT)
+            (message,) = build_prompt(PlanRequest(question, team.profiles), PROMPT)
             asked.append((message.content, problem, team))
         said = self.complete([(prompt,) for prompt, _, _ in asked], max_tokens=_LONGEST, temperature=1.0)
         parts = right = 0

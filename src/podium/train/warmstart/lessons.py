@@ -21,7 +21,7 @@ from podium.baselines.phrases import CHECK, COMPARE, FINISH, NEXT, PARTS, WHOLE
 from podium.conductor.prompt import PromptSettings, build_prompt
 from podium.config import Settings
 from podium.operations import SKILLS, Problem, read_problem
-from podium.planner import Situation
+from podium.planner import PlanRequest
 from podium.tasks.embedded import EmbeddedTasks
 from podium.train.warmstart.teams import MADE_UP, Team, TeamSource
 from podium.types import Question
@@ -54,7 +54,7 @@ class Shares(Settings):
     team: float = Field(default=0.15, ge=0)
     reading: float = Field(default=0.2, ge=0)
     roll: float = Field(default=0.15, ge=0)
-    """Among taught plans about recordings, the share that is one question at every level of thrift, thoughts alone."""
+    """Among taught plans about recordings, the share that is one question at every level of cost, thoughts alone."""
     taught: float = Field(default=0.0, ge=0, le=1)
     """Of plans about recordings, the share that follow the verdicts on training questions (`worth`)."""
     relevant: float = Field(default=0.0, ge=0, le=1)
@@ -186,7 +186,7 @@ def _access(rng: Random, position: int) -> Access:
 def _plan(rng: Random, team: Team, shares: Shares) -> Lesson:
     question, problem = draw_question(rng)
     max_steps = rng.choice((5, 5, 5, rng.randint(1, 4)))
-    (message,) = build_prompt(Situation(question, team.profiles, max_steps=max_steps), PROMPT)
+    (message,) = build_prompt(PlanRequest(question, team.profiles, max_steps=max_steps), PROMPT)
     workflow = random_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
     text = f"{thought(problem, team, rng)}; steps {len(workflow.steps)}\n{render(workflow)}"
     return Lesson(message.content, ((text, True),))
@@ -194,7 +194,7 @@ def _plan(rng: Random, team: Team, shares: Shares) -> Lesson:
 
 def _team(rng: Random, team: Team) -> Lesson:
     question, problem = draw_question(rng)
-    (message,) = build_prompt(Situation(question, team.profiles), PROMPT)
+    (message,) = build_prompt(PlanRequest(question, team.profiles), PROMPT)
     numbers = _claimants(problem, team, rng)
     # Who cannot be named is left to chance: a list of numbers has no word for nobody.
     listed = [number if number.isdecimal() else str(rng.randrange(len(team.profiles))) for number in numbers]

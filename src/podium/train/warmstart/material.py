@@ -84,7 +84,7 @@ class RecordedSettings:
     """What lessons about recordings are told."""
 
     sources: tuple[Source, ...]
-    thrift: tuple[float, ...]
+    cost_weights: tuple[float, ...]
     question_chars: int
     taught: bool
     """Whether some lessons follow verdicts."""
@@ -104,9 +104,10 @@ def open_material(recorded: RecordedSettings, tell: Callable[[str], None] = lamb
     embedded = [source.tasks == "embedded" for source in recorded.sources]
     if not any(embedded):
         return RecordedMaterial(recorded, tell)
-    if len(embedded) > 1 or recorded.thrift:
+    if len(embedded) > 1 or recorded.cost_weights:
         raise ConfigError(
-            "Lessons about embedded tasks have no further sources and no thrift: leave `also` and `thrift` out."
+            "Lessons about embedded tasks have no further sources and no cost weights: leave `also` and "
+            "`cost_weights` out."
         )
     return EmbeddedMaterial(recorded.sources[0].pool)
 
@@ -177,7 +178,7 @@ class RecordedMaterial:
             examples=0,
             question_chars=settings.question_chars,
             answer_chars=_ANSWER_CHARS,
-            levels=len(settings.thrift),
+            levels=len(settings.cost_weights),
             rounds=True,
         )
 
@@ -223,7 +224,7 @@ def _course(
     worth = None
     if settings.taught:
         answers = asyncio.run(read_answers(tasks, measurable(pool, tasks)))
-        worth = Worth(answers, kind_of, settings.thrift, source.rounds, early_stop=settings.early_stop)
+        worth = Worth(answers, kind_of, settings.cost_weights, source.rounds, early_stop=settings.early_stop)
     return Course(questions, pool, worth, source.weight)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
@@ -45,9 +45,11 @@ class WarmStartSettings(Settings):
     """Further recordings."""
     start: str | None = None
     """A policy to go on from, with its tokenizer and sizes; None: a fresh one."""
-    thrift: tuple[float, ...] = ()
-    """Levels of thrift that prompts about recordings may name, each with the accuracy that an answer at the mean price
-    must bring in taught plans; other plans have nothing to do with them."""
+    cost_weights: tuple[float, ...] = Field(
+        default=(), validation_alias=AliasChoices("cost_weights", "thrift")
+    )
+    """Levels of cost sensitivity that prompts about recordings may name, each with the accuracy that an answer at the
+    mean price must bring in taught plans; other plans have nothing to do with them."""
     early_stop: bool = False
     """Whether taught plans are for an executor whose votes stop once they are certain, and so cost less."""
     question_chars: int = Field(default=700, ge=20)
@@ -102,7 +104,7 @@ class WarmStartSettings(Settings):
         """The part that lessons about recordings are told."""
         return RecordedSettings(
             sources=(Source(tasks=self.tasks, pool=self.pool), *self.also),
-            thrift=self.thrift,
+            cost_weights=self.cost_weights,
             question_chars=self.question_chars,
             taught=any(stage.shares.taught for stage in self.stages),
             early_stop=self.early_stop,

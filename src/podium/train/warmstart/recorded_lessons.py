@@ -7,7 +7,7 @@ at: random committees are no better than chance, but a policy that has a kind's 
 
 *Taught* plans are another thing: they are drawn by what committees were worth on training questions of the same kind
 (`worth`), so what learns from them is trained, and no longer a policy to begin with. A *roll* is one question at every
-level of thrift, thoughts alone.
+level of cost sensitivity, thoughts alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from podium.conductor.prompt import PromptSettings, build_prompt, shortened
-from podium.planner import Outcome, Situation
+from podium.planner import Outcome, PlanRequest
 from podium.train.warmstart.committees import (
     MOST_STEPS,
     committee_of,
@@ -83,39 +83,39 @@ def draw_lesson(
     asked = rng.choice(course.questions)
     if rng.random() * (shares.reading + shares.plan) < shares.reading:
         return Lesson("", ((f"Question: {shortened(asked.text, prompt.question_chars)}", True),))
-    situation = Situation(
+    request = PlanRequest(
         Question(text=asked.text),
         random_team(rng, course.pool.profiles_for(asked.text)),
         max_steps=MOST_STEPS if rng.random() < _WIDEST else rng.randint(1, MOST_STEPS - 1),
         rounds=rng.randint(1, _ROUNDS),
     )
     if prompt.levels:
-        prompt = prompt.model_copy(update={"thrift": rng.randrange(prompt.levels)})
+        prompt = prompt.model_copy(update={"cost_sensitivity": rng.randrange(prompt.levels)})
     if course.worth is not None and rng.random() < shares.taught:
-        taught = _Taught(rng, course.worth, asked, situation, prompt)
+        taught = _Taught(rng, course.worth, asked, request, prompt)
         return taught.roll() if prompt.levels and rng.random() < shares.roll else taught.plan()
-    decision, outcomes = _untaught(rng, asked, situation, later)
-    rounds = 1 if outcomes else situation.rounds
-    return _lesson(asked, replace(situation, outcomes=outcomes, rounds=rounds), decision, prompt)
+    decision, outcomes = _untaught(rng, asked, request, later)
+    rounds = 1 if outcomes else request.rounds
+    return _lesson(asked, replace(request, outcomes=outcomes, rounds=rounds), decision, prompt)
 
 
 def _lesson(
-    asked: Read, situation: Situation, decision: Workflow | Acceptance, prompt: PromptSettings
+    asked: Read, request: PlanRequest, decision: Workflow | Acceptance, prompt: PromptSettings
 ) -> Lesson:
-    (message,) = build_prompt(situation, prompt)
-    written = f"{thought(asked.kind, decision, situation.pool)}\n{render(decision)}"
+    (message,) = build_prompt(request, prompt)
+    written = f"{thought(asked.kind, decision, request.pool)}\n{render(decision)}"
     return Lesson(message.content, ((written, True),))
 
 
 def _untaught(
-    rng: Random, asked: Read, situation: Situation, later: float
+    rng: Random, asked: Read, request: PlanRequest, later: float
 ) -> tuple[Workflow | Acceptance, tuple[Outcome, ...]]:
     """Any committee, or what may follow one."""
-    team, kind = situation.pool, asked.kind or None
-    committee = random_committee(rng, team, kind, max_steps=situation.max_steps)
+    team, kind = request.pool, asked.kind or None
+    committee = random_committee(rng, team, kind, max_steps=request.max_steps)
     if rng.random() >= later:
         return committee, ()
-    before = random_committee(rng, team, kind, max_steps=situation.max_steps)
+    before = random_committee(rng, team, kind, max_steps=request.max_steps)
     asked_before = max(1, len(before.steps) - 1)
     outcome = _outcome(before, rng.choice(asked.answers or ("",)), rng.randint(1, asked_before), asked_before)
     return (Acceptance() if rng.random() < 0.5 else committee), (outcome,)
@@ -129,12 +129,12 @@ class _Taught:
     """
 
     def __init__(
-        self, rng: Random, worth: Worth, asked: Read, situation: Situation, prompt: PromptSettings
+        self, rng: Random, worth: Worth, asked: Read, request: PlanRequest, prompt: PromptSettings
     ) -> None:
         self._rng = rng
         self._worth = worth
         self._asked = asked
-        self._situation = situation
+        self._request = request
         self._prompt = prompt
         self._members: tuple[str, ...] = ()
         self._agree = 0
@@ -142,40 +142,42 @@ class _Taught:
             self._begin()
 
     def plan(self) -> Lesson:
-        """At the level of thrift that the prompt names."""
-        decision = self._decision(self._prompt.thrift)
-        return _lesson(self._asked, self._situation, decision, self._prompt)
+        """At the level of cost sensitivity that the prompt names."""
+        decision = self._decision(self._prompt.cost_sensitivity)
+        return _lesson(self._asked, self._request, decision, self._prompt)
 
     def roll(self) -> Lesson:
-        """At every level of thrift, in any order: thoughts alone, for plans follow from them."""
+        """At every level of cost sensitivity, in any order: thoughts alone, for plans follow from them."""
         levels = self._rng.sample(range(self._prompt.levels), self._prompt.levels)
         pieces: list[tuple[str, bool]] = []
         for level in levels:
             if pieces:
                 pieces.append((f"\nThrift: {level}\nPlan:\n", False))
-            pieces.append((thought(self._asked.kind, self._decision(level), self._situation.pool), True))
-        (message,) = build_prompt(self._situation, self._prompt.model_copy(update={"thrift": levels[0]}))
+            pieces.append((thought(self._asked.kind, self._decision(level), self._request.pool), True))
+        (message,) = build_prompt(
+            self._request, self._prompt.model_copy(update={"cost_sensitivity": levels[0]})
+        )
         return Lesson(message.content, tuple(pieces))
 
     def _begin(self) -> None:
         """The committee that is worth most, and what came of it; then the last round is left."""
-        team = self._situation.pool
-        self._situation = replace(self._situation, rounds=_ROUNDS)
-        committee = self._committee(self._prompt.thrift)
+        team = self._request.pool
+        self._request = replace(self._request, rounds=_ROUNDS)
+        committee = self._committee(self._prompt.cost_sensitivity)
         self._members = tuple(
             team[step.worker].name for step in committee.steps if team[step.worker].name != VOTE
         )
         self._agree, answered = self._worth.agreeing(self._members, self._asked.text)
         answer = self._rng.choice(self._asked.answers or ("",))
         outcome = _outcome(committee, answer, self._agree, answered)
-        self._situation = replace(self._situation, outcomes=(outcome,), rounds=1)
+        self._request = replace(self._request, outcomes=(outcome,), rounds=1)
 
     def _decision(self, level: int) -> Workflow | Acceptance:
         """What is worth most; after a first round, where it mends nothing, acceptance."""
-        situation = self._situation
-        if not situation.outcomes:
+        request = self._request
+        if not request.outcomes:
             return self._committee(level)
-        names = [profile.name for profile in situation.pool]
+        names = [profile.name for profile in request.pool]
         second = self._worth.draw_next(
             self._rng,
             self._asked.kind,
@@ -183,20 +185,20 @@ class _Taught:
             self._members,
             self._agree,
             level=level,
-            most=most_answers(situation),
+            most=most_answers(request),
         )
-        return committee_of(second, situation.pool) if second else Acceptance()
+        return committee_of(second, request.pool) if second else Acceptance()
 
     def _committee(self, level: int) -> Workflow:
-        return taught_committee(self._rng, self._situation, self._worth, self._asked.kind, level)
+        return taught_committee(self._rng, self._request, self._worth, self._asked.kind, level)
 
 
 def prompts(texts: Sequence[str], pool: Pool, prompt: PromptSettings) -> list[str]:
     """What the policy is asked for each question, where a plan may be as long as any."""
     situations = (
-        Situation(Question(text=text), pool.profiles_for(text), max_steps=MOST_STEPS) for text in texts
+        PlanRequest(Question(text=text), pool.profiles_for(text), max_steps=MOST_STEPS) for text in texts
     )
-    return [build_prompt(situation, prompt)[0].content for situation in situations]
+    return [build_prompt(request, prompt)[0].content for request in situations]
 
 
 def thought(kind: str, decision: Workflow | Acceptance, team: Sequence[Profile]) -> str:

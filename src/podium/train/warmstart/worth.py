@@ -1,8 +1,8 @@
 """What committees are worth on each kind of question, by the verdicts on training questions.
 
 With recorded answers each of many `committees` can be tried on every question. Its worth on a kind is the share of
-that kind's questions on which it is right, drawn towards its share on all, for a kind has few; less its price, as
-dearly as the level of thrift says. A price is counted in *answers*: what one to such a question costs in the mean over
+that kind's questions on which it is right, drawn towards its share on all, for a kind has few; less its price, weighed
+by the level of cost sensitivity. A price is counted in *answers*: what one to such a question costs in the mean over
 the team.
 Where votes stop early, a committee costs what is asked until its vote is certain.
 Which kind a question is of stands in its wording alone (`ratings`).
@@ -47,7 +47,7 @@ class Worth:
     Args:
         answers: of training questions.
         kind_of: by text.
-        thrift: accuracy that an answer at the mean price must bring, at each level.
+        cost_weights: accuracy that an answer at the mean price must bring, at each level.
         rounds: 2: a second round may follow a committee.
         early_stop: whether votes stop once they are certain, where no other round may follow. What a second round
             costs, whose vote sees the answer of the first, is counted as if it asked everybody.
@@ -57,13 +57,13 @@ class Worth:
         self,
         answers: Answers,
         kind_of: Mapping[str, str],
-        thrift: Sequence[float],
+        cost_weights: Sequence[float],
         rounds: int = 1,
         *,
         early_stop: bool = False,
     ) -> None:
         self.workers = answers.workers
-        self._thrift = tuple(thrift) or (0.0,)
+        self._cost_weights = tuple(cost_weights) or (0.0,)
         self._answers = answers
         kinds = [kind_of[text] for text in answers.texts]
         self._kind_Q = np.array(kinds)
@@ -170,7 +170,7 @@ class Worth:
             spent_P = self._stopped.get(kind, self._stopped[_ALL])
         present_W = np.array([worker in team for worker in self.workers])
         usual = max(float(cost_W[present_W].mean()), 1e-12)
-        price_P = self._thrift[level] * spent_P / usual + _ANSWER * self._size_P
+        price_P = self._cost_weights[level] * spent_P / usual + _ANSWER * self._size_P
         return np.where(self._asks_PW[:, ~present_W].any(axis=1) | (self._size_P > most), np.inf, price_P)
 
     def _stop_early(self, kinds: Sequence[str]) -> dict[str, Floats]:

@@ -169,7 +169,7 @@ class ChatClient:
         if not (text.strip() or calls) or filtered(draft.finish):
             raise self._failures.no_text(draft)
         if draft.finish == "error":
-            raise self._failures.error("it broke off with an error", "status", passing=True)
+            raise self._failures.error("it broke off with an error", "status", retryable=True)
         return Reply(
             self._secrets.scrub(text),
             read_usage(draft.usage, messages, text, draft.thought),

@@ -14,9 +14,9 @@ from typing import Any
 import aiohttp
 
 from podium.errors import WorkerError
-from podium.workers.chat.complaint import complaint_in, read_complaint
 from podium.workers.chat.endpoint import Endpoint
 from podium.workers.chat.failure import Failures
+from podium.workers.chat.provider_error import complaint_in, read_complaint
 from podium.workers.connections import Connections
 
 _MOST = 256 << 20
@@ -70,7 +70,7 @@ class EmbeddingClient:
             async with asyncio.timeout(timeout):
                 content = await self._post(sent)
         except TimeoutError:
-            raise self._failures.error(f"no reply within {timeout:g} s", "timeout", passing=True) from None
+            raise self._failures.error(f"no reply within {timeout:g} s", "timeout", retryable=True) from None
         except (aiohttp.ClientError, OSError) as error:
             raise self._failures.transport(error) from None
         return self._vectors(content, len(texts))

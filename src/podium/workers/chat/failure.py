@@ -12,8 +12,8 @@ import aiohttp
 from aiohttp.http_exceptions import ContentEncodingError
 
 from podium.errors import WorkerError
-from podium.workers.chat.complaint import Complaint
 from podium.workers.chat.draft import Draft
+from podium.workers.chat.provider_error import ProviderError
 from podium.workers.chat.waiting import retry_after
 from podium.workers.secrets import Secrets, address_shown
 
@@ -48,11 +48,11 @@ class Failures:
         self._secrets = secrets
 
     def error(
-        self, what: str, kind: str, *, passing: bool = False, retry_after_s: float | None = None
+        self, what: str, kind: str, *, retryable: bool = False, retry_after_s: float | None = None
     ) -> WorkerError:
         """One sentence, the endpoint before it and a full stop after it."""
         sentence = self._secrets.scrub(f"{self._shown}: {what}")
-        return WorkerError(f"{sentence}.", kind=kind, passing=passing, retry_after_s=retry_after_s)
+        return WorkerError(f"{sentence}.", kind=kind, retryable=retryable, retry_after_s=retry_after_s)
 
     def said(self, text: str) -> str:
         """An endpoint's words in one line, without secrets, and short."""
@@ -62,20 +62,20 @@ class Failures:
         text = self._secrets.scrub(text).rstrip(".")
         return (text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…") or "(an empty body)"
 
-    def status(self, status: int, headers: Mapping[str, str], complaint: Complaint) -> WorkerError:
+    def status(self, status: int, headers: Mapping[str, str], complaint: ProviderError) -> WorkerError:
         """It answered with a status that is no success, or named one inside of its reply."""
         if complaint.filtered and status < 500:
             return self.error(f"it refused: {self.said(complaint.text)}", "refused")
         broke = complaint.broke or status == 402
-        passing = not broke and (status in _MAY_PASS or status >= 500)
+        retryable = not broke and (status in _MAY_PASS or status >= 500)
         way_out = _WAY_OUT[402] if broke else _WAY_OUT.get(status, "")
         if not broke and 400 <= status < 500 and complaint.unknown_model:
             way_out = " (is model right?)"
         return self.error(
             f"status {status}: {self.said(complaint.text)}{way_out}",
             "limited" if status == 429 else "status",
-            passing=passing,
-            retry_after_s=retry_after(headers) if passing else None,
+            retryable=retryable,
+            retry_after_s=retry_after(headers) if retryable else None,
         )
 
     def redirect(self, status: int, location: str) -> WorkerError:
@@ -85,12 +85,12 @@ class Failures:
             f"status {status}: it redirects to {to}; put the right address into base_url", "status"
         )
 
-    def reported(self, headers: Mapping[str, str], complaint: Complaint, *, begun: bool) -> WorkerError:
+    def reported(self, headers: Mapping[str, str], complaint: ProviderError, *, begun: bool) -> WorkerError:
         """It reports a failure inside of a reply of status 200; `begun`: after a part of the answer."""
         status = complaint.meant_status
         if status is not None or complaint.filtered or complaint.broke:
             return self.status(status or (402 if complaint.broke else 200), headers, complaint)
-        return self.error(f"it reports an error: {self.said(complaint.text)}", "status", passing=begun)
+        return self.error(f"it reports an error: {self.said(complaint.text)}", "status", retryable=begun)
 
     def garbled(self, content: bytes) -> WorkerError:
         """What should be JSON is not: half of it, or something else."""
@@ -101,7 +101,7 @@ class Failures:
         else:  # Most likely the address; but gateways that are busy say so in pages, too.
             form = "a page and not JSON" if start == b"<" else "not JSON"
             what = f"the reply is {form}: {self.said(text)} (is base_url right?)"
-        return self.error(what, "protocol", passing=True)
+        return self.error(what, "protocol", retryable=True)
 
     def too_big(self, most: int) -> WorkerError:
         """More came than is read."""
@@ -109,9 +109,9 @@ class Failures:
             f"the reply is over {most >> 20} MiB, and is not read further (is base_url right?)", "protocol"
         )
 
-    def no_choices(self, said: str, *, passing: bool) -> WorkerError:
+    def no_choices(self, said: str, *, retryable: bool) -> WorkerError:
         """JSON, but no reply."""
-        return self.error(f"the reply has no choices: {self.said(said)}", "protocol", passing=passing)
+        return self.error(f"the reply has no choices: {self.said(said)}", "protocol", retryable=retryable)
 
     def no_text(self, draft: Draft) -> WorkerError:
         """A reply without an answer."""
@@ -130,10 +130,10 @@ class Failures:
             return self.error(
                 "it thought (reasoning_content) and wrote no answer; raise max_tokens or let it think less",
                 "protocol",
-                passing=finish is None,
+                retryable=finish is None,
             )
         named = "no finish_reason" if finish is None else f"finish_reason {self.said(finish)!r}"
-        return self.error(f"the reply has no text ({named})", "protocol", passing=True)
+        return self.error(f"the reply has no text ({named})", "protocol", retryable=True)
 
     def late(self, limit: str, seconds: float, draft: Draft) -> WorkerError:
         """A time limit passed; `limit` is the name of its key."""
@@ -142,14 +142,14 @@ class Failures:
             "first_token_timeout": "no first token",
         }.get(limit, "no whole reply")
         came = f", only {draft.length} characters of it" if draft.length else ""
-        return self.error(f"{what} within {seconds:g} s ({limit}){came}", "timeout", passing=True)
+        return self.error(f"{what} within {seconds:g} s ({limit}){came}", "timeout", retryable=True)
 
     def broken_off(self, draft: Draft) -> WorkerError:
         """A stream ended in good order before the reply did."""
         return self.error(
             f"the stream broke off after {draft.length} characters, without finish_reason or [DONE]",
             "connection",
-            passing=True,
+            retryable=True,
         )
 
     def transport(self, error: aiohttp.ClientError | OSError) -> WorkerError:
@@ -158,20 +158,20 @@ class Failures:
         if isinstance(error, aiohttp.ClientHttpProxyError):
             way_out = _WAY_OUT.get(error.status, "")
             what = f"the proxy answered with status {error.status} ({self.said(error.message)}){way_out}"
-            passing = error.status in _MAY_PASS or error.status >= 500
-            return self.error(what, "connection", passing=passing)
+            retryable = error.status in _MAY_PASS or error.status >= 500
+            return self.error(what, "connection", retryable=retryable)
         if lasting := _lasting(error):
             return self.error(lasting.format(reason=reason), "connection")
         if isinstance(error, aiohttp.ClientPayloadError) and isinstance(
             error.__cause__, ContentEncodingError
         ):
-            return self.error(f"the reply is garbled ({reason})", "protocol", passing=True)
+            return self.error(f"the reply is garbled ({reason})", "protocol", retryable=True)
         if isinstance(error, aiohttp.ClientPayloadError):
             return self.error(
-                "the connection broke off in the middle of the reply", "connection", passing=True
+                "the connection broke off in the middle of the reply", "connection", retryable=True
             )
         if isinstance(error, aiohttp.ClientConnectionError | OSError):
-            return self.error(f"the connection failed ({reason})", "connection", passing=True)
+            return self.error(f"the connection failed ({reason})", "connection", retryable=True)
         return self.error(f"the reply is not HTTP ({reason})", "protocol")
 
 

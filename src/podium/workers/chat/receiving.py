@@ -12,10 +12,10 @@ from typing import Any
 
 import aiohttp
 
-from podium.workers.chat.complaint import complaint_in, read_complaint
 from podium.workers.chat.draft import Draft
 from podium.workers.chat.events import Events
 from podium.workers.chat.failure import Failures
+from podium.workers.chat.provider_error import complaint_in, read_complaint
 
 _DONE = b"[DONE]"
 _EVENTS = "text/event-stream"
@@ -112,7 +112,7 @@ class Receiving:
         if not self.draft.choices:
             said = content.decode("utf-8", "replace")
             raise self._failures.no_choices(
-                said, passing=body.get("choices") in ([], None) and "choices" in body
+                said, retryable=body.get("choices") in ([], None) and "choices" in body
             )
 
     async def _read_events(self, response: aiohttp.ClientResponse, first: bytes) -> None:
@@ -164,14 +164,14 @@ class Receiving:
     def _check(self, body: Any, response: aiohttp.ClientResponse) -> None:
         """Refuse what is no table, and what reports a failure."""
         if not isinstance(body, dict):
-            raise self._failures.no_choices(json.dumps(body), passing=False)
+            raise self._failures.no_choices(json.dumps(body), retryable=False)
         complaint = complaint_in(body)
         if complaint is not None:
             raise self._failures.reported(response.headers, complaint, begun=bool(self.draft.length))
 
     def _check_stream(self) -> None:
         if not self.draft.choices:
-            raise self._failures.no_choices("a stream without any", passing=True)
+            raise self._failures.no_choices("a stream without any", retryable=True)
 
 
 def _parsed(data: bytes) -> Any:

@@ -21,7 +21,7 @@ from podium.database import PATIENCE_S
 from podium.errors import StoreError, WorkerError
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.response_cache import table
-from podium.workers.response_cache.asked import Asked
+from podium.workers.response_cache.cache_key import CacheKey
 from podium.workers.response_cache.nearest import CANDIDATES, difference, nearest
 from podium.workers.response_cache.reply import as_kept, read_reply, write_reply
 from podium.workers.response_cache.table import WorkerSummary
@@ -77,7 +77,7 @@ class ResponseCache:
         identity = worker.identity
         if identity is None:
             return await ask()
-        asked = Asked.of(worker.profile.name, identity, request)
+        asked = CacheKey.of(worker.profile.name, identity, request)
         key = asked.key
         kept = await self._find(key)
         if kept is None and self.replay:
@@ -129,7 +129,7 @@ class ResponseCache:
     async def _find(self, key: bytes) -> bytes | None:
         return await self._patiently(lambda: table.find(self._db, key), "read")
 
-    async def _keep(self, asked: Asked, key: bytes, written: bytes, usd: float) -> bytes | None:
+    async def _keep(self, asked: CacheKey, key: bytes, written: bytes, usd: float) -> bytes | None:
         """Keep a reply; where another process was first, its own is what is kept, and is returned."""
         if await self._patiently(lambda: table.insert(self._db, asked, key, written, usd), "written"):
             return None
@@ -182,9 +182,9 @@ class ResponseCache:
             way_out = "; move it away, or give another file"
         return StoreError(f"The response cache {self.path} cannot be {verb} ({error}){way_out}.")
 
-    def _missing(self, asked: Asked) -> str:
+    def _missing(self, asked: CacheKey) -> str:
         """The sentence of a miss in replay."""
-        asked = Asked.unpacked(asked.worker, asked.packed)  # As the others come: of JSON's own types.
+        asked = CacheKey.unpacked(asked.worker, asked.packed)  # As the others come: of JSON's own types.
         like = self._said(
             lambda: nearest(asked, table.alike(self._db, asked.worker, asked.length, CANDIDATES)), "read"
         )

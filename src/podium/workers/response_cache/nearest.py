@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from heapq import nlargest
 from typing import Any
 
-from podium.workers.response_cache.asked import Asked
+from podium.workers.response_cache.cache_key import CacheKey
 
 CANDIDATES = 256
 _FINALISTS = 4
@@ -34,7 +34,7 @@ class _Nothing:
 _NOTHING = _Nothing()
 
 
-def nearest(asked: Asked, others: Iterable[Asked]) -> Asked | None:
+def nearest(asked: CacheKey, others: Iterable[CacheKey]) -> CacheKey | None:
     """The one of `others` that is most like `asked`; None: there are none."""
     words = _words(asked)
     known = set(words)
@@ -48,7 +48,7 @@ def nearest(asked: Asked, others: Iterable[Asked]) -> Asked | None:
     )
 
 
-def difference(here: Asked, there: Asked) -> str:
+def difference(here: CacheKey, there: CacheKey) -> str:
     """Where two requests differ first, in half a sentence that begins with a verb."""
     mine, other = ({name: asked.document.get(name, _NOTHING) for name in _ORDER} for asked in (here, there))
     for place, left, right in _differences(mine, other):
@@ -61,7 +61,7 @@ def difference(here: Asked, there: Asked) -> str:
     return "is the same"
 
 
-def _words(asked: Asked) -> list[str]:
+def _words(asked: CacheKey) -> list[str]:
     return asked.text[:_READ].split()
 
 
@@ -70,7 +70,7 @@ def _overlap(here: set[str], there: set[str]) -> float:
     return 2 * len(here & there) / max(1, len(here) + len(there))
 
 
-def _same(here: Asked, there: Asked) -> tuple[bool, bool, int, int]:
+def _same(here: CacheKey, there: CacheKey) -> tuple[bool, bool, int, int]:
     """Between requests with the same texts: the same settings first, then the nearest repeat and sample."""
     mine, other = here.document, there.document
     return (

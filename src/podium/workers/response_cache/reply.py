@@ -11,7 +11,7 @@ from typing import Any
 from podium.trace import Trace
 from podium.types import ToolCall, Usage
 from podium.workers.base import Reply
-from podium.workers.response_cache.asked import from_json, to_json, to_pieces
+from podium.workers.response_cache.cache_key import from_json, to_json, to_pieces
 
 _PLAIN = ("latency_s", "recorded", "finish", "model", "first_token_s", "cost_usd")
 """Fields that JSON has as they are; those that are None are left out."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from podium.database import FileForm
 from podium.errors import UsageError
-from podium.workers.response_cache.asked import Asked
+from podium.workers.response_cache.cache_key import CacheKey
 
 _FORM = FileForm(
     "response cache",
@@ -73,7 +73,7 @@ def find(db: sqlite3.Connection, key: bytes) -> bytes | None:
     return None if row is None else row[0]
 
 
-def insert(db: sqlite3.Connection, asked: Asked, key: bytes, reply: bytes, usd: float) -> bool:
+def insert(db: sqlite3.Connection, asked: CacheKey, key: bytes, reply: bytes, usd: float) -> bool:
     """Keep `reply`; False: another process has kept one meanwhile, which stays."""
     now = datetime.now(UTC).timestamp()
     row = (key, asked.worker, asked.length, now, usd, reply, asked.packed)
@@ -85,7 +85,7 @@ def insert(db: sqlite3.Connection, asked: Asked, key: bytes, reply: bytes, usd: 
     return done.rowcount == 1
 
 
-def alike(db: sqlite3.Connection, worker: str, length: int, most: int) -> Iterator[Asked]:
+def alike(db: sqlite3.Connection, worker: str, length: int, most: int) -> Iterator[CacheKey]:
     """Of the latest requests to `worker` those whose length is nearest; to all, where it has none.
 
     As many as `most`, or fewer, if they are long.
@@ -104,7 +104,7 @@ def alike(db: sqlite3.Connection, worker: str, length: int, most: int) -> Iterat
         read += letters
         row = db.execute("SELECT worker, request FROM replies WHERE id = ?", (id_,)).fetchone()
         if row is not None:
-            yield Asked.unpacked(*row)
+            yield CacheKey.unpacked(*row)
 
 
 def count(db: sqlite3.Connection) -> int:

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.planner import Plan, Situation
+from podium.planner import Plan, PlanRequest
 from podium.workflow import parse
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class FixedPlan:
     """Answers every situation with the same text."""
 
     text: str
     name: str = "written"
 
-    async def plan(self, situation: Situation) -> Plan:
+    async def plan(self, situation: PlanRequest) -> Plan:
         """Parse the text against the situation's pool; what cannot be read is an error value."""
         decision = parse(
             self.text,

@@ -20,7 +20,7 @@ _BURSTS = 20
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A call that was let through; to be handed back with `Gate.leave`."""
+    """A call that was let through; to be handed back with `RateLimiter.leave`."""
 
     requests: tuple[Entry, ...]
     tokens: Entry | None
@@ -32,7 +32,7 @@ class _Waiter:
     turn: asyncio.Future[Pass]
 
 
-class Gate:
+class RateLimiter:
     """The limits of one worker, shared by all its callers on one event loop.
 
     Callers are named, and take turns: one with many calls waits behind one with few, not before it.

@@ -22,7 +22,7 @@ ENDED = "ended"
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class StreamEvent:
     """One event."""
 
     place: str
@@ -45,7 +45,7 @@ def began(
     planner: str | None,
     started_at: str,
     workers: Sequence[str],
-) -> Happening:
+) -> StreamEvent:
     """The first event; None: not known."""
     data = {
         "id": trace_id,
@@ -54,16 +54,16 @@ def began(
         "started_at": started_at,
         "workers": list(workers) or None,
     }
-    return _happening(place, "started", data)
+    return _stream_event(place, "started", data)
 
 
-def written(place: str, event: StepText, text: str) -> Happening:
+def written(place: str, event: StepText, text: str) -> StreamEvent:
     """A piece of a response, as long as it may be. `attempt`: each try of a step begins its text anew."""
     data = {"round": event.round, "position": event.position, "attempt": event.attempt, "text": text}
-    return _happening(place, "text", data)
+    return _stream_event(place, "text", data)
 
 
-def happened(place: str, event: Event, workers: Sequence[str]) -> Happening:
+def happened(place: str, event: Event, workers: Sequence[str]) -> StreamEvent:
     """Any other event.
 
     Args:
@@ -71,21 +71,21 @@ def happened(place: str, event: Event, workers: Sequence[str]) -> Happening:
     """
     match event:
         case PlanReady():
-            return _happening(place, "plan", _plan(event, workers))
+            return _stream_event(place, "plan", _plan(event, workers))
         case StepStarted(round=number, position=position, worker=worker, subtask=subtask):
             data = {"round": number, "position": position, "worker": worker, "subtask": subtask}
-            return _happening(place, "step_started", data)
+            return _stream_event(place, "step_started", data)
         case StepText():
             return written(place, event, event.text)
         case StepEnded(round=number, span=span):
-            return _happening(place, "step_ended", {"round": number, "span": span.model_dump(mode="json")})
+            return _stream_event(place, "step_ended", {"round": number, "span": span.model_dump(mode="json")})
         case RoundEnded(round=number, trace=round_):
-            return _happening(place, "round_ended", _round(number, round_))
+            return _stream_event(place, "round_ended", _round(number, round_))
         case QuestionEnded(trace=trace):
-            return Happening(ENDED, ENDED, f'{{"trace":{to_json(trace)}}}')
+            return StreamEvent(ENDED, ENDED, f'{{"trace":{to_json(trace)}}}')
 
 
-def replayed(trace: Trace) -> Iterator[Happening]:
+def replayed(trace: Trace) -> Iterator[StreamEvent]:
     """The events of a question that has ended, in the order in which they came."""
     names = [profile.name for profile in trace.pool]
     yield began(
@@ -144,5 +144,5 @@ def _round(number: int, round_: RoundTrace) -> dict[str, Any]:
     return {"round": number, "response": round_.response, "accepted": round_.accepted}
 
 
-def _happening(place: str, kind: str, data: dict[str, Any]) -> Happening:
-    return Happening(place, kind, json.dumps(data, separators=(",", ":")))
+def _stream_event(place: str, kind: str, data: dict[str, Any]) -> StreamEvent:
+    return StreamEvent(place, kind, json.dumps(data, separators=(",", ":")))

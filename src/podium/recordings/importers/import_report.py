@@ -12,7 +12,7 @@ TOLERANCE = 0.002
 
 
 @dataclass(slots=True)
-class Findings:
+class ImportReport:
     """Filled while a source is read."""
 
     source: str = ""

@@ -1,4 +1,4 @@
-"""What one key may still spend in one period, as one replica knows it: a `Purse` for its questions' ledgers.
+"""What one key may still spend in one period, as one replica knows it: a `SpendLimit` for its questions' ledgers.
 
 A ledger reserves without waiting, and a register over a network is waited for. So a replica takes what calls need
 out of the register first and reserves from that; `settled` is where a call waits for it. What was paid is booked, and
@@ -27,7 +27,7 @@ _AGAIN_S = 0.2
 _LOG = logging.getLogger("podium.keys")
 
 
-class Wallet:
+class KeyBudget:
     """One key, one period, one replica.
 
     Args:
@@ -72,7 +72,7 @@ class Wallet:
         self._closing = False
 
     def reserve(self, usd: float) -> str | None:
-        """As `Purse.reserve`: from what was taken out of the register; see `may_make_room` for the rest.
+        """As `SpendLimit.reserve`: from what was taken out of the register; see `may_make_room` for the rest.
 
         A call that may cost nothing is refused only where the limit has been passed.
         """
@@ -87,7 +87,7 @@ class Wallet:
         return None
 
     def settle(self, held_usd: float, paid_usd: float) -> None:
-        """As `Purse.settle`; booked a moment later."""
+        """As `SpendLimit.settle`; booked a moment later."""
         held, paid = round(held_usd * NANO), round(paid_usd * NANO)
         if not held and not paid:
             return

@@ -23,7 +23,7 @@ _NO_MODEL = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
+class ProviderError:
     """The endpoint's own sentence, and the words by which it classes the failure."""
 
     text: str
@@ -58,24 +58,24 @@ class Complaint:
         return any(pattern.search(word) for word in self.words)
 
 
-def read_complaint(content: bytes) -> Complaint:
+def read_complaint(content: bytes) -> ProviderError:
     """The complaint in the body of a refusal: its own sentence if it has one, else the body."""
     text = content.decode("utf-8", "replace")
     try:
         body = json.loads(text)
     except (ValueError, RecursionError):
-        return Complaint(text)
+        return ProviderError(text)
     if isinstance(body, list) and len(body) == 1:  # Google's way
         body = body[0]
     if not isinstance(body, dict):
-        return Complaint(text)
-    return _of(body, text) or Complaint(text)
+        return ProviderError(text)
+    return _of(body, text) or ProviderError(text)
 
 
-def complaint_in(body: Mapping[str, Any]) -> Complaint | None:
+def complaint_in(body: Mapping[str, Any]) -> ProviderError | None:
     """The failure that a reply of status 200, or an event of a stream, reports; None: it reports none."""
     if body.get("error") or body.get("object") == "error":
-        return _of(body, json.dumps(body)) or Complaint(json.dumps(body))
+        return _of(body, json.dumps(body)) or ProviderError(json.dumps(body))
     choices = body.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     if isinstance(first, dict) and first.get("error"):
@@ -83,10 +83,10 @@ def complaint_in(body: Mapping[str, Any]) -> Complaint | None:
     return None
 
 
-def _of(body: Mapping[str, Any], whole: str) -> Complaint | None:
+def _of(body: Mapping[str, Any], whole: str) -> ProviderError | None:
     error = body.get("error") or body
     if not isinstance(error, dict):
-        return Complaint(str(error), _words(body))
+        return ProviderError(str(error), _words(body))
     said = error.get("message") or error.get("detail") or body.get("message") or body.get("detail")
     details = error.get("metadata")
     raw = details.get("raw") if isinstance(details, dict) else None
@@ -98,7 +98,7 @@ def _of(body: Mapping[str, Any], whole: str) -> Complaint | None:
         said = json.dumps(said)
     code = error.get("code")
     status = int(code) if isinstance(code, int | str) and re.fullmatch(r"[45]\d\d", str(code)) else None
-    return Complaint(said or whole, _words(error), status)
+    return ProviderError(said or whole, _words(error), status)
 
 
 def _words(error: Mapping[str, Any]) -> frozenset[str]:

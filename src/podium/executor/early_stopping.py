@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from podium.executor.inquiry import Inquiry
+from podium.executor.question_context import QuestionContext
 from podium.trace import Span
 from podium.types import Profile
 from podium.workers.base import Decider
@@ -20,7 +20,7 @@ _OUTPUT_SHARE = 4
 """Tokens written for each token read, as far as the order of those who were not measured goes."""
 
 
-class Turns:
+class EarlyStopping:
     """Whom one vote of a workflow has heard, and who waits for a turn.
 
     Args:
@@ -72,19 +72,23 @@ class Turns:
         return tuple(j for j in self._reads if j in ended) if started else ()
 
 
-def turns_of(workflow: Workflow, live: Collection[int], inquiry: Inquiry, round: int) -> dict[int, Turns]:
+def turns_of(
+    workflow: Workflow, live: Collection[int], question_context: QuestionContext, round: int
+) -> dict[int, EarlyStopping]:
     """The votes of a workflow that can stop early, by position.
 
     How many agree is told of those alone who were heard. So a vote hears everybody where a later round may look at
     it, or a step that is no vote itself; and where older exchanges of a chat are shown to it as responses of steps.
     """
-    is_last_round = round == inquiry.ledger.budget.rounds - 1
-    if not is_last_round or (inquiry.settings.context != "packed" and inquiry.question.history):
+    is_last_round = round == question_context.ledger.budget.rounds - 1
+    if not is_last_round or (
+        question_context.settings.context != "packed" and question_context.question.history
+    ):
         return {}
-    workers = {position: inquiry.pool[workflow.steps[position].worker] for position in live}
+    workers = {position: question_context.pool[workflow.steps[position].worker] for position in live}
     readers = {j: [k for k in live if j in workflow.reads(k)] for j in live}
-    profiles = inquiry.profiles
-    found: dict[int, Turns] = {}
+    profiles = question_context.profiles
+    found: dict[int, EarlyStopping] = {}
     for position, decider in workers.items():
         if not isinstance(decider, Decider) or not all(
             isinstance(workers[k], Decider) for k in readers[position]
@@ -94,7 +98,7 @@ def turns_of(workflow: Workflow, live: Collection[int], inquiry: Inquiry, round:
         own = [j for j in reads if readers[j] == [position]]
         order = cheapest_first([profiles[workflow.steps[j].worker] for j in own])
         waiting = [own[place] for place in order]
-        found[position] = Turns(decider, step.subtask, reads, waiting, step.access.sees_previous)
+        found[position] = EarlyStopping(decider, step.subtask, reads, waiting, step.access.sees_previous)
     return found
 
 

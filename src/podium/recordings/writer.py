@@ -45,7 +45,7 @@ from response join question on question.id = response.question group by worker o
 """
 
 
-class Gathering:
+class RecordingWriter:
     """An SQLite file of questions and responses, this process's alone as long as it is open.
 
     Raises, here and in what it does:

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from podium.errors import WorkerError
-from podium.executor.inquiry import Inquiry
-from podium.executor.ledger import Hold
-from podium.executor.line import Line
+from podium.executor.channel import WorkerChannel
+from podium.executor.ledger import Reservation
+from podium.executor.question_context import QuestionContext
 from podium.trace import Attempt
 from podium.types import Usage, estimate_tokens
 from podium.workers.base import Reply, Request, Worker
@@ -27,7 +27,9 @@ class RefusalError(Exception):
     """A budget refuses the call; the text says which."""
 
 
-def hold_for(worker: Worker, *, input_tokens: int, output_tokens: int | None = None, calls: int = 1) -> Hold:
+def reservation_for(
+    worker: Worker, *, input_tokens: int, output_tokens: int | None = None, calls: int = 1
+) -> Reservation:
     """The most that one call of a worker may take, by its price and its limits, `max_usd` among them.
 
     Args:
@@ -35,7 +37,7 @@ def hold_for(worker: Worker, *, input_tokens: int, output_tokens: int | None = N
         calls: 0 where it goes on with a call that another began.
     """
     limits = worker.limits
-    return Hold.most(
+    return Reservation.most(
         input_tokens=input_tokens,
         output_tokens=min(limits.max_tokens, output_tokens or limits.max_tokens),
         price=worker.profile.price,
@@ -44,7 +46,7 @@ def hold_for(worker: Worker, *, input_tokens: int, output_tokens: int | None = N
     )
 
 
-class Asking:
+class WorkerCall:
     """One worker, asked as often as it takes.
 
     Args:
@@ -54,7 +56,7 @@ class Asking:
 
     def __init__(
         self,
-        inquiry: Inquiry,
+        question_context: QuestionContext,
         worker: Worker,
         request: Request,
         attempts: list[Attempt],
@@ -62,13 +64,13 @@ class Asking:
         calls: int,
         patient: bool,
     ) -> None:
-        self._inquiry = inquiry
+        self._question_context = question_context
         self._worker = worker
         self._request = request
         self._attempts = attempts
         self._calls = calls
         self._input_tokens = sum(estimate_tokens(message.content) for message in request.messages)
-        self._line = inquiry.dispatcher.line(worker)
+        self._line = question_context.dispatcher.line(worker)
         self._patient = patient
         self._listen: Callable[[], Callable[[str], None]] | None = None
 
@@ -83,7 +85,7 @@ class Asking:
             WorkerError: the worker failed for good.
             RefusalError: a budget is in the way.
         """
-        ledger = self._inquiry.ledger
+        ledger = self._question_context.ledger
         hold = self._hold(self._calls)
         refusal = await ledger.admit(hold)
         if refusal is not None:
@@ -97,8 +99,8 @@ class Asking:
             lost_usd = sum(attempt.cost_usd for attempt in self._attempts[before:])
             ledger.settle(hold, usage, cost_usd + lost_usd)
 
-    def _hold(self, calls: int) -> Hold:
-        return hold_for(
+    def _hold(self, calls: int) -> Reservation:
+        return reservation_for(
             self._worker,
             input_tokens=self._input_tokens,
             output_tokens=self._request.options.max_tokens,
@@ -111,7 +113,7 @@ class Asking:
         if not self._worker.limits.retries:
             return await self._hedged()
         now = asyncio.get_running_loop().time
-        settings, budget = self._inquiry.settings, self._line.retry_budget
+        settings, budget = self._question_context.settings, self._line.retry_budget
         failure: WorkerError | None = None
         budget.called(now())
         async for attempt in attempts(
@@ -129,7 +131,7 @@ class Asking:
                     reply = await self._hedged()
                 except WorkerError as error:
                     failure = error
-                    if error.passing and not self._patient and self._line.breaker.state == "open":
+                    if error.retryable and not self._patient and self._line.breaker.state == "open":
                         raise WorkerError(
                             str(error), kind=error.kind
                         ) from None  # Its fallback need not wait.
@@ -176,7 +178,7 @@ class Asking:
 
     async def _hedge(self, first: asyncio.Task[Reply]) -> Reply:
         """A second try, if the budgets allow it; else what becomes of the first."""
-        ledger, hold = self._inquiry.ledger, self._hold(0)
+        ledger, hold = self._question_context.ledger, self._hold(0)
         if not ledger.spare(hold, asyncio.get_running_loop().time()):
             return await asyncio.shield(first)
         self._line.hedges += 1
@@ -195,7 +197,7 @@ class Asking:
         while True:
             probe = await line.breaker.admit(patient=self._patient)
             try:
-                passed = await line.gate.enter(self._inquiry.token, self._hold(0).tokens)
+                passed = await line.gate.enter(self._question_context.token, self._hold(0).tokens)
             except asyncio.CancelledError:
                 line.breaker.let_go(probe=probe)
                 raise
@@ -212,20 +214,20 @@ class Asking:
         finally:
             line.gate.leave(passed, spent)
 
-    async def _answer(self, line: Line, probe: bool, hedge: bool) -> Reply:
+    async def _answer(self, line: WorkerChannel, probe: bool, hedge: bool) -> Reply:
         """The worker's own answer, recorded as an attempt."""
-        worker, inquiry = self._worker, self._inquiry
+        worker, question_context = self._worker, self._question_context
         request, timeout = self._request, worker.limits.timeout
         if self._listen is not None:
             request = replace(request, on_text=self._listen())
-        began, started = asyncio.get_running_loop().time(), inquiry.elapsed()
+        began, started = asyncio.get_running_loop().time(), question_context.elapsed()
 
         def record(kind: str | None = None, message: str | None = None, cost_usd: float = 0.0) -> None:
             self._attempts.append(
                 Attempt(
                     worker=worker.profile.name,
                     started_s=started,
-                    ended_s=inquiry.elapsed(),
+                    ended_s=question_context.elapsed(),
                     error_kind=kind,
                     error=message,
                     cost_usd=cost_usd,
@@ -241,7 +243,7 @@ class Asking:
                 error = WorkerError(
                     f"No answer within {timeout:g} s.",
                     kind="timeout",
-                    passing=True,
+                    retryable=True,
                     cost_usd=_cost(error.__cause__),
                 )
             record(error.kind, str(error), error.cost_usd)

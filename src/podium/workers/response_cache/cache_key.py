@@ -23,7 +23,7 @@ _FAST = 1
 
 
 @dataclass(frozen=True)
-class Asked:
+class CacheKey:
     """A request and the worker that it goes to."""
 
     worker: str
@@ -33,7 +33,7 @@ class Asked:
     any; seed where it is sent."""
 
     @classmethod
-    def of(cls, worker: str, identity: Mapping[str, Any], request: Request) -> Asked:
+    def of(cls, worker: str, identity: Mapping[str, Any], request: Request) -> CacheKey:
         """What `request` asks.
 
         Args:
@@ -58,7 +58,7 @@ class Asked:
         return cls(worker, document)
 
     @classmethod
-    def unpacked(cls, worker: str, packed: bytes) -> Asked:
+    def unpacked(cls, worker: str, packed: bytes) -> CacheKey:
         """The opposite of `packed`."""
         return cls(worker, from_json(zlib.decompress(packed)))
 

@@ -1,6 +1,6 @@
 """What a caller is told who asked for what cannot be had: one form for every route, OpenAI's.
 
-`Complaint` is raised anywhere and becomes an answer here. So does what the framework itself refuses.
+`APIError` is raised anywhere and becomes an answer here. So does what the framework itself refuses.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from podium.errors import Complaint, PodiumError, StoreError, UsageError, WorkerError
+from podium.errors import APIError, PodiumError, StoreError, UsageError, WorkerError
 
 __all__ = [
-    "Complaint",
+    "APIError",
     "answer",
     "body",
     "changed",
@@ -87,24 +87,24 @@ _SCHEMA = {
 
 def invalid(
     message: str, param: str | None = None, *, code: str | None = None, status: int = 400
-) -> Complaint:
+) -> APIError:
     """A request that cannot be honoured, and the field that is at fault."""
-    return Complaint(status, "invalid_request_error", message, param=param, code=code)
+    return APIError(status, "invalid_request_error", message, param=param, code=code)
 
 
-def forbidden(message: str, param: str | None = None) -> Complaint:
+def forbidden(message: str, param: str | None = None) -> APIError:
     """A request for what this caller may not have."""
-    return Complaint(403, "permission_error", message, param=param)
+    return APIError(403, "permission_error", message, param=param)
 
 
-def missing(message: str, param: str | None = None, *, code: str | None = None) -> Complaint:
+def missing(message: str, param: str | None = None, *, code: str | None = None) -> APIError:
     """A request for what there is not."""
-    return Complaint(404, "not_found_error", message, param=param, code=code)
+    return APIError(404, "not_found_error", message, param=param, code=code)
 
 
-def changed(trace_id: str) -> Complaint:
+def changed(trace_id: str) -> APIError:
     """The end of a stream whose answer is another than what was sent of it."""
-    return Complaint(
+    return APIError(
         502,
         "answer_changed",
         "A worker broke off after text of it had been sent, and the answer that was given then is another: ask again, "
@@ -114,7 +114,7 @@ def changed(trace_id: str) -> Complaint:
     )
 
 
-def body(complaint: Complaint) -> dict[str, Any]:
+def body(complaint: APIError) -> dict[str, Any]:
     """OpenAI's form of an error."""
     return {
         "error": {
@@ -127,7 +127,7 @@ def body(complaint: Complaint) -> dict[str, Any]:
     }
 
 
-def answer(complaint: Complaint) -> Response:
+def answer(complaint: APIError) -> Response:
     """The HTTP answer that a complaint is."""
     return Response(
         json.dumps(body(complaint)).encode(),
@@ -158,24 +158,24 @@ def install(app: FastAPI) -> None:
         app.add_exception_handler(kind, complained)
 
 
-def to_complaint(error: Exception) -> Complaint:
+def to_complaint(error: Exception) -> APIError:
     """What a refusal or a fault of any kind is to its caller."""
     match error:
-        case Complaint():
+        case APIError():
             told = error
         case UsageError():
             told = invalid(str(error))
         case WorkerError():
-            told = Complaint(502, "workers_failed", str(error), code="workers_failed")
+            told = APIError(502, "workers_failed", str(error), code="workers_failed")
         case StoreError():
-            told = Complaint(503, "server_error", str(error), code="store_failed")
+            told = APIError(503, "server_error", str(error), code="store_failed")
         case RequestValidationError():
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"][1:]) or None
             told = invalid(f"{where or 'The body'}: {first['msg']}.", where, status=422)
         case HTTPException():
             kind = _TYPES.get(error.status_code, "invalid_request_error")
-            told = Complaint(error.status_code, kind, f"{error.detail}.", headers=error.headers)
+            told = APIError(error.status_code, kind, f"{error.detail}.", headers=error.headers)
         case _:
-            told = Complaint(500, "server_error", "Something is wrong in the server; its log says more.")
+            told = APIError(500, "server_error", "Something is wrong in the server; its log says more.")
     return told

@@ -11,25 +11,25 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from podium.planner import Plan, Planner, Situation
-from podium.rollout import Written
+from podium.planner import Plan, Planner, PlanRequest
+from podium.rollout import FixedPlan
 
 T = TypeVar("T")
 
-Asked = tuple[int, Situation]
+SampleRequest = tuple[int, PlanRequest]
 """Which rollout asks, and what it sees."""
 
-Answer = Callable[[Sequence[Asked]], Sequence[str]]
+Answer = Callable[[Sequence[SampleRequest]], Sequence[str]]
 """Completions for all that ask, in their order: by rollout."""
 
 
-class Desk:
+class BatchedPolicy:
     """Serves one batch."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
         self._running = 0
-        self._waiting: dict[int, tuple[Situation, asyncio.Future[str]]] = {}
+        self._waiting: dict[int, tuple[PlanRequest, asyncio.Future[str]]] = {}
         self._all_wait = asyncio.Event()
 
     async def serve(self, rollouts: Sequence[Callable[[Planner], Awaitable[T]]]) -> list[T]:
@@ -57,7 +57,7 @@ class Desk:
                 if not reply.done():  # It may have given up at this very moment.
                     reply.set_result(text)
 
-    async def ask(self, number: int, situation: Situation) -> str:
+    async def ask(self, number: int, situation: PlanRequest) -> str:
         """The completion for a rollout, once all others wait or have ended."""
         reply: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._waiting[number] = situation, reply
@@ -83,9 +83,9 @@ class Desk:
 class _AtDesk:
     """The planner of one rollout."""
 
-    desk: Desk
+    desk: BatchedPolicy
     number: int
     name: str = "policy"
 
-    async def plan(self, situation: Situation) -> Plan:
-        return await Written(await self.desk.ask(self.number, situation)).plan(situation)
+    async def plan(self, situation: PlanRequest) -> Plan:
+        return await FixedPlan(await self.desk.ask(self.number, situation)).plan(situation)

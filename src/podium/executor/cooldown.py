@@ -18,7 +18,7 @@ from podium.workers.base import Worker
 
 
 @dataclass(frozen=True, slots=True)
-class Resting:
+class WorkerCooldown:
     """Why and since when a worker rests. Times in seconds since 1970."""
 
     name: str
@@ -32,7 +32,7 @@ class Resting:
     """One sentence: the latest failure."""
 
 
-class RestingFile:
+class CooldownFile:
     """Who rests, by identity: the same endpoint and model is the same worker, whatever a pool calls it.
 
     Workers without an identity are nobody else's, and are not told of.
@@ -62,7 +62,7 @@ class RestingFile:
         if key is not None:
             self._run("DELETE FROM resting WHERE worker = ?", (key,))
 
-    def get(self, worker: Worker) -> Resting | None:
+    def get(self, worker: Worker) -> WorkerCooldown | None:
         """What was told of `worker` last; None: it does not rest, as far as anybody knows."""
         key = _key(worker)
         if key is None:
@@ -70,12 +70,12 @@ class RestingFile:
         rows = self._run(
             "SELECT name, since, probe_at, failures, error FROM resting WHERE worker = ?", (key,)
         )
-        return Resting(*rows[0]) if rows else None
+        return WorkerCooldown(*rows[0]) if rows else None
 
-    def all(self) -> tuple[Resting, ...]:
+    def all(self) -> tuple[WorkerCooldown, ...]:
         """Everybody who rests, the latest first."""
         rows = self._run("SELECT name, since, probe_at, failures, error FROM resting ORDER BY since DESC")
-        return tuple(Resting(*row) for row in rows)
+        return tuple(WorkerCooldown(*row) for row in rows)
 
     def close(self) -> None:
         """Let go of the file; a later call opens it again."""

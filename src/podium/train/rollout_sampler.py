@@ -14,9 +14,9 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
 from podium.conductor.prompt import build_prompt
 from podium.errors import ConfigError
-from podium.planner import Situation
-from podium.train.batch import Group, open_tokens
-from podium.train.desk import Asked
+from podium.planner import PlanRequest
+from podium.train.batch import Group, trainable_tokens
+from podium.train.batched_policy import SampleRequest
 from podium.train.model import PolicyModel
 from podium.train.reference import Reference
 from podium.train.sampler import Samples, sample
@@ -36,9 +36,9 @@ class Turn:
     """The rest of each prompt."""
     samples: Samples
 
-    def distances(self, reference: Reference) -> list[float]:
+    def log_ratios(self, reference: Reference) -> list[float]:
         """Of each row, in nats."""
-        return reference.distances(self.prompt, self.given, self.samples)
+        return reference.log_ratios(self.prompt, self.given, self.samples)
 
     def group(self, advantages: Sequence[float | None], sure: float) -> Group:
         """As the update reads it.
@@ -52,17 +52,17 @@ class Turn:
             completions=self.samples.tokens,
             advantages=tuple(advantages[rollout] for rollout in self.rollouts),
             given=self.given,
-            open=tuple(open_tokens(row, sure) for row in self.samples.logprobs),
+            open=tuple(trainable_tokens(row, sure) for row in self.samples.logprobs),
         )
 
 
 @dataclass(slots=True)
-class Asking:
+class RolloutSampler:
     """Samples whatever the rollouts of a batch ask, and keeps it.
 
     Args:
         end: id of the token that ends a completion.
-        thrift: the level that each question is asked at, where the settings have levels.
+        cost_sensitivity: the level that each question is asked at, where the settings have levels.
         seed: names the randomness.
     """
 
@@ -71,14 +71,14 @@ class Asking:
     codec: Codec
     end: int
     settings: GRPOSettings
-    thrift: Sequence[int]
+    cost_sensitivity: Sequence[int]
     seed: str
     turns: list[Turn] = field(default_factory=list)
     seconds: float = 0.0
     """Spent here."""
     _rounds: int = 0
 
-    def answer(self, asked: Sequence[Asked]) -> list[str]:
+    def answer(self, asked: Sequence[SampleRequest]) -> list[str]:
         """Completions for all that ask: rollout r of question q is number q * group + r.
 
         Raises:
@@ -114,10 +114,10 @@ class Asking:
         self.seconds += time.perf_counter() - began
         return [self.codec.decode(tokens) for samples in drawn for tokens in samples.tokens]
 
-    def _encode(self, situation: Situation, question: int, encoded: dict[str, list[int]]) -> list[int]:
+    def _encode(self, situation: PlanRequest, question: int, encoded: dict[str, list[int]]) -> list[int]:
         prompt = self.start.prompt
-        if self.settings.thrift:
-            prompt = prompt.model_copy(update={"thrift": self.thrift[question]})
+        if self.settings.cost_weights:
+            prompt = prompt.model_copy(update={"cost_sensitivity": self.cost_sensitivity[question]})
         messages = build_prompt(situation, prompt)
         text = messages[-1].content
         if text not in encoded:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from podium.errors import WorkerError
-from podium.executor.breaker import Breaker, Rest, State
-from podium.executor.gate import Gate
+from podium.executor.breaker import Breaker, Cooldown, State
+from podium.executor.rate_limiter import RateLimiter
 from podium.executor.retries import RetryBudget
 from podium.workers.base import Worker
 
@@ -23,7 +23,7 @@ _ENOUGH = 20
 
 
 @dataclass(frozen=True, slots=True)
-class LineStatus:
+class ChannelStatus:
     """How it stands with one worker."""
 
     worker: str
@@ -40,7 +40,7 @@ class LineStatus:
     hedges: int
 
 
-class Line:
+class WorkerChannel:
     """What all calls of one worker share on one event loop.
 
     Args:
@@ -48,9 +48,9 @@ class Line:
         tell: as `Breaker`'s.
     """
 
-    def __init__(self, worker: Worker, tell: Callable[[Rest | None], None] = lambda rest: None) -> None:
+    def __init__(self, worker: Worker, tell: Callable[[Cooldown | None], None] = lambda rest: None) -> None:
         self.worker = worker
-        self.gate = Gate(worker.limits)
+        self.gate = RateLimiter(worker.limits)
         self.breaker = Breaker(worker.profile.name, worker.limits, tell)
         self.retry_budget = RetryBudget(worker.limits.retry_share)
         self.attempts = 0
@@ -69,10 +69,10 @@ class Line:
         return sorted(self._seconds)[int(share * len(self._seconds))]
 
     @property
-    def status(self) -> LineStatus:
+    def status(self) -> ChannelStatus:
         """How it stands."""
         rest = self.breaker.rest
-        return LineStatus(
+        return ChannelStatus(
             worker=self.worker.profile.name,
             state=self.breaker.state,
             error=None if rest is None else rest.error,
@@ -100,7 +100,7 @@ class Line:
             else:  # Nobody can stand before the gate for so long: it is as good as down.
                 self.breaker.open_for(error.retry_after_s, error)
                 return
-        if error.passing and error.kind in _DOWN:
+        if error.retryable and error.kind in _DOWN:
             self.breaker.failed(began, error, probe=probe)
         else:
             self.breaker.let_go(probe=probe)

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from podium.errors import Complaint
-from podium.server.complaints import forbidden, invalid
+from podium.errors import APIError
+from podium.server.api_errors import forbidden, invalid
 from podium.server.guards.refusal import refuse
 from podium.server.keys.guard import is_loopback
 from podium.server.service import Service
@@ -22,7 +22,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _USUAL = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
-class Doors:
+class HostCheck:
     """Turns away requests with too many headers, under a foreign name, or from pages of foreign origins.
 
     Args:
@@ -43,7 +43,7 @@ class Doors:
         else:
             await self._app(scope, receive, send)
 
-    def _complaint(self, scope: Scope) -> Complaint | None:
+    def _complaint(self, scope: Scope) -> APIError | None:
         size = len(scope["query_string"]) + len(scope["path"])
         host = origin = None
         for name, value in scope["headers"]:
@@ -55,14 +55,14 @@ class Doors:
             elif name == b"origin":
                 origin = value
         if size > self._most:
-            return Complaint(
+            return APIError(
                 431,
                 "invalid_request_error",
                 f"The address and headers of the request have {size} bytes, and {self._most} are taken at most.",
                 code="headers_too_large",
             )
         if host is not None and not self._service.needs_keys and not self._known(host):
-            return Complaint(
+            return APIError(
                 421,
                 "permission_error",
                 f"This server is not called {host[:200].decode('latin-1')!r}: use http://localhost, or have it "

@@ -16,7 +16,7 @@ _WORN = (
 )
 
 
-class Dress:
+class SecurityHeaders:
     """Adds to each answer those headers that it does not have."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -32,7 +32,7 @@ class ExecutionSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Inquiry:
+class QuestionContext:
     """One question under way."""
 
     question: Question
