@@ -1,4 +1,4 @@
-"""Lessons that verdicts have taught: committees that are worth most at each level of cost sensitivity, second rounds."""
+"""Lessons that verdicts have taught: which committees are worth most at each level of cost, and second rounds."""
 
 from __future__ import annotations
 
