@@ -1,0 +1,299 @@
+"""What a reader has when a document is followed: files by the names that documents give them.
+
+Each is laid where a block speaks of it and does not make it itself. A file that no document speaks of any more fails a
+test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import tomllib
+import zipfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from command_table import QUESTION
+from reader import Reader
+from shown_commands import ROOT, Block, blocks
+
+from podium.baselines import Single
+from podium.conductor.checkpoint import shipped
+from podium.orchestrator import Orchestrator
+from podium.orchestrator.team import open_pool
+from podium.recordings import Gathering, RecordedQuestion, Response
+from podium.trace.store import TraceStore
+from podium.types import Question
+from podium.workers.ratings import Ratings, Tally
+from podium.workers.response_cache import ResponseCache
+
+_POOL = r"""(?s)\[\[worker\]\].*base_url = "http"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Where a block is followed."""
+
+    reader: Reader
+    block: Block
+
+    def write(self, name: str, text: str) -> Path:
+        """A file with a document's text, its addresses being those of here."""
+        path = self.reader.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.reader.here(text), encoding="utf-8")
+        return path
+
+    def write_json(self, name: str, document: Any) -> None:
+        """A file of JSON."""
+        self.write(name, json.dumps(document))
+
+    def write_rows(self, name: str, rows: Iterable[Any]) -> None:
+        """A file of JSON lines."""
+        self.write(name, "".join(json.dumps(row) + "\n" for row in rows))
+
+    def shown(self, language: str, pattern: str) -> list[str]:
+        """Blocks of the document in a language, those that hold the pattern."""
+        return [
+            block.text
+            for block in blocks(self.block.path)
+            if block.language == language and re.search(pattern, block.text)
+        ]
+
+    @property
+    def pool(self) -> str:
+        """The document's own pool file of endpoints; else the README's."""
+        own = self.shown("toml", _POOL)
+        readme = [block.text for block in blocks(ROOT / "README.md") if re.search(_POOL, block.text)]
+        return (own or readme)[0]
+
+    @property
+    def workers(self) -> list[str]:
+        """The names of the pool's workers, those that vote left out."""
+        workers = tomllib.loads(self.pool)["worker"]
+        return [worker["name"] for worker in workers if worker["kind"] != "vote"]
+
+
+def lay(ground: Ground) -> None:
+    """Everything that the block speaks of."""
+    ground.reader.here(ground.block.text)  # From here on files, too, name the ports that it will use.
+    for row in GROUND:
+        if row.is_needed(ground.block.text):
+            row.lay(ground)
+
+
+# --- pools, questions, tasks -------------------------------------------------------------------------------
+
+
+def _pool(ground: Ground) -> None:
+    for name in ("my.toml", "my-workers.toml"):
+        ground.write(name, ground.pool)
+
+
+def _replay_pool(ground: Ground) -> None:
+    found = re.search(r"recordings/\w+\.parquet", ground.block.text)
+    assert found, "a pool of recorded workers needs a recording"
+    worker = '[[worker]]\nname = "{}"\nkind = "replay"\nrecording = "{}"\nprice = {{ output = {} }}\n'
+    rows = [worker.format(name, found[0], price) for price, name in enumerate(ground.workers, 1)]
+    ground.write("my-replay-pool.toml", "\n".join([*rows, '[[worker]]\nname = "vote"\nkind = "vote"\n']))
+
+
+def _rated_pool(ground: Ground) -> None:
+    tally = Tally(right=3, questions=4, cost_usd=0.004)
+    ratings = Ratings(
+        kinds={"dates": {"date": 2.0}}, workers={name: {"dates": tally} for name in ground.workers}
+    )
+    ground.write("ratings.json", ratings.model_dump_json())
+    vote = '\n[[worker]]\nname = "vote"\nkind = "vote"\n'
+    ground.write("my-rated-workers.toml", f'ratings = "ratings.json"\n\n{ground.pool}{vote}')
+
+
+def _question(ground: Ground) -> None:
+    ground.write("question.txt", QUESTION)
+
+
+def _own_tasks(ground: Ground) -> None:
+    shown = blocks(ROOT / "docs" / "tasks.md")
+    own = next(block.text for block in shown if block.language == "toml" and 'set = "own"' in block.text)
+    for name in ("mine.toml", "my-questions.toml"):
+        ground.write(name, own)
+    rows = ({"problem": f"How many are {n} boxes of {n + 1} pears?", "answer": n * n + n} for n in range(100))
+    ground.write_rows("questions.jsonl", rows)
+
+
+def _texts(ground: Ground) -> None:
+    ground.write("corpus.txt", "A long day at the harbour, and nobody asked for anything at all.\n")
+    ground.write_rows("other.jsonl", [{"text": "The ferry leaves at nine."}])
+
+
+def _gsm8k(ground: Ground) -> None:
+    for split in ("train", "test"):
+        rows = [
+            {"question": f"In the {split} shop {n} pens cost {n} cents. And one?", "answer": "#### 1"}
+            for n in range(2, 12)
+        ]
+        path = ground.write(f"data/openai/gsm8k/main/{split}-00000-of-00001.parquet", "")
+        pq.write_table(pa.Table.from_pylist(rows), path)
+
+
+def _inspect_task(ground: Ground) -> None:
+    ground.write(
+        "theory.py",
+        "from inspect_ai import Task, task\nfrom inspect_ai.dataset import Sample\n"
+        "from inspect_ai.scorer import match\n\n\n@task\ndef theory_of_mind() -> Task:\n"
+        f'    return Task(dataset=[Sample(input="{QUESTION}", target="Thursday")], scorer=match())\n',
+    )
+
+
+# --- recordings, and what they are made of -----------------------------------------------------------------
+
+
+def _recording(ground: Ground, name: str, workers: Iterable[str]) -> None:
+    """16 questions, the one that readers ask among them; the k-th worker knows every (k + 2)-th."""
+    path = ground.reader.folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    names = tuple(workers)
+    with Gathering() as gathering:
+        for number in range(16):
+            text = f"Spell river number {number} backwards." if number else QUESTION
+            split = ("train", "train", "validation", "test")[number % 4]
+            gathering.add_question(RecordedQuestion(f"q{number}", text, "yes", f"kind {number % 3}", split))
+            for every, worker in enumerate(names, 2):
+                said = "Answer: yes" if number % every == 0 else f"Answer: no {worker}"
+                response = Response(worker, 0, said, score=float(number % every == 0), output_tokens=40)
+                gathering.add(f"q{number}", response)
+        gathering.write(path, name=path.stem)
+
+
+def _easy(ground: Ground) -> None:
+    _recording(ground, "recordings/easy.parquet", ground.workers)
+
+
+def _shipped_recording(ground: Ground) -> None:
+    shutil.copytree(ROOT / "configs", ground.reader.folder / "configs", dirs_exist_ok=True)
+    for name in set(re.findall(r"configs/pools/[\w-]+\.toml", ground.block.text)):
+        pool = ground.reader.folder / name
+        workers = [one for one in tomllib.loads(pool.read_text())["worker"] if one["kind"] == "replay"]
+        path = (pool.parent / workers[0]["recording"]).resolve().relative_to(ground.reader.folder.resolve())
+        _recording(ground, str(path), (one["worker"] for one in workers))
+
+
+def _published(ground: Ground) -> None:
+    one = "reasoning-gym-eval/reasoninggym-paper-experiments/zero-shot/easy/acme_wise"
+    completion = {"full_model_response": "It is 4.", "model_answer": "4", "score": 1.0}
+    results = [{"question": "2 + 2?", "expected_answer": "4", "completions": [completion]}]
+    ground.write_json(f"{one}/algebra/sums.json", {"name": "sums", "results": results})
+    row = {"id": "1", "question": "2 + 2?", "answer": "4", "output": ['{"answer": "4"}']}
+    ground.write_json("ZeroEval/result_dirs/gsm/wise.json", [row])
+    letters = {
+        "question_id": 1,
+        "question": "Which?",
+        "options": ["no", "yes"],
+        "answer": "B",
+        "category": "law",
+    }
+    archive = ground.write("MMLU-Pro/eval_results/model_outputs_wise_5shots.zip", "")
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr(
+            "part.json", json.dumps([letters | {"model_outputs": "The answer is (B).", "pred": "B"}])
+        )
+    table = 'name = "tiny"\n[questions]\nfile = "rows.jsonl"\nid = "id"\ntext = "text"\n'
+    table += (
+        '[responses]\nfile = "rows.jsonl"\nquestion = "id"\nworker = "who"\ntext = "said"\nscore = "ok"\n'
+    )
+    ground.write("columns.toml", table)
+    ground.write_rows("rows.jsonl", [{"id": 1, "text": "2 + 2?", "who": "wise", "said": "4", "ok": 1}])
+    ground.write_rows("golds.jsonl", [{"question": QUESTION, "gold": "Thursday"}])
+
+
+# --- what earlier commands have left -----------------------------------------------------------------------
+
+
+def _traces(ground: Ground) -> None:
+    """Traces of the question, one of them the one that documents name."""
+    pool = open_pool("embedded")
+    asked = Orchestrator(Single(pool.names[0]), pool).answer(Question(text=QUESTION), seed="0")
+    trace = asyncio.run(asked)
+    path = ground.reader.home / ".local/share/podium/traces.sqlite"
+    path.parent.mkdir(parents=True)
+    with TraceStore(path) as store:
+        store.add(trace)
+        store.add(trace.model_copy(update={"id": "3f9a" + trace.id[4:]}))
+
+
+def _run(ground: Ground) -> None:
+    """A run of this name, as far as it is looked at: its policy."""
+    folder = ground.reader.folder / "runs/mine"
+    folder.mkdir(parents=True)
+    (folder / "policy").symlink_to(shipped("conductor"))
+
+
+def _run_file(ground: Ground) -> None:
+    ground.write("my-run.toml", 'start = "conductor"\npool = "my.toml"\n')
+    _pool(ground)
+
+
+def _answers(ground: Ground) -> None:
+    path = ground.write("tests/answers.sqlite", "")
+    path.unlink()
+    ResponseCache(path).close()
+
+
+def _rules(ground: Ground) -> None:
+    ground.write("rules.toml", ground.shown("toml", r"\[\[rule\]\]")[0])
+
+
+def _configs(ground: Ground) -> None:
+    shutil.copytree(ROOT / "configs", ground.reader.folder / "configs", dirs_exist_ok=True)
+
+
+def _checkpoints(ground: Ground) -> None:
+    (ground.reader.folder / "checkpoints").symlink_to(ROOT / "checkpoints")
+
+
+def _docs(ground: Ground) -> None:
+    (ground.reader.folder / "docs").mkdir()
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """A row of the ground."""
+
+    name: str
+    """How blocks speak of it."""
+    lay: Callable[[Ground], None]
+    unless: str = r"(?!)"
+    """What a block says that makes it itself."""
+
+    def is_needed(self, text: str) -> bool:
+        """Whether a block of this text needs it."""
+        return re.search(self.name, text) is not None and re.search(self.unless, text) is None
+
+
+GROUND = (
+    Laid(r"\bmy\.toml|my-workers\.toml|127\.0\.0\.1:8080", _pool),
+    Laid(r"my-rated-workers\.toml", _rated_pool),
+    Laid(r"my-replay-pool\.toml", _replay_pool),
+    Laid(r"question\.txt", _question),
+    Laid(r"\bmine\.toml|my-questions\.toml", _own_tasks),
+    Laid(r"corpus\.txt|other\.jsonl", _texts),
+    Laid(r"gsm8k", _gsm8k),
+    Laid(r"theory\.py", _inspect_task),
+    Laid(r"recordings/easy\.parquet", _easy, r"replay import .* recordings/easy\.parquet"),
+    Laid(r"configs/pools/", _shipped_recording),
+    Laid(r"replay import", _published),
+    Laid(r"\b3f9a\b|traces (?:list|show|export)|traces\.sqlite", _traces),
+    Laid(r"runs/mine\b", _run, r"train --run runs/mine"),
+    Laid(r"my-run\.toml", _run_file),
+    Laid(r"tests/answers\.sqlite", _answers),
+    Laid(r"rules\.toml", _rules),
+    Laid(r"configs/", _configs),
+    Laid(r"checkpoints/", _checkpoints),
+    Laid(r"docs/reference\.md", _docs),
+)
