@@ -137,7 +137,11 @@ CHANGED = (
     ),
     Changed(r"(podium eval) --questions \d+", r"\1 --questions 2", "minutes"),
     Changed(r"(podium eval --(?:run|tasks \w+\.toml) .*)$", r"\1 --questions 2 --tuning 0", "minutes"),
-    Changed(r"(podium eval --tasks runs/.*)$", r"\1 --thrift 4", "it would show every level of thrift"),
+    Changed(
+        r"(podium eval --tasks runs/.*)$",
+        r"\1 --cost-sensitivity 4",
+        "it would show every level of cost sensitivity",
+    ),
     Changed(r"(podium record .*)--questions \d+", r"\1--questions 60", "minutes"),
     Changed(r"--host 0\.0\.0\.0", "--host 127.0.0.2", "a suite is not to be reached from other machines"),
     Changed(r"(ruff format)$", r"\1 --check", "a suite formats nobody's code"),

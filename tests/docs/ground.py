@@ -27,7 +27,7 @@ from podium.baselines import Single
 from podium.conductor.checkpoint import shipped
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import open_pool
-from podium.recordings import Gathering, RecordedQuestion, Response
+from podium.recordings import RecordedQuestion, RecordingWriter, Response
 from podium.trace.store import TraceStore
 from podium.types import Question
 from podium.workers.ratings import Ratings, Tally
@@ -159,16 +159,16 @@ def _recording(ground: Ground, name: str, workers: Iterable[str]) -> None:
     path = ground.reader.folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     names = tuple(workers)
-    with Gathering() as gathering:
+    with RecordingWriter() as writer:
         for number in range(16):
             text = f"Spell river number {number} backwards." if number else QUESTION
             split = ("train", "train", "validation", "test")[number % 4]
-            gathering.add_question(RecordedQuestion(f"q{number}", text, "yes", f"kind {number % 3}", split))
+            writer.add_question(RecordedQuestion(f"q{number}", text, "yes", f"kind {number % 3}", split))
             for every, worker in enumerate(names, 2):
                 said = "Answer: yes" if number % every == 0 else f"Answer: no {worker}"
                 response = Response(worker, 0, said, score=float(number % every == 0), output_tokens=40)
-                gathering.add(f"q{number}", response)
-        gathering.write(path, name=path.stem)
+                writer.add(f"q{number}", response)
+        writer.write(path, name=path.stem)
 
 
 def _easy(ground: Ground) -> None:
