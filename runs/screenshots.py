@@ -27,7 +27,9 @@ from podium.tasks import open_tasks
 DOCS = Path(__file__).parent.parent / "docs"
 PLANNERS = ("conductor", "single:gus", "conductor", "random")
 QUESTIONS = 40
-WIDE, PHONE = {"width": 1200, "height": 900}, {"width": 390, "height": 844}
+WIDE, NARROW, PHONE = ({"width": w, "height": h} for w, h in ((1200, 900), (760, 600), (390, 844)))
+FIRST = "First add 17 to 25; next turn the result into a Roman numeral; last, count the letters in it."
+"""The question of the README."""
 
 
 @contextmanager
@@ -65,6 +67,15 @@ def ask(url: str, text: str, planner: str, rounds: int = 1) -> str:
     return found
 
 
+def ask_until_right(url: str) -> str:
+    """The id of the trace of the README's question, asked until the simulated workers do not err."""
+    while True:
+        found = ask(url, FIRST, "conductor")
+        with urllib.request.urlopen(f"{url}/api/traces/{found}") as trace:
+            if json.load(trace)["answer"].endswith("Answer: 4"):
+                return found
+
+
 def fetch(url: str, body: dict[str, Any]) -> Any:
     headers = {"Content-Type": "application/json"}
     with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)) as answer:
@@ -87,6 +98,7 @@ def main(runs: Path) -> None:
     with tempfile.TemporaryDirectory() as folder, serving(runs, Path(folder) / "traces.sqlite") as url:
         for number, task in enumerate(tasks):
             ask(url, task, PLANNERS[number % len(PLANNERS)])
+        plan = ask_until_right(url)
         one, other = ask(url, longest, "conductor", 2), ask(url, longest, "single:gus")
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
@@ -99,6 +111,11 @@ def main(runs: Path) -> None:
             page.goto(f"{url}/#/traces")
             page.wait_for_selector(".list-row a")
             picture(page, "traces")
+            page.set_viewport_size(NARROW)
+            page.goto(f"{url}/#/traces/{plan}")
+            page.wait_for_selector(".step-box")
+            picture(page, "plan", whole=True)
+            page.set_viewport_size(WIDE)
             page.goto(f"{url}/#/traces/{one}")
             page.locator(".step-box").last.click()
             page.wait_for_selector(".step-detail")
