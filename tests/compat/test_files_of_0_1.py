@@ -18,7 +18,7 @@ from podium.conductor.conducting import open_conductor
 from podium.config import load
 from podium.evals import Comparison, Frontier
 from podium.orchestrator.team import open_pool
-from podium.planner import Outcome, Planner, Situation
+from podium.planner import Outcome, Planner, PlanRequest
 from podium.recordings import Recording
 from podium.rollout import RewardSettings
 from podium.rollout.pools import PoolDraw
@@ -51,7 +51,7 @@ async def planned(planner: Planner) -> list[str]:
     """What is written for two questions."""
     pool = open_pool("pools/rated.toml")
     asked = [
-        Situation(Question(text=text), pool.profiles_for(text), max_steps=4, seed="s")
+        PlanRequest(Question(text=text), pool.profiles_for(text), max_steps=4, seed="s")
         for text in (SUM, RIVER)
     ]
     return [(await planner.plan(situation)).text for situation in asked]
@@ -72,7 +72,7 @@ async def planned(planner: Planner) -> list[str]:
                 question_chars=100,
                 answer_chars=60,
                 levels=8,
-                thrift=5,
+                cost_sensitivity=5,
                 rounds=True,
             ),
         ),
@@ -99,15 +99,15 @@ def test_a_checkpoint_says_how_it_wants_to_be_asked(name: str, prompt: PromptSet
 async def test_a_policy_plans_at_each_level_what_it_planned(
     folder: str, thrift: float | None, plans: list[str]
 ) -> None:
-    assert await planned(open_conductor(folder, thrift=thrift)) == plans
+    assert await planned(open_conductor(folder, cost_sensitivity=thrift)) == plans
 
 
 def test_a_prompt_has_the_words_that_policies_were_trained_on() -> None:
-    prompt = Checkpoint.read("start").prompt.model_copy(update={"thrift": 2})
+    prompt = Checkpoint.read("start").prompt.model_copy(update={"cost_sensitivity": 2})
     workflow = parse(ALONE.format(1), workers=4, max_steps=4)
     assert isinstance(workflow, Workflow)
     profiles = open_pool("pools/rated.toml").profiles_for(SUM)
-    situation = Situation(Question(text=SUM), profiles, (Outcome(workflow, "Answer: yes"),), max_steps=4)
+    situation = PlanRequest(Question(text=SUM), profiles, (Outcome(workflow, "Answer: yes"),), max_steps=4)
     (message,) = build_prompt(situation, prompt)
     assert message.content == Path("prompt.txt").read_text()
 
@@ -157,7 +157,7 @@ def test_a_warm_start_that_was_killed_goes_on_after_its_stage(podium: Any) -> No
     assert second["step"] == 5
     assert Checkpoint.read("warm/policy").prompt.levels == 3
     table = podium("eval", "--run", "warm", "--markdown", "--max-steps", "4").out
-    assert table.count("\n| Conductor, thrift ") == 3
+    assert table.count("\n| Conductor, cost sensitivity ") == 3
 
 
 def test_constant_plans_of_an_earlier_search_are_read() -> None:
@@ -183,7 +183,7 @@ def test_every_key_of_a_reinforcement_is_known() -> None:
         ),
         grpo=GRPOSettings(
             iterations=2, questions=4, group=8, lr=1e-2, optimizer="muon", warmup=0.0, temperature=0.9, max_tokens=4,
-            max_steps=4, early_stop=True, rounds=1, loss_type="dr_grpo", floor=0.1, thrift=(0.0, 200.0, 2000.0),
+            max_steps=4, early_stop=True, rounds=1, loss_type="dr_grpo", floor=0.1, cost_weights=(0.0, 200.0, 2000.0),
             kl=0.01, kl_end=0.001, sure=0.999, clip=0.3, max_norm=2.0, dtype="fp32", minutes=10.0, seed=3, save_every=1,
             eval_every=0,
         ),
@@ -194,7 +194,7 @@ def test_every_key_of_a_reinforcement_is_known() -> None:
 def test_every_key_of_a_warm_start_is_known() -> None:
     assert load(Path("warmstart.toml"), WarmStartSettings) == WarmStartSettings(
         seed=1, tasks="small.parquet", also=(Source(tasks="small.parquet", pool="pools/rated.toml", weight=0.5),),
-        thrift=(0.0, 0.01, 0.1), early_stop=True, question_chars=60, pool="pools/rated.toml", made_up=0.5,
+        cost_weights=(0.0, 0.01, 0.1), early_stop=True, question_chars=60, pool="pools/rated.toml", made_up=0.5,
         stages=(
             WarmStartStage(
                 steps=3, made_up=0.0,

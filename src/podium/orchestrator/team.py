@@ -173,15 +173,18 @@ def _team(spec: PodiumSpec, pool: Pool, settings: PlannerSettings) -> TeamWorker
     opened = open_planner(settings, pool, seed=f"team/{spec.name}")
     limits = spec.limits
     budget = Budget(rounds=spec.rounds, usd=limits.max_usd, seconds=limits.timeout * _SHARE)
-    identity = {
+    # Answers are kept under this document: `cost_sensitivity` has the key that it had when the first were.
+    planner = settings.model_dump(mode="json")
+    identity: dict[str, Any] = {
         "kind": "podium",
-        "planner": settings.model_dump(mode="json"),
-        "conductor": None if pool.source is None else pool.source.tables.get("conductor"),
+        "planner": {"thrift" if key == "cost_sensitivity" else key: value for key, value in planner.items()},
         "pool": [[worker.profile.model_dump(mode="json"), worker.identity] for worker in pool],
         "budget": budget.model_dump(mode="json"),
         "max_steps": spec.max_steps,
         "early_stop": spec.early_stop,
     }
+    if pool.source is not None and (table := pool.source.tables.get("conductor")):
+        identity["conductor"] = table
     return TeamWorker(
         spec.to_profile(),
         Orchestrator(
