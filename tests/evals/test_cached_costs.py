@@ -8,7 +8,7 @@ from podium.evals.comparison import example, row
 from podium.evals.search import search_constant
 from podium.evals.table import notes, percent
 from podium.executor import Dispatcher
-from podium.tasks.graders.exact import Exact
+from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.types import Price, Profile, Question
 from podium.workers.pool import Pool

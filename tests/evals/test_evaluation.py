@@ -8,8 +8,8 @@ from podium.config import build
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.evals import Evaluation, evaluate, joined
 from podium.evals.comparison import row
-from podium.tasks.graders.exact import Exact
 from podium.tasks.graders.judge import Judge
+from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.types import Question
 from podium.workers.pool import Pool

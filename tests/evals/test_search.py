@@ -7,7 +7,7 @@ from podium.baselines.phrases import CHECK, PHRASES, WHOLE
 from podium.errors import ConfigError, UsageError
 from podium.evals import ConstantPlan, Frontier, search_constant
 from podium.evals.frontier import ranked, undominated
-from podium.tasks.graders.exact import Exact
+from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.types import Price, Profile, Question
 from podium.workers.pool import Pool

@@ -18,7 +18,7 @@ from podium.planner import Plan, Planner, PlanRequest
 from podium.recordings import Recording, RecordingWriter, Response
 from podium.recordings.importers import ImportReport, gather_traces, read_traces
 from podium.tasks.embedded import EmbeddedTasks
-from podium.tasks.graders.exact import Exact
+from podium.tasks.graders.text_graders import Exact
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.types import Budget, Message, Profile, Question

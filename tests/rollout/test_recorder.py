@@ -20,11 +20,10 @@ from podium.recordings import Recording, RecordingWriter, Response
 from podium.rollout import roll
 from podium.rollout.recorder import Progress, record
 from podium.tasks.embedded import EmbeddedTasks
-from podium.tasks.graders.exact import Exact
 from podium.tasks.graders.judge import Judge
-from podium.tasks.listed import ListedTasks
+from podium.tasks.graders.text_graders import Exact
 from podium.tasks.recorded import RecordedTasks
-from podium.tasks.task import Task
+from podium.tasks.task import Task, TaskList
 from podium.types import Budget, Limits, Message, Price, Profile, Question
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.specialist import Specialist
@@ -108,7 +107,7 @@ async def test_an_answer_that_could_not_be_judged_is_kept_without_a_verdict(tmp_
     worker = {"name": "judy", "kind": "scripted", "replies": {"": {"error": "status"}}}
     judge = build({"kind": "judge", "worker": worker}, Judge)
     tests = f'{{"form": "programs", "inputs": ["{"x" * 10_000}"], "outputs": [""]}}'
-    tasks = ListedTasks("judged", [Task("a", Question(text="Why?"), tests, judge)])
+    tasks = TaskList("judged", [Task("a", Question(text="Why?"), tests, judge)])
     with RecordingWriter() as writer:
         await record(Pool([dear("Answer: 5")]), tasks, writer, split=to_test)
         writer.write(tmp_path / "r.parquet", name="r")
@@ -166,7 +165,7 @@ async def test_a_recording_that_is_whole_asks_nobody(tmp_path: Path) -> None:
 
 async def test_what_judging_costs_counts_too() -> None:
     worker = {"name": "judy", "kind": "scripted", "replies": {"": "RIGHT"}, "price": {"output": 1e5}}
-    tasks = ListedTasks(
+    tasks = TaskList(
         "judged",
         [
             Task(f"{n}", Question(text=f"Why {n}?"), "5", build({"kind": "judge", "worker": worker}, Judge))

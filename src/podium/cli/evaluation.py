@@ -43,7 +43,7 @@ from podium.executor import ExecutionSettings
 from podium.orchestrator.planning import OpenedPlanner
 from podium.orchestrator.team import open_pool
 from podium.planner import Planner
-from podium.tasks import ALL, told
+from podium.tasks import ALL, warnings_of
 from podium.tasks.open import EMBEDDED
 from podium.types import Budget
 from podium.workers.specialist import Specialist
@@ -147,7 +147,7 @@ def evaluate(
             on_progress=report,
             execution=ExecutionSettings(early_stop=early_stop),
             notes=(
-                *told(held_out),
+                *warnings_of(held_out),
                 *([_STOPPED] if early_stop else []),
                 *([_BOUGHT] if early_stop and not recorded else []),
             ),

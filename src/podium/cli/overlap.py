@@ -18,9 +18,8 @@ from podium.errors import UsageError
 from podium.rows import is_table
 from podium.tasks import ALL, Task
 from podium.tasks.open import splits_of
-from podium.tasks.overlap import Overlap, overlaps
-from podium.tasks.sets.base import folded
-from podium.tasks.texts import read_any, texts_of
+from podium.tasks.overlap import Overlap, overlaps, read_texts, row_texts
+from podium.tasks.sets.base import task_key
 
 
 def overlap(
@@ -53,7 +52,7 @@ def overlap(
         raise UsageError(f"--share {share:g}: a share is from 0 to 1.")
     others = [_Other(place, questions) for place in against]
     asked = _open(name, split, questions)
-    met = overlaps([folded(task) for task in asked], (text for other in others for text in other.texts()))
+    met = overlaps([task_key(task) for task in asked], (text for other in others for text in other.texts()))
     found = [one for one in met if one.same or (one.shared and one.shared >= share)]
     unread = sum(other.unread for other in others)
     if json:
@@ -84,11 +83,11 @@ class _Other:
         """All of its texts, each behind its place."""
         if not self._is_file:
             for task in _open(*self._set, self.questions):
-                yield task.id, folded(task)
+                yield task.id, task_key(task)
             return
-        for row in read_any(Path(self.place)):
+        for row in read_texts(Path(self.place)):
             self.unread += bool(row.complaint)
-            for text in texts_of(row):
+            for text in row_texts(row):
                 yield row.place, text
 
     @property

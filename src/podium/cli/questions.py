@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.cli.opening import open_console
 from podium.cli.printable import printable
-from podium.tasks import TaskSet, open_tasks, told
+from podium.tasks import TaskSet, open_tasks, warnings_of
 from podium.workers.pool import Pool
 
 
@@ -12,6 +12,6 @@ def open_questions(name: str, split: str, *, size: int, seed: int = 0, pool: Poo
     """As `open_tasks`, told."""
     tasks = open_tasks(name, split, size=size, seed=seed, pool=pool or ())
     console = open_console(stderr=True)
-    for sentence in told(tasks):
+    for sentence in warnings_of(tasks):
         console.print(printable(sentence), soft_wrap=True)
     return tasks

@@ -30,7 +30,7 @@ from podium.recordings.importers import (
     read_traces,
 )
 from podium.recordings.importers.table import rows
-from podium.tasks.graders.exact import Exact
+from podium.tasks.graders.text_graders import Exact
 from podium.template import empty, text
 
 Kind = Literal["reasoning-gym", "zeroeval", "mmlu-pro", "table", "traces"]

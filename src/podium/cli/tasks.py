@@ -15,7 +15,7 @@ from podium.cli.questions import open_questions
 from podium.errors import UsageError
 from podium.tasks import Task
 from podium.tasks.open import EMBEDDED, SPLITS
-from podium.tasks.sets.any import NAMED
+from podium.tasks.sets.registry import NAMED_SETS
 
 _LONGEST = 2000
 """Characters of a gold answer that are shown."""
@@ -30,7 +30,7 @@ def list_sets(*, json: Flag = False) -> int:
     sets = [{"name": EMBEDDED, "splits": SPLITS, "source": "made on the spot", "licence": "Apache-2.0"}]
     sets += [
         {"name": name, "splits": spec().splits, "source": spec.source, "licence": spec.licence}
-        for name, spec in NAMED.items()
+        for name, spec in NAMED_SETS.items()
     ]
     if json:
         print(json_.dumps(sets))

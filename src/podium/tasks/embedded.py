@@ -14,7 +14,7 @@ from random import Random
 from typing import ClassVar, Literal
 
 from podium.operations import KINDS, OPERATIONS, SKILLS, Hop, Operation, Problem, chance, takes, word_question
-from podium.tasks.graders.exact import Exact
+from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.types import Question
 
@@ -49,7 +49,7 @@ class EmbeddedTasks:
     seed: int = 0
     hop_shares: tuple[float, ...] = HOP_SHARES
     """Shares of questions with 1, 2, ... hops: a curriculum changes them."""
-    notes: ClassVar[tuple[str, ...]] = ()
+    warnings: ClassVar[tuple[str, ...]] = ()
 
     @property
     def name(self) -> str:

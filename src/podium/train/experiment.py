@@ -18,7 +18,7 @@ from podium.orchestrator.team import open_pool
 from podium.rollout import RewardSettings, Scorer
 from podium.rollout.pools import PoolDraw, PoolSource
 from podium.rollout.run_folder import RunFolder
-from podium.tasks import Task, open_tasks, told
+from podium.tasks import Task, open_tasks, warnings_of
 from podium.tasks.embedded import HOP_SHARES, EmbeddedTasks
 from podium.train.display import Display
 from podium.train.loop import Draw, Evaluate, train
@@ -158,7 +158,7 @@ def _embedded(experiment: Experiment) -> Callable[[int], list[Task]]:
 def _in_turn(experiment: Experiment, pool: Pool, tell: Callable[[str], None]) -> Callable[[int], list[Task]]:
     """Of a set that has an end all, in a new order each time round."""
     tasks = open_tasks(experiment.tasks, "train", size=_ENDLESS, pool=pool)
-    for note in told(tasks):
+    for note in warnings_of(tasks):
         tell(note)
     count, seed = experiment.grpo.questions, experiment.grpo.seed
 

@@ -21,8 +21,8 @@ from podium.errors import ConfigError
 from podium.orchestrator.team import open_pool
 from podium.recordings import Recording
 from podium.rollout.answers import measurable, read_answers
-from podium.tasks import ALL, open_tasks, told
-from podium.tasks.overlap import fold
+from podium.tasks import ALL, open_tasks, warnings_of
+from podium.tasks.overlap import question_key
 from podium.train.model import PolicyModel
 from podium.train.warmstart import recorded_lessons
 from podium.train.warmstart.committees import MOST_STEPS
@@ -150,7 +150,7 @@ class RecordedMaterial:
     def __init__(self, settings: RecordedSettings, tell: Callable[[str], None]) -> None:
         opened = [(source, Recording.open(Path(source.tasks))) for source in settings.sources]
         withheld = {
-            fold(question.text)
+            question_key(question.text)
             for _, recording in opened
             for question in recording.questions
             if question.split != "train"
@@ -216,9 +216,9 @@ def _course(
             f"{source.tasks}: rounds = {source.rounds} is taught where each worker has one sample; set rounds = 1."
         )
     opened = open_tasks(source.tasks, "train", size=ALL, pool=pool)
-    for note in told(opened):
+    for note in warnings_of(opened):
         tell(note)
-    tasks = [task for task in opened if fold(task.question.text) not in withheld]
+    tasks = [task for task in opened if question_key(task.question.text) not in withheld]
     kind_of = {task.question.text: _kind(pool, task.question.text) for task in tasks}
     questions = tuple(Read(text, kind, _answers(recording, text)) for text, kind in kind_of.items())
     worth = None
