@@ -1,12 +1,13 @@
-"""SQLite files of ours: opened, told from others by a mark in their header, made where they are new.
+"""Podium's SQLite files: where they lie, how they are opened, and how they are made when they are new.
 
-What the tables hold, and who may wait for what, is said by their owners. It keeps no connection.
+A mark in the header tells them from other SQLite files. The callers say what the tables hold, and keep the connections.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,11 @@ from podium.errors import UsageError
 
 PATIENCE_S = 30.0
 """How long one process waits for another that writes."""
+
+
+def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """`podium` under `$XDG_DATA_HOME` or `~/.local/share`."""
+    return Path(environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "podium"
 
 
 @dataclass(frozen=True, slots=True)

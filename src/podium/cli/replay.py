@@ -30,8 +30,8 @@ from podium.recordings.importers import (
     read_traces,
 )
 from podium.recordings.importers.table import rows
+from podium.rows import empty, text
 from podium.tasks.graders.exact import Exact
-from podium.template import empty, text
 
 Kind = Literal["reasoning-gym", "zeroeval", "mmlu-pro", "table", "traces"]
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from podium.errors import StoreError, UsageError
-from podium.executor.state import STATE, default_state_path
+from podium.executor.state_file import STATE, default_state_path
 
 DAY_BUDGET = "PODIUM_DAY_BUDGET_USD"
 """The environment variable with the dollars of a day, for all processes that share a state file."""

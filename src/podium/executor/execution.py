@@ -12,8 +12,7 @@ from typing import Any
 from podium.executor.call import Answered, call
 from podium.executor.context import Context, EarlierStep, build_messages
 from podium.executor.early_stopping import EarlyStopping, turns_of
-from podium.executor.events import StepEnded, StepStarted, StepText
-from podium.executor.question_context import QuestionContext
+from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
 from podium.trace import Attempt, Span
 from podium.types import AnswerOptions
 from podium.workers.base import Request

@@ -1,4 +1,4 @@
-"""One question under way: what all its rounds and steps share."""
+"""One question that is being answered: what all its rounds and steps share, and the events that its observer gets."""
 
 from __future__ import annotations
 
@@ -8,10 +8,39 @@ from dataclasses import dataclass
 
 from podium.executor.context import Style
 from podium.executor.dispatcher import Dispatcher
-from podium.executor.events import StepEnded, StepStarted, StepText
 from podium.executor.ledger import Ledger
+from podium.trace import Span
 from podium.types import Message, Profile, Question
 from podium.workers.pool import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    """All that the step reads is done, and its worker is about to be called."""
+
+    round: int
+    position: int
+    worker: str
+    subtask: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepText:
+    """A piece of the answer, as its worker writes it."""
+
+    round: int
+    position: int
+    text: str
+    attempt: int = 0
+    """Which try of the step writes it: each begins anew, and two may write side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnded:
+    """The step was answered, failed, was refused or was cancelled. Skipped steps have no events."""
+
+    round: int
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +53,7 @@ class ExecutionSettings:
     run_all: bool = False
     """Run also the steps that nothing needs."""
     early_stop: bool = False
-    """Ask those whom a vote is to hear cheapest first, and nobody more once its result is certain (`turns`)."""
+    """Ask those whom a vote is to hear cheapest first, and nobody more once its result is certain (`early_stopping`)."""
     first_wait_s: float = 0.5
     """Before the first retry; doubles with each, and up to the same again is added at random."""
     longest_wait_s: float = 60.0

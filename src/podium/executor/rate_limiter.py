@@ -1,16 +1,75 @@
-"""The gate before a worker: how many calls at once, requests a minute, tokens a minute, and whose turn it is.
+"""The limits of one worker: calls at once, requests a minute, tokens a minute, and retries.
 
-Limits hold within one process: two processes with the same key need half the limits each.
+Callers take turns. The limits hold within one process: two processes with the same key need half the limits each.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from dataclasses import dataclass
 
-from podium.executor.window import Entry, Window
 from podium.types import Limits
+
+
+@dataclass(slots=True)
+class Entry:
+    """Something that was admitted."""
+
+    at: float
+    amount: float
+
+
+class Window:
+    """What was admitted in the last `seconds`, which never exceeds `limit`, wherever a window of that length begins.
+
+    An entry larger than the limit is admitted when the window is empty: it cannot be made in parts.
+
+    Args:
+        limit: of the sum.
+        seconds: length of the window.
+    """
+
+    def __init__(self, limit: float, seconds: float) -> None:
+        self._limit = limit
+        self._seconds = seconds
+        self._entries: deque[Entry] = deque()
+        self._total = 0.0
+
+    def total(self, now: float) -> float:
+        """The sum of what has not left the window."""
+        while self._entries and self._entries[0].at <= now - self._seconds:
+            self._total -= self._entries.popleft().amount
+        if not self._entries:
+            self._total = 0.0  # Sums of floats leave crumbs.
+        return self._total
+
+    def wait(self, amount: float, now: float) -> float:
+        """Seconds until `amount` fits, if nothing else is admitted before; 0: it fits now."""
+        room = self._limit - self.total(now)
+        if amount <= room or not self._entries:
+            return 0.0
+        for entry in self._entries:
+            room += entry.amount
+            if amount <= room:
+                break
+        return max(0.0, entry.at + self._seconds - now)
+
+    def add(self, amount: float, now: float) -> Entry:
+        """Admit `amount`."""
+        self.total(now)  # Forgets what has left: a worker may be called for weeks.
+        entry = Entry(now, amount)
+        self._entries.append(entry)
+        self._total += amount
+        return entry
+
+    def correct(self, entry: Entry, amount: float) -> None:
+        """Make an entry what it turned out to be; one that has left the window counts no more."""
+        if self._entries and entry.at >= self._entries[0].at:
+            self._total += amount - entry.amount
+        entry.amount = amount
+
 
 _MINUTE_S = 61.0
 """A second more than the provider's: calls are counted here when they leave, there when they arrive."""
@@ -123,3 +182,27 @@ class RateLimiter:
 
 def _windows(per_minute: float) -> tuple[Window, Window]:
     return Window(per_minute, _MINUTE_S), Window(max(1.0, 2 * per_minute / _BURSTS), _MINUTE_S / _BURSTS)
+
+
+_MINUTE_S = 60.0
+_FREE = 10
+
+
+class RetryBudget:
+    """Of the last minute: `share` retries for each call, and a few that are free."""
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._calls = Window(math.inf, _MINUTE_S)
+        self._retries = Window(math.inf, _MINUTE_S)
+
+    def called(self, now: float) -> None:
+        """A call was made for the first time."""
+        self._calls.add(1, now)
+
+    def take(self, now: float) -> bool:
+        """Whether one more retry may be made; if so, it is counted."""
+        if self._retries.total(now) >= _FREE + self._share * self._calls.total(now):
+            return False
+        self._retries.add(1, now)
+        return True

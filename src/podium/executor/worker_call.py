@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from podium.errors import WorkerError
-from podium.executor.channel import WorkerChannel
+from podium.executor.dispatcher import WorkerChannel
 from podium.executor.ledger import Reservation
 from podium.executor.question_context import QuestionContext
 from podium.trace import Attempt

@@ -18,7 +18,7 @@ from podium.baselines.open import NAMES
 from podium.config import build
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.accounts import open_day_account
-from podium.executor.cooldown import CooldownFile
+from podium.executor.state_file import CooldownFile
 from podium.orchestrator import Event, Orchestrator, QuestionEnded
 from podium.orchestrator.planning import OpenedPlanner, open_planner, pays_for_plans
 from podium.orchestrator.team import open_pool

@@ -1,8 +1,8 @@
-"""Where traces are kept: one SQLite file in WAL mode, written by one thread.
+"""Where traces are kept: where the file is, how a server opens its store, and `TraceStore` for one command.
 
-Adding never waits for the disk; `flush` and `close` do. A process that is killed loses at most what it had
-not flushed, and the file stays whole. Several processes may write to one file. Traces hold no secrets, so
-the store has none to hide. It does not read or write JSONL (see `jsonl`) and never changes a trace.
+`TraceStore` is one SQLite file in WAL mode, written by one thread. `add` never waits for the disk; `flush` and `close`
+do. A process that is killed loses at most what it had not flushed, and the file stays whole. Several processes may
+write to one file. It reads and writes no JSONL (see `serialization`), and never changes a trace.
 """
 
 from __future__ import annotations
@@ -20,19 +20,14 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Self
 
-from podium.database import connect
+from podium.database import connect, data_folder
 from podium.errors import StoreError, UsageError
+from podium.trace.async_store import AsyncTraceStore
 from podium.trace.model import Trace, TraceStatus
-from podium.trace.statements import LISTED
-from podium.trace.summary import TraceSummary
-from podium.trace.table import SQLITE, WAY_OUT, insert, open_writer
+from podium.trace.query import LISTED, TraceSummary
+from podium.trace.sqlite_store import SQLITE, WAY_OUT, SqliteTraceStore, insert, open_writer
 
 _BATCH = 256
-
-
-def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """`podium` under `$XDG_DATA_HOME` or `~/.local/share`."""
-    return Path(environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "podium"
 
 
 def default_path(environ: Mapping[str, str] = os.environ) -> Path:
@@ -47,6 +42,19 @@ def default_path(environ: Mapping[str, str] = os.environ) -> Path:
             "PODIUM_STORE is the address of a server's store, and this is kept in a file; give one with --store."
         )
     return Path(chosen).expanduser() if chosen else data_folder(environ) / "traces.sqlite"
+
+
+def open_store(place: str | Path) -> AsyncTraceStore:
+    """The store at `place`: "postgresql://user:password@host/database", or a file, which is made if it is missing.
+
+    Raises:
+        UsageError: it cannot be opened; passwords are never repeated.
+    """
+    if "://" in str(place):
+        from podium.trace.postgres_store import PostgresTraceStore  # noqa: PLC0415 - a file needs none of it
+
+        return PostgresTraceStore(str(place))
+    return SqliteTraceStore(Path(place).expanduser())
 
 
 class TraceStore:

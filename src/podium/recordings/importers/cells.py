@@ -12,7 +12,7 @@ from math import nan
 from typing import Any
 
 from podium.recordings.splits import SPLIT_NAMES
-from podium.template import empty, text
+from podium.rows import empty, text
 
 _WORDS = {"true": 1, "false": 0}
 _MOST = 2**31

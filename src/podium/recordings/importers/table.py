@@ -36,8 +36,7 @@ from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response
 from podium.recordings.splits import split_by_hash
 from podium.recordings.writer import RecordingWriter
-from podium.rows import Row, read_rows
-from podium.template import columns, equals, filled
+from podium.rows import Row, columns, equals, filled, read_rows
 from podium.types import estimate_tokens
 
 _STRAYS = "responses to questions that are not there"

@@ -17,14 +17,13 @@ from typing import Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from podium.recordings import SPLIT_NAMES, split_by_hash
-from podium.rows import read_rows
+from podium.rows import columns, empty, equals, filled, read_rows, shown, text
 from podium.tasks.graders.any import AnyGrader
 from podium.tasks.graders.exact import Exact
 from podium.tasks.overlap import fold
 from podium.tasks.sets.base import BadRow, Entry, Reading, SetSpec, read_tasks
 from podium.tasks.sets.prompts import bare, content_id
 from podium.tasks.sets.splits import ORDER, offered, read_apart
-from podium.template import columns, empty, equals, filled, shown, text
 
 Split = Literal["train", "validation", "test"]
 

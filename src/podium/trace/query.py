@@ -1,6 +1,6 @@
-"""The statements that stores of traces have in common, in the words of either database.
+"""Which traces are wanted, and the SQL that finds them, in the words of SQLite and of PostgreSQL.
 
-Composes text and values; asks nothing.
+It composes statements and reads their rows; the stores run them.
 """
 
 from __future__ import annotations
@@ -14,9 +14,65 @@ from datetime import UTC, datetime
 from typing import Any
 
 from podium.errors import UsageError
-from podium.trace.kept import MOST, Filters
-from podium.trace.row import plain, to_searched
-from podium.trace.summary import TraceSummary
+from podium.trace.model import TraceStatus
+from podium.trace.serialization import plain, to_searched
+
+MAX_PAGE = 200
+"""Traces of one page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which traces; each that is given must hold. None: any."""
+
+    since: datetime | None = None
+    """Begun then or later."""
+    until: datetime | None = None
+    """Begun before."""
+    planner: str | None = None
+    worker: str | None = None
+    """That answered a step, or was asked in vain."""
+    status: TraceStatus | None = None
+    min_cost: float | None = None
+    """Dollars."""
+    max_cost: float | None = None
+    q: str | None = None
+    """Stands in the question's text, in its first or its last 1,000 characters; the case of letters is no matter."""
+    owner: str | None = None
+    """The name of a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list."""
+
+    traces: tuple[TraceSummary, ...]
+    """Newest first."""
+    next: str | None
+    """Where the next page begins; None: this is the last."""
+    total: int | None
+    """Of all pages; told with the first page alone, and None where there are more than are worth counting."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSummary:
+    """One line of a list."""
+
+    id: str
+    started: datetime
+    """UTC."""
+    planner: str
+    status: TraceStatus
+    question: str
+    """The first 200 characters."""
+    calls: int
+    cost_usd: float
+    seconds: float
+    workers: tuple[str, ...] = ()
+    """Names of those that answered, or were asked in vain; each once, in the order of the steps."""
+    owner: str | None = None
+    """Name of the key with which it was asked."""
+
 
 LISTED = "id, started, planner, status, question, calls, cost_usd, seconds, workers, owner"
 _COUNTED, _COUNTED_OF_SOME = 250_000, 10_000
@@ -50,8 +106,8 @@ class Dialect:
         Raises:
             UsageError: the cursor or the limit cannot be used.
         """
-        if not 1 <= limit <= MOST:
-            raise UsageError(f"{limit} traces cannot be had in one page; ask for 1 to {MOST}.")
+        if not 1 <= limit <= MAX_PAGE:
+            raise UsageError(f"{limit} traces cannot be had in one page; ask for 1 to {MAX_PAGE}.")
         where = self._where(filters)
         if cursor is not None:
             where.before(*read_cursor(cursor))

@@ -11,13 +11,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from podium.database import data_folder
 from podium.errors import StoreError, UsageError
-from podium.trace.database_store import DatabaseStore
-from podium.trace.loop_thread import LoopThread
-from podium.trace.postgres_address import PostgresAddress
-from podium.trace.row import TraceRow
-from podium.trace.statements import Dialect, Statement
-from podium.trace.store import data_folder
+from podium.trace.async_store import AsyncTraceStore
+from podium.trace.postgres_connection import LoopThread, PostgresAddress
+from podium.trace.query import Dialect, Statement
+from podium.trace.serialization import TraceRow
 
 if TYPE_CHECKING:
     import asyncpg
@@ -66,7 +65,7 @@ _LASTING = ("21", "22", "23", "54")
 """Classes of errors that are about what is written, and come again when it is."""
 
 
-class PostgresStore(DatabaseStore):
+class PostgresTraceStore(AsyncTraceStore):
     """A database of traces, whose tables are made if they are missing.
 
     Args:
@@ -194,7 +193,7 @@ class PostgresStore(DatabaseStore):
         )
         return f"The trace store {self._address.shown} cannot be {done} ({reason or type(error).__name__})."
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         if not self._closed:
             self._closed = True
             self._loop.call(self._hang_up())

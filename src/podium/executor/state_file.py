@@ -1,20 +1,45 @@
-"""Which workers rest, told from process to process: rows in the state file, made when the first one rests.
+"""The state file: an SQLite file in which processes share what they have spent and which workers are in cooldown.
 
-A convenience for people and for processes that start: a file that cannot be read or written tells nothing and stops
-nobody. When a worker rests is the breaker's to say.
+Here are its place, its tables, and the cooldowns. The money is in `accounts`. The `breaker` decides when a cooldown
+begins and ends. Cooldowns are a convenience: a file that cannot be read or written is passed over.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from podium.database import FileForm
 from podium.errors import UsageError
-from podium.executor.state import STATE, default_state_path
+from podium.trace.store import default_path
 from podium.workers.base import Worker
+
+STATE = FileForm(
+    "state file",
+    mark=0x506F4453,  # "PoDS"
+    version=1,
+    tables=(
+        "CREATE TABLE IF NOT EXISTS spending ("
+        "account TEXT, day TEXT, spent INTEGER, held INTEGER, PRIMARY KEY (account, day)) WITHOUT ROWID",
+        "CREATE TABLE IF NOT EXISTS resting ("
+        "worker TEXT PRIMARY KEY, name TEXT, since REAL, probe_at REAL, failures INTEGER, error TEXT"
+        ") WITHOUT ROWID",
+    ),
+    way_out="move it away or set PODIUM_STORE to another folder",
+    synchronous="NORMAL",  # Written before and after each call that is paid for.
+)
+
+
+def default_state_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """`state.sqlite` beside the default store of traces; where that is a server's, in its usual folder."""
+    if "://" in environ.get("PODIUM_STORE", ""):
+        environ = {name: value for name, value in environ.items() if name != "PODIUM_STORE"}
+    return default_path(environ).with_name("state.sqlite")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from podium.errors import StoreError, UsageError
-from podium.trace.jsonl import read
-from podium.trace.row import TraceRow, to_row
+from podium.trace.serialization import TraceRow, read, to_row
 
 _BATCH = 256
 _BATCH_CHARACTERS = 8 * 2**20
@@ -28,7 +27,7 @@ _LONGEST_PAUSE_S = 5.0
 _log = logging.getLogger("podium.trace")
 
 
-class Outbox:
+class WriteQueue:
     """What waits to be written, and the thread that writes it.
 
     Args:
