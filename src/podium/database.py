@@ -15,7 +15,7 @@ from typing import Literal
 
 from podium.errors import UsageError
 
-PATIENCE_S = 30.0
+BUSY_TIMEOUT_S = 30.0
 """How long one process waits for another that writes."""
 
 
@@ -43,7 +43,7 @@ class FileForm:
     shrinks: bool = False
     """Whether `PRAGMA incremental_vacuum` gives deleted pages back to the disk."""
     upgrade: Callable[[sqlite3.Connection, int], None] | None = None
-    """Brings the tables of an earlier version, which it is told, to this one's; all of it happens, or nothing does."""
+    """Brings the tables from the version that it is given to this one: all of it happens, or nothing does."""
 
     def open(self, path: Path) -> sqlite3.Connection:
         """Open the file for writing; it and its folders are made if they are missing.
@@ -112,13 +112,13 @@ class FileForm:
 
 def connect(path: Path) -> sqlite3.Connection:
     """A connection that commits each statement by itself and may be used from any thread."""
-    return sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
+    return sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:
     place = f"{path.absolute().as_uri()}?mode=ro"
     connection = sqlite3.connect(
-        place, uri=True, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
+        place, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
     )
     try:
         connection.execute("SELECT count(*) FROM sqlite_master")

@@ -243,7 +243,7 @@ _Reader = Callable[[Path, Collection[str], int], Iterator[Row]]
 _READERS: Mapping[str, _Reader] = {".jsonl": _jsonl, ".json": _json, ".csv": _csv, ".parquet": _parquet}
 
 
-def columns(template: str) -> tuple[str, ...]:
+def template_columns(template: str) -> tuple[str, ...]:
     """The columns that a template names, each once.
 
     Raises:
@@ -259,35 +259,35 @@ def columns(template: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named)) or (template,)
 
 
-def filled(template: str, values: Mapping[str, Any]) -> str:
+def fill_template(template: str, values: Mapping[str, Any]) -> str:
     """The text for a row.
 
     Raises:
         KeyError: a column that is not there.
         ValueError: one that is empty.
     """
-    if columns(template) == (template,):
-        return shown(values, template)
+    if template_columns(template) == (template,):
+        return show_cell(values, template)
     return "".join(
-        literal + (shown(values, column) if column else "")
+        literal + (show_cell(values, column) if column else "")
         for literal, column, _, _ in Formatter().parse(template)
     )
 
 
-def shown(values: Mapping[str, Any], column: str) -> str:
-    """A cell as a question shows it: a list becomes lettered lines; raises as `filled`."""
+def show_cell(values: Mapping[str, Any], column: str) -> str:
+    """A cell as a question shows it: a list becomes lettered lines; raises as `fill_template`."""
     value = values[column]
     if isinstance(value, list) and value:
         if len(value) > len(ascii_uppercase):
             raise ValueError(f"its {column} has more options than there are letters")
         return "\n".join(f"({letter}) {item}" for letter, item in zip(ascii_uppercase, value, strict=False))
-    return text(values, column)
+    return cell_text(values, column)
 
 
-def text(values: Mapping[str, Any], column: str) -> str:
-    """A cell as text: numbers as people write them, lists and objects as JSON; raises as `filled`."""
+def cell_text(values: Mapping[str, Any], column: str) -> str:
+    """A cell as text: numbers as people write them, lists and objects as JSON; raises as `fill_template`."""
     value = values[column]
-    if empty(value):
+    if is_empty(value):
         raise ValueError(f"its {column} is empty")
     if isinstance(value, str):
         return value
@@ -298,14 +298,14 @@ def text(values: Mapping[str, Any], column: str) -> str:
     return str(value)
 
 
-def empty(value: object) -> bool:
+def is_empty(value: object) -> bool:
     """Whether a cell holds nothing."""
     if isinstance(value, str):
         return not value.strip()
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def equals(value: object, wanted: str | float | bool) -> bool:
+def cell_equals(value: object, wanted: str | float | bool) -> bool:
     """Whether a cell holds a value; in a CSV every cell is text."""
     if isinstance(value, str) and not isinstance(wanted, str):
         try:

@@ -9,14 +9,14 @@ from podium.executor.rate_limiter import RateLimiter, Window
 from podium.types import Limits
 
 
-async def admissions(gate: RateLimiter, tokens: int, used: int | None = None) -> int:
+async def admissions(rate_limiter: RateLimiter, tokens: int, used: int | None = None) -> int:
     """How many calls are let through in some quarter of a second, one after the other."""
     admitted = 0
     try:
         async with asyncio.timeout(0.25):
             while True:
-                passed = await gate.enter("caller", tokens)
-                gate.leave(passed, tokens if used is None else used)
+                permit = await rate_limiter.acquire("caller", tokens)
+                rate_limiter.release(permit, tokens if used is None else used)
                 admitted += 1
                 await asyncio.sleep(0)
     except TimeoutError:
@@ -44,18 +44,18 @@ async def test_a_call_that_took_more_than_was_expected_counts_in_full():
 
 
 async def test_a_call_larger_than_the_limit_still_passes():
-    passed = await asyncio.wait_for(RateLimiter(Limits(tpm=1_000)).enter("caller", 50_000), timeout=5)
-    assert passed.tokens is not None
+    permit = await asyncio.wait_for(RateLimiter(Limits(tpm=1_000)).acquire("caller", 50_000), timeout=5)
+    assert permit.tokens is not None
 
 
 async def test_a_question_with_one_call_does_not_wait_behind_all_calls_of_another():
-    gate, order = RateLimiter(Limits(concurrency=1)), []
+    rate_limiter, order = RateLimiter(Limits(concurrency=1)), []
 
     async def one(caller: str) -> None:
-        passed = await gate.enter(caller, 1)
+        permit = await rate_limiter.acquire(caller, 1)
         order.append(caller)
         await asyncio.sleep(0)
-        gate.leave(passed, 1)
+        rate_limiter.release(permit, 1)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(20):
@@ -69,31 +69,31 @@ async def test_a_question_with_one_call_does_not_wait_behind_all_calls_of_anothe
 
 
 async def test_places_are_given_back_by_whoever_is_cancelled_while_waiting_and_while_passing():
-    gate = RateLimiter(Limits(concurrency=1))
-    held = await gate.enter("first", 1)
-    waiting = [asyncio.create_task(gate.enter("second", 1)) for _ in range(3)]
+    rate_limiter = RateLimiter(Limits(concurrency=1))
+    held = await rate_limiter.acquire("first", 1)
+    waiting = [asyncio.create_task(rate_limiter.acquire("second", 1)) for _ in range(3)]
     await asyncio.sleep(0)
     waiting[0].cancel()
-    gate.leave(held, 1)  # The second is let through at this moment ...
+    rate_limiter.release(held, 1)  # The second is let through at this moment ...
     waiting[1].cancel()  # ... and goes away before it knows.
-    passed = await asyncio.wait_for(waiting[2], timeout=5)
-    gate.leave(passed, 1)
-    assert (gate.in_flight, gate.waiting) == (0, 0)
-    gate.leave(await asyncio.wait_for(gate.enter("third", 1), timeout=5), 1)
+    permit = await asyncio.wait_for(waiting[2], timeout=5)
+    rate_limiter.release(permit, 1)
+    assert (rate_limiter.in_flight, rate_limiter.waiting) == (0, 0)
+    rate_limiter.release(await asyncio.wait_for(rate_limiter.acquire("third", 1), timeout=5), 1)
 
 
 async def test_a_worker_that_asked_for_a_rest_is_left_alone_by_all():
-    gate, clock = RateLimiter(Limits()), asyncio.get_running_loop().time
-    gate.rest(0.2)
+    rate_limiter, clock = RateLimiter(Limits()), asyncio.get_running_loop().time
+    rate_limiter.pause(0.2)
     began = clock()
-    await asyncio.gather(gate.enter("a", 1), gate.enter("b", 1))
+    await asyncio.gather(rate_limiter.acquire("a", 1), rate_limiter.acquire("b", 1))
     assert clock() - began >= 0.19
 
 
 async def test_a_call_that_was_not_made_leaves_its_place_in_the_minute_to_others():
-    gate = RateLimiter(Limits(rpm=1))
-    gate.give_back(await gate.enter("a", 1))
-    gate.leave(await asyncio.wait_for(gate.enter("b", 1), timeout=5), 1)
+    rate_limiter = RateLimiter(Limits(rpm=1))
+    rate_limiter.cancel(await rate_limiter.acquire("a", 1))
+    rate_limiter.release(await asyncio.wait_for(rate_limiter.acquire("b", 1), timeout=5), 1)
 
 
 steps = st.lists(st.tuples(st.floats(0, 30), st.floats(0.5, 40)), max_size=60)

@@ -63,5 +63,5 @@ async def open_dispatcher(
         day = open_day_account(options.day_budget_usd) if paid else None
         if day is not None:
             accounts.append(files.enter_context(closing(day)))
-        resting = files.enter_context(closing(CooldownFile()))
-        yield Dispatcher(cache=cache, accounts=accounts, resting=resting)
+        cooldowns = files.enter_context(closing(CooldownFile()))
+        yield Dispatcher(cache=cache, accounts=accounts, cooldowns=cooldowns)

@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from podium.workers.response_cache import ResponseCache
 
 _DOWN = ("timeout", "connection", "status")
-"""Kinds of failures that may pass and say that a worker is down."""
-_PATIENCE_S = 60.0
-"""A worker that wants to be left alone for longer rests like one that is down."""
+"""Kinds of retryable failures that say that a worker is down."""
+_LONGEST_PAUSE_S = 60.0
+"""A worker that asks for a longer pause goes into cooldown."""
 _LATEST = 100
 _ENOUGH = 20
-"""Answers, before it is said what is slow."""
+"""Answers that are needed before a call counts as slow."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelStatus:
-    """How it stands with one worker."""
+    """The state of one worker's channel."""
 
     worker: str
     state: State
     """Of its breaker."""
     error: str | None
-    """Why it rests, if it does."""
+    """Why it is in cooldown, if it is."""
     in_flight: int
     waiting: int
     attempts: int
@@ -53,14 +53,16 @@ class WorkerChannel:
     """What all calls of one worker share on one event loop.
 
     Args:
-        worker: whom it leads to.
-        tell: as `Breaker`'s.
+        worker: the worker that it calls.
+        on_change: as `Breaker`'s.
     """
 
-    def __init__(self, worker: Worker, tell: Callable[[Cooldown | None], None] = lambda rest: None) -> None:
+    def __init__(
+        self, worker: Worker, on_change: Callable[[Cooldown | None], None] = lambda cooldown: None
+    ) -> None:
         self.worker = worker
-        self.gate = RateLimiter(worker.limits)
-        self.breaker = Breaker(worker.profile.name, worker.limits, tell)
+        self.rate_limiter = RateLimiter(worker.limits)
+        self.breaker = Breaker(worker.profile.name, worker.limits, on_change)
         self.retry_budget = RetryBudget(worker.limits.retry_share)
         self.attempts = 0
         self.failures = 0
@@ -71,7 +73,7 @@ class WorkerChannel:
 
     @property
     def slow_s(self) -> float | None:
-        """Seconds after which a call is among the slow ones that are hedged; None: it is not known, or not wanted."""
+        """Seconds after which a call is slow and is hedged; None: hedging is off, or too few calls were measured."""
         share = self.worker.limits.hedge
         if share is None or len(self._seconds) < _ENOUGH:
             return None
@@ -79,14 +81,14 @@ class WorkerChannel:
 
     @property
     def status(self) -> ChannelStatus:
-        """How it stands."""
-        rest = self.breaker.rest
+        """Its present state."""
+        cooldown = self.breaker.cooldown
         return ChannelStatus(
             worker=self.worker.profile.name,
             state=self.breaker.state,
-            error=None if rest is None else rest.error,
-            in_flight=self.gate.in_flight,
-            waiting=self.gate.waiting,
+            error=None if cooldown is None else cooldown.error,
+            in_flight=self.rate_limiter.in_flight,
+            waiting=self.rate_limiter.waiting,
             attempts=self.attempts,
             failures=self.failures,
             retries=self.retries,
@@ -100,28 +102,28 @@ class WorkerChannel:
         self.breaker.succeeded()
 
     def failed(self, began: float, error: WorkerError, *, probe: bool) -> None:
-        """It failed."""
+        """An attempt failed."""
         self.attempts += 1
         self.failures += 1
         if error.kind == "limited" and error.retry_after_s is not None:
-            if error.retry_after_s <= _PATIENCE_S:
-                self.gate.rest(error.retry_after_s)
-            else:  # Nobody can stand before the gate for so long: it is as good as down.
+            if error.retry_after_s <= _LONGEST_PAUSE_S:
+                self.rate_limiter.pause(error.retry_after_s)
+            else:  # No call can wait for so long: the worker is as good as down.
                 self.breaker.open_for(error.retry_after_s, error)
                 return
         if error.retryable and error.kind in _DOWN:
             self.breaker.failed(began, error, probe=probe)
         else:
-            self.breaker.let_go(probe=probe)
+            self.breaker.release(probe=probe)
 
 
 class Dispatcher:
-    """Lines by worker's name, made when first needed.
+    """Channels by worker's name, made when first needed.
 
     Args:
-        cache: answers that were paid for already; None: each call is made.
+        cache: answers that were paid for before; None: each call is made.
         accounts: dollars that all questions share.
-        resting: where other processes are told which workers rest; None: nowhere.
+        cooldowns: the file that shares cooldowns with other processes; None: they are not shared.
     """
 
     def __init__(
@@ -129,51 +131,51 @@ class Dispatcher:
         *,
         cache: ResponseCache | None = None,
         accounts: Sequence[SpendLimit] = (),
-        resting: CooldownFile | None = None,
+        cooldowns: CooldownFile | None = None,
     ) -> None:
         self.cache = cache
         self.accounts = tuple(accounts)
-        self._resting = resting
-        self._lines: dict[str, WorkerChannel] = {}
+        self._cooldowns = cooldowns
+        self._channels: dict[str, WorkerChannel] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def line(self, worker: Worker) -> WorkerChannel:
-        """The line to `worker` on the running event loop."""
+    def channel(self, worker: Worker) -> WorkerChannel:
+        """The channel to `worker` on the running event loop."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # Waiters belong to their loop; a new `asyncio.run` starts afresh.
-            self._lines, self._loop = {}, loop
-        line = self._lines.get(worker.profile.name)
-        if line is None:
-            line = self._lines[worker.profile.name] = self._open(worker)
-        return line
+            self._channels, self._loop = {}, loop
+        channel = self._channels.get(worker.profile.name)
+        if channel is None:
+            channel = self._channels[worker.profile.name] = self._open(worker)
+        return channel
 
     @property
     def status(self) -> tuple[ChannelStatus, ...]:
-        """How it stands with each worker that was called."""
-        return tuple(line.status for line in self._lines.values())
+        """The state of each worker that was called."""
+        return tuple(channel.status for channel in self._channels.values())
 
     def _open(self, worker: Worker) -> WorkerChannel:
-        resting = self._resting
-        if resting is None or worker.identity is None:
+        cooldowns = self._cooldowns
+        if cooldowns is None or worker.identity is None:
             return WorkerChannel(worker)
         ahead = asyncio.get_running_loop().time() - time.time()
 
-        def tell(rest: Cooldown | None) -> None:
-            if rest is None:
-                resting.clear(worker)
+        def note(cooldown: Cooldown | None) -> None:
+            if cooldown is None:
+                cooldowns.clear(worker)
             else:
-                resting.note(
+                cooldowns.note(
                     worker,
-                    since=rest.since - ahead,
-                    probe_at=rest.probe_at - ahead,
-                    failures=rest.failures,
-                    error=rest.error,
+                    since=cooldown.since - ahead,
+                    probe_at=cooldown.probe_at - ahead,
+                    failures=cooldown.failures,
+                    error=cooldown.error,
                 )
 
-        line = WorkerChannel(worker, tell)
-        known = resting.get(worker)
+        channel = WorkerChannel(worker, note)
+        known = cooldowns.get(worker)
         if known is not None:
-            line.breaker.start_open(
+            channel.breaker.open_from(
                 Cooldown(known.since + ahead, known.probe_at + ahead, known.failures, known.error)
             )
-        return line
+        return channel

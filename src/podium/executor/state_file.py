@@ -44,10 +44,10 @@ def default_state_path(environ: Mapping[str, str] = os.environ) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class WorkerCooldown:
-    """Why and since when a worker rests. Times in seconds since 1970."""
+    """Why and since when a worker is in cooldown. Times in seconds since 1970."""
 
     name: str
-    """What the process called it that tells."""
+    """Its name in the pool of the process that noted it."""
     since: float
     probe_at: float
     """When a call may try whether it is back."""
@@ -58,9 +58,9 @@ class WorkerCooldown:
 
 
 class CooldownFile:
-    """Who rests, by identity: the same endpoint and model is the same worker, whatever a pool calls it.
+    """Cooldowns by identity: the same endpoint and model is the same worker, whatever a pool calls it.
 
-    Workers without an identity are nobody else's, and are not told of.
+    Workers without an identity belong to one process, and are not noted.
 
     Args:
         path: the state file; None: the default one.
@@ -71,7 +71,7 @@ class CooldownFile:
         self._file: sqlite3.Connection | None = None
 
     def note(self, worker: Worker, *, since: float, probe_at: float, failures: int, error: str) -> None:
-        """Tell that `worker` rests.
+        """Note that `worker` is in cooldown.
 
         Args:
             error: one sentence, free of secrets.
@@ -82,13 +82,13 @@ class CooldownFile:
             self._run("INSERT OR REPLACE INTO resting VALUES (?, ?, ?, ?, ?, ?)", values, create=True)
 
     def clear(self, worker: Worker) -> None:
-        """Tell that `worker` is back."""
+        """Note that `worker` is back."""
         key = _key(worker)
         if key is not None:
             self._run("DELETE FROM resting WHERE worker = ?", (key,))
 
     def get(self, worker: Worker) -> WorkerCooldown | None:
-        """What was told of `worker` last; None: it does not rest, as far as anybody knows."""
+        """The cooldown of `worker`; None: no process has noted one."""
         key = _key(worker)
         if key is None:
             return None
@@ -98,12 +98,12 @@ class CooldownFile:
         return WorkerCooldown(*rows[0]) if rows else None
 
     def all(self) -> tuple[WorkerCooldown, ...]:
-        """Everybody who rests, the latest first."""
+        """All cooldowns, the latest first."""
         rows = self._run("SELECT name, since, probe_at, failures, error FROM resting ORDER BY since DESC")
         return tuple(WorkerCooldown(*row) for row in rows)
 
     def close(self) -> None:
-        """Let go of the file; a later call opens it again."""
+        """Close the file; a later call opens it again."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from podium import __version__
 from podium.baselines.phrases import WHOLE
-from podium.errors import StoreError, UsageError, WorkerError, leaves
+from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
 from podium.executor.ledger import SpendLimit
 from podium.orchestrator.events import Event, PlanReady, QuestionEnded, RoundEnded
@@ -34,10 +34,10 @@ class Orchestrator:
         planner: decides.
         pool: the workers on offer. Stays the caller's to close.
         budget: limits for each question.
-        max_steps: told to the planner. What bounds the calls is the budget.
+        max_steps: the planner may use at most so many. The calls are bounded by the budget.
         settings: how workflows are run.
         dispatcher: shared with other orchestrators over the same workers; None: this one's own.
-        accounts: dollars that these questions share with others, beside those of the dispatcher.
+        accounts: further dollar limits that these questions share with others, besides the dispatcher's.
         plan_fallback: the worker that takes a question whose first planning failed for good. None, or one that is not
             in the pool: such a question fails, as training and evaluation need it.
     """
@@ -79,18 +79,18 @@ class Orchestrator:
         Args:
             question: its text must not be blank.
             seed: names all randomness. Give live questions a random one: it also marks the fences between
-                workers' texts, which nobody should be able to guess.
+                workers' texts, which must not be guessable.
             sample: which independent answer to the question this is; a response cache gives each its own answers.
             trace_id: 32 hexadecimal digits; None: new ones.
-            on_event: told of progress as it is made. Must be quick.
-            streams: whether it is also told the text of the answer while it is written, by workers that can, in the
-                last round that the budget allows; an earlier one may not be the last.
+            on_event: called with each event. Must be quick.
+            streams: whether there are also events with the text of the answer while it is written, by workers that
+                stream, in the last round that the budget allows; an earlier one may not be the last.
 
         Raises:
             UsageError: the question is empty.
-            asyncio.CancelledError: the caller went away; every call in flight was cancelled.
+            asyncio.CancelledError: the caller cancelled it; every call in flight was cancelled.
             StoreError: an account or the response cache cannot be written; what was paid for is in the trace that
-                `on_event` was told.
+                `on_event` got.
         """
         if not question.text.strip():
             raise UsageError("The question is empty: write what you want answered.")
@@ -112,7 +112,7 @@ class Orchestrator:
             trouble, others = errors.split(StoreError)
             if trouble is None or others is not None:
                 raise
-            error = next(leaves(trouble))
+            error = next(flatten_group(trouble))
             run.end(trouble=str(error))
             raise error from None
         return run.end()
@@ -137,7 +137,7 @@ class _QuestionRun:
         self._orchestrator = orchestrator
         self._trace_id = trace_id
         self._started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._tell = on_event or (lambda event: None)
+        self._emit = on_event or (lambda event: None)
         self._question_context = QuestionContext(
             question=question,
             pool=orchestrator.pool,
@@ -169,11 +169,11 @@ class _QuestionRun:
             started = self._question_context.elapsed()
             plan = await self._plan(number)
             seconds = self._question_context.elapsed() - started
-            self._question_context.ledger.charge(plan.usage, plan.cost_usd)
+            self._question_context.ledger.record(plan.usage, plan.cost_usd)
             error = plan.decision if isinstance(plan.decision, PlanError) else None
             if error is not None and (instead := self._instead_of(error)) is not None:
                 plan = replace(plan, decision=instead)
-            self._tell(PlanReady(number, plan, seconds, error))
+            self._emit(PlanReady(number, plan, seconds, error))
             match plan.decision:
                 case Workflow() as workflow:
                     await self._run_round(number, plan, workflow, seconds, error)
@@ -229,7 +229,7 @@ class _QuestionRun:
             error: why there is no plan, where `workflow` stands in for it.
         """
         previous = self._outcomes[-1].response if self._outcomes else None
-        asked = Counter(
+        earlier_calls = Counter(
             round_.workflow.steps[span.position].worker
             for round_ in self._rounds
             if round_.workflow is not None
@@ -237,7 +237,11 @@ class _QuestionRun:
             if span.status != "skipped"
         )
         execution = Execution(
-            self._question_context, workflow, round=number, previous=previous or None, asked=asked
+            self._question_context,
+            workflow,
+            round=number,
+            previous=previous or None,
+            earlier_calls=earlier_calls,
         )
         try:
             await execution.run()
@@ -279,13 +283,13 @@ class _QuestionRun:
             response=response,
         )
         self._rounds.append(trace)
-        self._tell(RoundEnded(number, trace))
+        self._emit(RoundEnded(number, trace))
 
     def end(self, *, cancelled: bool = False, trouble: str | None = None) -> Trace:
         """The record of the question as it stands.
 
         Args:
-            trouble: what kept us from going on, other than workers and plans.
+            trouble: what stopped the question, other than workers and plans.
         """
         orchestrator, question_context = self._orchestrator, self._question_context
         status: TraceStatus = "ok"
@@ -316,7 +320,7 @@ class _QuestionRun:
             seconds=question_context.elapsed(),
             versions=orchestrator.versions,
         )
-        self._tell(QuestionEnded(trace))
+        self._emit(QuestionEnded(trace))
         return trace
 
 

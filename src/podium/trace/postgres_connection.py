@@ -1,6 +1,6 @@
-"""The address of a PostgreSQL database, whose password nobody gets to see.
+"""What a PostgreSQL store connects with: an address whose password is never shown, and an event loop in a thread.
 
-Reads "postgresql://user:password@host:port/database" and "postgresql+asyncpg://..."; connects to nothing.
+Reads "postgresql://user:password@host:port/database" and "postgresql+asyncpg://...".
 """
 
 from __future__ import annotations
@@ -72,19 +72,22 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """Runs coroutines of other threads and loops. Ends with `close`, or with the process."""
+    """An event loop in its own thread, which runs coroutines for other threads and loops.
+
+    For what belongs to one loop and is used from others. Ends with `close`, or with the process.
+    """
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """What `work` gives; the calling thread waits for it."""
+        """Run `work`; the calling thread waits for its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    async def ask(self, work: Coroutine[Any, Any, T]) -> T:
-        """What `work` gives; cancelled with whoever waits for it."""
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work`; cancelled with its caller."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     def close(self) -> None:
@@ -94,6 +97,6 @@ class LoopThread:
             self._thread.join()
             self._loop.close()
 
-    def _run(self) -> None:
+    def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()

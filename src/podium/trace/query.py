@@ -23,7 +23,7 @@ MAX_PAGE = 200
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which traces; each that is given must hold. None: any."""
+    """Which traces: all conditions that are given must hold. None: no condition."""
 
     since: datetime | None = None
     """Begun then or later."""
@@ -31,13 +31,13 @@ class Filters:
     """Begun before."""
     planner: str | None = None
     worker: str | None = None
-    """That answered a step, or was asked in vain."""
+    """One that answered a step or failed to."""
     status: TraceStatus | None = None
     min_cost: float | None = None
     """Dollars."""
     max_cost: float | None = None
     q: str | None = None
-    """Stands in the question's text, in its first or its last 1,000 characters; the case of letters is no matter."""
+    """Text of the question, in its first or its last 1,000 characters. The case of letters does not matter."""
     owner: str | None = None
     """The name of a key."""
 
@@ -51,7 +51,7 @@ class Page:
     next: str | None
     """Where the next page begins; None: this is the last."""
     total: int | None
-    """Of all pages; told with the first page alone, and None where there are more than are worth counting."""
+    """Traces of all pages; with the first page only, and None where they are too many to count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,34 +69,34 @@ class TraceSummary:
     cost_usd: float
     seconds: float
     workers: tuple[str, ...] = ()
-    """Names of those that answered, or were asked in vain; each once, in the order of the steps."""
+    """Names of those that answered or failed to; each once, in the order of the steps."""
     owner: str | None = None
-    """Name of the key with which it was asked."""
+    """Name of the key that the request used."""
 
 
 LISTED = "id, started, planner, status, question, calls, cost_usd, seconds, workers, owner"
-_COUNTED, _COUNTED_OF_SOME = 250_000, 10_000
-"""Traces that are counted at most: of all that there are or one owner has, and of those that pass more filters."""
+_COUNTED, _COUNTED_FILTERED = 250_000, 10_000
+"""Traces that are counted at most: of all or of one owner, and of those that pass further filters."""
 
 Statement = tuple[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What the two databases say in different words."""
+    """What differs between the two databases."""
 
     name: str
     """Of the table."""
     table: Callable[[Filters], str]
-    """What rows that pass are looked for in: the table, with what is to be said of its indexes."""
+    """The table to search, with a hint at its index."""
     mark: Callable[[int], str]
-    """Where the value with this number, from 1, stands in a statement."""
+    """The placeholder of the value with this number, from 1."""
     has_worker: str
-    """Whether the column `workers` names the value {}."""
+    """The condition that the column `workers` names the value {}."""
     worker: Callable[[str], Any]
     """The value of a worker's name."""
     contains: str
-    """Whether the column `searched` has the value {} in it."""
+    """The condition that the column `searched` contains the value {}."""
     workers: Callable[[Any], Sequence[str]]
     """The names in the column `workers`."""
 
@@ -116,15 +116,15 @@ class Dialect:
         )
 
     def count(self, filters: Filters) -> Statement:
-        """How many pass; NULL, if they are more than are worth counting."""
-        most = _COUNTED if filters == Filters(owner=filters.owner) else _COUNTED_OF_SOME
+        """How many pass the filters; NULL, if they are too many to count."""
+        most = _COUNTED if filters == Filters(owner=filters.owner) else _COUNTED_FILTERED
         table = self.name if filters == Filters() else self.table(filters)
         return self._where(filters).statement(
             f"SELECT nullif(count(*), {most + 1}) FROM (SELECT 1 FROM {table}{{}} LIMIT {most + 1}) AS passing"
         )
 
     def documents(self, filters: Filters, after: tuple[float, str] | None, limit: int) -> Statement:
-        """Rows of start, id and document, oldest first, from behind `after` on."""
+        """Rows of start, id and document, oldest first, after the trace `after`."""
         where = self._where(filters)
         if after is not None:
             where.after(*after)
@@ -147,7 +147,7 @@ class Dialect:
         return where.statement(f"SELECT id, document FROM {self.name}{{}} ORDER BY id LIMIT 4")
 
     def delete(self, id: str, owner: str | None) -> Statement:
-        """A row for the trace that is gone."""
+        """A row for the trace that was deleted."""
         where = _Where(self)
         where.add("id = {}", plain(id))
         if owner is not None:
@@ -221,12 +221,12 @@ class _Where:
 
 
 def write_cursor(started: float, id_: str) -> str:
-    """Where the page behind this trace begins."""
+    """The cursor of the page after this trace."""
     return urlsafe_b64encode(json.dumps([started, id_]).encode()).decode().rstrip("=")
 
 
 def read_cursor(cursor: str) -> tuple[float, str]:
-    """The trace that the page begins behind.
+    """The trace after which the page begins.
 
     Raises:
         UsageError: it was not written by `write_cursor`.

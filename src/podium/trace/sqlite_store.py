@@ -152,9 +152,9 @@ class SqliteTraceStore(AsyncTraceStore):
         return False
 
     async def _rows(self, statement: Statement) -> Sequence[Sequence[Any]]:
-        return await asyncio.to_thread(self._ask, statement)
+        return await asyncio.to_thread(self._fetch, statement)
 
-    def _ask(self, statement: Statement) -> Sequence[Sequence[Any]]:
+    def _fetch(self, statement: Statement) -> Sequence[Sequence[Any]]:
         try:
             try:
                 reader = self._readers.get_nowait()

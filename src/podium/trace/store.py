@@ -75,7 +75,7 @@ class TraceStore:
         self._closed = False
         self._reading = threading.Lock()
         self._reader, self._writer = self._open(create)
-        # A daemon, for a store that nobody closed must not keep the process from ending.
+        # A daemon: a store that was not closed must not keep the process from ending.
         self._thread = threading.Thread(target=self._write, name="podium-traces", daemon=True)
         self._thread.start()
 
@@ -202,7 +202,9 @@ class TraceStore:
             if waiting:
                 try:
                     insert(self._writer, waiting)
-                except Exception as error:  # kept for whoever flushes: a dead thread would make them wait
+                except (
+                    Exception
+                ) as error:  # raised by `flush`: if this thread died, callers would wait for ever
                     self._failure = self._explain(error)
                 waiting = []
             if job is None:
@@ -234,11 +236,11 @@ def _filters(
     status: TraceStatus | None, planner: str | None, since: datetime | None
 ) -> tuple[str, tuple[str | float, ...]]:
     """The WHERE clause and its values."""
-    asked = (
+    conditions = (
         ("status = ?", status),
         ("planner = ?", planner),
         ("started >= ?", since.timestamp() if since else None),
     )
-    given = [(clause, value) for clause, value in asked if value is not None]
+    given = [(clause, value) for clause, value in conditions if value is not None]
     where = " WHERE " + " AND ".join(clause for clause, _ in given) if given else ""
     return where, tuple(value for _, value in given)

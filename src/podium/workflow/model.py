@@ -41,7 +41,7 @@ class Step:
     worker: int
     """Number of the worker in the pool as the prompt shows it, from 0."""
     subtask: str
-    """What the worker is told to do: stripped, not empty."""
+    """What the worker is to do: stripped, not empty."""
     access: Access = Access()
 
 

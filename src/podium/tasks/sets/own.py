@@ -17,7 +17,15 @@ from typing import Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from podium.recordings import SPLIT_NAMES, split_by_hash
-from podium.rows import columns, empty, equals, filled, read_rows, shown, text
+from podium.rows import (
+    cell_equals,
+    cell_text,
+    fill_template,
+    is_empty,
+    read_rows,
+    show_cell,
+    template_columns,
+)
 from podium.tasks.graders.any import AnyGrader
 from podium.tasks.graders.exact import Exact
 from podium.tasks.overlap import fold
@@ -63,7 +71,7 @@ class Own(SetSpec):
     @field_validator("question")
     @classmethod
     def _is_template(cls, question: str) -> str:
-        columns(question)
+        template_columns(question)
         return question
 
     @model_validator(mode="after")
@@ -101,13 +109,13 @@ class Own(SetSpec):
 
     def entry(self, values: Mapping[str, Any]) -> Entry | None:
         """What a row says; None: it is not wanted. Raises ValueError or KeyError where the row is broken."""
-        if not all(equals(values[column], wanted) for column, wanted in self.where.items()):
+        if not all(cell_equals(values[column], wanted) for column, wanted in self.where.items()):
             return None
-        content = bare("\n".join(shown(values, column) for column in columns(self.question)))
+        content = bare("\n".join(show_cell(values, column) for column in template_columns(self.question)))
         return Entry(
-            filled(self.question, values),
+            fill_template(self.question, values),
             self._gold(values),
-            content_id(content) if self.id is None else text(values, self.id),
+            content_id(content) if self.id is None else cell_text(values, self.id),
             self._facts(values),
             content,
         )
@@ -134,7 +142,7 @@ class Own(SetSpec):
 
     @property
     def _columns(self) -> frozenset[str]:
-        named = (*columns(self.question), self.gold, self.id, self.split, self.family)
+        named = (*template_columns(self.question), self.gold, self.id, self.split, self.family)
         return frozenset(column for column in (*named, *self.where, *self.facts) if column is not None)
 
     def _split_of(self, values: Mapping[str, Any], content: str) -> str:
@@ -146,7 +154,7 @@ class Own(SetSpec):
         return SPLIT_NAMES[said.casefold()]
 
     def _gold(self, values: Mapping[str, Any]) -> str:
-        gold = text(values, self.gold)
+        gold = cell_text(values, self.gold)
         if self.first_option is None:
             return gold
         letters = {str(self.first_option + place): letter for place, letter in enumerate(ascii_uppercase)}
@@ -158,4 +166,6 @@ class Own(SetSpec):
         named = {column: column for column in self.facts}
         if self.family is not None:
             named["family"] = self.family
-        return {fact: text(values, column) for fact, column in named.items() if not empty(values[column])}
+        return {
+            fact: cell_text(values, column) for fact, column in named.items() if not is_empty(values[column])
+        }

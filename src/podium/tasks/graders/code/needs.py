@@ -10,7 +10,7 @@ import builtins
 import symtable
 from collections.abc import Iterator
 
-from podium.syntax import parse
+from podium.syntax import parse_program
 
 _TOOLS = frozenset(
     {abs, all, any, bool, dict, enumerate, float, int, isinstance, issubclass, len, list}
@@ -80,7 +80,7 @@ def _defines(statement: ast.stmt) -> bool:
 
 
 def _body(source: str) -> list[ast.stmt]:
-    return parse(source).body
+    return parse_program(source).body
 
 
 def _source(statements: list[ast.stmt]) -> str:
