@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from podium.server.guards.shape import Shape
 from podium.testing import FaultServer, Rule, SlowFirstByte
-from podium.trace.kept import Filters
+from podium.trace.query import Filters
 from podium.workers.pool import load_pool
 
 CHAT = "/v1/chat/completions"

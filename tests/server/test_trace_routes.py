@@ -18,7 +18,7 @@ from podium.server.keys import Caller, Keys, open_register
 from podium.server.keys.register import KeptKey
 from podium.server.keys.secret import Secret
 from podium.trace import Trace
-from podium.trace.jsonl import read
+from podium.trace.serialization import read
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -31,7 +31,7 @@ from podium.executor import ExecutionSettings, StepEnded, StepStarted
 from podium.orchestrator import Event, Orchestrator, QuestionEnded
 from podium.orchestrator.team import open_pool
 from podium.trace import Trace
-from podium.trace.jsonl import to_json
+from podium.trace.serialization import to_json
 
 
 def ask(

@@ -15,7 +15,7 @@ from podium.cli.planning import to_settings
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.executor.accounts import UNLIMITED_USD, Account, open_day_account
-from podium.executor.cooldown import CooldownFile
+from podium.executor.state_file import CooldownFile
 from podium.orchestrator.planning import pays_for_plans
 from podium.workers.paid import asks_for_real
 from podium.workers.pool import Pool
@@ -63,5 +63,5 @@ async def open_dispatcher(
         day = open_day_account(options.day_budget_usd) if paid else None
         if day is not None:
             accounts.append(files.enter_context(closing(day)))
-        resting = files.enter_context(closing(CooldownFile()))
-        yield Dispatcher(cache=cache, accounts=accounts, resting=resting)
+        cooldowns = files.enter_context(closing(CooldownFile()))
+        yield Dispatcher(cache=cache, accounts=accounts, cooldowns=cooldowns)

@@ -21,7 +21,7 @@ from podium.cli.options import Flag, PoolName
 from podium.cli.past import Past, read_past
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
 from podium.errors import UsageError
-from podium.executor.cooldown import CooldownFile, WorkerCooldown
+from podium.executor.state_file import CooldownFile, WorkerCooldown
 from podium.orchestrator.planning import check_planner, open_planner
 from podium.orchestrator.team import open_pool
 from podium.workers.base import Worker

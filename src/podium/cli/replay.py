@@ -30,8 +30,8 @@ from podium.recordings.importers import (
     read_traces,
 )
 from podium.recordings.importers.table import rows
+from podium.rows import cell_text, is_empty
 from podium.tasks.graders.text_graders import Exact
-from podium.template import empty, text
 
 Kind = Literal["reasoning-gym", "zeroeval", "mmlu-pro", "table", "traces"]
 
@@ -177,9 +177,9 @@ def _golds(file: Path) -> dict[str, str]:
     """The right answers by question; rows without one of the two tell nothing."""
     named = ("question", "gold")
     return {
-        text(row, "question"): text(row, "gold")
+        cell_text(row, "question"): cell_text(row, "gold")
         for row in rows(file, {*named})
-        if not any(empty(row[column]) for column in named)
+        if not any(is_empty(row[column]) for column in named)
     }
 
 

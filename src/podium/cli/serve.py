@@ -42,8 +42,7 @@ from podium.server.serving import listen, run
 from podium.server.serving import serve as serve_on
 from podium.server.settings import ServeSettings
 from podium.server.telemetry import open_telemetry
-from podium.trace.kept import open_store
-from podium.trace.store import default_path
+from podium.trace.store import default_path, open_store
 from podium.workers.pool import Pool
 
 StorePlace = Annotated[

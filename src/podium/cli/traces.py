@@ -19,9 +19,9 @@ from podium.cli.options import Flag, StoreFile
 from podium.cli.printable import counted, dollars, seconds, shorten
 from podium.errors import UsageError
 from podium.trace import Trace, TraceStatus
-from podium.trace.jsonl import read, to_json, write
+from podium.trace.query import TraceSummary
+from podium.trace.serialization import read, to_json, write
 from podium.trace.store import default_path
-from podium.trace.summary import TraceSummary
 
 
 def list_traces(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from podium.errors import BudgetError, UsageError, leaves
+from podium.errors import BudgetError, UsageError, flatten_group
 from podium.evals.statistics import Interval, accuracy_interval
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
@@ -220,7 +220,7 @@ async def evaluate(
         asked_wrongly, _ = errors.split(UsageError)
         if asked_wrongly is None:
             raise
-        raise next(leaves(asked_wrongly)) from None
+        raise next(flatten_group(asked_wrongly)) from None
     if refusals:
         raise refusals[0]
     return Evaluation(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.executor.early_stopping import costs_told
+from podium.executor.early_stopping import known_costs
 from podium.rollout.answers import Floats, Members
 from podium.types import Profile
 
@@ -26,7 +26,7 @@ class Prices:
         """Of what profiles say for each question."""
         return cls(
             np.array([[_measured(profile) for profile in profiles] for profiles in profiles_QW]),
-            np.array([costs_told([_unrated(profile) for profile in profiles]) for profiles in profiles_QW]),
+            np.array([known_costs([_unrated(profile) for profile in profiles]) for profiles in profiles_QW]),
         )
 
     def among(self, members: Members) -> Floats:

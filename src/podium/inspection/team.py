@@ -18,7 +18,7 @@ from podium.baselines.open import NAMES
 from podium.config import build
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.accounts import open_day_account
-from podium.executor.cooldown import CooldownFile
+from podium.executor.state_file import CooldownFile
 from podium.orchestrator import Event, Orchestrator, QuestionEnded
 from podium.orchestrator.planning import OpenedPlanner, open_planner, pays_for_plans
 from podium.orchestrator.team import open_pool
@@ -166,4 +166,4 @@ def _open_dispatcher(settings: TeamSettings, pool: Pool, files: ExitStack) -> Di
     paid = pays_for_plans(settings, pool) or asks_for_real(pool)
     day = open_day_account(settings.day_budget_usd) if paid else None
     accounts = [] if day is None else [files.enter_context(closing(day))]
-    return Dispatcher(cache=cache, accounts=accounts, resting=files.enter_context(closing(CooldownFile())))
+    return Dispatcher(cache=cache, accounts=accounts, cooldowns=files.enter_context(closing(CooldownFile())))

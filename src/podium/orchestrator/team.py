@@ -40,7 +40,7 @@ class TeamWorker:
         opened: its planner, if that holds connections to be closed, too.
         limits, fallback: as for any worker. A budget in dollars needs `max_usd` to know beforehand what a call may
             cost; without it, a call is let through that costs more than is left.
-        identity: as for any worker; None: its answers are not kept.
+        identity: as for any worker; None: its answers are not cached.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class TeamWorker:
         self.identity = identity
         self.opened = opened
         self.simulated = not asks_for_real(orchestrator.pool) and (opened is None or opened.release is None)
-        """Whether neither a worker of it nor its planner is asked for real."""
+        """Whether its workers and its planner are all simulated."""
 
     def __repr__(self) -> str:
         return f"TeamWorker({self.profile.name!r}, {self.orchestrator.planner.name!r}, {self.orchestrator.pool!r})"
@@ -69,17 +69,17 @@ class TeamWorker:
         """One question to the team: the last message of a user; what came before it is its past.
 
         Raises:
-            WorkerError: "exhausted": the team has no answer, and why; "protocol": it cannot be asked this.
+            WorkerError: "exhausted": the team has no answer, and why; "protocol": it cannot take this request.
         """
         question = _question(request)
-        tell = request.on_text
+        on_text = request.on_text
 
         spent_usd = 0.0
 
         def observe(event: Event) -> None:
             nonlocal spent_usd
-            if tell is not None and isinstance(event, StepText):
-                tell(event.text)
+            if on_text is not None and isinstance(event, StepText):
+                on_text(event.text)
             elif isinstance(event, QuestionEnded):
                 spent_usd = event.trace.cost_usd
 
@@ -89,10 +89,10 @@ class TeamWorker:
                 seed=request.seed,
                 sample=request.sample,
                 on_event=observe,
-                streams=tell is not None,
+                streams=on_text is not None,
             )
         except asyncio.CancelledError as error:
-            # What was paid for is not lost with the call: whoever records it looks here.
+            # What was paid for is not lost with the call: the executor reads it here.
             error.cost_usd = spent_usd  # type: ignore[attr-defined]
             raise
         except UsageError as error:
@@ -221,5 +221,7 @@ def _question(request: Request) -> Question:
     last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
     if last is None:
         raise WorkerError("The team cannot be asked without a message of a user.", kind="protocol")
-    asked: Message = messages[last]
-    return Question(text=asked.content, history=messages[:last], images=asked.images, options=request.options)
+    latest: Message = messages[last]
+    return Question(
+        text=latest.content, history=messages[:last], images=latest.images, options=request.options
+    )

@@ -160,7 +160,7 @@ class _Purse:
     async def reserve(self, hold: Reservation) -> bool:
         """Keep `hold` aside, waiting while calls are in flight; False once a call was refused: no more are made."""
         while self.refusal is None:
-            refusal = self._ledger.reserve(hold, self._loop.time())
+            refusal = self._ledger.try_reserve(hold, self._loop.time())
             if refusal is None:
                 self._in_flight += 1
                 return True

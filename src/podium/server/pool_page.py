@@ -14,7 +14,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from podium.executor.channel import ChannelStatus
+from podium.executor.dispatcher import ChannelStatus
 from podium.server.api_errors import responses
 from podium.server.service import Service
 from podium.trace import Trace

@@ -32,7 +32,7 @@ from podium.workflow import Workflow
 
 if TYPE_CHECKING:
     from podium.server.keys import Keys
-    from podium.trace.kept import Store
+    from podium.trace.async_store import AsyncTraceStore
 
 _LOG = logging.getLogger("podium.server")
 _RESPONSE_TOKENS = 200
@@ -92,7 +92,7 @@ class Service:
         pool: Pool,
         dispatcher: Dispatcher,
         *,
-        store: Store | None = None,
+        store: AsyncTraceStore | None = None,
         keys: Keys | None = None,
         live: Live | None = None,
         settings: ServeSettings | None = None,

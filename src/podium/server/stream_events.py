@@ -14,7 +14,7 @@ from podium.executor import StepEnded, StepStarted, StepText
 from podium.orchestrator import Event, PlanReady, QuestionEnded, RoundEnded
 from podium.planner import Plan
 from podium.trace import RoundTrace, Span, Trace
-from podium.trace.jsonl import to_json
+from podium.trace.serialization import to_json
 from podium.workflow import Acceptance, PlanError, Workflow
 
 ENDED = "ended"

@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from podium.server.keys import Caller
 from podium.trace import TraceStatus
-from podium.trace.kept import MOST, Filters
-from podium.trace.summary import TraceSummary
+from podium.trace.query import MAX_PAGE, Filters, TraceSummary
 
 
 class TraceQuery(BaseModel):
@@ -51,7 +50,7 @@ class TraceQuery(BaseModel):
 class PageQuery(TraceQuery):
     """Filters, and which page."""
 
-    limit: int = Field(50, ge=1, le=MOST)
+    limit: int = Field(50, ge=1, le=MAX_PAGE)
     cursor: str | None = Field(None, max_length=1000, description="`next` of the page before.")
 
 

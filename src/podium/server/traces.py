@@ -24,8 +24,8 @@ from podium.server.service import Service
 from podium.server.stream_events import ENDED, StreamEvent, replayed
 from podium.server.trace_list import PageQuery, TraceListed, TracePage, TraceQuery, seen_by
 from podium.trace import Trace
-from podium.trace.jsonl import to_json
-from podium.trace.kept import Store
+from podium.trace.async_store import AsyncTraceStore
+from podium.trace.serialization import to_json
 
 _BEAT_S = 15.0
 """From sign of life to sign of life, where nothing happens: proxies cut what is silent for a minute."""
@@ -146,7 +146,7 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
-def _store(service: Service) -> Store:
+def _store(service: Service) -> AsyncTraceStore:
     if service.store is None:
         raise missing("This server keeps no traces.")
     return service.store
@@ -156,7 +156,7 @@ def _unknown(id_: str) -> APIError:
     return missing(f"There is no trace {id_[:64]!r} that you may see.", "id", code="trace_not_found")
 
 
-async def _find(store: Store, id_: str, caller: Caller) -> Trace:
+async def _find(store: AsyncTraceStore, id_: str, caller: Caller) -> Trace:
     try:
         return await store.get(id_, seen_by(caller))
     except UnknownTraceError:
@@ -212,7 +212,7 @@ def _replaying(trace: Trace, after: str | None) -> Any:
     return tell
 
 
-def _waiting(store: Store, id_: str, caller: Caller) -> Any:
+def _waiting(store: AsyncTraceStore, id_: str, caller: Caller) -> Any:
     async def tell(write: Write) -> None:
         until = time.monotonic() + _LONGEST_S
         await _send(write, None)

@@ -39,7 +39,7 @@ class Replica:
     async def call(self, most: float, paid: float, seconds: float = 0.0) -> None:
         """One question of one call."""
         question, hold = ledger(self.key_budget), Reservation(1, 10, most)
-        refusal = await question.admit(hold)
+        refusal = await question.reserve(hold)
         if refusal is not None:
             self.refusals.append(refusal)
             return
@@ -142,7 +142,7 @@ async def test_a_small_call_goes_ahead_where_a_large_one_finds_no_room(place: Pl
 async def test_what_a_killed_replica_held_stays_counted(place: Place) -> None:
     _, caller = await place.added(budget="1")
     killed, other = Replica(place, caller), Replica(place, caller)
-    assert await ledger(killed.key_budget).admit(Reservation(1, 1, 0.6)) is None
+    assert await ledger(killed.key_budget).reserve(Reservation(1, 1, 0.6)) is None
     await killed.register.close()
     await other.call(0.6, 0.0)
     assert other.refusals, "its provider may bill what was under way"
@@ -155,11 +155,11 @@ async def test_a_planner_is_booked_without_having_been_held(place: Place) -> Non
     _, caller = await place.added(budget="1")
     replica = Replica(place, caller)
     question = ledger(replica.key_budget)
-    question.charge(Usage(), 0.7)
-    assert await question.admit(Reservation(1, 1, 0.4)) is not None, "also before it is booked"
-    assert await question.admit(Reservation(1, 1, 0.3)) is None
+    question.record(Usage(), 0.7)
+    assert await question.reserve(Reservation(1, 1, 0.4)) is not None, "also before it is booked"
+    assert await question.reserve(Reservation(1, 1, 0.3)) is None
     question.settle(Reservation(1, 1, 0.3), Usage(), 0.3)
-    question.charge(Usage(), 0.5)
+    question.record(Usage(), 0.5)
     assert replica.key_budget.exhausted
     await replica.close()
     again = place.open()
@@ -227,12 +227,12 @@ async def test_a_budget_of_a_day_begins_anew_and_a_question_over_midnight_is_pai
     before = keys.account(caller)
     assert before is not None
     hold = Reservation(1, 1, 0.9)
-    assert await ledger(before).admit(hold) is None
+    assert await ledger(before).reserve(hold) is None
     now[0] = datetime(2026, 3, 2, tzinfo=UTC)
     after = keys.account(caller)
     assert after is not None
     assert after is not before
-    assert await ledger(after).admit(hold) is None
+    assert await ledger(after).reserve(hold) is None
     ledger(before).settle(hold, Usage(), 0.5)
     ledger(after).settle(hold, Usage(), 0.75)
     await keys.close()
@@ -249,7 +249,7 @@ async def test_a_spent_budget_is_told_before_anything_runs_also_where_another_re
     ours, theirs = Keys(place.open()), Keys(place.open())
     key_budget = theirs.account(caller)
     assert key_budget is not None
-    ledger(key_budget).charge(Usage(), 1.25)
+    ledger(key_budget).record(Usage(), 1.25)
     await theirs.close()
     await ours.admit(caller)
     with pytest.raises(APIError) as told:

@@ -36,8 +36,7 @@ from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response
 from podium.recordings.splits import split_by_hash
 from podium.recordings.writer import RecordingWriter
-from podium.rows import Row, read_rows
-from podium.template import columns, equals, filled
+from podium.rows import Row, cell_equals, fill_template, read_rows, template_columns
 from podium.types import estimate_tokens
 
 _STRAYS = "responses to questions that are not there"
@@ -138,7 +137,7 @@ def _gather_questions(
             with _placed(asked.file, row):
                 question = RecordedQuestion(
                     question_id,
-                    filled(asked.text, row.values),
+                    fill_template(asked.text, row.values),
                     said(row.values, asked.gold),
                     said(row.values, asked.family),
                     split(row.values, asked.split) or split_by_hash(question_id),
@@ -164,7 +163,7 @@ def _gather_responses(
         if not both or not _named(row, asked.where):
             return False
         with _placed(asked.file, row):
-            return not writer.words_otherwise(question_id, filled(asked.text, row.values))
+            return not writer.words_otherwise(question_id, fill_template(asked.text, row.values))
 
     kept, stray = False, None
     for row in _rows(given.file, named):
@@ -213,12 +212,12 @@ def _columns(named: QuestionColumns | ResponseColumns) -> set[str]:
     """All columns that a mapping reads from one file."""
     values = named.model_dump(exclude={"file", "where"}, exclude_none=True)
     text = values.pop("text", None)
-    shown = () if text is None else columns(text)
+    shown = () if text is None else template_columns(text)
     return {*values.values(), *shown, *named.where}
 
 
 def _named(row: Row, where: dict[str, str | int | float | bool]) -> bool:
-    return all(equals(row.values[column], wanted) for column, wanted in where.items())
+    return all(cell_equals(row.values[column], wanted) for column, wanted in where.items())
 
 
 @contextmanager

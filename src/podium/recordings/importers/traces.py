@@ -21,7 +21,7 @@ from podium.recordings.model import RecordedQuestion, Response, was_simulated
 from podium.recordings.splits import split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.trace import Span, Trace
-from podium.trace.table import open_reader
+from podium.trace.sqlite_store import open_reader
 
 Judge = Callable[[str, str], float]
 """(response, gold) -> score in [0, 1]."""

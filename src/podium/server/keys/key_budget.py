@@ -72,7 +72,7 @@ class KeyBudget:
         self._closing = False
 
     def reserve(self, usd: float) -> str | None:
-        """As `SpendLimit.reserve`: from what was taken out of the register; see `may_make_room` for the rest.
+        """As `SpendLimit.reserve`: from what was taken out of the register; see `may_free` for the rest.
 
         A call that may cost nothing is refused only where the limit has been passed.
         """
@@ -99,7 +99,7 @@ class KeyBudget:
         self._release()
         self._start()
 
-    def may_make_room(self, usd: float) -> bool:
+    def may_free(self, usd: float) -> bool:
         """Whether the register may have `usd` more, or calls in flight here may give it back."""
         amount = round(usd * NANO)
         if not amount:

@@ -17,7 +17,7 @@ from podium.per_loop import PerLoop
 from podium.server.keys.allowance import Allowance
 from podium.server.keys.caller import Caller
 from podium.server.keys.register import WINDOW_S, KeptKey, Standing
-from podium.trace.postgres_address import PostgresAddress
+from podium.trace.postgres_connection import PostgresAddress
 
 if TYPE_CHECKING:
     import asyncpg

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from podium.config import Settings
-from podium.syntax import parse
+from podium.syntax import parse_program
 
 
 class ProgramTests(Settings):
@@ -201,7 +201,7 @@ def _defines(statement: ast.stmt) -> bool:
 
 
 def _body(source: str) -> list[ast.stmt]:
-    return parse(source).body
+    return parse_program(source).body
 
 
 def _source(statements: list[ast.stmt]) -> str:

@@ -17,7 +17,15 @@ from typing import Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from podium.recordings import SPLIT_NAMES, split_by_hash
-from podium.rows import read_rows
+from podium.rows import (
+    cell_equals,
+    cell_text,
+    fill_template,
+    is_empty,
+    read_rows,
+    show_cell,
+    template_columns,
+)
 from podium.tasks.graders.registry import AnyGrader
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.overlap import question_key
@@ -32,7 +40,6 @@ from podium.tasks.sets.base import (
     read_tasks,
 )
 from podium.tasks.sets.prompts import content_id, strip_prompt
-from podium.template import columns, empty, equals, filled, shown, text
 
 Split = Literal["train", "validation", "test"]
 
@@ -72,7 +79,7 @@ class CustomSet(TaskSetSpec):
     @field_validator("question")
     @classmethod
     def _is_template(cls, question: str) -> str:
-        columns(question)
+        template_columns(question)
         return question
 
     @model_validator(mode="after")
@@ -112,13 +119,15 @@ class CustomSet(TaskSetSpec):
 
     def record_to_sample(self, values: Mapping[str, Any]) -> Sample | None:
         """What a row says; None: it is not wanted. Raises ValueError or KeyError where the row is broken."""
-        if not all(equals(values[column], wanted) for column, wanted in self.where.items()):
+        if not all(cell_equals(values[column], wanted) for column, wanted in self.where.items()):
             return None
-        content = strip_prompt("\n".join(shown(values, column) for column in columns(self.question)))
+        content = strip_prompt(
+            "\n".join(show_cell(values, column) for column in template_columns(self.question))
+        )
         return Sample(
-            filled(self.question, values),
+            fill_template(self.question, values),
             self._gold(values),
-            content_id(content) if self.id is None else text(values, self.id),
+            content_id(content) if self.id is None else cell_text(values, self.id),
             self._facts(values),
             content,
         )
@@ -147,7 +156,7 @@ class CustomSet(TaskSetSpec):
 
     @property
     def _columns(self) -> frozenset[str]:
-        named = (*columns(self.question), self.gold, self.id, self.split, self.family)
+        named = (*template_columns(self.question), self.gold, self.id, self.split, self.family)
         return frozenset(column for column in (*named, *self.where, *self.facts) if column is not None)
 
     def _split_of(self, values: Mapping[str, Any], content: str) -> str:
@@ -159,7 +168,7 @@ class CustomSet(TaskSetSpec):
         return SPLIT_NAMES[said.casefold()]
 
     def _gold(self, values: Mapping[str, Any]) -> str:
-        gold = text(values, self.gold)
+        gold = cell_text(values, self.gold)
         if self.first_option is None:
             return gold
         letters = {str(self.first_option + place): letter for place, letter in enumerate(ascii_uppercase)}
@@ -171,4 +180,6 @@ class CustomSet(TaskSetSpec):
         named = {column: column for column in self.facts}
         if self.family is not None:
             named["family"] = self.family
-        return {fact: text(values, column) for fact, column in named.items() if not empty(values[column])}
+        return {
+            fact: cell_text(values, column) for fact, column in named.items() if not is_empty(values[column])
+        }

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from podium.database import PATIENCE_S
+from podium.database import BUSY_TIMEOUT_S
 from podium.errors import StoreError, WorkerError
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.response_cache import table
@@ -116,7 +116,7 @@ class ResponseCache:
         Raises:
             StoreError: the file cannot be written, or another process holds it for half a minute.
         """
-        self._db.execute(f"PRAGMA busy_timeout = {int(1000 * PATIENCE_S)}")
+        self._db.execute(f"PRAGMA busy_timeout = {int(1000 * BUSY_TIMEOUT_S)}")
         try:
             return self._said(lambda: table.forget(self._db, older_than), "written")
         finally:
@@ -151,7 +151,7 @@ class ResponseCache:
 
     async def _patiently(self, work: Callable[[], T], verb: str) -> T:
         """Do `work`, as soon as no other process is in its way."""
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + BUSY_TIMEOUT_S
         while True:
             try:
                 return work()

@@ -1,6 +1,6 @@
-"""The statements that stores of traces have in common, in the words of either database.
+"""Which traces are wanted, and the SQL that finds them, in the words of SQLite and of PostgreSQL.
 
-Composes text and values; asks nothing.
+It composes statements and reads their rows; the stores run them.
 """
 
 from __future__ import annotations
@@ -14,33 +14,89 @@ from datetime import UTC, datetime
 from typing import Any
 
 from podium.errors import UsageError
-from podium.trace.kept import MOST, Filters
-from podium.trace.row import plain, to_searched
-from podium.trace.summary import TraceSummary
+from podium.trace.model import TraceStatus
+from podium.trace.serialization import plain, to_searched
+
+MAX_PAGE = 200
+"""Traces of one page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which traces: all conditions that are given must hold. None: no condition."""
+
+    since: datetime | None = None
+    """Begun then or later."""
+    until: datetime | None = None
+    """Begun before."""
+    planner: str | None = None
+    worker: str | None = None
+    """One that answered a step or failed to."""
+    status: TraceStatus | None = None
+    min_cost: float | None = None
+    """Dollars."""
+    max_cost: float | None = None
+    q: str | None = None
+    """Text of the question, in its first or its last 1,000 characters. The case of letters does not matter."""
+    owner: str | None = None
+    """The name of a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list."""
+
+    traces: tuple[TraceSummary, ...]
+    """Newest first."""
+    next: str | None
+    """Where the next page begins; None: this is the last."""
+    total: int | None
+    """Traces of all pages; with the first page only, and None where they are too many to count."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSummary:
+    """One line of a list."""
+
+    id: str
+    started: datetime
+    """UTC."""
+    planner: str
+    status: TraceStatus
+    question: str
+    """The first 200 characters."""
+    calls: int
+    cost_usd: float
+    seconds: float
+    workers: tuple[str, ...] = ()
+    """Names of those that answered or failed to; each once, in the order of the steps."""
+    owner: str | None = None
+    """Name of the key that the request used."""
+
 
 LISTED = "id, started, planner, status, question, calls, cost_usd, seconds, workers, owner"
-_COUNTED, _COUNTED_OF_SOME = 250_000, 10_000
-"""Traces that are counted at most: of all that there are or one owner has, and of those that pass more filters."""
+_COUNTED, _COUNTED_FILTERED = 250_000, 10_000
+"""Traces that are counted at most: of all or of one owner, and of those that pass further filters."""
 
 Statement = tuple[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What the two databases say in different words."""
+    """What differs between the two databases."""
 
     name: str
     """Of the table."""
     table: Callable[[Filters], str]
-    """What rows that pass are looked for in: the table, with what is to be said of its indexes."""
+    """The table to search, with a hint at its index."""
     mark: Callable[[int], str]
-    """Where the value with this number, from 1, stands in a statement."""
+    """The placeholder of the value with this number, from 1."""
     has_worker: str
-    """Whether the column `workers` names the value {}."""
+    """The condition that the column `workers` names the value {}."""
     worker: Callable[[str], Any]
     """The value of a worker's name."""
     contains: str
-    """Whether the column `searched` has the value {} in it."""
+    """The condition that the column `searched` contains the value {}."""
     workers: Callable[[Any], Sequence[str]]
     """The names in the column `workers`."""
 
@@ -50,8 +106,8 @@ class Dialect:
         Raises:
             UsageError: the cursor or the limit cannot be used.
         """
-        if not 1 <= limit <= MOST:
-            raise UsageError(f"{limit} traces cannot be had in one page; ask for 1 to {MOST}.")
+        if not 1 <= limit <= MAX_PAGE:
+            raise UsageError(f"{limit} traces cannot be had in one page; ask for 1 to {MAX_PAGE}.")
         where = self._where(filters)
         if cursor is not None:
             where.before(*read_cursor(cursor))
@@ -60,15 +116,15 @@ class Dialect:
         )
 
     def count(self, filters: Filters) -> Statement:
-        """How many pass; NULL, if they are more than are worth counting."""
-        most = _COUNTED if filters == Filters(owner=filters.owner) else _COUNTED_OF_SOME
+        """How many pass the filters; NULL, if they are too many to count."""
+        most = _COUNTED if filters == Filters(owner=filters.owner) else _COUNTED_FILTERED
         table = self.name if filters == Filters() else self.table(filters)
         return self._where(filters).statement(
             f"SELECT nullif(count(*), {most + 1}) FROM (SELECT 1 FROM {table}{{}} LIMIT {most + 1}) AS passing"
         )
 
     def documents(self, filters: Filters, after: tuple[float, str] | None, limit: int) -> Statement:
-        """Rows of start, id and document, oldest first, from behind `after` on."""
+        """Rows of start, id and document, oldest first, after the trace `after`."""
         where = self._where(filters)
         if after is not None:
             where.after(*after)
@@ -91,7 +147,7 @@ class Dialect:
         return where.statement(f"SELECT id, document FROM {self.name}{{}} ORDER BY id LIMIT 4")
 
     def delete(self, id: str, owner: str | None) -> Statement:
-        """A row for the trace that is gone."""
+        """A row for the trace that was deleted."""
         where = _Where(self)
         where.add("id = {}", plain(id))
         if owner is not None:
@@ -165,12 +221,12 @@ class _Where:
 
 
 def write_cursor(started: float, id_: str) -> str:
-    """Where the page behind this trace begins."""
+    """The cursor of the page after this trace."""
     return urlsafe_b64encode(json.dumps([started, id_]).encode()).decode().rstrip("=")
 
 
 def read_cursor(cursor: str) -> tuple[float, str]:
-    """The trace that the page begins behind.
+    """The trace after which the page begins.
 
     Raises:
         UsageError: it was not written by `write_cursor`.

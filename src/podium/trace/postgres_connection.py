@@ -1,12 +1,15 @@
-"""The address of a PostgreSQL database, whose password nobody gets to see.
+"""What a PostgreSQL store connects with: an address whose password is never shown, and an event loop in a thread.
 
-Reads "postgresql://user:password@host:port/database" and "postgresql+asyncpg://..."; connects to nothing.
+Reads "postgresql://user:password@host:port/database" and "postgresql+asyncpg://...".
 """
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from podium.errors import UsageError
@@ -63,3 +66,37 @@ class PostgresAddress:
         for secret in self.secrets:
             said = said.replace(secret, _HIDDEN)
         return said
+
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """An event loop in its own thread, which runs coroutines for other threads and loops.
+
+    For what belongs to one loop and is used from others. Ends with `close`, or with the process.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._thread.start()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work`; the calling thread waits for its result."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work`; cancelled with its caller."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    def close(self) -> None:
+        """End the loop. Calling twice is fine."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()

@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 
 from podium.errors import StoreError, UnknownTraceError, UsageError
 from podium.trace import RoundTrace, Span, Trace
-from podium.trace.jsonl import read
-from podium.trace.kept import Filters, Store, open_store
+from podium.trace.async_store import AsyncTraceStore
+from podium.trace.query import Filters
+from podium.trace.serialization import read
+from podium.trace.store import open_store
 
 MakeTrace = Callable[..., Trace]
 ALL = Filters()
@@ -28,7 +30,7 @@ def at(day: int) -> datetime:
     return datetime(2026, 3, day, tzinfo=UTC)
 
 
-async def ids(store: Store, filters: Filters = ALL) -> list[str]:
+async def ids(store: AsyncTraceStore, filters: Filters = ALL) -> list[str]:
     return [trace.id for trace in (await store.page(filters)).traces]
 
 
@@ -38,7 +40,9 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_what_was_added_is_there_at_once_and_equal(kept: Store, make_trace: MakeTrace) -> None:
+async def test_what_was_added_is_there_at_once_and_equal(
+    kept: AsyncTraceStore, make_trace: MakeTrace
+) -> None:
     trace = make_trace(owner="ada", user="u7", metadata={"app": "shop"})
     kept.add(trace)
     assert await kept.get("t1") == trace
@@ -63,7 +67,9 @@ async def test_adding_to_a_closed_store_is_a_bug(place, make_trace: MakeTrace) -
         store.add(make_trace())
 
 
-async def test_a_trace_with_the_same_id_replaces_the_one_there(kept: Store, make_trace: MakeTrace) -> None:
+async def test_a_trace_with_the_same_id_replaces_the_one_there(
+    kept: AsyncTraceStore, make_trace: MakeTrace
+) -> None:
     kept.add(make_trace())
     kept.add(make_trace(answer="6", status="degraded"))
     (summary,) = (await kept.page(Filters())).traces
@@ -71,7 +77,7 @@ async def test_a_trace_with_the_same_id_replaces_the_one_there(kept: Store, make
     assert (await kept.get("t1")).answer == "6"
 
 
-async def test_a_summary_says_who_worked_for_whom(kept: Store, make_trace: MakeTrace) -> None:
+async def test_a_summary_says_who_worked_for_whom(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
     spans = (
         Span(position=0, worker="cy", subtask="Add.", status="done", answered_by="bob"),
         Span(position=1, worker="ada", subtask="Add.", status="failed"),
@@ -92,7 +98,7 @@ async def test_a_summary_says_who_worked_for_whom(kept: Store, make_trace: MakeT
 
 
 async def test_an_id_is_found_by_its_beginning_and_an_exact_one_wins(
-    kept: Store, make_trace: MakeTrace
+    kept: AsyncTraceStore, make_trace: MakeTrace
 ) -> None:
     for id_ in ("ab", "abc1", "abd2", "x%", "x_y", "Z", "z"):
         kept.add(make_trace(id_))
@@ -108,7 +114,9 @@ async def test_an_id_is_found_by_its_beginning_and_an_exact_one_wins(
         await kept.get("")
 
 
-async def test_an_owner_sees_and_deletes_its_own_traces_alone(kept: Store, make_trace: MakeTrace) -> None:
+async def test_an_owner_sees_and_deletes_its_own_traces_alone(
+    kept: AsyncTraceStore, make_trace: MakeTrace
+) -> None:
     kept.add(make_trace("a1", owner="ada"))
     kept.add(make_trace("a2", owner="bob"))
     kept.add(make_trace("a3"))
@@ -125,7 +133,7 @@ async def test_an_owner_sees_and_deletes_its_own_traces_alone(kept: Store, make_
 
 
 async def test_each_filter_narrows_the_list_its_count_and_the_export(
-    kept: Store, make_trace: MakeTrace
+    kept: AsyncTraceStore, make_trace: MakeTrace
 ) -> None:
     def paid(usd: float, worker: str) -> tuple[RoundTrace, ...]:
         span = Span(position=0, worker=worker, subtask="Add.", status="done", cost_usd=usd)
@@ -165,7 +173,9 @@ async def test_each_filter_narrows_the_list_its_count_and_the_export(
         assert "".join(exported) == expected[::-1], filters
 
 
-async def test_pages_follow_one_another_whatever_comes_between(kept: Store, make_trace: MakeTrace) -> None:
+async def test_pages_follow_one_another_whatever_comes_between(
+    kept: AsyncTraceStore, make_trace: MakeTrace
+) -> None:
     """Of traces of the same moment, too."""
     days = [1, 2, 2, 2, 3, 3, 4, 5, 5, 5]
     for number, day in enumerate(days):
@@ -189,18 +199,18 @@ async def test_pages_follow_one_another_whatever_comes_between(kept: Store, make
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "bm9uZQ", "W10", "WzEsMl0", "ü", "W05hTiwgIngiXQ=", "A" * 5000])
-async def test_a_cursor_that_is_none_of_ours_is_refused(kept: Store, cursor: str) -> None:
+async def test_a_cursor_that_is_none_of_ours_is_refused(kept: AsyncTraceStore, cursor: str) -> None:
     with pytest.raises(UsageError, match="is not a cursor"):
         await kept.page(Filters(), cursor)
 
 
 @pytest.mark.parametrize("limit", [0, -1, 201])
-async def test_a_page_has_bounds(kept: Store, limit: int) -> None:
+async def test_a_page_has_bounds(kept: AsyncTraceStore, limit: int) -> None:
     with pytest.raises(UsageError, match="ask for 1 to 200"):
         await kept.page(Filters(), limit=limit)
 
 
-async def test_the_newest_traces_are_had_whole(kept: Store, make_trace: MakeTrace) -> None:
+async def test_the_newest_traces_are_had_whole(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
     for day in (2, 3, 1):
         kept.add(make_trace(f"t{day}", started_at=DAY.format(day)))
     assert await kept.newest(2) == (
@@ -209,7 +219,7 @@ async def test_the_newest_traces_are_had_whole(kept: Store, make_trace: MakeTrac
     )
 
 
-async def test_an_export_is_what_import_reads(kept: Store, make_trace: MakeTrace) -> None:
+async def test_an_export_is_what_import_reads(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
     traces = [make_trace(f"t{number:02}", text=f"line\n{number}\u2028\0") for number in range(50)]
     for trace in traces:
         kept.add(trace)
@@ -269,7 +279,7 @@ async def test_where_too_much_waits_it_is_put_aside_and_written_when_the_databas
         for number in range(20):
             store.add(make_trace(f"t{number:02}"))
             if number % 3 == 2:
-                await until(lambda: 2 * len(store._outbox._waiting) < 6)
+                await until(lambda: 2 * len(store._queue._waiting) < 6)
         assert list(tmp_path.rglob("unwritten-*.jsonl"))  # noqa: ASYNC240
     finally:
         place.back()
@@ -284,7 +294,7 @@ async def test_a_queue_that_is_full_says_so(place, make_trace: MakeTrace, tmp_pa
     (tmp_path / "data").mkdir(exist_ok=True)
     (tmp_path / "data" / "podium").touch()
     store = place.open(most=3)
-    store._outbox._spill = tmp_path / "data" / "podium"
+    store._queue._spill = tmp_path / "data" / "podium"
     place.away()
     try:
         for number in range(3):
@@ -323,7 +333,7 @@ async def test_what_waits_when_a_server_ends_is_put_aside_and_taken_up_by_the_ne
     await following.close()
 
 
-async def test_many_threads_and_loops_may_use_one_store(kept: Store, make_trace: MakeTrace) -> None:
+async def test_many_threads_and_loops_may_use_one_store(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
     def add(name: str) -> None:
         async def work() -> None:
             for number in range(25):

@@ -1,9 +1,14 @@
-"""The sentence for everything that pydantic refuses: the key, the value, the way out."""
+"""One sentence for each error of pydantic: the key, the value, and the way out.
+
+Suggests the nearest known name. Never shows the value of a key that looks secret.
+"""
 
 from __future__ import annotations
 
+import difflib
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -11,9 +16,41 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from podium.config.lines import Where
-from podium.config.names import suggestion
-from podium.config.showing import item_name, show
+from podium.config.toml_lines import Where
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` was most likely meant to be, if any is close."""
+    by_fold = {candidate.casefold(): candidate for candidate in known}
+    close = difflib.get_close_matches(name.casefold(), by_fold, n=1)
+    return by_fold[close[0]] if close else None
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The way out of an unknown name: the nearest known one, else all of them."""
+    names = list(known)
+    close = nearest(name, names)
+    if close is not None:
+        return f"did you mean {close!r}?"
+    return f"known: {', '.join(names)}." if names else "nothing is known by that name."
+
+
+def item_name(items: list[Any], index: int) -> str:
+    """What an item of a list is called: its own name, else its number."""
+    item = items[index] if index < len(items) else None
+    name = item.get("name") if isinstance(item, dict) else None
+    return name if isinstance(name, str) else str(index)
+
+
+def show(key: Sequence[str], value: Any) -> str:
+    """A value as TOML writes it, shortened; never a secret's."""
+    if key and re.search("key|secret|password|authorization|token$", key[-1], re.IGNORECASE):
+        return "set to something unusable"
+    if isinstance(value, dict):
+        return "a table"
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
 
 _WANTED = {
     "string_type": "text in quotes",

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import UsageError
-from podium.trace.jsonl import read, to_json, write
+from podium.trace.serialization import read, to_json, write
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 

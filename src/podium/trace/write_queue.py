@@ -1,8 +1,8 @@
-"""Rows on their way to a database: a queue with bounds, in front of one thread that writes.
+"""Rows on their way to a database: a bounded queue, and one thread that writes.
 
-Putting never waits. Rows that wait together are written together. While the database is away they wait and are tried
-again and again. Where too many wait, or the process ends, they are put aside into files, which are written to the
-database when it is back or when the same store is opened again. What the database refuses for good is put aside, too.
+`put` never waits. Rows that wait together are written together. While the database is away they wait, and the thread
+retries. When too many wait, or the process ends, the thread spills them to files. It writes the files to the database
+when the database is back, or when the same store is opened again. What the database refuses for good is spilled, too.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from podium.errors import StoreError, UsageError
-from podium.trace.jsonl import read
-from podium.trace.row import TraceRow, to_row
+from podium.trace.serialization import TraceRow, read, to_row
 
 _BATCH = 256
 _BATCH_CHARACTERS = 8 * 2**20
@@ -28,13 +27,13 @@ _LONGEST_PAUSE_S = 5.0
 _log = logging.getLogger("podium.trace")
 
 
-class Outbox:
-    """What waits to be written, and the thread that writes it.
+class WriteQueue:
+    """The rows that wait, and the thread that writes them.
 
     Args:
         write: writes rows, all or none; raises `StoreError`, which says whether trying again may help.
         place: the store, as messages name it.
-        spill: the folder for what is put aside.
+        spill: the folder for spill files.
         most: rows that may wait.
         most_characters: of their documents.
         patience_s: for the database, when closing.
@@ -63,7 +62,7 @@ class Outbox:
         self._flushes: deque[tuple[int, Future[None]]] = deque()
         self._error: StoreError | None = None
         self._mark = f"unwritten-{sha256(place.encode()).hexdigest()[:8]}"
-        self._aside: list[Path] = []
+        self._spilled: list[Path] = []
         self._lost = 0
         self._close_by: float | None = None
         self._thread = threading.Thread(target=self._run, name="podium-outbox", daemon=True)
@@ -101,7 +100,7 @@ class Outbox:
             self._changed.notify()
 
     def flushed(self) -> Future[None]:
-        """Is done when all that was put before is written, or given up."""
+        """A future that is done when all that was put before is written or spilled."""
         flushed: Future[None] = Future()
         with self._changed:
             if self._done == self._put:
@@ -123,7 +122,7 @@ class Outbox:
             )
             self._changed.notify()
         self._thread.join()
-        there = [str(path) for path in self._aside if path.exists()]
+        there = [str(path) for path in self._spilled if path.exists()]
         if first and (there or self._lost):
             lies = (
                 f" lie in {', '.join(there)}: what can be is written when it is opened again" if there else ""
@@ -134,7 +133,7 @@ class Outbox:
 
     def _run(self) -> None:
         pause = _FIRST_PAUSE_S
-        self._take_up()
+        self._load_spilled()
         while batch := self._batch():
             error = self._failure(batch)
             if error is None:
@@ -142,13 +141,13 @@ class Outbox:
                 self._take(batch)
                 if self._error is not None:
                     self._note(None)
-                    self._take_up()
+                    self._load_spilled()
             elif not error.retryable:
                 self._write_each(batch)
             else:
                 self._note(error)
                 over = self._close_by is not None and time.monotonic() >= self._close_by
-                if (over or self._crowded()) and (self._put_aside(batch) or over):
+                if (over or self._crowded()) and (self._spill_rows(batch) or over):
                     self._take(batch)
                 else:
                     self._pause(pause)
@@ -166,7 +165,7 @@ class Outbox:
         time.sleep(max(0.0, min(seconds, self._close_by - time.monotonic())))
 
     def _batch(self) -> list[TraceRow]:
-        """What is to be written together, left in the queue; nothing: it is closed and empty."""
+        """The rows to write together, left in the queue. Empty: the queue is closed and empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._close_by is not None)
             batch: list[TraceRow] = []
@@ -184,24 +183,24 @@ class Outbox:
             self._write(rows)
         except StoreError as error:
             return error
-        except Exception as error:  # A bug; but a thread that has died would leave all others waiting for it.
+        except Exception as error:  # A bug; but if this thread died, everything would wait for it.
             _log.exception("Writing to the trace store %s failed.", self._place)
             return StoreError(f"{type(error).__name__}: {error}", retryable=False)
         return None
 
     def _write_each(self, batch: Sequence[TraceRow]) -> None:
-        """Write what can be written of a batch in which something cannot, and set that aside."""
+        """Write the rows of a batch one by one, and spill those that the database refuses."""
         for row in batch:
             error = self._failure([row])
             if error is not None:
                 if error.retryable:
-                    return  # The rest is tried again with the next batch.
+                    return  # The others are retried with the next batch.
                 _log.error("The trace %s cannot be kept: %s", row.id, error)
-                self._put_aside([row], "refused")
+                self._spill_rows([row], "refused")
             self._take([row])
 
     def _take(self, rows: Sequence[TraceRow]) -> None:
-        """Take rows that are dealt with out of the queue, and tell those who wait for it."""
+        """Remove rows that are written or spilled from the queue, and resolve the futures that wait for them."""
         with self._changed:
             for _ in rows:
                 self._characters -= len(self._waiting.popleft().document)
@@ -220,8 +219,8 @@ class Outbox:
             _log.warning("The trace store %s can be written again.", self._place)
         self._error = error
 
-    def _put_aside(self, rows: Sequence[TraceRow], mark: str | None = None) -> bool:
-        """Put rows into a file, whole or not at all. False: they could not."""
+    def _spill_rows(self, rows: Sequence[TraceRow], mark: str | None = None) -> bool:
+        """Write rows to a spill file, all or none. False: that failed."""
         path = self._spill / f"{mark or self._mark}-{time.time_ns()}-{os.getpid()}.jsonl"
         part = path.with_suffix(".part")
         try:
@@ -235,12 +234,12 @@ class Outbox:
                     "%d traces are lost: %s cannot be written (%s).", len(rows), path, error.strerror
                 )
             return False
-        self._aside.append(path)
+        self._spilled.append(path)
         _log.error("%d traces are put aside in %s.", len(rows), path)
         return True
 
-    def _take_up(self) -> None:
-        """Write what was put aside, by this process or by others. Twice is fine: the same ids replace one another."""
+    def _load_spilled(self) -> None:
+        """Write spilled rows, of any process, to the database. Twice is fine: equal ids replace each other."""
         for path in sorted(self._spill.glob(f"{self._mark}-*.jsonl")):
             try:
                 with path.open("rb") as lines:

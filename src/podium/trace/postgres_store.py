@@ -1,7 +1,7 @@
 """The traces of any number of servers in one PostgreSQL database. Needs the package asyncpg (extra `postgres`).
 
 Connections live in a thread with an event loop of its own, so that the store may be used from any. Reads take one of
-a few connections each; what is written goes through the outbox.
+a few connections each; writes go through the `WriteQueue`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,19 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from podium.database import data_folder
 from podium.errors import StoreError, UsageError
-from podium.trace.database_store import DatabaseStore
-from podium.trace.loop_thread import LoopThread
-from podium.trace.postgres_address import PostgresAddress
-from podium.trace.row import TraceRow
-from podium.trace.statements import Dialect, Statement
-from podium.trace.store import data_folder
+from podium.trace.async_store import AsyncTraceStore
+from podium.trace.postgres_connection import LoopThread, PostgresAddress
+from podium.trace.query import Dialect, Statement
+from podium.trace.serialization import TraceRow
 
 if TYPE_CHECKING:
     import asyncpg
 
 _VERSION = 1
 _LOCK = 0x506F4469
-"""Of those who make the tables; as a number that nobody else takes."""
+"""The advisory lock that is held while the tables are made."""
 _CONNECT_S = 10.0
 _STATEMENT_S = 30.0
 _CONNECTIONS = 8
@@ -62,11 +61,11 @@ _DIALECT = Dialect(
     contains="strpos(searched, {}) > 0",
     workers=tuple,
 )
-_LASTING = ("21", "22", "23", "54")
-"""Classes of errors that are about what is written, and come again when it is."""
+_PERMANENT = ("21", "22", "23", "54")
+"""Classes of errors about the data itself: they would come again."""
 
 
-class PostgresStore(DatabaseStore):
+class PostgresTraceStore(AsyncTraceStore):
     """A database of traces, whose tables are made if they are missing.
 
     Args:
@@ -146,9 +145,9 @@ class PostgresStore(DatabaseStore):
     async def _rows(self, statement: Statement) -> Sequence[Sequence[Any]]:
         if self._closed:
             raise RuntimeError(f"the trace store {self.place} is closed")
-        return await self._loop.ask(self._ask(statement))
+        return await self._loop.run(self._fetch(statement))
 
-    async def _ask(self, statement: Statement) -> Sequence[Sequence[Any]]:
+    async def _fetch(self, statement: Statement) -> Sequence[Sequence[Any]]:
         text, values = statement
         async with self._connected("read") as connection:
             rows: Sequence[Sequence[Any]] = await connection.fetch(text, *values)
@@ -182,9 +181,9 @@ class PostgresStore(DatabaseStore):
                     connection.terminate()
                     raise
         except broken as error:
-            lasting = getattr(error, "sqlstate", None) or ""
+            permanent = getattr(error, "sqlstate", None) or ""
             raise StoreError(
-                self._sentence(done, error), retryable=not lasting.startswith(_LASTING)
+                self._sentence(done, error), retryable=not permanent.startswith(_PERMANENT)
             ) from None
 
     def _sentence(self, done: str, error: BaseException) -> str:
@@ -194,13 +193,13 @@ class PostgresStore(DatabaseStore):
         )
         return f"The trace store {self._address.shown} cannot be {done} ({reason or type(error).__name__})."
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         if not self._closed:
             self._closed = True
-            self._loop.call(self._hang_up())
+            self._loop.call(self._close_pool())
             self._loop.close()
 
-    async def _hang_up(self) -> None:
+    async def _close_pool(self) -> None:
         try:
             async with asyncio.timeout(_CONNECT_S):
                 await self._pool.close()

@@ -1,28 +1,53 @@
-"""Which workers rest, told from process to process: rows in the state file, made when the first one rests.
+"""The state file: an SQLite file in which processes share what they have spent and which workers are in cooldown.
 
-A convenience for people and for processes that start: a file that cannot be read or written tells nothing and stops
-nobody. When a worker rests is the breaker's to say.
+Here are its place, its tables, and the cooldowns. The money is in `accounts`. The `breaker` decides when a cooldown
+begins and ends. Cooldowns are a convenience: a file that cannot be read or written is passed over.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from podium.database import FileForm
 from podium.errors import UsageError
-from podium.executor.state import STATE, default_state_path
+from podium.trace.store import default_path
 from podium.workers.base import Worker
+
+STATE = FileForm(
+    "state file",
+    mark=0x506F4453,  # "PoDS"
+    version=1,
+    tables=(
+        "CREATE TABLE IF NOT EXISTS spending ("
+        "account TEXT, day TEXT, spent INTEGER, held INTEGER, PRIMARY KEY (account, day)) WITHOUT ROWID",
+        "CREATE TABLE IF NOT EXISTS resting ("
+        "worker TEXT PRIMARY KEY, name TEXT, since REAL, probe_at REAL, failures INTEGER, error TEXT"
+        ") WITHOUT ROWID",
+    ),
+    way_out="move it away or set PODIUM_STORE to another folder",
+    synchronous="NORMAL",  # Written before and after each call that is paid for.
+)
+
+
+def default_state_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """`state.sqlite` beside the default store of traces; where that is a server's, in its usual folder."""
+    if "://" in environ.get("PODIUM_STORE", ""):
+        environ = {name: value for name, value in environ.items() if name != "PODIUM_STORE"}
+    return default_path(environ).with_name("state.sqlite")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerCooldown:
-    """Why and since when a worker rests. Times in seconds since 1970."""
+    """Why and since when a worker is in cooldown. Times in seconds since 1970."""
 
     name: str
-    """What the process called it that tells."""
+    """Its name in the pool of the process that noted it."""
     since: float
     probe_at: float
     """When a call may try whether it is back."""
@@ -33,9 +58,9 @@ class WorkerCooldown:
 
 
 class CooldownFile:
-    """Who rests, by identity: the same endpoint and model is the same worker, whatever a pool calls it.
+    """Cooldowns by identity: the same endpoint and model is the same worker, whatever a pool calls it.
 
-    Workers without an identity are nobody else's, and are not told of.
+    Workers without an identity belong to one process, and are not noted.
 
     Args:
         path: the state file; None: the default one.
@@ -46,7 +71,7 @@ class CooldownFile:
         self._file: sqlite3.Connection | None = None
 
     def note(self, worker: Worker, *, since: float, probe_at: float, failures: int, error: str) -> None:
-        """Tell that `worker` rests.
+        """Note that `worker` is in cooldown.
 
         Args:
             error: one sentence, free of secrets.
@@ -57,13 +82,13 @@ class CooldownFile:
             self._run("INSERT OR REPLACE INTO resting VALUES (?, ?, ?, ?, ?, ?)", values, create=True)
 
     def clear(self, worker: Worker) -> None:
-        """Tell that `worker` is back."""
+        """Note that `worker` is back."""
         key = _key(worker)
         if key is not None:
             self._run("DELETE FROM resting WHERE worker = ?", (key,))
 
     def get(self, worker: Worker) -> WorkerCooldown | None:
-        """What was told of `worker` last; None: it does not rest, as far as anybody knows."""
+        """The cooldown of `worker`; None: no process has noted one."""
         key = _key(worker)
         if key is None:
             return None
@@ -73,12 +98,12 @@ class CooldownFile:
         return WorkerCooldown(*rows[0]) if rows else None
 
     def all(self) -> tuple[WorkerCooldown, ...]:
-        """Everybody who rests, the latest first."""
+        """All cooldowns, the latest first."""
         rows = self._run("SELECT name, since, probe_at, failures, error FROM resting ORDER BY since DESC")
         return tuple(WorkerCooldown(*row) for row in rows)
 
     def close(self) -> None:
-        """Let go of the file; a later call opens it again."""
+        """Close the file; a later call opens it again."""
         if self._file is not None:
             self._file.close()
             self._file = None
