@@ -23,7 +23,7 @@ class Endpoint(ScriptedWorker):
 ADA = Endpoint("ada", {"url": "http://a", "model": "m"})
 ADA_ELSEWHERE = Endpoint("ada-2", {"model": "m", "url": "http://a"})
 BOB = Endpoint("bob", {"url": "http://a", "model": "n"})
-NOBODY = Endpoint("nobody", None)
+ANONYMOUS = Endpoint("nobody", None)
 
 
 def note(file: CooldownFile, worker: ScriptedWorker, since: float = 100.0) -> None:
@@ -54,9 +54,9 @@ def test_all_who_rest_are_listed_latest_first(tmp_path: Path) -> None:
 
 def test_a_worker_without_an_identity_is_not_told_of(tmp_path: Path) -> None:
     file = CooldownFile(tmp_path / "s")
-    note(file, NOBODY)
-    file.clear(NOBODY)
-    assert file.get(NOBODY) is None
+    note(file, ANONYMOUS)
+    file.clear(ANONYMOUS)
+    assert file.get(ANONYMOUS) is None
     assert not file.path.exists()
 
 

@@ -33,10 +33,8 @@ from podium.cli.planning import to_settings
 from podium.errors import UsageError
 from podium.orchestrator.team import open_pool
 from podium.server.app import create_app
-from podium.server.keys.guard import require_keys
-from podium.server.keys.keys import Keys
-from podium.server.keys.opening import open_register
-from podium.server.live import Live
+from podium.server.keys.keys import Keys, open_register, require_keys
+from podium.server.live import LiveQuestions
 from podium.server.service import Service
 from podium.server.serving import listen, run
 from podium.server.serving import serve as serve_on
@@ -123,7 +121,7 @@ def serve(
             service = await opened.enter_async_context(
                 _open_service(workers, settings, place, host, (planner, calls, run_budget_usd))
             )
-            conductor = await service.planners.named(
+            conductor = await service.planners.get(
                 None
             )  # What is wrong with it is said now, and costs nothing.
             app = create_app(service)
@@ -158,7 +156,7 @@ async def _open_service(
         keys = Keys(open_register(place))
         opened.push_async_callback(keys.close)
         await require_keys(host, keys)
-        await keys.look()
+        await keys.refresh()
         telemetry = open_telemetry(workers)
         if telemetry is not None:
             opened.push_async_callback(asyncio.to_thread, telemetry.close)
@@ -170,9 +168,9 @@ async def _open_service(
             dispatcher,
             store=traces,
             keys=keys,
-            live=Live(),
+            live=LiveQuestions(),
             settings=settings,
-            watches=() if telemetry is None else (telemetry.watch,),
+            observers=() if telemetry is None else (telemetry.observer,),
         )
 
 

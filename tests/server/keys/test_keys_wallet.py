@@ -13,7 +13,7 @@ from keys_place import Place
 from podium.errors import APIError, StoreError
 from podium.executor import Ledger, Reservation
 from podium.server.keys import Caller, Keys
-from podium.server.keys.allowance import NANO
+from podium.server.keys.caller import NANO_PER_USD
 from podium.server.keys.key_budget import KeyBudget
 from podium.server.keys.register import Register
 from podium.server.keys.sqlite import SqliteRegister
@@ -63,15 +63,15 @@ async def test_with_64_calls_in_flight_at_each_of_two_replicas_the_limit_holds(p
             most = random.choice([0.01, 0.02, 0.05])
             await replica.call(most, most * random.random(), random.uniform(0, 0.02))
 
-    async def look(done: asyncio.Event) -> None:
+    async def refresh(done: asyncio.Event) -> None:
         nonlocal peak
         while not done.is_set():
-            standing = await watch.standing(caller.id or "", "x")
-            peak = max(peak, standing.spent + standing.held)
+            spending = await watch.spending(caller.id or "", "x")
+            peak = max(peak, spending.spent + spending.held)
             await asyncio.sleep(0.001)
 
     done = asyncio.Event()
-    watching = asyncio.create_task(look(done))
+    watching = asyncio.create_task(refresh(done))
     async with asyncio.TaskGroup() as group:
         for number in range(128):
             group.create_task(ask(replicas[number % 2]))
@@ -79,13 +79,13 @@ async def test_with_64_calls_in_flight_at_each_of_two_replicas_the_limit_holds(p
     await watching
     for replica in replicas:
         await replica.close()
-    standing = await watch.standing(caller.id or "", "x")
+    spending = await watch.spending(caller.id or "", "x")
     await watch.close()
-    assert NANO < peak <= 2 * NANO
-    assert standing.held == 0, "what was not needed is given back"
-    assert standing.spent / NANO == pytest.approx(sum(replica.paid for replica in replicas))
+    assert NANO_PER_USD < peak <= 2 * NANO_PER_USD
+    assert spending.held == 0, "what was not needed is given back"
+    assert spending.spent / NANO_PER_USD == pytest.approx(sum(replica.paid for replica in replicas))
     assert all(replica.refusals for replica in replicas)
-    assert standing.spent > 1.9 * NANO, "nobody was refused while there was room"
+    assert spending.spent > 1.9 * NANO_PER_USD, "nobody was refused while there was room"
 
 
 async def test_a_budget_can_be_used_to_the_last_billionth(place: Place) -> None:
@@ -163,7 +163,7 @@ async def test_a_planner_is_booked_without_having_been_held(place: Place) -> Non
     assert replica.key_budget.exhausted
     await replica.close()
     again = place.open()
-    assert (await again.standing(caller.id or "", "x")).spent == round(1.5 * NANO)
+    assert (await again.spending(caller.id or "", "x")).spent == round(1.5 * NANO_PER_USD)
     await again.close()
 
 
@@ -195,7 +195,7 @@ async def test_calls_side_by_side_share_their_trips_to_the_register(tmp_path: Pa
     assert replica.calls == 200
     assert replica.register is not None
     again = SqliteRegister(tmp_path / "keys.sqlite")
-    assert (await again.standing(caller.id or "", "x")).spent == NANO
+    assert (await again.spending(caller.id or "", "x")).spent == NANO_PER_USD
     await again.close()
     assert before == 0
 
@@ -213,8 +213,8 @@ async def test_a_register_that_fails_fails_the_call_and_loses_no_booking(tmp_pat
     await replica.call(0.75, 0.125)
     await replica.close()
     again = place.open()
-    standing = await again.standing(caller.id or "", "x")
-    assert (standing.spent, standing.held) == (round(0.375 * NANO), 0)
+    spending = await again.spending(caller.id or "", "x")
+    assert (spending.spent, spending.held) == (round(0.375 * NANO_PER_USD), 0)
     await again.close()
 
 
@@ -237,8 +237,8 @@ async def test_a_budget_of_a_day_begins_anew_and_a_question_over_midnight_is_pai
     ledger(after).settle(hold, Usage(), 0.75)
     await keys.close()
     register = place.open()
-    spent = [(await register.standing(caller.id or "", day)).spent for day in ("2026-03-01", "2026-03-02")]
-    assert spent == [NANO // 2, 3 * NANO // 4]
+    spent = [(await register.spending(caller.id or "", day)).spent for day in ("2026-03-01", "2026-03-02")]
+    assert spent == [NANO_PER_USD // 2, 3 * NANO_PER_USD // 4]
     await register.close()
 
 
