@@ -13,7 +13,7 @@ from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from podium.config import Settings
 from podium.types import Limits, Price, Profile
-from podium.workers.chat.headers import check_names, check_plain, check_query
+from podium.workers.chat.endpoint import check_names, check_plain, check_query
 from podium.workers.planner_settings import PlannerSettings
 from podium.workers.tool_specs import CalculatorSpec, CodeSpec, VoteSpec
 from podium.workers.worker_spec import WorkerSpec
