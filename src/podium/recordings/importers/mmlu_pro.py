@@ -17,8 +17,7 @@ from pydantic import TypeAdapter
 
 from podium.recordings.importers.documents import Document, files, zipped_json
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response
-from podium.recordings.splits import split_by_hash
+from podium.recordings.model import RecordedQuestion, Response, split_by_hash
 from podium.recordings.writer import RecordingWriter
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -16,8 +16,7 @@ from pydantic import Field, TypeAdapter
 
 from podium.recordings.importers.documents import Document, folders, identity, read_json
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response
-from podium.recordings.splits import split_by_hash
+from podium.recordings.model import RecordedQuestion, Response, split_by_hash
 from podium.recordings.writer import RecordingWriter
 
 _DATED = re.compile(r"^(?P<model>.+?)(_\d{8}_\d{6})?$")

@@ -33,8 +33,7 @@ from podium.config import Settings, load
 from podium.errors import UsageError
 from podium.recordings.importers.cells import count, said, sample, score, seconds, split, verbatim
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response
-from podium.recordings.splits import split_by_hash
+from podium.recordings.model import RecordedQuestion, Response, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.rows import Row, read_rows
 from podium.template import columns, equals, filled

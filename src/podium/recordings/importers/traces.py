@@ -17,8 +17,7 @@ from pydantic import ValidationError
 from podium.errors import UsageError
 from podium.recordings.importers.documents import identity
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, was_simulated
-from podium.recordings.splits import split_by_hash
+from podium.recordings.model import RecordedQuestion, Response, split_by_hash, was_simulated
 from podium.recordings.writer import RecordingWriter
 from podium.trace import Span, Trace
 from podium.trace.table import open_reader

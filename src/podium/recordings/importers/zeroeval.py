@@ -19,8 +19,7 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from podium.recordings.importers.documents import Document, files, read_json
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response
-from podium.recordings.splits import split_by_hash
+from podium.recordings.model import RecordedQuestion, Response, split_by_hash
 from podium.recordings.writer import RecordingWriter
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
