@@ -222,8 +222,9 @@ def _kinds(source: Source, given: Mapping[str, WorkerKind]) -> Mapping[str, Work
                 )
         except ConfigError as error:
             raise source.refuse(ConfigError(str(error), ("worker", i, "kind"))) from None
-        if kind is not None:
-            found[name] = kind
+        found |= (
+            given if kind is None else {name: kind}
+        )  # Of an unknown kind the message names all that there are.
     return {**BUILT_IN, **found} if found else BUILT_IN
 
 

@@ -40,7 +40,7 @@ class _Record(Document):
 _RECORDS = TypeAdapter(list[_Record])
 
 
-def gather_mmlu_pro(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
+def import_mmlu_pro(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
     """Read the zips of models in `path`, twice: the first time for the wordings alone.
 
     Args:
@@ -61,11 +61,11 @@ def gather_mmlu_pro(path: Path, writer: RecordingWriter, report: Callable[[str],
         model = archive.stem if matched is None else matched["model"]
         report(model)
         for record in _records(archive):
-            _gather(record, newest, model, writer, import_report)
+            _add(record, newest, model, writer, import_report)
     return import_report
 
 
-def _gather(
+def _add(
     record: _Record, newest: dict[str, str], model: str, writer: RecordingWriter, import_report: ImportReport
 ) -> None:
     question_id = record.question_id

@@ -47,7 +47,7 @@ class _Summary(Document):
 _TASK_SET, _SUMMARY = TypeAdapter(_TaskSet), TypeAdapter(_Summary)
 
 
-def gather_reasoning_gym(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
+def import_reasoning_gym(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
     """Read the folders of models in `path`.
 
     Args:

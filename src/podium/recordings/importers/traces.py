@@ -42,7 +42,7 @@ def read_traces(path: Path) -> Iterator[Trace]:
             raise UsageError(f"{path} holds a trace that cannot be read; give another store.") from None
 
 
-def gather_traces(
+def import_traces(
     traces: Iterable[Trace],
     writer: RecordingWriter,
     *,
