@@ -12,7 +12,7 @@ from podium.errors import WorkerError
 from podium.types import AnswerOptions, Message
 from podium.workers.base import Request
 from podium.workers.response_cache import ResponseCache
-from podium.workers.response_cache.cache_key import CacheKey
+from podium.workers.response_cache.entry import CacheKey
 from podium.workers.response_cache.nearest import difference, nearest
 from podium.workers.response_cache.table import alike
 
