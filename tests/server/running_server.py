@@ -12,13 +12,13 @@ from typing import Any
 import uvicorn
 
 from podium.executor import Dispatcher
+from podium.orchestrator.planner_settings import PlannerSettings
 from podium.orchestrator.team import open_pool
 from podium.server.app import create_app
 from podium.server.service import Service
 from podium.server.settings import ServeSettings
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.store import open_store
-from podium.workers.planner_settings import PlannerSettings
 from podium.workers.pool import Pool
 
 

@@ -15,7 +15,7 @@ from podium.baselines import SelfConsistency, Single
 from podium.errors import ConfigError
 from podium.orchestrator import Orchestrator
 from podium.recordings import Recording, Response
-from podium.recordings.columns import to_batch
+from podium.recordings.files import to_batch
 from podium.recordings.model import Header, RecordedWorker
 from podium.rollout import roll
 from podium.tasks import Grade, open_tasks

@@ -17,8 +17,7 @@ from podium.executor import Dispatcher
 from podium.executor.accounts import UNLIMITED_USD, Account, open_day_account
 from podium.executor.state_file import CooldownFile
 from podium.orchestrator.planning import pays_for_plans
-from podium.workers.paid import asks_for_real
-from podium.workers.pool import Pool
+from podium.workers.pool import Pool, has_real_workers
 from podium.workers.response_cache import ResponseCache
 
 RESPONSES, SPENDING = "responses.sqlite", "spending.sqlite"
@@ -46,7 +45,7 @@ async def open_dispatcher(
     Raises:
         UsageError: options that exclude each other, or a file that cannot be used.
     """
-    real = asks_for_real(pool)
+    real = has_real_workers(pool)
     paid = real or (planner is not None and pays_for_plans(to_settings(planner), pool))
     with ExitStack() as files:
         path = options.cache or (run / RESPONSES if run is not None and real else None)

@@ -10,8 +10,8 @@ from podium.cli.options import PlannerOptions
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.orchestrator import planning
+from podium.orchestrator.planner_settings import PlannerSettings
 from podium.orchestrator.planning import OpenedPlanner
-from podium.workers.planner_settings import PlannerSettings
 from podium.workers.pool import Pool
 
 

@@ -22,14 +22,14 @@ from podium.cli.past import Past, read_past
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
 from podium.errors import UsageError
 from podium.executor.state_file import CooldownFile, WorkerCooldown
+from podium.orchestrator.planner_settings import PlannerSettings
 from podium.orchestrator.planning import check_planner, open_planner
 from podium.orchestrator.team import open_pool
 from podium.workers.base import Worker
+from podium.workers.build import UnreadyWorker
 from podium.workers.checkup import CheckResult
 from podium.workers.checkup import check as check_workers
-from podium.workers.planner_settings import PlannerSettings
 from podium.workers.pool import Pool
-from podium.workers.unready import UnreadyWorker
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,12 @@ from podium.conductor.settings import ConductorSettings, conductor_settings
 from podium.conductor.worker_policy import WorkerPolicy
 from podium.errors import UsageError, WorkerError
 from podium.executor import Dispatcher
+from podium.orchestrator.planner_settings import PlannerSettings
 from podium.planner import Plan, Planner, PlanRequest
 from podium.types import Question
 from podium.workers.base import Worker
 from podium.workers.checkup import CheckResult
-from podium.workers.paid import asks_for_real, real_workers
-from podium.workers.planner_settings import PlannerSettings
-from podium.workers.pool import Pool
+from podium.workers.pool import Pool, has_real_workers, real_workers
 from podium.workflow import PlanError
 
 _CHECK = "What is 17 plus 25?"
@@ -127,7 +126,7 @@ def pays_for_plans(settings: PlannerSettings, pool: Pool) -> bool:
     if settings.planner != "conductor" or settings.conductor is not None:
         return False
     table = conductor_settings(pool)
-    return bool(settings.served or table.base_url or table.worker) or asks_for_real(pool)
+    return bool(settings.served or table.base_url or table.worker) or has_real_workers(pool)
 
 
 def _of_file(

@@ -20,13 +20,12 @@ from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import position_of, written
 from podium.errors import UsageError
 from podium.executor import Dispatcher
+from podium.orchestrator.planner_settings import PlannerSettings
 from podium.orchestrator.planning import OpenedPlanner, check_planner, open_planner
 from podium.planner import Plan, PlanRequest
 from podium.server.api_errors import missing
 from podium.workers.checkup import CheckResult
-from podium.workers.paid import asks_for_real
-from podium.workers.planner_settings import PlannerSettings
-from podium.workers.pool import Pool
+from podium.workers.pool import Pool, has_real_workers
 from podium.workflow import PlanError, Step, Workflow
 
 _LOG = logging.getLogger("podium.server")
@@ -66,7 +65,7 @@ class Planners:
     @property
     def names(self) -> tuple[str, ...]:
         """Those that are offered by name; forms with a worker in them are known besides, see `get`."""
-        shipped = () if asks_for_real(self._pool) else _CONDUCTORS
+        shipped = () if has_real_workers(self._pool) else _CONDUCTORS
         return tuple(dict.fromkeys((self.configured, *shipped, "random")))
 
     @property

@@ -24,8 +24,7 @@ from podium.train.display import Display
 from podium.train.loop import Draw, Evaluate, train
 from podium.train.settings import GRPOSettings
 from podium.types import Budget
-from podium.workers.paid import asks_for_real
-from podium.workers.pool import Pool
+from podium.workers.pool import Pool, has_real_workers
 
 _ENDLESS = 10**9
 
@@ -122,7 +121,7 @@ def _retrained(start: Checkpoint, experiment: Experiment, pool: Pool) -> Checkpo
     embedded = experiment.tasks == "embedded"
     conducts = Conducts(
         questions="the embedded questions" if embedded else f"the questions of {experiment.tasks}",
-        simulated=not known.ratings and not asks_for_real(pool),
+        simulated=not known.ratings and not has_real_workers(pool),
         ratings=known.ratings,
         workers=pool.names if start.prompt.pool == "anonymous" else (),
     )

@@ -20,7 +20,7 @@ from podium.server.service import Service
 from podium.trace import Trace
 from podium.types import Profile
 from podium.workers.base import Worker
-from podium.workers.unready import UnreadyWorker
+from podium.workers.build import UnreadyWorker
 
 _TRACES = 200
 """The newest, which the past is read from."""

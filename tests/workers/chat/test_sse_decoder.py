@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.workers.chat.events import Events
+from podium.workers.chat.response_reader import SSEDecoder
 
 
 def _read(*chunks: bytes) -> list[bytes]:
-    events = Events()
+    events = SSEDecoder()
     return [data for chunk in chunks for data in events.feed(chunk)] + list(events.end())
 
 
@@ -52,7 +52,7 @@ def test_where_a_stream_is_cut_into_pieces_does_not_matter(parts: list[bytes], c
 
 
 def test_what_is_held_is_counted_until_its_event_is_whole() -> None:
-    events = Events()
+    events = SSEDecoder()
     assert list(events.feed(b"data: " + b"x" * 1000)) == []
     assert 1000 <= events.held < 2000
     assert list(events.feed(b"y\ndata: z\n")) == []

@@ -9,7 +9,7 @@ from paid import IDENTITY, request
 
 from podium.types import AnswerOptions, Message, ToolCall
 from podium.workers.base import Request
-from podium.workers.response_cache.cache_key import CacheKey
+from podium.workers.response_cache.entry import CacheKey
 
 LETTERS = st.characters(exclude_categories=())
 TEXTS = st.text(LETTERS, max_size=12)

@@ -1,8 +1,9 @@
-"""A chat as OpenAI's /chat/completions takes it: messages, settings, tools. Nothing is sent here."""
+"""A chat as OpenAI's /chat/completions takes it: messages, settings, tools, and the seed as a number. Sends nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Literal
 
 from podium.types import AnswerOptions, Message
@@ -63,3 +64,8 @@ def _message(message: Message) -> dict[str, Any]:
     if message.tool_call_id is not None:
         said["tool_call_id"] = message.tool_call_id
     return said
+
+
+def seed_number(seed: str) -> int:
+    """The number of a named seed: 31 bits, the same on every machine."""
+    return int.from_bytes(sha256(seed.encode("utf-8", "surrogatepass")).digest()[:4]) >> 1
