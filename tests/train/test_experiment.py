@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from podium.config import build
 from podium.errors import CheckpointError, RunMismatchError
 from podium.recordings import Recording, Response
-from podium.train.experiment import Experiment, Stage, draw_of, run_experiment
+from podium.train.experiment import make_draw_tasks, run_experiment
+from podium.train.settings import Experiment, Stage
 from podium.train.warmstart.pretraining import WarmStartSettings, WarmStartStage
 from podium.train.warmstart.run import run_warmstart
 from podium.workers.pool import open_pool
@@ -93,23 +94,25 @@ def test_questions_of_a_recording_come_in_turn(
     make_recording: Callable[..., Recording], policy: Path, tmp_path: Path
 ) -> None:
     settings = experiment(policy, *recorded(make_recording, tmp_path))
-    draw = draw_of(settings, open_pool(settings.pool))
-    asked = [[task.question.text for task, _ in draw(iteration)] for iteration in range(6)]
-    turns = [[text for iteration in asked[at : at + 3] for text in iteration] for at in (0, 3)]
-    assert set(turns[0]) == set(turns[1]) == {f"What is {number} + 1?" for number in range(2, 8)}
-    assert turns[0] != turns[1]
+    draw = make_draw_tasks(settings, open_pool(settings.pool))
+    drawn = [[task.question.text for task, _ in draw(iteration)] for iteration in range(6)]
+    epochs = [[text for iteration in drawn[at : at + 3] for text in iteration] for at in (0, 3)]
+    assert set(epochs[0]) == set(epochs[1]) == {f"What is {number} + 1?" for number in range(2, 8)}
+    assert epochs[0] != epochs[1]
 
 
-def test_what_is_left_out_of_a_recording_is_told(
+def test_a_warning_says_what_is_left_out_of_a_recording(
     make_recording: Callable[..., Recording], policy: Path, tmp_path: Path
 ) -> None:
     settings = experiment(policy, *recorded(make_recording, tmp_path, unjudged=2))
-    told: list[str] = []
-    draw = draw_of(settings, open_pool(settings.pool), told.append)
+    warnings: list[str] = []
+    draw = make_draw_tasks(settings, open_pool(settings.pool), warnings.append)
     assert {task.question.text for task, _ in draw(0) + draw(1)} == {
         f"What is {number} + 1?" for number in range(2, 6)
     }
-    assert [note.partition(",")[0] for note in told] == ["small/train: 2 of 6 questions are left out"]
+    assert [warning.partition(",")[0] for warning in warnings] == [
+        "small/train: 2 of 6 questions are left out"
+    ]
 
 
 async def test_a_policy_trains_on_recorded_answers(

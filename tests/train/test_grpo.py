@@ -12,12 +12,12 @@ from transformers import AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
 from podium.train.batch import Group, micro_batches
+from podium.train.checkpoints import read_model, stored_tensors
 from podium.train.grpo import accumulate, update
-from podium.train.loss import LossType, grpo_loss, token_weights
 from podium.train.model import PolicyModel
+from podium.train.objective import LossType, grpo_loss, token_weights
 from podium.train.optimizer import adamw
-from podium.train.randomness import generator
-from podium.train.weights import read_model, stored_tensors
+from podium.train.runtime import generator
 
 LOSSES: tuple[LossType, ...] = ("bnpo", "grpo", "dr_grpo")
 MAX_TOKENS = 9

@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import CheckpointError, ConfigError, RunMismatchError
 from podium.rollout.run_folder import RunFolder
-from podium.train.weights import read_model
+from podium.train.checkpoints import read_model
 
 
 def rows(folder: Path) -> list[dict]:
