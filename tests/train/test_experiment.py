@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+import podium
 from podium.config import build
 from podium.errors import CheckpointError, RunMismatchError
 from podium.recordings import Recording, Response
@@ -58,6 +59,29 @@ async def test_a_run_of_another_configuration_is_refused_by_the_key(policy: Path
     with pytest.raises(RunMismatchError, match=r"reward\.cost was 0\.0 and is now 5"):
         await run_experiment(experiment(policy, "reward.cost=5"), tmp_path / "run")
     await run_experiment(experiment(policy, "grpo.minutes=9"), tmp_path / "run")
+
+
+async def test_a_run_begun_under_earlier_names_of_settings_is_resumed(policy: Path, tmp_path: Path) -> None:
+    settings = experiment(policy, "grpo.std_eps=0.1", "grpo.freeze_prob=0.99")
+    await run_experiment(settings, tmp_path / "run")
+    now = json.loads((tmp_path / "run" / "config.json").read_text())
+    old = {"std_eps": "floor", "freeze_prob": "sure", "cost_weights": "thrift"}
+    then = {**now, "grpo": {old.get(key, key): value for key, value in now["grpo"].items()}}
+    (tmp_path / "run" / "config.json").write_text(json.dumps(then))
+    await run_experiment(settings, tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "config.json").read_text()) == now
+    (tmp_path / "run" / "config.json").write_text(json.dumps(then))
+    with pytest.raises(RunMismatchError, match=r"grpo\.std_eps was 0\.1 and is now 0\.2"):
+        await run_experiment(
+            experiment(policy, "grpo.std_eps=0.2", "grpo.freeze_prob=0.99"), tmp_path / "run"
+        )
+
+
+def test_the_configuration_of_the_shipped_run_is_read_as_it_was_trained() -> None:
+    shipped = Path(podium.__file__).parent / "assets" / "conductor" / "run" / "config.json"
+    grpo = Experiment.model_validate_json(shipped.read_text()).grpo
+    assert (grpo.iterations, grpo.questions, grpo.group, grpo.lr) == (130, 16, 16, 2e-4)
+    assert (grpo.std_eps, grpo.temperature, grpo.loss_type, grpo.optimizer) == (0.1, 0.7, "bnpo", "adamw")
 
 
 async def test_a_start_that_is_no_checkpoint_leaves_nothing_behind(tmp_path: Path) -> None:

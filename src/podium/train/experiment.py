@@ -57,7 +57,7 @@ async def run_experiment(
     start = _restated(Checkpoint.read(experiment.start), experiment, pool)
     try:
         draw_tasks = make_draw_tasks(experiment, pool, on_warning)
-        run = RunFolder.open(folder, experiment.model_dump(mode="json"), free=FREE)
+        run = RunFolder.open(folder, experiment, free=FREE)
         async with dispatch(pool) as dispatcher:
             return await train(
                 experiment.grpo,

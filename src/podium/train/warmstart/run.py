@@ -66,7 +66,7 @@ def run_warmstart(
         raise RunMismatchError(f"{policy} is there already; choose a new folder, or use the policy in it.")
     material = open_material(settings.recorded, tell)
     start = None if settings.start is None else Checkpoint.read(settings.start)
-    run = RunFolder.open(folder, settings.model_dump(mode="json"))
+    run = RunFolder.open(folder, settings)
     tokenizer = make_tokenizer(settings, material) if start is None else start.tokenizer()
     finished = max((int(stage.name) for stage in folder.glob(f"{_STAGES}/[0-9]*")), default=0)
     if finished:
