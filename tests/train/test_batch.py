@@ -12,10 +12,9 @@ from tiny_run import SHAPE
 from podium.train.batch import Group, count_trainable_tokens, micro_batches
 from podium.train.grpo import accumulate
 from podium.train.model import PolicyModel
-from podium.train.objective import LossType, token_weights
+from podium.train.objective import LOSSES, mean_over_completions, mean_over_limits
 from podium.train.runtime import generator
 
-LOSSES: tuple[LossType, ...] = ("bnpo", "grpo", "dr_grpo")
 MAX_TOKENS = 9
 PROMPT = (1, 4, 9, 7)
 A, B, C = (5, 6, 2), (5, 6, 8, 2), (11, 2)
@@ -28,16 +27,16 @@ def model() -> PolicyModel:
     return made
 
 
-def gradient(model: PolicyModel, groups: list[Group], loss_type: LossType) -> dict[str, torch.Tensor]:
+def gradient(model: PolicyModel, groups: list[Group], loss_type: str) -> dict[str, torch.Tensor]:
     model.zero_grad()
     accumulate(model, groups, loss_type=loss_type, max_tokens=MAX_TOKENS, questions=2)
     return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
-def plain_gradient(model: PolicyModel, groups: list[Group], loss_type: LossType) -> dict[str, torch.Tensor]:
+def plain_gradient(model: PolicyModel, groups: list[Group], loss_type: str) -> dict[str, torch.Tensor]:
     """The same, sequence by sequence through the whole model: no shared prompts, no rows merged, nothing packed."""
-    weights = token_weights(
-        [length for group in groups for length in group.lengths], loss_type, max_tokens=MAX_TOKENS
+    weights = LOSSES[loss_type].token_weights(
+        [length for group in groups for length in group.lengths], max_tokens=MAX_TOKENS
     )
     left = iter(weights)
     loss = torch.zeros(())
@@ -78,14 +77,14 @@ BOTH = Group(
 @pytest.mark.parametrize("loss_type", LOSSES)
 @pytest.mark.parametrize("groups", [[SUFFIXED], [TRIMMED], [BOTH], [SUFFIXED, TRIMMED, BOTH]])
 def test_the_gradient_is_that_of_every_sequence_read_on_its_own(
-    model: PolicyModel, groups: list[Group], loss_type: LossType
+    model: PolicyModel, groups: list[Group], loss_type: str
 ) -> None:
     assert_same(gradient(model, groups, loss_type), plain_gradient(model, groups, loss_type))
 
 
 @pytest.mark.parametrize("loss_type", LOSSES)
 def test_equal_completions_have_the_gradient_of_completions_kept_apart(
-    model: PolicyModel, loss_type: LossType
+    model: PolicyModel, loss_type: str
 ) -> None:
     together = [Group(PROMPT, (A, C, A, B, A), (1.0, -0.5, 0.25, 2.0, -3.0))]
     apart = [
@@ -94,7 +93,7 @@ def test_equal_completions_have_the_gradient_of_completions_kept_apart(
         Group(PROMPT, (A,), (-3.0,)),
     ]
     rows = [
-        [batch.size_QGT[1] for batch in micro_batches(groups, loss_type, max_tokens=9)]
+        [batch.size_QGT[1] for batch in micro_batches(groups, LOSSES[loss_type].token_weights, max_tokens=9)]
         for groups in (together, apart)
     ]
     assert rows == [[3], [2, 2, 1]]
@@ -102,9 +101,7 @@ def test_equal_completions_have_the_gradient_of_completions_kept_apart(
 
 
 @pytest.mark.parametrize("loss_type", LOSSES)
-def test_a_prompt_suffix_counts_as_the_end_of_a_longer_prompt(
-    model: PolicyModel, loss_type: LossType
-) -> None:
+def test_a_prompt_suffix_counts_as_the_end_of_a_longer_prompt(model: PolicyModel, loss_type: str) -> None:
     longer = [
         Group((*PROMPT, *before), (completion,), (advantage,))
         for before, completion, advantage in zip(
@@ -116,7 +113,9 @@ def test_a_prompt_suffix_counts_as_the_end_of_a_longer_prompt(
 
 def test_a_group_that_is_trimmed_weighs_its_tokens_by_their_whole_completions(model: PolicyModel) -> None:
     (batch,) = micro_batches(
-        [replace(TRIMMED, completions=(A, B, C, A), trainable_tokens=(1, 1, 1, 1))], "grpo", max_tokens=9
+        [replace(TRIMMED, completions=(A, B, C, A), trainable_tokens=(1, 1, 1, 1))],
+        mean_over_completions,
+        max_tokens=9,
     )
     # A, B and A begin alike and are one row; B is longer, so each token of it weighs less.
     expected = (1.0 + 0.7) / (3 * 4) - 0.4 / (4 * 4)
@@ -154,7 +153,7 @@ def test_each_different_row_comes_once_with_the_sum_of_its_weighted_advantages(
 
 
 def test_the_tokens_of_a_prompt_suffix_are_read_and_not_trained_on() -> None:
-    (batch,) = micro_batches([BOTH], "dr_grpo", max_tokens=1)
+    (batch,) = micro_batches([BOTH], mean_over_limits, max_tokens=1)
     assert batch.inputs_N.tolist() == [*(4, 9, 7), *(4, 10, 5, 6, 8), *(4, 5, 6)]
     assert batch.targets_N.tolist() == [*(9, 7, 5), *(10, 5, 6, 8, 2), *(5, 6, 2)]
     assert batch.weighted_advantages_N.tolist() == pytest.approx(

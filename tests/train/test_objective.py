@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.train.objective import advantages
+from podium.train.objective import Advantages, Rewards, grpo_advantages
+
+
+def advantages(rewards: Rewards, std_eps: float = 1e-4) -> Advantages:
+    """Of one group."""
+    (found,) = grpo_advantages([rewards], std_eps=std_eps)
+    return found
+
 
 rewards = st.lists(st.none() | st.floats(0, 1, width=32), min_size=1, max_size=64)
 

@@ -9,6 +9,7 @@ from tiny_run import SHAPE
 from podium.train.batch import Group, micro_batches
 from podium.train.grpo import completion_logprobs
 from podium.train.model import PolicyModel
+from podium.train.objective import mean_over_tokens
 from podium.train.runtime import generator
 from podium.train.sampler import sample
 
@@ -38,7 +39,7 @@ def test_sampled_logprobs_equal_the_trainers(model: PolicyModel, temperature: fl
     assert max(lengths) == 24
     for prompt, samples in zip(PROMPTS, drawn, strict=True):
         group = Group(tuple(prompt), samples.tokens, (1.0,) * 16)
-        (batch,) = micro_batches([group], "bnpo", max_tokens=24)
+        (batch,) = micro_batches([group], mean_over_tokens, max_tokens=24)
         trained = completion_logprobs(model, batch, temperature)
         once = dict(zip(samples.tokens, samples.logprobs, strict=True))
         sampled = torch.tensor([value for row in once.values() for value in row])
@@ -90,7 +91,7 @@ def test_logprobs_after_prompt_suffixes_equal_the_trainers(model: PolicyModel, t
     for prompt, suffixes, samples in zip(PROMPTS, SUFFIXES, drawn, strict=True):
         assert len(samples.tokens) == len(samples.logprobs) == len(samples.ended) == len(suffixes)
         group = Group(tuple(prompt), samples.tokens, (1.0,) * len(suffixes), prompt_suffixes=tuple(suffixes))
-        (batch,) = micro_batches([group], "bnpo", max_tokens=24)
+        (batch,) = micro_batches([group], mean_over_tokens, max_tokens=24)
         trained = completion_logprobs(model, batch, temperature)[batch.weighted_advantages_N != 0]
         once = dict(zip(zip(suffixes, samples.tokens, strict=True), samples.logprobs, strict=True))
         sampled = torch.tensor([value for row in once.values() for value in row])
@@ -162,7 +163,7 @@ def test_what_each_question_can_read_is_counted_by_its_own_prompt_and_given_toke
     drawn = sample(model, prompts, prompt_suffixes=given, max_tokens=18, end=2, seed="sums")
     for prompt, own, samples in zip(prompts, given, drawn, strict=True):
         group = Group(tuple(prompt), samples.tokens, (1.0,) * len(own), prompt_suffixes=tuple(own))
-        (batch,) = micro_batches([group], "bnpo", max_tokens=18)
+        (batch,) = micro_batches([group], mean_over_tokens, max_tokens=18)
         trained = completion_logprobs(model, batch)[batch.weighted_advantages_N != 0]
         once = dict(zip(zip(own, samples.tokens, strict=True), samples.logprobs, strict=True))
         sampled = torch.tensor([value for row in once.values() for value in row])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from podium.train.objective import LossType, token_weights
+from podium.train.objective import TokenWeights
 from podium.train.sampler import pad_prompts
 
 Row = tuple[tuple[int, ...], int]
@@ -91,7 +91,7 @@ class MicroBatch:
 
 
 def micro_batches(
-    groups: Sequence[Group], loss_type: LossType, *, max_tokens: int, questions: int = 1
+    groups: Sequence[Group], token_weights: TokenWeights, *, max_tokens: int, questions: int = 1
 ) -> list[MicroBatch]:
     """The batch in parts of `questions` groups each.
 
@@ -100,7 +100,7 @@ def micro_batches(
     prompts and stays in the processor's cache.
     """
     lengths = [length for group in groups for length in group.lengths]
-    weights = dict(zip(lengths, token_weights(lengths, loss_type, max_tokens=max_tokens), strict=True))
+    weights = dict(zip(lengths, token_weights(lengths, max_tokens=max_tokens), strict=True))
     alive = [(group.prompt, group.weighted_advantages(weights)) for group in groups if not group.dead]
     return [_collate(alive[at : at + questions]) for at in range(0, len(alive), questions)]
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from podium.train.batch import Group, MicroBatch, micro_batches
 from podium.train.model import PolicyModel
-from podium.train.objective import LossType, grpo_loss
+from podium.train.objective import LOSSES, mean_over_tokens
 from podium.train.optimizer import Optimizers, step
 from podium.train.sampler import Samples
 
@@ -41,7 +41,7 @@ def accumulate(
     model: PolicyModel,
     groups: Sequence[Group],
     *,
-    loss_type: LossType,
+    loss_type: str,
     max_tokens: int,
     clip: float = 0.2,
     temperature: float = 1.0,
@@ -50,15 +50,17 @@ def accumulate(
     """Add the gradient of the batch to the parameters' and return the loss; None when every group is dead.
 
     Args:
+        loss_type: a name in `LOSSES`.
         questions: groups of a micro-batch; it changes memory and time, not the gradient.
     """
-    batches = micro_batches(groups, loss_type, max_tokens=max_tokens, questions=questions)
+    loss_of = LOSSES[loss_type]
+    batches = micro_batches(groups, loss_of.token_weights, max_tokens=max_tokens, questions=questions)
     if not batches:
         return None
     total = 0.0
     for batch in batches:
         logprobs_N = completion_logprobs(model, batch, temperature)
-        loss = grpo_loss(logprobs_N, batch.weighted_advantages_N, clip=clip)
+        loss = loss_of.surrogate(logprobs_N, batch.weighted_advantages_N, clip=clip)
         torch.autograd.backward(loss)
         total += float(loss.detach())
     return total
@@ -70,7 +72,7 @@ def update(
     groups: Sequence[Group],
     *,
     rate: float,
-    loss_type: LossType = "bnpo",
+    loss_type: str = "bnpo",
     max_tokens: int,
     clip: float = 0.2,
     temperature: float = 1.0,
@@ -118,7 +120,7 @@ class Reference:
             advantages=(1.0,) * len(distinct),
             prompt_suffixes=tuple(suffix for suffix, _ in distinct),
         )
-        (batch,) = micro_batches([group], "bnpo", max_tokens=1)
+        (batch,) = micro_batches([group], mean_over_tokens, max_tokens=1)
         with torch.no_grad():
             logprobs_N = completion_logprobs(self._model, batch, self._temperature)
         parts = torch.split(logprobs_N, [len(suffix) + len(completion) for suffix, completion in distinct])

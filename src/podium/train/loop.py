@@ -29,7 +29,7 @@ from podium.train.display import Display
 from podium.train.grpo import Reference, update
 from podium.train.metrics import metrics_row
 from podium.train.model import PolicyModel
-from podium.train.objective import advantages, kl_weight
+from podium.train.objective import ADVANTAGES, kl_weight
 from podium.train.optimizer import OPTIMIZERS, Optimizers, learning_rate
 from podium.train.rollout_sampler import BatchedPolicy, RolloutSampler
 from podium.train.runtime import resolve_dtype
@@ -152,19 +152,16 @@ class _Trainer:
                 for rollout, nats in zip(sampled.rollouts, sampled.log_ratios(reference), strict=True):
                     log_ratios[sampled.question][rollout] += nats
         kl = kl_weight(iteration, first=settings.kl, last=settings.kl_end, iterations=settings.iterations)
-        group_advantages = [
-            advantages(
-                [
-                    None if rollout is None else rollout.reward.total - kl * nats
-                    for rollout, nats in zip(group, ratios, strict=True)
-                ],
-                settings.std_eps,
-            )
+        rewards = [
+            [
+                None if rollout is None else rollout.reward.total - kl * nats
+                for rollout, nats in zip(group, ratios, strict=True)
+            ]
             for group, ratios in zip(rollouts, log_ratios, strict=True)
         ]
+        advantages = ADVANTAGES[settings.advantage](rewards, std_eps=settings.std_eps)
         groups = [
-            sampled.group(group_advantages[sampled.question], settings.freeze_prob)
-            for sampled in sampler.rounds
+            sampled.group(advantages[sampled.question], settings.freeze_prob) for sampled in sampler.rounds
         ]
         rate = learning_rate(
             iteration, peak=settings.lr, iterations=settings.iterations, warmup=settings.warmup

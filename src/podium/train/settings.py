@@ -5,15 +5,28 @@ Defaults are those of the run whose policy ships. Nothing here loads torch.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
-from pydantic import AliasChoices, Field, model_validator
+from pydantic import AfterValidator, AliasChoices, Field, model_validator
 
-from podium.config import Settings
+from podium.config import Settings, suggestion
 from podium.rollout import RewardSettings
 from podium.rollout.pools import PoolDraw
 from podium.tasks.embedded import HOP_SHARES
+from podium.train.objective import ADVANTAGES, LOSSES
 from podium.train.runtime import Precision
+
+
+def _named_in(table: Mapping[str, object]) -> AfterValidator:
+    """A validator that takes the names in a table, as it is when the settings are read."""
+
+    def check(name: str) -> str:
+        if name not in table:
+            raise ValueError(f"{name!r} is not known; {suggestion(name, table)}")
+        return name
+
+    return AfterValidator(check)
 
 
 class GRPOSettings(Settings):
@@ -42,7 +55,11 @@ class GRPOSettings(Settings):
     rounds: int = Field(default=1, ge=1)
     """Most plans of a rollout. With more than 1 the policy sees what came of its plan, and accepts the answer or plans
     again. All rounds of a rollout earn its one reward."""
-    loss_type: Literal["bnpo", "grpo", "dr_grpo"] = "bnpo"
+    loss_type: Annotated[str, _named_in(LOSSES)] = "bnpo"
+    """How tokens are averaged, in TRL's words: "bnpo" over all tokens of the batch, as in the paper's code, "grpo" over
+    each completion and then over completions, "dr_grpo" over completions times `max_tokens`."""
+    advantage: Annotated[str, _named_in(ADVANTAGES)] = "grpo"
+    """How rewards become advantages: "grpo" against the mean of their group."""
     std_eps: float = Field(default=1e-4, gt=0, validation_alias=AliasChoices("std_eps", "floor"))
     """Added to a group's standard deviation when advantages are scaled. The paper's code has 1e-4. Where rewards have
     small parts, such as costs, a larger value keeps groups that differ in those alone from counting like the others."""
