@@ -15,7 +15,7 @@ from podium.conductor import shipped
 from podium.config import Settings
 from podium.evals import Comparison
 from podium.rollout.run_folder import RunFolder
-from podium.train.experiment import Experiment
+from podium.train.settings import Experiment
 from podium.train.warmstart.pretraining import WarmStartSettings
 
 Podium = Callable[..., Any]

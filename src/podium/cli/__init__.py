@@ -18,7 +18,7 @@ from cyclopts import CycloptsError, UnusedCliTokensError
 from podium.cli.app import build_app
 from podium.cli.printable import printable
 from podium.errors import PodiumError, UsageError, flatten_group
-from podium.train.process import missing_variables
+from podium.train.runtime import missing_variables
 
 
 def main() -> None:

@@ -26,8 +26,9 @@ from podium.orchestrator.team import open_pool
 from podium.rollout.pools import PoolSource
 from podium.tasks import open_tasks
 from podium.train.display import training_display
-from podium.train.experiment import Dispatch, Experiment, run_experiment
+from podium.train.experiment import Dispatch, run_experiment
 from podium.train.loop import Evaluate
+from podium.train.settings import Experiment
 from podium.train.warmstart.gate import (
     COPYING,
     NAME_TO_NUMBER,
@@ -74,7 +75,7 @@ def run_grpo(
                 minutes=experiment.grpo.minutes,
                 title=f"Training {run}",
             ),
-            tell=lambda note: console.print(printable(note), soft_wrap=True),
+            on_warning=lambda note: console.print(printable(note), soft_wrap=True),
         )
     )
     console.print(f"The trained policy is in {policy}", soft_wrap=True)

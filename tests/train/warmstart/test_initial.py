@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from podium.train.model import Layer, PolicyModel, rotate
-from podium.train.randomness import generator
+from podium.train.runtime import generator
 from podium.train.shape import ModelShape
 from podium.train.warmstart.initial import DISTANCES, initialise
 

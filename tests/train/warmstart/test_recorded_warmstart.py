@@ -20,12 +20,12 @@ from podium.conductor.prompt import PromptSettings, build_prompt, rating_words, 
 from podium.errors import ConfigError
 from podium.planner import Outcome, PlanRequest
 from podium.recordings import Recording, Response
+from podium.train.checkpoints import read_model
 from podium.train.warmstart.committees import random_committee
 from podium.train.warmstart.lessons import Shares
 from podium.train.warmstart.material import Material, RecordedSettings, Source, open_material
 from podium.train.warmstart.pretraining import WarmStartSettings, WarmStartStage
 from podium.train.warmstart.run import run_warmstart
-from podium.train.weights import read_model
 from podium.types import Profile, Question
 from podium.workflow import Acceptance, Workflow
 

@@ -206,7 +206,7 @@ class Exam:
                 samples = sample(
                     self.model,
                     encoded,
-                    given=[[()]] * len(encoded),
+                    prompt_suffixes=[[()]] * len(encoded),
                     max_tokens=max_tokens,
                     end=END_ID,
                     seed=f"gate/{self.seed}/{start}",

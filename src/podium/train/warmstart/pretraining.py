@@ -14,8 +14,7 @@ from torch.nn import functional as F
 from podium.config import Settings
 from podium.train.model import PolicyModel
 from podium.train.optimizer import learning_rate, muon, step
-from podium.train.precision import Precision, resolve
-from podium.train.randomness import generator
+from podium.train.runtime import Precision, generator, resolve_dtype
 from podium.train.shape import ModelShape
 from podium.train.warmstart.course import LessonBatch, batches
 from podium.train.warmstart.initial import initialise
@@ -154,7 +153,7 @@ def make_model(settings: WarmStartSettings, vocabulary: int) -> PolicyModel:
         initialise(model, randomness)
     else:
         model.initialise(randomness)
-    model.dtype = resolve(settings.dtype)
+    model.dtype = resolve_dtype(settings.dtype)
     return model
 
 

@@ -18,8 +18,9 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.prompt import PromptSettings
 from podium.errors import RunMismatchError
 from podium.rollout.run_folder import RunFolder, replace_file
+from podium.train.checkpoints import StoredDtype, read_model, write_model
 from podium.train.model import PolicyModel
-from podium.train.precision import resolve
+from podium.train.runtime import resolve_dtype
 from podium.train.warmstart.material import Reports, open_material
 from podium.train.warmstart.pretraining import (
     WarmStartSettings,
@@ -28,7 +29,6 @@ from podium.train.warmstart.pretraining import (
     train_stage,
 )
 from podium.train.warmstart.vocabulary import BEGIN_ID, END_ID, PAD_ID, save_tokenizer
-from podium.train.weights import StoredDtype, read_model, write_model
 
 _ROW_EVERY = 20
 """Steps that a row of metrics is the mean of."""
@@ -66,7 +66,7 @@ def run_warmstart(
         raise RunMismatchError(f"{policy} is there already; choose a new folder, or use the policy in it.")
     material = open_material(settings.recorded, tell)
     start = None if settings.start is None else Checkpoint.read(settings.start)
-    run = RunFolder.open(folder, settings.model_dump(mode="json"))
+    run = RunFolder.open(folder, settings)
     tokenizer = make_tokenizer(settings, material) if start is None else start.tokenizer()
     finished = max((int(stage.name) for stage in folder.glob(f"{_STAGES}/[0-9]*")), default=0)
     if finished:
@@ -75,7 +75,7 @@ def run_warmstart(
         model = read_model(start)
     else:
         model = make_model(settings, tokenizer.get_vocab_size())
-    model.dtype = resolve(settings.dtype)
+    model.dtype = resolve_dtype(settings.dtype)
     rows = run.rows()
     rows.truncate(sum(math.ceil(stage.steps / _ROW_EVERY) for stage in settings.stages[:finished]))
     began = time.perf_counter() - max((row["seconds"] for row in rows.read()), default=0.0)

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.train.advantage import advantages
+from podium.train.objective import Advantages, Rewards, grpo_advantages
+
+
+def advantages(rewards: Rewards, std_eps: float = 1e-4) -> Advantages:
+    """Of one group."""
+    (found,) = grpo_advantages([rewards], std_eps=std_eps)
+    return found
+
 
 rewards = st.lists(st.none() | st.floats(0, 1, width=32), min_size=1, max_size=64)
 
@@ -42,7 +49,7 @@ def test_advantages_have_mean_zero_and_keep_the_order(group: list[float | None])
     assert in_order == sorted(in_order)
 
 
-def test_a_larger_floor_keeps_small_differences_small() -> None:
+def test_a_larger_std_eps_keeps_small_differences_small() -> None:
     by_cost, by_answer = [0.99, 0.98, 0.97, 0.96], [0.5, 1.0, 0.5, 1.0]
     assert max(advantages(by_cost)) > 0.9 * max(advantages(by_answer))  # type: ignore[type-var]
     assert max(advantages(by_cost, 0.1)) < 0.25 * max(advantages(by_answer, 0.1))  # type: ignore[type-var]
