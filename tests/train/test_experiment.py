@@ -13,8 +13,7 @@ from podium.config import build
 from podium.errors import CheckpointError, RunMismatchError
 from podium.recordings import Recording, Response
 from podium.train.experiment import Experiment, Stage, draw_of, run_experiment
-from podium.train.warmstart.pretraining import WarmStartSettings, WarmStartStage
-from podium.train.warmstart.run import run_warmstart
+from podium.warmstart.supervised import WarmStartSettings, WarmStartStage, run_warmstart
 from podium.workers.pool import open_pool
 
 TINY = {"iterations": 2, "questions": 2, "group": 4, "max_tokens": 24, "save_every": 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from podium.errors import NoTasksError
-from podium.operations import chance
+from podium.lab import chance
 from podium.tasks.task import Task
 
 

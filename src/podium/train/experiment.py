@@ -16,12 +16,12 @@ from podium.config import Settings
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
 from podium.rollout import RewardSettings, Scorer
-from podium.rollout.pools import PoolDraw, PoolSource
 from podium.rollout.run_folder import RunFolder
 from podium.tasks import Task, open_tasks, told
 from podium.tasks.embedded import HOP_SHARES, EmbeddedTasks
 from podium.train.display import Display
 from podium.train.loop import Draw, Evaluate, train
+from podium.train.random_pools import PoolDraw, PoolSource
 from podium.train.settings import GRPOSettings
 from podium.types import Budget
 from podium.workers.paid import asks_for_real

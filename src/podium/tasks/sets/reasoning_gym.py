@@ -22,7 +22,7 @@ from pydantic import Field
 
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.operations import chance
+from podium.lab import chance
 from podium.tasks.graders.reasoning_gym import ReasoningGymVerifier
 from podium.tasks.gym import Draw, Drawn, Variety, Workshop, digest
 from podium.tasks.sets.base import Reading, RowTask, SetSpec
