@@ -16,7 +16,7 @@ from podium.config import Settings
 from podium.evals import Comparison
 from podium.rollout.run_folder import RunFolder
 from podium.train.settings import Experiment
-from podium.train.warmstart.pretraining import WarmStartSettings
+from podium.warmstart.supervised import WarmStartSettings
 
 Podium = Callable[..., Any]
 POLICY = Path(__file__).parents[2] / "checkpoints" / "recorded" / "policy"

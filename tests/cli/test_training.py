@@ -8,10 +8,9 @@ import pytest
 
 from podium.evals import Comparison
 from podium.trace import Trace
-from podium.train.warmstart.lessons import PROMPT
-from podium.train.warmstart.material import EmbeddedMaterial
-from podium.train.warmstart.pretraining import WarmStartSettings, make_model, make_tokenizer
-from podium.train.warmstart.run import write_policy
+from podium.warmstart.data import EmbeddedMaterial
+from podium.warmstart.embedded_examples import PROMPT
+from podium.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer, write_policy
 
 TINY = WarmStartSettings(
     vocabulary=600, vocabulary_lessons=200, hidden=32, layers=1, heads=2, kv_heads=1, inner=32

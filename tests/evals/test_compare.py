@@ -16,7 +16,7 @@ from podium.evals import SIMULATED, Comparison, ComparisonSettings, ConstantPlan
 from podium.evals.compare import MOST_SAMPLES, samples_within
 from podium.evals.table import HEADINGS, cells, markdown, terminal
 from podium.executor import ExecutionSettings
-from podium.operations import SKILLS, read_problem
+from podium.lab import SKILLS, read_problem
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.types import Budget, Price, Profile, Question

@@ -25,10 +25,10 @@ from podium.evals.families import best_plans
 from podium.evals.page import render_page
 from podium.evals.table import markdown, notes, terminal
 from podium.executor import ExecutionSettings
-from podium.operations import SKILLS
+from podium.lab import SKILLS
 from podium.planner import Plan, Planner, PlanRequest
+from podium.ratings.answers import read_answers
 from podium.recordings import RecordedQuestion, Recording, Response
-from podium.rollout.answers import read_answers
 from podium.tasks.embedded import EmbeddedTasks
 from podium.types import Profile
 from podium.workers import Pool, ScriptedWorker, VoteWorker, Worker

@@ -12,9 +12,8 @@ from podium.baselines import Committee
 from podium.evals.prices import Prices
 from podium.executor import ExecutionSettings
 from podium.orchestrator import Orchestrator
+from podium.ratings.answers import read_answers, spent
 from podium.recordings import RecordedQuestion, Response
-from podium.rollout.answers import read_answers
-from podium.rollout.spending import spent
 from podium.types import Price, Profile, Rating
 from podium.workers import Pool, VoteWorker
 from podium.workers.ratings import Ratings, Tally

@@ -18,10 +18,9 @@ from podium.evals.choices import best_cascade, best_fixed, best_of_most
 from podium.executor import ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.planner import Planner
+from podium.ratings.answers import Answers, measurable, read_answers, spent
 from podium.recordings import RecordedQuestion, Recording, Response
 from podium.rollout import Rollout, roll
-from podium.rollout.answers import Answers, measurable, read_answers
-from podium.rollout.spending import spent
 from podium.tasks.task import Task
 from podium.types import Budget
 from podium.workers import Pool

@@ -15,8 +15,7 @@ from podium.errors import CheckpointError, RunMismatchError
 from podium.recordings import Recording, Response
 from podium.train.experiment import make_draw_tasks, run_experiment
 from podium.train.settings import Experiment, Stage
-from podium.train.warmstart.pretraining import WarmStartSettings, WarmStartStage
-from podium.train.warmstart.run import run_warmstart
+from podium.warmstart.supervised import WarmStartSettings, WarmStartStage, run_warmstart
 from podium.workers.pool import open_pool
 
 TINY = {"iterations": 2, "questions": 2, "group": 4, "max_tokens": 24, "save_every": 1}

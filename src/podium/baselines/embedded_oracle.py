@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from podium.baselines.oracle import PlanFor
 from podium.errors import ConfigError
-from podium.operations import read_problem
+from podium.lab import read_problem
 from podium.types import Profile, Question
 from podium.workers.base import Worker
 from podium.workers.specialist import Specialist

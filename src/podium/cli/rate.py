@@ -17,8 +17,7 @@ from podium.cli.printable import counted, dollars, printable
 from podium.cli.questions import open_questions
 from podium.errors import ConfigError, UsageError
 from podium.orchestrator.team import open_pool
-from podium.rollout.kinds import find_kinds
-from podium.rollout.rating import rate_pool, with_gold
+from podium.ratings.rating import find_kinds, rate_pool, with_gold
 from podium.rollout.run_folder import replace_file
 from podium.tasks import ALL, Task
 from podium.workers.calculator import CalculatorWorker

@@ -20,8 +20,8 @@ from podium.cli.printable import counted, dollars, printable, shorten
 from podium.cli.questions import open_questions
 from podium.errors import NoTasksError, UsageError
 from podium.orchestrator.team import open_pool
+from podium.ratings import recorder
 from podium.recordings import SPLITS, Header, RecordedWorker, RecordingWriter, header_path
-from podium.rollout import recorder
 from podium.tasks import ALL, Task, TaskSet
 from podium.tasks.open import splits_of
 from podium.workers.base import Worker

@@ -23,13 +23,14 @@ from podium.config import Settings, build, load
 from podium.evals import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
-from podium.rollout.pools import PoolSource
 from podium.tasks import open_tasks
 from podium.train.display import training_display
 from podium.train.experiment import Dispatch, run_experiment
 from podium.train.loop import Evaluate
+from podium.train.random_pools import PoolSource
 from podium.train.settings import Experiment
-from podium.train.warmstart.gate import (
+from podium.types import Budget
+from podium.warmstart.acceptance import (
     COPYING,
     NAME_TO_NUMBER,
     SKILL_TO_NUMBER,
@@ -37,9 +38,7 @@ from podium.train.warmstart.gate import (
     FormReport,
     GateReport,
 )
-from podium.train.warmstart.pretraining import WarmStartSettings
-from podium.train.warmstart.run import run_warmstart
-from podium.types import Budget
+from podium.warmstart.supervised import WarmStartSettings, run_warmstart
 from podium.workers.pool import Pool
 
 S = TypeVar("S", bound=Settings)

@@ -1,6 +1,6 @@
 """Plans for all questions, chosen on training questions: votes, fixed plans, cascades.
 
-Thousands of them are looked at as numbers (`podium.rollout.answers`); what they are worth is measured by running them.
+Thousands of them are looked at as numbers (`podium.ratings.answers`); what they are worth is measured by running them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import combinations, product
 import numpy as np
 
 from podium.baselines import Cascade, Committee
-from podium.rollout.answers import MOST, NOBODY, Answers, Members
+from podium.ratings.answers import MOST, NOBODY, Answers, Members
 
 _BEAM = 20
 HAIR = 1 + 1e-9

@@ -12,7 +12,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from podium.baselines import Committee
-from podium.rollout.answers import MOST, Answers, Members, means_by
+from podium.ratings.answers import MOST, Answers, Members, means_by
 
 _TRUST = 2.0
 """A family's questions are joined by so many that went as the plan goes on all: there are few in a family."""

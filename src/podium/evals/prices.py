@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from podium.executor.early_stopping import known_costs
-from podium.rollout.answers import Floats, Members
+from podium.ratings.answers import Floats, Members
 from podium.types import Profile
 
 

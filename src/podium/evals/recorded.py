@@ -24,8 +24,7 @@ from podium.evals.evaluation import Evaluation
 from podium.evals.families import best_plans
 from podium.evals.prices import Prices
 from podium.planner import Plan, Planner, PlanRequest
-from podium.rollout.answers import Answers, Members, bare, measurable, read_answers
-from podium.rollout.spending import spent
+from podium.ratings.answers import Answers, Members, bare, measurable, read_answers, spent
 from podium.tasks.task import Task
 from podium.workers.base import Request, Worker
 from podium.workers.replay import ReplayWorker, blind_charges

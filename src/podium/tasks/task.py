@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from podium.errors import NoTasksError
-from podium.operations import chance
+from podium.lab import chance
 from podium.types import Question
 
 

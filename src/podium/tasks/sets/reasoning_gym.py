@@ -18,7 +18,7 @@ from pydantic import Field
 
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.operations import chance
+from podium.lab import chance
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.reasoning_gym import (
     GeneratedSample,
