@@ -219,14 +219,14 @@ def test_another_conductor_stands_beside_at_its_own_levels_and_is_compared_with_
     first, beside, *_ = rows
     assert (first.label, beside.label) == (
         "Conductor, cost sensitivity 3",
-        "Conductor beside, cost sensitivity 3",
+        "Conductor, second, cost sensitivity 3",
     )
     assert (beside.accuracy, beside.cost_usd) == (first.accuracy, first.cost_usd)
     assert beside.difference is not None
     assert beside.difference.mean == 0
     rows = Comparison.model_validate_json(podium(*given, "--beside", "warmstart").out).rows
     labels = [row.label for row in rows if row.kind == "conductor"]
-    assert labels == [*(f"Conductor, cost sensitivity {level}" for level in range(8)), "Conductor beside"]
+    assert labels == [*(f"Conductor, cost sensitivity {level}" for level in range(8)), "Conductor, second"]
 
 
 def test_over_a_pool_with_ratings_or_with_another_planner_there_is_no_warning(podium: Podium) -> None:

@@ -66,7 +66,7 @@ def test_a_run_is_trained_evaluated_and_reported(podium, start):
     assert comparison == Comparison.load(Path("r/comparison.json"))
     assert {"conductor", "untrained", "single", "random", "oracle"} <= {row.kind for row in comparison.rows}
     beside, before = comparison.rows[1:3]
-    assert (beside.label, before.label) == ("Conductor beside", "Conductor, untrained")
+    assert (beside.label, before.label) == ("Conductor, second", "Conductor, untrained")
     assert beside.accuracy == before.accuracy
 
     Path("r/report.html").unlink()

@@ -9,7 +9,7 @@ from pathlib import Path
 from podium.cli.options import AS_SHIPPED, PlannerOptions
 from podium.conductor import Checkpoint
 from podium.errors import UsageError
-from podium.evals.compare import BESIDE
+from podium.evals.compare import SECOND_CONDUCTOR
 
 
 def is_named(planner: PlannerOptions) -> bool:
@@ -39,7 +39,7 @@ def conductors_of(planner: PlannerOptions, beside: str | None) -> Iterator[tuple
     if is_named(planner):
         yield from _at_levels("Conductor", planner)
     if beside is not None:
-        yield from _at_levels(BESIDE, second_to(beside, planner))
+        yield from _at_levels(SECOND_CONDUCTOR, second_to(beside, planner))
 
 
 def second_to(beside: str, first: PlannerOptions) -> PlannerOptions:

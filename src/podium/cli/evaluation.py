@@ -34,8 +34,8 @@ from podium.cli.planning import open_planner
 from podium.cli.questions import open_questions
 from podium.cli.trained import trained_on
 from podium.errors import UsageError
-from podium.evals import Comparison, ComparisonSettings, Frontier, compare, compare_recorded
-from podium.evals.compare import BESIDE, CompareProgress
+from podium.evals import Comparison, ComparisonSettings, ConstantPlanFront, compare, compare_recorded
+from podium.evals.compare import SECOND_CONDUCTOR, CompareProgress
 from podium.evals.report import COMPARISON, write_report
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
@@ -135,7 +135,7 @@ def evaluate(
         contest = ComparisonSettings(
             workers,
             list(held_out),
-            called=held_out.name,
+            tasks_name=held_out.name,
             tuning=list(open_questions(tasks, choosing, size=tuning, seed=seed, pool=workers))
             if tuning
             else (),
@@ -152,7 +152,7 @@ def evaluate(
                 *([_BOUGHT] if early_stop and not recorded else []),
             ),
         )
-        frontier = Frontier.load(constant_plans) if constant_plans else None
+        frontier = ConstantPlanFront.load(constant_plans) if constant_plans else None
         before = untrained or ("warmstart" if embedded else "none")
         bound = embedded and any(isinstance(worker, Specialist) for worker in workers)
         oracle = embedded_oracle(list(workers)) if bound else None
@@ -193,7 +193,7 @@ async def _compare(
     beside: str | None,
     untrained: str,
     oracle: PlanFor | None,
-    frontier: Frontier | None,
+    frontier: ConstantPlanFront | None,
 ) -> Comparison:
     def opening(options: PlannerOptions | None) -> AbstractAsyncContextManager[OpenedPlanner | None]:
         if options is None:
@@ -211,11 +211,11 @@ async def _compare(
                 contest,
                 trained.planner,
                 label=called("Conductor", planner.cost_sensitivity),
-                beside=None if other is None else other.planner,
-                beside_label=called(BESIDE, None if second is None else second.cost_sensitivity),
+                versus=None if other is None else other.planner,
+                versus_label=called(SECOND_CONDUCTOR, None if second is None else second.cost_sensitivity),
                 untrained=None if first is None else first.planner,
                 oracle=oracle,
-                frontier=frontier,
+                constant_plans=frontier,
             )
     finally:
         await contest.pool.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.baselines.phrases import WHOLE
-from podium.baselines.plans import position_of, written
+from podium.baselines.plans import plan_once, position_of
 from podium.planner import Plan, PlanRequest
 from podium.workflow import Step, Workflow
 
@@ -26,4 +26,4 @@ class Straight:
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The one-step plan; `ConfigError` when the pool has no such worker."""
-        return written(request, Workflow((Step(position_of(self.worker, request.pool), WHOLE),)))
+        return plan_once(request, Workflow((Step(position_of(self.worker, request.pool), WHOLE),)))
