@@ -50,7 +50,7 @@ def test_a_run_is_trained_evaluated_and_reported(podium, start):
             "r",
             "--untrained",
             str(start),
-            "--beside",
+            "--versus",
             str(start),
             "--questions",
             "3",
