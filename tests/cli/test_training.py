@@ -49,7 +49,7 @@ def test_a_run_is_trained_evaluated_and_reported(podium, start):
             "r",
             "--untrained",
             str(start),
-            "--beside",
+            "--versus",
             str(start),
             "--questions",
             "3",
@@ -65,7 +65,7 @@ def test_a_run_is_trained_evaluated_and_reported(podium, start):
     assert comparison == Comparison.load(Path("r/comparison.json"))
     assert {"conductor", "untrained", "single", "random", "oracle"} <= {row.kind for row in comparison.rows}
     beside, before = comparison.rows[1:3]
-    assert (beside.label, before.label) == ("Conductor beside", "Conductor, untrained")
+    assert (beside.label, before.label) == ("Conductor, second", "Conductor, untrained")
     assert beside.accuracy == before.accuracy
 
     Path("r/report.html").unlink()

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from podium.train.random_pools import PoolDraw
 
 from podium.conductor import Checkpoint, PromptSettings, build_prompt
 from podium.conductor.conducting import open_conductor
@@ -24,6 +23,7 @@ from podium.recordings import Recording
 from podium.rollout import RewardSettings
 from podium.trace import Trace
 from podium.train.experiment import Experiment, Stage
+from podium.train.random_pools import PoolDraw
 from podium.train.settings import GRPOSettings
 from podium.types import Limits, Question
 from podium.warmstart.data import Source

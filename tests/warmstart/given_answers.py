@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from podium.rollout.answers import MAX_ANSWERS
 
-from podium.ratings.answers import MOST, Answers
+from podium.ratings.answers import Answers
 
 RIGHT = 0
 NONE = -1
@@ -21,7 +22,7 @@ def given_answers(
         rows: for each question the answer of each worker: 0 is the right one, -1 is none.
         cost: dollars of an answer, by worker, or by question and worker.
     """
-    answer_QWR = np.repeat(np.array(rows)[:, :, None], MOST, axis=2)
+    answer_QWR = np.repeat(np.array(rows)[:, :, None], MAX_ANSWERS, axis=2)
     right_QWR = (answer_QWR == RIGHT).astype(float)
     return Answers(
         workers=tuple(workers),

@@ -13,7 +13,7 @@ from rich.text import Text
 from podium.baselines.phrases import asks_whole
 from podium.cli.opening import open_console
 from podium.cli.options import Flag
-from podium.cli.places import check_recording_place, folder_of, refuse_what_is_there
+from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, printable
 from podium.errors import UsageError
 from podium.recordings import Header, Recording, RecordingWriter, header_path
@@ -60,7 +60,7 @@ def import_recording(
         replace: Replace a recording that is there already.
         json: Print the header as one line of JSON.
     """
-    check_recording_place(out)
+    check_recording_path(out)
     if kind not in _WITH_OPTIONS:
         find_importer(kind, _WITH_OPTIONS)
     if not source.exists():
@@ -71,14 +71,14 @@ def import_recording(
         raise UsageError("--folder belongs to a table; the other sources are one folder or file.")
     mapping = read_mapping(source, folder) if kind == "table" else None
     _refuse_what_is_read(out, source, golds, mapping)
-    _refuse_what_is_there(out, replace=replace)
+    _refuse_existing(out, replace=replace)
     console = open_console(stderr=True)
 
     def report(what: str) -> None:
         console.print(f"Reading {printable(what)}", style="dim")
 
     with (
-        folder_of(out),
+        parent_folder(out),
         tempfile.TemporaryDirectory() as scratch,
         RecordingWriter(Path(scratch) / "rows.sqlite") as writer,
     ):
@@ -126,15 +126,15 @@ def _refuse_what_is_read(out: Path, source: Path, golds: Path | None, mapping: T
             raise UsageError(f"{file} is read for this recording, and would be lost; give another name.")
 
 
-def _refuse_what_is_there(out: Path, *, replace: bool) -> None:
+def _refuse_existing(out: Path, *, replace: bool) -> None:
     begun = out.with_suffix(".gathering")
     if begun.exists():
         raise UsageError(f"{begun} is there, of a recording that is not finished; give another name.")
     beside = header_path(out)
     if not replace:
-        refuse_what_is_there((out, beside), "add --replace to replace {them}")
+        refuse_existing((out, beside), "add --replace to replace {them}")
     elif not _is_header(beside):
-        refuse_what_is_there((out, beside), "remove {them}: --replace replaces recordings alone")
+        refuse_existing((out, beside), "remove {them}: --replace replaces recordings alone")
 
 
 def _is_header(file: Path) -> bool:

@@ -16,11 +16,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from podium.cli.dispatching import open_dispatcher
-from podium.cli.opening import to_budget
+from podium.cli.opening import budget_from_options, open_dispatcher, planner_settings
 from podium.cli.options import (
-    AS_SHIPPED,
-    PLAIN_CALLS,
+    DEFAULT_CALLS,
+    SHIPPED_CONDUCTOR,
     UNLIMITED,
     BudgetOptions,
     DispatchOptions,
@@ -29,7 +28,6 @@ from podium.cli.options import (
     PlannerOptions,
     PoolName,
 )
-from podium.cli.planning import to_settings
 from podium.errors import UsageError
 from podium.orchestrator.team import open_pool
 from podium.server.app import create_app
@@ -66,11 +64,11 @@ _PORTS = 65535
 def serve(
     *,
     pool: PoolName = None,
-    planner: PlannerOptions = AS_SHIPPED,
+    planner: PlannerOptions = SHIPPED_CONDUCTOR,
     max_steps: int = 5,
     early_stop: EarlyStop = False,
     budget: BudgetOptions = UNLIMITED,
-    calls: DispatchOptions = PLAIN_CALLS,
+    calls: DispatchOptions = DEFAULT_CALLS,
     run_budget_usd: RunBudget = None,
     host: str = "127.0.0.1",
     port: int = 8080,
@@ -96,8 +94,8 @@ def serve(
         no_viewer: Serve no viewer, only the API.
     """
     settings = ServeSettings(
-        planner=to_settings(planner),
-        budget=to_budget(budget),
+        planner=planner_settings(planner),
+        budget=budget_from_options(budget),
         max_steps=_at_least_1("--max-steps", max_steps),
         most_rounds=max(ServeSettings().most_rounds, budget.rounds),
         most_steps=max(ServeSettings().most_steps, max_steps),

@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from podium.cli.dispatching import open_dispatcher
-from podium.cli.opening import open_console
+from podium.cli.opening import open_console, open_dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import printable
 from podium.conductor import Checkpoint, Conductor, open_policy

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from podium.baselines.open import NAMES
+from podium.baselines import baseline_forms
 from podium.config import build
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.accounts import open_day_account
@@ -84,7 +84,7 @@ def read_settings(name: str, given: Mapping[str, Any]) -> TeamSettings:
     Raises:
         ConfigError: a key or a value that is not known, or settings that exclude each other.
     """
-    planners = {form.partition(":")[0] for form in ("conductor", *NAMES)}
+    planners = {form.partition(":")[0] for form in ("conductor", *baseline_forms())}
     named = "planner" if name.partition(":")[0] in planners else "pool"
     return build({named: name, **given}, TeamSettings, source=f"podium/{name}")
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from podium.baselines import VOTE
 from podium.baselines.phrases import WHOLE
-from podium.baselines.plans import position_of, written
+from podium.baselines.plans import plan_once, position_of
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.orchestrator.planner_settings import PlannerSettings
@@ -196,4 +196,4 @@ class DirectPlanner:
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The one-step plan; `ConfigError` when the pool has no such worker."""
-        return written(request, Workflow((Step(position_of(self.worker, request.pool), WHOLE),)))
+        return plan_once(request, Workflow((Step(position_of(self.worker, request.pool), WHOLE),)))

@@ -22,7 +22,7 @@ from random import Random
 
 import numpy as np
 
-from podium.ratings.answers import MOST, NOBODY, Answers, Floats, Members, means_by, spent
+from podium.ratings.answers import MAX_ANSWERS, NO_ANSWER, Answers, Floats, Members, means_by, spent
 
 _SIZES = (1, 2, 3, 4, 5)
 _PAIR = 2
@@ -91,7 +91,7 @@ class Worth:
         team: Sequence[str],
         *,
         level: int = 0,
-        most: int = MOST,
+        most: int = MAX_ANSWERS,
         rounds: int | None = None,
     ) -> tuple[str, ...]:
         """A committee of the team, most often the one that is worth most; its best worker first.
@@ -122,7 +122,7 @@ class Worth:
         agree: int,
         *,
         level: int = 0,
-        most: int = MOST,
+        most: int = MAX_ANSWERS,
     ) -> tuple[str, ...]:
         """Who answers in a second round; empty: the answer of the first is accepted.
 
@@ -153,7 +153,7 @@ class Worth:
         """
         members = tuple(self.workers.index(name) for name in asked)
         number = self._answers.number(question)
-        answered = self._answers.given(members)[number] != NOBODY
+        answered = self._answers.given(members)[number] != NO_ANSWER
         return int(self._agreeing(members)[number]), int(answered.sum())
 
     def _drawn(self, rng: Random, worth_P: Floats) -> tuple[str, ...]:

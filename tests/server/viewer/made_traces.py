@@ -9,7 +9,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from podium.baselines.constant import Constant
+from podium.baselines.controls import Constant
 from podium.errors import WorkerError
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import TeamWorker

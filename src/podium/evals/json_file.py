@@ -1,4 +1,4 @@
-"""What was measured, kept as a file."""
+"""Values that are kept in a JSON file of their own: a comparison, constant plans."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from podium.rollout.run_folder import replace_file
 from podium.types import Value
 
 
-class Saved(Value):
+class JsonFile(Value):
     """A value with a file of its own, in JSON."""
 
-    called: ClassVar[str]
+    description: ClassVar[str]
     """What it is, as in "a comparison"."""
 
     def save(self, path: Path) -> None:
@@ -30,7 +30,9 @@ class Saved(Value):
             return cls.model_validate_json(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise ConfigError(
-                f"{path}: cannot be read ({error.strerror}); give a file with {cls.called}."
+                f"{path}: cannot be read ({error.strerror}); give a file with {cls.description}."
             ) from None
         except ValidationError as error:
-            raise ConfigError(f"{path}: does not hold {cls.called} ({error.errors()[0]['msg']}).") from None
+            raise ConfigError(
+                f"{path}: does not hold {cls.description} ({error.errors()[0]['msg']})."
+            ) from None

@@ -1,7 +1,9 @@
 """Searches for the best constant plan at each cost: the control that routing by question must beat.
 
 Plans grow from one step to many. At each length, growths and then variants of the best are thinned by
-successive halving: all on few questions, the better on more (Jamieson & Talwalkar 2016).
+successive halving: all on few questions, the better on more (Jamieson & Talwalkar 2016). The result is one JSON
+file: for each cost the most accurate plan that was found. Its accuracies flatter, since the plans were chosen on
+the same questions: compare a plan on others.
 """
 
 from __future__ import annotations
@@ -9,17 +11,75 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import TypeVar
 
-from podium.baselines import VOTE, Constant
+from podium.baselines import VOTE, Constant, read_constant
 from podium.baselines.phrases import COMPARE, PHRASES, WHOLE
 from podium.errors import UsageError
 from podium.evals.evaluation import evaluate
-from podium.evals.frontier import ConstantPlan, Frontier, ranked, undominated
+from podium.evals.json_file import JsonFile
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.tasks.task import Task
-from podium.types import Budget
+from podium.types import Budget, Value
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render
+
+T = TypeVar("T")
+
+
+class ConstantPlan(Value):
+    """One workflow for every question, and how it did."""
+
+    plan: str
+    """The workflow's text, numbered as the front's workers are."""
+    accuracy: float
+    cost_usd: float
+    """Dollars a question, on average."""
+
+
+class ConstantPlanFront(JsonFile):
+    """The plans that no other plan beats in both accuracy and cost, cheapest first."""
+
+    description = "constant plans"
+
+    workers: tuple[str, ...]
+    """Names of the pool's workers, in the order of the plans' numbers."""
+    plans: tuple[ConstantPlan, ...]
+    max_steps: int
+    """Steps that a plan was allowed."""
+    questions: int
+    """How many questions the plans were compared on."""
+    seed: str
+
+    def within(self, cost_usd: float) -> Constant | None:
+        """The most accurate plan of at most `cost_usd` dollars a question; None when all cost more."""
+        affordable = [plan for plan in self.plans if plan.cost_usd <= cost_usd]
+        if not affordable:
+            return None
+        best = max(affordable, key=lambda plan: (plan.accuracy, -plan.cost_usd))
+        return read_constant(best.plan, self.workers, name="constant", max_steps=self.max_steps)
+
+
+def rank_by_front(plans: Sequence[tuple[T, ConstantPlan]]) -> list[T]:
+    """The undominated plans, the better first; then those undominated among the rest, and so on."""
+    order: list[T] = []
+    rest = list(plans)
+    while rest:
+        front = set(undominated([result for _, result in rest]))
+        first = [pair for pair in rest if pair[1] in front]
+        order += [plan for plan, _ in sorted(first, key=lambda pair: -pair[1].accuracy)]
+        rest = [pair for pair in rest if pair[1] not in front]
+    return order
+
+
+def undominated(plans: Sequence[ConstantPlan]) -> tuple[ConstantPlan, ...]:
+    """The plans that none beats in both accuracy and cost, cheapest first."""
+    kept: list[ConstantPlan] = []
+    for plan in sorted(plans, key=lambda plan: (plan.cost_usd, -plan.accuracy)):
+        if not kept or plan.accuracy > kept[-1].accuracy:
+            kept.append(plan)
+    return tuple(kept)
+
 
 Rungs = Sequence[tuple[int, int]]
 """Successive halving: (plans tried, questions that each has been tried on by then)."""
@@ -48,7 +108,7 @@ async def search_constant(
     execution: ExecutionSettings | None = None,
     dispatcher: Dispatcher | None = None,
     on_progress: SearchProgress | None = None,
-) -> Frontier:
+) -> ConstantPlanFront:
     """Search over the phrase book, the pool's workers and access to none or all earlier steps.
 
     Args:
@@ -91,7 +151,7 @@ async def search_constant(
     fresh = tasks[used:] if len(tasks) - used >= FRESH else tasks
     final = replace(trials, tasks=fresh, tallies={})
     chosen = await final.best(finalists[:FINALISTS], [(FINALISTS, len(fresh))])
-    return Frontier(
+    return ConstantPlanFront(
         workers=pool.names,
         plans=undominated([final.result(workflow) for workflow in chosen]),
         max_steps=max_steps,
@@ -183,7 +243,7 @@ class _Trials:
                 for plan, result in results.items()
                 if self.max_cost is None or result.cost_usd <= self.max_cost
             ]
-            plans = ranked(affordable)
+            plans = rank_by_front(affordable)
         return list(plans)
 
     async def _run(self, plan: Workflow, questions: int) -> None:

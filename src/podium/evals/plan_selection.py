@@ -1,26 +1,30 @@
-"""Plans for all questions, chosen on training questions: votes, fixed plans, cascades.
+"""Selects plans for all questions on training questions: votes, fixed plans, cascades, a plan for each family.
 
-Thousands of them are looked at as numbers (`podium.ratings.answers`); what they are worth is measured by running them.
+It compares thousands of plans by their recorded answers (`podium.ratings.answers`) and runs none; `recorded` then runs
+the selected ones.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from itertools import combinations, product
+from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
 
 from podium.baselines import Cascade, Committee
-from podium.ratings.answers import MOST, NOBODY, Answers, Members
+from podium.executor.early_stopping import known_costs
+from podium.ratings.answers import MAX_ANSWERS, NO_ANSWER, Answers, Floats, Members, means_by
+from podium.types import Profile
 
 _BEAM = 20
-HAIR = 1 + 1e-9
+COST_TOLERANCE = 1 + 1e-9
 """Costs are sums of floats."""
 
 
-def best_of_most(answers: Answers, *, weighted: bool, most: int = MOST) -> Committee:
+def best_vote(answers: Answers, *, weighted: bool, most: int = MAX_ANSWERS) -> Committee:
     """A vote of the best k workers, with the k that is best; each answers once.
 
     Weights are those of a choice among as many answers as training questions have, or of two, whichever vote better.
@@ -35,10 +39,10 @@ def best_of_most(answers: Answers, *, weighted: bool, most: int = MOST) -> Commi
     return Committee(tuple(answers.workers[w] for w in members), weights)
 
 
-def best_fixed(
+def best_fixed_plan(
     answers: Answers,
     *,
-    most: int = MOST,
+    most: int = MAX_ANSWERS,
     max_cost: float = math.inf,
     cost_of: Callable[[Members], float] | None = None,
 ) -> Committee | None:
@@ -53,7 +57,7 @@ def best_fixed(
     full = answers.cost
     cost_of = cache(cost_of or (lambda members: float(full[list(members)].sum())))
     share_of = cache(lambda members: float(answers.voted(members).mean()))
-    limit = max_cost * HAIR
+    limit = max_cost * COST_TOLERANCE
 
     def is_within(members: Members) -> bool:
         return limit == math.inf or cost_of(members) <= limit
@@ -82,7 +86,7 @@ def best_fixed(
 
 def best_cascade(answers: Answers, *, max_cost: float = math.inf) -> Cascade | None:
     """The best pair with the best worker to fall back on, within `max_cost`; None: none is within it."""
-    plans = list(_cascades(answers, max_cost * HAIR))
+    plans = list(_cascades(answers, max_cost * COST_TOLERANCE))
     if not plans:
         return None
     _, _, first, then = max(plans)
@@ -120,10 +124,72 @@ def _wrong_answers(answers: Answers) -> float:
     Where no two are wrong, 1. One agreement is counted that nobody saw, so that some are expected.
     """
     answer_QW = answers.answer_QWR[:, :, 0]
-    wrong_QW = (answer_QW != NOBODY) & (answers.voted_QWR[:, :, 0] == 0)
+    wrong_QW = (answer_QW != NO_ANSWER) & (answers.voted_QWR[:, :, 0] == 0)
     pairs = same = 0
     for one, other in combinations(range(len(answers.workers)), 2):
         both_Q = wrong_QW[:, one] & wrong_QW[:, other]
         pairs += int(both_Q.sum())
         same += int((both_Q & (answer_QW[:, one] == answer_QW[:, other])).sum())
     return (pairs + 1) / (same + 1)
+
+
+_TRUST = 2.0
+"""A family's questions are joined by so many that went as the plan goes on all: there are few in a family."""
+
+_WORKERS = 10
+"""Whom plans are made of: with thirty workers there are more votes of five than memory holds verdicts on."""
+
+
+def best_plans_by_family(answers: Answers) -> Mapping[str, Committee]:
+    """For each family the best vote of one worker up to five answers, of the ten workers that are best on all."""
+    plans = list(_plans(answers))
+    right_QP = np.empty((len(answers.texts), len(plans)))
+    for p, plan in enumerate(plans):
+        right_QP[:, p] = answers.voted(plan)
+    return {
+        family: Committee(tuple(answers.workers[w] for w in plans[int(mean_P.argmax())]))
+        for family, mean_P in means_by(answers.families, right_QP, _TRUST).items()
+    }
+
+
+def _plans(answers: Answers) -> Iterator[Members]:
+    """Votes of 1, 3 and 5 answers, and of 2 and 4 where nobody can answer twice; the best workers first."""
+    order = np.argsort(-answers.accuracy, kind="stable")[:_WORKERS].tolist()
+    sizes = (1, 3, MAX_ANSWERS) if answers.samples > 1 else range(1, MAX_ANSWERS + 1)
+    for size in sizes:
+        for places in combinations_with_replacement(range(len(order)), size):
+            plan = tuple(order[place] for place in places)
+            if all(plan.count(worker) <= answers.samples_of(worker) for worker in plan):
+                yield plan
+
+
+@dataclass(frozen=True)
+class VoterPrices:
+    """Of Q questions and W workers."""
+
+    measured_QW: Floats
+    """Dollars an answer; NaN: the worker was not measured."""
+    listed_QW: Floats
+    """Without measurements; comparable with each other alone."""
+
+    @classmethod
+    def from_profiles(cls, profiles_QW: Sequence[Sequence[Profile]]) -> VoterPrices:
+        """Of what profiles say for each question."""
+        return cls(
+            np.array([[_measured(profile) for profile in profiles] for profiles in profiles_QW]),
+            np.array([known_costs([_unrated(profile) for profile in profiles]) for profiles in profiles_QW]),
+        )
+
+    def among(self, members: Members) -> Floats:
+        """[Q, W]: those by which one vote compares its own voters, be they measured or, where one was not, listed."""
+        unknown_Q1 = np.isnan(self.measured_QW[:, members]).any(axis=1, keepdims=True)
+        chosen: Floats = np.where(unknown_Q1, self.listed_QW, self.measured_QW)
+        return chosen
+
+
+def _measured(profile: Profile) -> float:
+    return float("nan") if profile.rating is None else profile.rating.cost_usd
+
+
+def _unrated(profile: Profile) -> Profile:
+    return profile.model_copy(update={"rating": None})

@@ -10,7 +10,7 @@ from podium.errors import UsageError
 from podium.recordings import header_path
 
 
-def check_recording_place(out: Path) -> None:
+def check_recording_path(out: Path) -> None:
     """That a recording may be called so.
 
     Raises:
@@ -27,7 +27,7 @@ def check_recording_place(out: Path) -> None:
             raise UsageError(f"{file} is a folder; give another name.")
 
 
-def refuse_what_is_there(files: Sequence[Path], way_out: str) -> None:
+def refuse_existing(files: Sequence[Path], way_out: str) -> None:
     """Raise a `UsageError` that names those of the files that exist.
 
     Args:
@@ -43,7 +43,7 @@ def refuse_what_is_there(files: Sequence[Path], way_out: str) -> None:
 
 
 @contextmanager
-def folder_of(file: Path) -> Iterator[None]:
+def parent_folder(file: Path) -> Iterator[None]:
     """The folder in which a file will be written; where nothing was, it goes again.
 
     Raises:
