@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -51,7 +51,7 @@ def _renumbered(answers: list[int]) -> tuple[int, ...]:
     return tuple(answer if answer < 0 else numbers.setdefault(answer, len(numbers)) for answer in answers)
 
 
-@cache
+@lru_cache(maxsize=2**16)
 def _asked(answers: tuple[int, ...], order: tuple[int, ...]) -> tuple[bool, ...]:
     """Which of a committee are asked, were these their answers."""
     heard: list[str | None] = [None] * len(answers)
