@@ -339,3 +339,10 @@ async def test_a_bug_in_a_worker_escapes_and_stops_the_rest(make_context):
     assert caught.group_contains(ZeroDivisionError)
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert len(slow.requests) == 1
+
+
+async def test_a_parallel_step_waits_for_the_budget_that_the_other_does_not_use(make_context):
+    workers = [ScriptedWorker(str(k), ["ok"], delay=0.01, limits=Limits(max_tokens=1_000)) for k in range(3)]
+    execution = Execution(make_context(workers, budget=Budget(tokens=2_000)), workflow((), (), (0, 1)))
+    await execution.run()
+    assert [span.status for span in execution.spans] == ["done", "done", "done"]
