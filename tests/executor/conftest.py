@@ -1,4 +1,4 @@
-"""An inquiry, as an orchestrator would make it, for tests of what runs inside one."""
+"""A question context, as an orchestrator makes it, for tests of what runs inside one."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,8 +15,8 @@ QUICK = ExecutionSettings(first_wait_s=0.001)
 
 
 @pytest.fixture(scope="session")
-def inquire() -> Callable[..., QuestionContext]:
-    """`inquire(workers, budget=..., ...)`: to be called on a running event loop."""
+def make_context() -> Callable[..., QuestionContext]:
+    """`make_context(workers, budget=..., ...)`: to be called on a running event loop."""
 
     def make(workers: Sequence[Worker], *, budget: Budget = Budget(), **fields: Any) -> QuestionContext:
         started = asyncio.get_running_loop().time()

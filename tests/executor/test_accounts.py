@@ -249,6 +249,49 @@ async def test_a_call_waits_for_those_in_flight_where_they_may_make_room() -> No
     assert run.refusal == refusal
 
 
+async def test_a_file_that_another_process_holds_does_not_stop_the_event_loop(
+    account: Account, file: Path
+) -> None:
+    ledger, reservation = Ledger(Budget(), accounts=[account]), Reservation(1, 10, 0.25)
+    other = sqlite3.connect(file, isolation_level=None)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    other.execute("BEGIN IMMEDIATE")
+    waiting = asyncio.create_task(ledger.reserve(reservation))
+    await asyncio.sleep(0.1)
+    assert not waiting.done()
+    other.execute("ROLLBACK")
+    assert await waiting is None
+    assert (account.held_usd, account.refusal) == (0.25, None)
+
+    other.execute("BEGIN IMMEDIATE")
+    ledger.settle(reservation, Usage(), 0.125)
+    assert account.held_usd == 0.25, "what is not booked stays counted"
+    other.execute("ROLLBACK")
+    await account.quiet()
+    assert (account.spent_usd, account.held_usd) == (0.125, 0.0)
+    assert loop.time() - began < 20
+    other.close()
+
+
+def test_an_account_books_what_is_settled_before_it_closes(file: Path) -> None:
+    account = Account(file, "run", 1.0)
+    other = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+
+    async def question() -> None:
+        assert account.reserve(0.25) is None
+        other.execute("BEGIN IMMEDIATE")
+        account.settle(0.25, 0.125)
+
+    asyncio.run(question())
+    other.execute("ROLLBACK")
+    account.close()
+    again = Account(file, "run", 1.0)
+    assert (again.spent_usd, again.held_usd) == (0.125, 0.0)
+    again.close()
+    other.close()
+
+
 async def test_a_call_that_can_never_fit_does_not_wait() -> None:
     run = Account(None, "run", 1.0)
     ledger = Ledger(Budget(), accounts=[run])

@@ -4,7 +4,9 @@ import pytest
 
 from podium.errors import WorkerError
 from podium.executor.breaker import Breaker, Cooldown
+from podium.executor.dispatcher import WorkerChannel
 from podium.types import Limits
+from podium.workers.scripted import ScriptedWorker
 
 LIMITS = Limits(failures=3, timeout=30.0, probe_after=0.1)
 BROKEN = WorkerError("status 500: no.", kind="status", retryable=True)
@@ -121,3 +123,15 @@ async def test_it_may_begin_as_another_process_left_it():
     with pytest.raises(WorkerError, match="after 7 failed calls in a row"):
         await breaker.acquire(wait=False)
     assert await breaker.acquire(wait=True)
+
+
+async def test_a_worker_that_asks_for_a_pause_does_not_end_the_probe_of_another_call():
+    limited = WorkerError("Too many requests.", kind="limited", retryable=True, retry_after_s=100.0)
+    breaker = opened()
+    assert await breaker.acquire(wait=True), "this call is the probe"
+    channel = WorkerChannel(ScriptedWorker("w", []))
+    channel.breaker = breaker
+    channel.failed(now(), limited, probe=False)
+    assert breaker.state == "half-open"
+    breaker.succeeded()
+    assert breaker.state == "closed"

@@ -49,19 +49,19 @@ BUSY = WorkerError("Status 503.", kind="status", retryable=True)
 WRONG_KEY = WorkerError("Status 401.", kind="status")
 
 
-async def test_what_may_pass_is_tried_again(inquire):
+async def test_what_may_pass_is_tried_again(make_context):
     worker = ScriptedWorker("a", [BUSY, BUSY, "4"], limits=Limits(retries=2))
     attempts = []
-    answered = await call(inquire([worker]), worker, REQUEST, attempts)
+    answered = await call(make_context([worker]), worker, REQUEST, attempts)
     assert isinstance(answered, Answered)
     assert (answered.worker, answered.reply.text) == ("a", "4")
     assert [attempt.error_kind for attempt in attempts] == ["status", "status", None]
     assert all(a.ended_s <= b.started_s for a, b in pairwise(attempts))
 
 
-async def test_retries_are_no_further_calls_and_are_limited(inquire):
+async def test_retries_are_no_further_calls_and_are_limited(make_context):
     worker = ScriptedWorker("a", [BUSY] * 9, limits=Limits(retries=2))
-    question_context, attempts = inquire([worker], budget=Budget(calls=1)), []
+    question_context, attempts = make_context([worker], budget=Budget(calls=1)), []
     assert await call(question_context, worker, REQUEST, attempts) == Unanswered(
         "a: Status 503.", refused=False
     )
@@ -71,33 +71,33 @@ async def test_retries_are_no_further_calls_and_are_limited(inquire):
     assert len(worker.requests) == 3
 
 
-async def test_what_cannot_pass_is_not_tried_again(inquire):
+async def test_what_cannot_pass_is_not_tried_again(make_context):
     worker = ScriptedWorker("a", [WRONG_KEY, "4"])
     attempts = []
-    unanswered = await call(inquire([worker]), worker, REQUEST, attempts)
+    unanswered = await call(make_context([worker]), worker, REQUEST, attempts)
     assert unanswered == Unanswered("a: Status 401.", refused=False)
     assert [(a.error_kind, a.error) for a in attempts] == [("status", "Status 401.")]
 
 
-async def test_retry_after_is_obeyed(inquire):
+async def test_retry_after_is_obeyed(make_context):
     told = WorkerError("Status 429.", kind="status", retryable=True, retry_after_s=0.1)
     worker = ScriptedWorker("a", [told, "4"])
     attempts = []
-    assert isinstance(await call(inquire([worker]), worker, REQUEST, attempts), Answered)
+    assert isinstance(await call(make_context([worker]), worker, REQUEST, attempts), Answered)
     assert attempts[1].started_s - attempts[0].ended_s >= 0.1
 
 
-async def test_a_worker_that_asks_for_too_long_a_wait_has_failed_for_good(inquire):
+async def test_a_worker_that_asks_for_too_long_a_wait_has_failed_for_good(make_context):
     told = WorkerError("Status 429.", kind="status", retryable=True, retry_after_s=3_600)
     worker = ScriptedWorker("a", [told, "4"])
-    assert isinstance(await call(inquire([worker]), worker, REQUEST, []), Unanswered)
+    assert isinstance(await call(make_context([worker]), worker, REQUEST, []), Unanswered)
     assert len(worker.requests) == 1
 
 
-async def test_a_worker_that_wants_to_be_left_alone_for_long_is_and_its_fallback_answers(inquire):
+async def test_a_worker_that_wants_to_be_left_alone_for_long_is_and_its_fallback_answers(make_context):
     told = WorkerError("Status 429.", kind="limited", retryable=True, retry_after_s=3_600)
     a = ScriptedWorker("a", [told, "4"], fallback="b")
-    question_context = inquire([a, ScriptedWorker("b", {"": "four"})])
+    question_context = make_context([a, ScriptedWorker("b", {"": "four"})])
     for _ in range(3):
         async with asyncio.timeout(5):
             answered = await call(question_context, a, REQUEST, [])
@@ -107,30 +107,30 @@ async def test_a_worker_that_wants_to_be_left_alone_for_long_is_and_its_fallback
     assert question_context.dispatcher.status[0].state == "open"
 
 
-async def test_a_call_past_its_time_limit_is_a_timeout_that_may_pass(inquire):
+async def test_a_call_past_its_time_limit_is_a_timeout_that_may_pass(make_context):
     worker = ScriptedWorker(
         "a", {"": "4"}, delay=5.0, limits=Limits(timeout=0.02, retries=1, probe_after=0.01)
     )
     attempts = []
-    unanswered = await call(inquire([worker]), worker, REQUEST, attempts)
+    unanswered = await call(make_context([worker]), worker, REQUEST, attempts)
     assert unanswered == Unanswered("a: No answer within 0.02 s.", refused=False)
     assert [attempt.error_kind for attempt in attempts] == ["timeout", "timeout"]
 
 
-async def test_a_chain_of_fallbacks_is_followed_to_its_end(inquire):
+async def test_a_chain_of_fallbacks_is_followed_to_its_end(make_context):
     a = ScriptedWorker("a", [WRONG_KEY] * 9, fallback="b")
     b = ScriptedWorker("b", [WRONG_KEY] * 9, fallback="c")
     c = ScriptedWorker("c", [WRONG_KEY] * 9)
-    unanswered = await call(inquire([a, b, c]), a, REQUEST, [])
+    unanswered = await call(make_context([a, b, c]), a, REQUEST, [])
     assert unanswered == Unanswered("a: Status 401. b: Status 401. c: Status 401.", refused=False)
     assert [len(worker.requests) for worker in (a, b, c)] == [1, 1, 1]
 
 
-async def test_a_fallback_answers_at_its_own_price_and_within_the_one_call(inquire):
+async def test_a_fallback_answers_at_its_own_price_and_within_the_one_call(make_context):
     dear = Profile(name="b", price=Price(input=10.0, output=20.0))
     a = ScriptedWorker("a", [WRONG_KEY], fallback="b")
     b = ScriptedWorker("b", ["four"], profile=dear)
-    question_context, attempts = inquire([a, b], budget=Budget(calls=1)), []
+    question_context, attempts = make_context([a, b], budget=Budget(calls=1)), []
     answered = await call(question_context, a, REQUEST, attempts)
     assert isinstance(answered, Answered)
     assert answered.worker == "b"
@@ -139,19 +139,19 @@ async def test_a_fallback_answers_at_its_own_price_and_within_the_one_call(inqui
     assert [attempt.worker for attempt in attempts] == ["a", "b"]
 
 
-async def test_a_fallback_that_could_break_the_budget_is_not_called(inquire):
+async def test_a_fallback_that_could_break_the_budget_is_not_called(make_context):
     a = ScriptedWorker("a", [WRONG_KEY], fallback="b")
     b = ScriptedWorker("b", ["four"], profile=Profile(name="b", price=Price(output=1e6)))
-    unanswered = await call(inquire([a, b], budget=Budget(usd=1.0)), a, REQUEST, [])
+    unanswered = await call(make_context([a, b], budget=Budget(usd=1.0)), a, REQUEST, [])
     assert isinstance(unanswered, Unanswered)
     assert not unanswered.refused
     assert unanswered.error.startswith("a: Status 401. The call could cost $4096.000000, ")
     assert b.requests == []
 
 
-async def test_no_more_calls_at_once_than_the_worker_takes(inquire):
+async def test_no_more_calls_at_once_than_the_worker_takes(make_context):
     worker = ScriptedWorker("a", {"": "4"}, delay=0.01, limits=Limits(concurrency=2))
-    question_context, attempts = inquire([worker]), []
+    question_context, attempts = make_context([worker]), []
     async with asyncio.TaskGroup() as group:
         for _ in range(7):
             group.create_task(call(question_context, worker, REQUEST, attempts))
@@ -161,10 +161,10 @@ async def test_no_more_calls_at_once_than_the_worker_takes(inquire):
         assert len(during) <= 2
 
 
-async def test_a_worker_that_is_down_rests_and_its_fallback_answers_at_once(inquire):
+async def test_a_worker_that_is_down_rests_and_its_fallback_answers_at_once(make_context):
     down = ScriptedWorker("a", {"": "4"}, delay=60.0, fallback="b", limits=Limits(timeout=0.05, retries=3))
     b = ScriptedWorker("b", {"": "four"})
-    question_context, attempts = inquire([down, b]), []
+    question_context, attempts = make_context([down, b]), []
     for _ in range(5):
         answered = await call(question_context, down, REQUEST, attempts)
         assert isinstance(answered, Answered)
@@ -175,21 +175,21 @@ async def test_a_worker_that_is_down_rests_and_its_fallback_answers_at_once(inqu
     assert question_context.dispatcher.status[0].error == "No answer within 0.05 s."
 
 
-async def test_a_worker_that_rests_is_waited_for_when_its_fallback_cannot_answer_either(inquire):
+async def test_a_worker_that_rests_is_waited_for_when_its_fallback_cannot_answer_either(make_context):
     limits = Limits(failures=1, retries=0, probe_after=0.05)
     a = ScriptedWorker("a", [BUSY, "4"], fallback="b", limits=limits)
     b = ScriptedWorker("b", [WRONG_KEY] * 9)
-    question_context, attempts = inquire([a, b], budget=Budget(calls=1)), []
+    question_context, attempts = make_context([a, b], budget=Budget(calls=1)), []
     answered = await call(question_context, a, REQUEST, attempts)
     assert isinstance(answered, Answered)
     assert (answered.worker, answered.reply.text) == ("a", "4")
     assert [attempt.worker for attempt in attempts] == ["a", "b", "a"]
 
 
-async def test_a_worker_that_comes_back_is_used_again_after_its_rest(inquire):
+async def test_a_worker_that_comes_back_is_used_again_after_its_rest(make_context):
     limits = Limits(failures=2, retries=1, probe_after=0.05)
     worker = ScriptedWorker("a", [BUSY, BUSY, "4", "5"], limits=limits)
-    question_context = inquire([worker])
+    question_context = make_context([worker])
     assert isinstance(await call(question_context, worker, REQUEST, []), Unanswered)
     assert question_context.dispatcher.status[0].state == "open"
     answered = await asyncio.gather(*(call(question_context, worker, REQUEST, []) for _ in range(2)))
@@ -197,19 +197,19 @@ async def test_a_worker_that_comes_back_is_used_again_after_its_rest(inquire):
     assert question_context.dispatcher.status[0].state == "closed"
 
 
-async def test_a_worker_that_stays_down_costs_a_question_no_more_than_two_cooldowns(inquire):
+async def test_a_worker_that_stays_down_costs_a_question_no_more_than_two_cooldowns(make_context):
     limits = Limits(failures=1, retries=3, probe_after=0.05)
     worker = ScriptedWorker("a", [BUSY] * 99, limits=limits)
-    question_context = inquire([worker])
+    question_context = make_context([worker])
     outcomes = await asyncio.gather(*(call(question_context, worker, REQUEST, []) for _ in range(20)))
     assert all(isinstance(outcome, Unanswered) for outcome in outcomes)
     assert len(worker.requests) < 30
 
 
-async def test_when_all_calls_fail_each_is_tried_less_often(inquire):
+async def test_when_all_calls_fail_each_is_tried_less_often(make_context):
     limits = Limits(retries=3, retry_share=0.0, failures=1_000)
     worker = ScriptedWorker("a", [BUSY] * 999, limits=limits)
-    question_context = inquire([worker])
+    question_context = make_context([worker])
     outcomes = [await call(question_context, worker, REQUEST, []) for _ in range(10)]
     assert len(worker.requests) == 10 + 10
     assert outcomes[-1].error == (
@@ -217,9 +217,9 @@ async def test_when_all_calls_fail_each_is_tried_less_often(inquire):
     )
 
 
-async def test_a_slow_call_is_made_a_second_time_and_the_first_reply_counts(inquire):
+async def test_a_slow_call_is_made_a_second_time_and_the_first_reply_counts(make_context):
     worker = Uneven(Limits(hedge=0.9))
-    question_context = inquire([worker], budget=Budget(tokens=1_000_000))
+    question_context = make_context([worker], budget=Budget(tokens=1_000_000))
     for _ in range(20):
         await call(question_context, worker, REQUEST, [])
     worker.slow = 1
@@ -238,22 +238,22 @@ async def test_a_slow_call_is_made_a_second_time_and_the_first_reply_counts(inqu
     )
 
 
-async def test_a_second_request_that_the_budget_does_not_allow_is_not_made(inquire):
+async def test_a_second_request_that_the_budget_does_not_allow_is_not_made(make_context):
     worker = Uneven(Limits(hedge=0.9, max_tokens=100))
-    question_context = inquire([worker])
+    question_context = make_context([worker])
     for _ in range(20):
         await call(question_context, worker, REQUEST, [])
-    tight = inquire([worker], budget=Budget(tokens=150), dispatcher=question_context.dispatcher)
+    tight = make_context([worker], budget=Budget(tokens=150), dispatcher=question_context.dispatcher)
     worker.slow, worker.delay = 1, 0.2
     attempts = []
     assert isinstance(await call(tight, worker, REQUEST, attempts), Answered)
     assert [attempt.hedge for attempt in attempts] == [False]
 
 
-async def test_when_both_requests_are_answered_at_once_both_are_paid_for(inquire):
+async def test_when_both_requests_are_answered_at_once_both_are_paid_for(make_context):
     worker = Uneven(Limits(hedge=0.9))
     worker.profile = Profile(name="a", price=Price(output=1e6))
-    question_context = inquire([worker])
+    question_context = make_context([worker])
     for _ in range(20):
         await call(question_context, worker, REQUEST, [])
     spent, attempts = question_context.ledger.usd, []
@@ -265,9 +265,9 @@ async def test_when_both_requests_are_answered_at_once_both_are_paid_for(inquire
     assert question_context.ledger.usd - spent == 2.0
 
 
-async def test_when_both_requests_fail_the_first_error_is_told(inquire):
+async def test_when_both_requests_fail_the_first_error_is_told(make_context):
     worker = Uneven(Limits(hedge=0.9, retries=0))
-    question_context = inquire([worker])
+    question_context = make_context([worker])
     for _ in range(20):
         await call(question_context, worker, REQUEST, [])
     worker.slow, worker.delay, worker.broken = 2, 0.05, True
@@ -295,9 +295,9 @@ class Cut:
         return None
 
 
-async def test_an_answer_that_was_cut_goes_to_the_fallback_and_both_are_paid_for(inquire):
+async def test_an_answer_that_was_cut_goes_to_the_fallback_and_both_are_paid_for(make_context):
     cut = Cut("a", Price(output=1e4), fallback="b")
-    question_context, attempts = inquire([cut, ScriptedWorker("b", {"": "4"})]), []
+    question_context, attempts = make_context([cut, ScriptedWorker("b", {"": "4"})]), []
     answered = await call(question_context, cut, REQUEST, attempts)
     assert isinstance(answered, Answered)
     assert (answered.worker, answered.reply.text) == ("b", "4")
@@ -309,7 +309,7 @@ async def test_an_answer_that_was_cut_goes_to_the_fallback_and_both_are_paid_for
 
 
 async def test_from_a_cache_a_cut_answer_and_the_one_that_replaced_it_cost_what_they_had_cost(
-    inquire, tmp_path
+    make_context, tmp_path
 ):
     with ResponseCache(tmp_path / "responses.sqlite") as cache:
         dispatcher = Dispatcher(cache=cache)
@@ -317,7 +317,7 @@ async def test_from_a_cache_a_cut_answer_and_the_one_that_replaced_it_cost_what_
         for _ in range(2):
             cut, b = Cut("a", Price(output=1e4), fallback="b"), Cut("b", Price(output=1e2))
             cut.identity, b.identity, b.finish = {"model": "a"}, {"model": "b"}, "stop"
-            question_context, attempts = inquire([cut, b], dispatcher=dispatcher), []
+            question_context, attempts = make_context([cut, b], dispatcher=dispatcher), []
             answered = await call(question_context, cut, REQUEST, attempts)
             assert isinstance(answered, Answered)
             paid = answered.cost_usd + sum(attempt.cost_usd for attempt in attempts)
@@ -328,22 +328,22 @@ async def test_from_a_cache_a_cut_answer_and_the_one_that_replaced_it_cost_what_
         assert calls == [1, 0]
 
 
-async def test_after_a_cut_answer_from_the_cache_the_fallback_counts_as_a_call(inquire, tmp_path):
+async def test_after_a_cut_answer_from_the_cache_the_fallback_counts_as_a_call(make_context, tmp_path):
     with ResponseCache(tmp_path / "responses.sqlite") as cache:
         cut, b = Cut("a", Price(), fallback="b"), ScriptedWorker("b", {"": "4"})
         cut.identity = {"model": "a"}
         for calls in (1, 1):  # b's answers are not kept.
-            question_context = inquire([cut, b], dispatcher=Dispatcher(cache=cache))
+            question_context = make_context([cut, b], dispatcher=Dispatcher(cache=cache))
             answered = await call(question_context, cut, REQUEST, [])
             assert isinstance(answered, Answered)
             assert (answered.worker, question_context.ledger.calls) == ("b", calls)
 
 
-async def test_a_cut_answer_is_kept_where_nobody_has_a_whole_one(inquire):
+async def test_a_cut_answer_is_kept_where_nobody_has_a_whole_one(make_context):
     broken = ScriptedWorker("b", [WRONG_KEY] * 9)
     for other, spent in ((Cut("b", Price(output=1e4)), 2.0), (broken, 1.0)):
         cut = Cut("a", Price(output=1e4), fallback="b")
-        question_context, attempts = inquire([cut, other]), []
+        question_context, attempts = make_context([cut, other]), []
         answered = await call(question_context, cut, REQUEST, attempts)
         assert isinstance(answered, Answered)
         assert (answered.worker, answered.reply.text) == ("a", "The answer is")
@@ -351,28 +351,28 @@ async def test_a_cut_answer_is_kept_where_nobody_has_a_whole_one(inquire):
         assert question_context.ledger.usd == spent
 
 
-async def test_a_cut_answer_is_what_it_is_without_a_fallback_or_where_the_caller_wants_it_short(inquire):
+async def test_a_cut_answer_is_what_it_is_without_a_fallback_or_where_the_caller_wants_it_short(make_context):
     alone = Cut("a", Price())
-    assert isinstance(await call(inquire([alone]), alone, REQUEST, []), Answered)
+    assert isinstance(await call(make_context([alone]), alone, REQUEST, []), Answered)
     cut, b = Cut("a", Price(), fallback="b"), ScriptedWorker("b", {"": "4"})
     short = replace(REQUEST, options=AnswerOptions(max_tokens=5))
-    answered = await call(inquire([cut, b]), cut, short, [])
+    answered = await call(make_context([cut, b]), cut, short, [])
     assert isinstance(answered, Answered)
     assert answered.worker == "a"
 
 
-async def test_a_slot_is_free_while_a_call_waits_for_its_retry(inquire):
+async def test_a_slot_is_free_while_a_call_waits_for_its_retry(make_context):
     worker = ScriptedWorker("a", [BUSY, "b", "a"], limits=Limits(concurrency=1))
-    question_context = inquire([worker], settings=ExecutionSettings(first_wait_s=0.05))
+    question_context = make_context([worker], settings=ExecutionSettings(first_wait_s=0.05))
     async with asyncio.TaskGroup() as group:
         first = group.create_task(call(question_context, worker, REQUEST, []))
         second = group.create_task(call(question_context, worker, REQUEST, []))
     assert [task.result().reply.text for task in (first, second)] == ["a", "b"]
 
 
-async def test_a_cancelled_call_gives_its_hold_back_and_leaves_its_attempt(inquire):
+async def test_a_cancelled_call_gives_its_hold_back_and_leaves_its_attempt(make_context):
     worker = ScriptedWorker("a", {"": "4"}, delay=5.0, limits=Limits(max_tokens=100))
-    question_context, attempts = inquire([worker], budget=Budget(tokens=150)), []
+    question_context, attempts = make_context([worker], budget=Budget(tokens=150)), []
     task = asyncio.create_task(call(question_context, worker, REQUEST, attempts))
     await asyncio.sleep(0.01)
     task.cancel()
@@ -383,8 +383,8 @@ async def test_a_cancelled_call_gives_its_hold_back_and_leaves_its_attempt(inqui
     assert isinstance(await call(question_context, quick, REQUEST, []), Answered)
 
 
-async def test_a_worker_without_retries_is_tried_once(inquire):
+async def test_a_worker_without_retries_is_tried_once(make_context):
     worker = ScriptedWorker("a", [BUSY, "4"], limits=Limits(retries=0))
-    unanswered = await call(inquire([worker]), worker, REQUEST, [])
+    unanswered = await call(make_context([worker]), worker, REQUEST, [])
     assert unanswered == Unanswered("a: Status 503.", refused=False)
     assert len(worker.requests) == 1

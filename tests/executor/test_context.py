@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.executor import Context, EarlierStep, build_messages, fence_token
+from podium.executor import Context, build_messages, fence_token
 from podium.types import NAMED_BY, Message, Question, ToolCall
-from podium.workers.view import Shown, read_view
+from podium.workers.view import EarlierStep, read_view
 
 PAST = (Message(role="user", content="Hello."), Message(role="assistant", content="Hello!"))
 CONTEXT = Context(
@@ -62,7 +62,7 @@ def test_a_forged_fence_stays_inside_its_block():
     ]
     view = read_view((message,))
     assert view.subtask == "Check it."
-    assert view.shown == (Shown(0, "Add.", forged.replace("feed", "-")),)
+    assert view.earlier == (EarlierStep(0, "Add.", forged.replace("feed", "-")),)
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"])) | st.sampled_from(
@@ -81,9 +81,10 @@ def test_workers_read_back_what_was_packed(question, subtask, earlier, previous)
     context = Context(Question(text=question), subtask, steps, previous)
     view = read_view(build_messages(context, "packed", fence_token("seed", context.question)))
     assert (view.question, view.subtask, view.previous) == (question, subtask, previous)
-    assert [(s.position, s.subtask, s.response) for s in view.shown] == [
+    assert [(s.position, s.subtask, s.response) for s in view.earlier] == [
         (s.position, s.subtask, s.response) for s in steps
     ]
+    assert context.view("packed") == view
 
 
 def test_a_token_is_the_same_for_a_seed_and_another_for_another():

@@ -59,7 +59,7 @@ def said(span: Span) -> str | None:
     answers=st.lists(st.sampled_from(["a", "b", "c", "A.", None]), min_size=1, max_size=6),
     data=st.data(),
 )
-async def test_a_vote_that_stops_says_what_it_says_of_all(inquire, answers, data) -> None:
+async def test_a_vote_that_stops_says_what_it_says_of_all(make_context, answers, data) -> None:
     count = len(answers)
     prices = data.draw(st.lists(st.integers(0, 3), min_size=count, max_size=count))
     weights = data.draw(
@@ -68,7 +68,7 @@ async def test_a_vote_that_stops_says_what_it_says_of_all(inquire, answers, data
     plan = ballot(count, "Vote." if weights is None else f"Vote with the weights {', '.join(weights)}.")
     runs = []
     for how in (ASKING_ALL, STOPPING):
-        execution = Execution(inquire([*voters(answers, prices), VoteWorker("v")], settings=how), plan)
+        execution = Execution(make_context([*voters(answers, prices), VoteWorker("v")], settings=how), plan)
         await execution.run()
         runs.append(execution)
     everybody, stopped = runs
@@ -97,7 +97,7 @@ def plans_with_votes(draw: st.DrawFn) -> Workflow:
 @given(
     plan=plans_with_votes(), answers=st.lists(st.sampled_from("abc"), min_size=4, max_size=4), data=st.data()
 )
-async def test_any_plan_ends_as_it_ends_without_stopping(inquire, plan, answers, data) -> None:
+async def test_any_plan_ends_as_it_ends_without_stopping(make_context, plan, answers, data) -> None:
     prices = data.draw(st.lists(st.integers(0, 3), min_size=4, max_size=4))
     spans = []
     for how in (ASKING_ALL, STOPPING):
@@ -109,7 +109,7 @@ async def test_any_plan_ends_as_it_ends_without_stopping(inquire, plan, answers,
             )
             for number, (answer, price) in enumerate(zip(answers, prices, strict=True))
         ]
-        execution = Execution(inquire([*workers, VoteWorker("v")], settings=how), plan)
+        execution = Execution(make_context([*workers, VoteWorker("v")], settings=how), plan)
         await execution.run()
         spans.append(execution.spans)
     everybody, stopped = spans
@@ -169,10 +169,10 @@ def _winner(responses: list[str], weights: list[float]) -> str | None:
     ],
 )
 async def test_the_cheapest_are_asked_first_and_nobody_whom_it_takes_not(
-    inquire, answers: str, prices: list[int], expected: list[int]
+    make_context, answers: str, prices: list[int], expected: list[int]
 ) -> None:
     workers = [*voters(list(answers), prices), VoteWorker("v")]
-    execution = Execution(inquire(workers, settings=STOPPING), ballot(len(answers)))
+    execution = Execution(make_context(workers, settings=STOPPING), ballot(len(answers)))
     await execution.run()
     assert sorted(asked(execution)) == sorted(expected)
     assert said(execution.spans[-1]) == max(
@@ -180,7 +180,7 @@ async def test_the_cheapest_are_asked_first_and_nobody_whom_it_takes_not(
     )
 
 
-async def test_a_turn_is_asked_side_by_side(inquire) -> None:
+async def test_a_turn_is_asked_side_by_side(make_context) -> None:
     """Two who may decide it between them do not wait for each other."""
     both = asyncio.Barrier(2)
 
@@ -198,21 +198,21 @@ async def test_a_turn_is_asked_side_by_side(inquire) -> None:
         async def close(self) -> None: ...
 
     workers = [Waiting("0"), Waiting("1"), Waiting("2"), VoteWorker("v")]
-    execution = Execution(inquire(workers, settings=STOPPING), ballot(3))
+    execution = Execution(make_context(workers, settings=STOPPING), ballot(3))
     await asyncio.wait_for(execution.run(), 5)
     assert asked(execution) == [0, 1]
 
 
-async def test_one_who_fails_is_made_up_for_by_the_next(inquire) -> None:
+async def test_one_who_fails_is_made_up_for_by_the_next(make_context) -> None:
     """With one vote of the cheaper two, the first could still tie with it, and would win."""
     workers = [*voters(["a", None, "b"], [3, 1, 2]), VoteWorker("v")]
-    execution = Execution(inquire(workers, settings=STOPPING), ballot(3))
+    execution = Execution(make_context(workers, settings=STOPPING), ballot(3))
     await execution.run()
     assert [span.status for span in execution.spans] == ["done", "failed", "done", "done"]
     assert said(execution.spans[-1]) == "a"
 
 
-async def test_what_others_read_too_is_not_held_back(inquire) -> None:
+async def test_what_others_read_too_is_not_held_back(make_context) -> None:
     """Step 0 is the dearest, and read by step 1 as well as by the vote: it is heard before the cheaper ones."""
     plan = Workflow(
         (
@@ -225,13 +225,13 @@ async def test_what_others_read_too_is_not_held_back(inquire) -> None:
         )
     )
     workers = [*voters(["a", "b", "a", "a"], [9, 1, 1, 1]), VoteWorker("v")]
-    execution = Execution(inquire(workers, settings=STOPPING), plan)
+    execution = Execution(make_context(workers, settings=STOPPING), plan)
     await execution.run()
     assert [span.status for span in execution.spans] == ["done", "done", "done", "skipped", "done", "done"]
     assert said(execution.spans[-1]) == "b"
 
 
-async def test_what_only_a_skipped_step_needs_is_skipped_too(inquire) -> None:
+async def test_what_only_a_skipped_step_needs_is_skipped_too(make_context) -> None:
     """Step 2 prepares step 3, which costs more than the others, and waits for its turn."""
     plan = Workflow(
         (
@@ -244,12 +244,12 @@ async def test_what_only_a_skipped_step_needs_is_skipped_too(inquire) -> None:
     )
     for answers, status in (("aaxb", "skipped"), ("abxb", "done")):
         workers = [*voters(list(answers), [1, 1, 1, 5]), VoteWorker("v")]
-        execution = Execution(inquire(workers, settings=STOPPING), plan)
+        execution = Execution(make_context(workers, settings=STOPPING), plan)
         await execution.run()
         assert [span.status for span in execution.spans] == ["done", "done", status, status, "done"]
 
 
-async def test_a_vote_of_votes_stops_as_a_whole(inquire) -> None:
+async def test_a_vote_of_votes_stops_as_a_whole(make_context) -> None:
     """Two votes of three and one more worker: if the cheaper two agree, the other vote's are never asked."""
     plan = Workflow(
         (
@@ -261,42 +261,44 @@ async def test_a_vote_of_votes_stops_as_a_whole(inquire) -> None:
         )
     )
     workers = [*voters(list("aaabb"), [1, 1, 1, 1, 1]), VoteWorker("v")]
-    execution = Execution(inquire(workers, settings=STOPPING), plan)
+    execution = Execution(make_context(workers, settings=STOPPING), plan)
     await execution.run()
     statuses = [span.status for span in execution.spans]
     assert statuses == ["done", "done", "skipped", "done", "done", "done", "done"]
     assert said(execution.spans[-1]) == "b"
 
 
-async def test_the_answer_of_the_round_before_is_a_vote_that_is_there(inquire) -> None:
+async def test_the_answer_of_the_round_before_is_a_vote_that_is_there(make_context) -> None:
     plan = Workflow((Step(0, "Answer."), Step(1, "Answer."), Step(2, "Vote.", Access(all=True))))
     workers = [*voters(["a", "b"], [1, 2]), VoteWorker("v")]
-    asked_twice = inquire(workers, settings=STOPPING, budget=Budget(rounds=2))
+    asked_twice = make_context(workers, settings=STOPPING, budget=Budget(rounds=2))
     execution = Execution(asked_twice, plan, round=1, previous="Answer: a")
     await execution.run()
     assert [span.status for span in execution.spans] == ["done", "skipped", "done"]
 
 
-async def test_where_another_round_may_follow_everybody_is_asked(inquire) -> None:
+async def test_where_another_round_may_follow_everybody_is_asked(make_context) -> None:
     """A planner that plans again looks at how many agree."""
     for rounds, skipped in ((1, ["skipped"]), (2, [])):
         workers = [*voters(["a", "a", "a"], [1, 1, 1]), VoteWorker("v")]
-        execution = Execution(inquire(workers, settings=STOPPING, budget=Budget(rounds=rounds)), ballot(3))
+        execution = Execution(
+            make_context(workers, settings=STOPPING, budget=Budget(rounds=rounds)), ballot(3)
+        )
         await execution.run()
         assert [span.status for span in execution.spans if span.status != "done"] == skipped
 
 
-async def test_a_vote_that_a_worker_reads_hears_everybody(inquire) -> None:
+async def test_a_vote_that_a_worker_reads_hears_everybody(make_context) -> None:
     plan = Workflow(
         (*ballot(3).steps[:3], Step(4, "Vote.", Access(all=True)), Step(3, "Explain.", Access(all=True)))
     )
     workers = [*voters(["a", "a", "b", "c"], [1, 1, 1, 1]), VoteWorker("v")]
-    execution = Execution(inquire(workers, settings=STOPPING), plan)
+    execution = Execution(make_context(workers, settings=STOPPING), plan)
     await execution.run()
     assert {span.status for span in execution.spans} == {"done"}
 
 
-async def test_a_plan_of_many_steps_that_all_read_one_another_is_no_work(inquire) -> None:
+async def test_a_plan_of_many_steps_that_all_read_one_another_is_no_work(make_context) -> None:
     """Each of 60 steps reads all before it, and the last vote leaves out what it can."""
     steps = [Step(position % 3, "Do it.", Access(all=True)) for position in range(60)]
     workers = [
@@ -307,12 +309,12 @@ async def test_a_plan_of_many_steps_that_all_read_one_another_is_no_work(inquire
         VoteWorker("v"),
     ]
     plan = Workflow((*steps, Step(3, "Vote.", Access(all=True))))
-    execution = Execution(inquire(workers, settings=STOPPING), plan)
+    execution = Execution(make_context(workers, settings=STOPPING), plan)
     await execution.run()
     assert execution.spans[-1].response == "59 of 59 responses agree.\nAnswer: a"
 
 
-async def test_who_is_left_out_stays_so_whatever_ends_the_question(inquire) -> None:
+async def test_who_is_left_out_stays_so_whatever_ends_the_question(make_context) -> None:
     """Step 4 is certain after two of three; step 0, whom the last vote hears beside it, hangs until the time is up."""
 
     class Endless(ScriptedWorker):
@@ -329,30 +331,30 @@ async def test_who_is_left_out_stays_so_whatever_ends_the_question(inquire) -> N
         )
     )
     workers = [Endless("free", []), *voters(["a", "a", "a", "a"], [1, 1, 1, 1]), VoteWorker("v")]
-    execution = Execution(inquire(workers, settings=STOPPING, budget=Budget(seconds=0.2)), plan)
+    execution = Execution(make_context(workers, settings=STOPPING, budget=Budget(seconds=0.2)), plan)
     await execution.run()
     statuses = [span.status for span in execution.spans]
     assert statuses == ["cancelled", "done", "done", "skipped", "done", "refused", "refused"]
 
 
-async def test_older_exchanges_of_a_chat_count_as_votes_so_everybody_is_asked(inquire) -> None:
+async def test_older_exchanges_of_a_chat_count_as_votes_so_everybody_is_asked(make_context) -> None:
     past = (Message(role="user", content="And 1 + 1?"), Message(role="assistant", content="Answer: b"))
     question = Question(text="What is 2 + 2?", history=past)
     workers = [*voters(["a", "a", "b"], [1, 1, 1]), VoteWorker("v")]
     how = replace(STOPPING, context="chat")
-    execution = Execution(inquire(workers, settings=how, question=question), ballot(3))
+    execution = Execution(make_context(workers, settings=how, question=question), ballot(3))
     await execution.run()
     assert asked(execution) == [0, 1, 2]
 
 
-async def test_a_step_that_waits_when_the_money_ends_is_refused_and_not_skipped(inquire) -> None:
+async def test_a_step_that_waits_when_the_money_ends_is_refused_and_not_skipped(make_context) -> None:
     workers = [*voters(["a", "b", "a"], [1, 1, 1]), VoteWorker("v")]
-    execution = Execution(inquire(workers, settings=STOPPING, budget=Budget(calls=2)), ballot(3))
+    execution = Execution(make_context(workers, settings=STOPPING, budget=Budget(calls=2)), ballot(3))
     await execution.run()
     assert [span.status for span in execution.spans[:3]] == ["done", "done", "refused"]
 
 
-async def test_when_the_caller_goes_away_those_who_wait_are_cancelled(inquire) -> None:
+async def test_when_the_caller_goes_away_those_who_wait_are_cancelled(make_context) -> None:
     both = asyncio.Barrier(3)
 
     class Endless(ScriptedWorker):
@@ -362,7 +364,7 @@ async def test_when_the_caller_goes_away_those_who_wait_are_cancelled(inquire) -
             raise AssertionError
 
     workers = [Endless("0", []), Endless("1", []), Endless("2", []), VoteWorker("v")]
-    execution = Execution(inquire(workers, settings=STOPPING), ballot(3))
+    execution = Execution(make_context(workers, settings=STOPPING), ballot(3))
     running = asyncio.create_task(execution.run())
     await both.wait()
     running.cancel()
@@ -385,11 +387,11 @@ def test_nothing_is_asked_once_it_is_certain() -> None:
     assert next_turn(VoteWorker(), "Vote.", ["Answer: a", None, None], [2, 1]) == (2,)
 
 
-async def test_a_step_that_a_vote_held_back_counts_those_that_it_waited_for(inquire) -> None:
+async def test_a_step_that_a_vote_held_back_counts_those_that_it_waited_for(make_context) -> None:
     took = {}
     for how in (ASKING_ALL, STOPPING):
         workers = [*voters(["a", "b", "c"], [3, 2, 1]), VoteWorker("v")]
-        execution = Execution(inquire(workers, settings=how), ballot(3))
+        execution = Execution(make_context(workers, settings=how), ballot(3))
         await execution.run()
         claims = zip(execution.spans, (3.0, 1.0, 2.0, 0.0), strict=True)
         spans = tuple(span.model_copy(update={"simulated_s": claimed}) for span, claimed in claims)
@@ -399,7 +401,7 @@ async def test_a_step_that_a_vote_held_back_counts_those_that_it_waited_for(inqu
     assert took == {ASKING_ALL: 3.0, STOPPING: 5.0}
 
 
-async def test_what_only_a_held_back_step_reads_waits_with_it(inquire) -> None:
+async def test_what_only_a_held_back_step_reads_waits_with_it(make_context) -> None:
     workers = [*voters(["a", "b", "c"], [1, 1, 5]), ScriptedWorker("first", ["A hint."]), VoteWorker("v")]
     steps = (
         Step(3, "Give a hint."),
@@ -408,6 +410,6 @@ async def test_what_only_a_held_back_step_reads_waits_with_it(inquire) -> None:
         Step(2, "Answer.", Access(steps=(0,))),
         Step(4, "Vote.", Access(steps=(1, 2, 3))),
     )
-    execution = Execution(inquire(workers, settings=STOPPING), Workflow(steps))
+    execution = Execution(make_context(workers, settings=STOPPING), Workflow(steps))
     await execution.run()
     assert [span.waited for span in execution.spans] == [(1, 2), (), (), (1, 2), ()]

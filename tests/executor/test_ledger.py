@@ -1,3 +1,5 @@
+import asyncio
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -78,3 +80,21 @@ def test_no_order_of_calls_breaks_a_budget(budget, calls):
     assert budget.calls is None or ledger.calls <= budget.calls
     assert budget.tokens is None or ledger.tokens <= budget.tokens
     assert budget.usd is None or ledger.usd <= budget.usd * (1 + 1e-9)
+
+
+async def test_a_call_waits_for_those_in_flight_that_may_leave_enough_of_the_budget():
+    for budget in (Budget(tokens=150), Budget(usd=1.5)):
+        ledger, reservation = Ledger(budget), Reservation(1, 100, 1.0)
+        assert await ledger.reserve(reservation) is None
+        waiting = asyncio.create_task(ledger.reserve(reservation))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        ledger.settle(reservation, Usage(output_tokens=10), 0.1)
+        assert await asyncio.wait_for(waiting, 5) is None
+
+
+async def test_a_call_that_can_never_fit_the_budget_is_refused_at_once():
+    for budget in (Budget(tokens=150), Budget(usd=1.5), Budget(calls=1)):
+        ledger = Ledger(budget)
+        assert await ledger.reserve(Reservation(1, 100, 1.0)) is None
+        assert await asyncio.wait_for(ledger.reserve(Reservation(1, 151, 1.6)), 5) is not None

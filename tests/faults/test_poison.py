@@ -63,7 +63,7 @@ async def test_it_is_seen_by_whom_it_may_be_seen_inside_its_fence_and_by_nobody_
     assert trace.spans[1].messages == clean.spans[1].messages
     (message,) = trace.spans[2].messages
     view = read_view(trace.spans[2].messages)
-    assert [(shown.position, shown.response) for shown in view.shown] == [(0, poison), (1, "Answer: 4")]
+    assert [(shown.position, shown.response) for shown in view.earlier] == [(0, poison), (1, "Answer: 4")]
     assert (view.question, view.subtask) == (QUESTION.text, "Answer, with all of that.")
     (before,) = clean.spans[2].messages
     assert message.content == before.content.replace("Answer: 4", poison, 1)
@@ -93,8 +93,8 @@ async def test_a_fence_cannot_be_closed_from_inside(pool_at, name):
         await pool.close()
     view = read_view(trace.spans[2].messages)
     assert view.subtask == "Answer, with all of that."
-    assert len(view.shown) == 2
-    assert mark[1] not in view.shown[0].response
+    assert len(view.earlier) == 2
+    assert mark[1] not in view.earlier[0].response
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -122,7 +122,7 @@ async def test_a_response_without_a_text_is_a_step_that_failed(pool_at):
         trace = await ask(pool)
         await pool.close()
     assert (trace.spans[0].status, trace.answer) == ("failed", "Answer: 4")
-    assert [shown.position for shown in read_view(trace.spans[2].messages).shown] == [1]
+    assert [shown.position for shown in read_view(trace.spans[2].messages).earlier] == [1]
 
 
 @pytest.mark.parametrize("name", [name for name in POISONS if name != "plan"])

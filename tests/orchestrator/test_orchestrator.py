@@ -69,7 +69,7 @@ async def test_the_last_step_answers_and_the_trace_tells_all():
     assert trace.calls == 2
     assert trace.usage.tokens == 110 + sum(span.usage.tokens for span in trace.spans)
     assert trace.cost_usd == 0.25
-    assert read_view(trace.spans[1].messages).shown[0].response == "4"
+    assert read_view(trace.spans[1].messages).earlier[0].response == "4"
     assert planner.situations == [PlanRequest(QUESTION, trace.pool, seed="9/0/plan")]
     assert Trace.model_validate_json(trace.model_dump_json()) == trace
 

@@ -91,3 +91,24 @@ def test_a_cached_answer_is_rewarded_as_if_it_had_been_paid_for():
     cached = paid.model_copy(update={"rounds": (paid.rounds[0].model_copy(update={"spans": spans}),)})
     assert cached.cost_usd == 0
     assert reward(cached, Grade(1.0), settings) == reward(paid, Grade(1.0), settings)
+
+
+def test_the_latency_penalty_leaves_out_our_own_queue_and_retries():
+    """The call waited 60 s for its rate limit, failed, waited again, and was then answered within 2 s."""
+    attempts = (
+        Attempt(worker="w", started_s=60.0, ended_s=61.0, error_kind="status", error="Overloaded."),
+        Attempt(worker="w", started_s=98.0, ended_s=100.0),
+    )
+    span = Span(
+        position=0,
+        worker="w",
+        subtask="Do it.",
+        status="done",
+        started_s=0.0,
+        ended_s=100.0,
+        attempts=attempts,
+    )
+    quiet = trace()
+    queued = quiet.model_copy(update={"rounds": (quiet.rounds[0].model_copy(update={"spans": (span,)}),)})
+    assert reward(queued, Grade(1.0), RewardSettings(latency=0.01)).latency == 0.02
+    assert span.seconds == 100.0

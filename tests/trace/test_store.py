@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from podium.errors import StoreError, UsageError
+from podium.trace import Trace
+from podium.trace.sqlite_store import insert as table_insert
 from podium.trace.store import TraceStore, default_path
 
 WRITER = """
@@ -207,7 +209,41 @@ def test_a_missing_store_is_not_made_for_reading(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failed_write_is_told_to_whoever_flushes(tmp_path, make_trace):
+def test_a_locked_file_keeps_traces_waiting_and_loses_none(tmp_path, make_trace):
+    store = TraceStore(tmp_path / "t.sqlite")
+    store._writer.execute("PRAGMA busy_timeout = 1")
+    other = sqlite3.connect(tmp_path / "t.sqlite", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    store.add(make_trace("a" * 32))
+    with pytest.raises(StoreError, match="cannot be written"):
+        store.flush()
+    store.add(make_trace("b" * 32))
+    other.execute("ROLLBACK")
+    store.flush()
+    assert {trace.id for trace in store.iterate()} == {"a" * 32, "b" * 32}
+    store.close()
+    other.close()
+
+
+def test_a_trace_that_cannot_be_written_at_all_does_not_stop_the_others(tmp_path, make_trace, monkeypatch):
+    store = TraceStore(tmp_path / "t.sqlite")
+
+    def insert(writer: sqlite3.Connection, traces: list[Trace]) -> int:
+        if any(trace.id == "b" * 32 for trace in traces):
+            raise sqlite3.DataError("string or blob too big")
+        return table_insert(writer, traces)
+
+    monkeypatch.setattr("podium.trace.store.insert", insert)
+    for letter in "abc":
+        store.add(make_trace(letter * 32))
+    with pytest.raises(StoreError, match="too big"):
+        store.flush()
+    store.flush()
+    assert {trace.id for trace in store.iterate()} == {"a" * 32, "c" * 32}
+    store.close()
+
+
+def test_a_failed_write_is_raised_by_flush_and_close(tmp_path, make_trace):
     store = TraceStore(tmp_path / "t.sqlite")
     with sqlite3.connect(tmp_path / "t.sqlite") as other:
         other.execute("DROP TABLE traces")

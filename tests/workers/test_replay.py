@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from podium.baselines import SelfConsistency
 from podium.errors import ConfigError, WorkerError
-from podium.executor.context import Context, EarlierStep, Style, build_messages
+from podium.executor.context import Context, Style, build_messages
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import open_pool
 from podium.planner import Plan, PlanRequest
@@ -23,6 +23,7 @@ from podium.types import Budget, Limits, Message, Price, Profile, Question, Usag
 from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker, load_pool
 from podium.workers.answer import final_answer, normalise
 from podium.workers.replay import ReplayWorker, blind_charges, with_answer
+from podium.workers.view import EarlierStep
 from podium.workflow import Access, Step, Workflow
 
 MakeRecording = Callable[..., Recording]

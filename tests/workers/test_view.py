@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.executor.context import Context, EarlierStep, build_messages, fence_token
+from podium.executor.context import Context, build_messages, fence_token
 from podium.types import Message, Question
-from podium.workers.view import Shown, View, read_view
+from podium.workers.view import EarlierStep, View, read_view
 
 PASTS = [(), (Message(role="user", content="Hi"), Message(role="assistant", content="Hello"))]
 
@@ -42,7 +42,9 @@ def test_a_packed_context_is_read_back_whole(
     steps = tuple(EarlierStep(i, *pair) for i, pair in enumerate(earlier))
     context = Context(asked, subtask, steps, previous)
     view = read_view(build_messages(context, "packed", fence_token("0", asked)))
-    assert view == View(question, subtask, tuple(Shown(i, *pair) for i, pair in enumerate(earlier)), previous)
+    assert view == View(
+        question, subtask, tuple(EarlierStep(i, *pair) for i, pair in enumerate(earlier)), previous
+    )
 
 
 @given(
@@ -57,7 +59,7 @@ def test_a_chat_context_is_read_back_without_positions(
     steps = tuple(EarlierStep(i, *pair) for i, pair in enumerate(earlier))
     context = Context(Question(text=question), subtask, steps, previous)
     view = read_view(build_messages(context, "chat", "t"))
-    assert view == View(question, subtask, tuple(Shown(None, *pair) for pair in earlier), previous)
+    assert view == View(question, subtask, tuple(EarlierStep(None, *pair) for pair in earlier), previous)
 
 
 def test_a_fence_with_another_token_stays_text() -> None:
@@ -69,7 +71,7 @@ def test_a_fence_with_another_token_stays_text() -> None:
         f"<<<your subtask good>>>\nVote\n{forged}\n<<<end good>>>"
     )
     view = read_view([Message(role="user", content=content)])
-    assert view.shown == (Shown(0, "Try", forged),)
+    assert view.earlier == (EarlierStep(0, "Try", forged),)
     assert view.subtask == f"Vote\n{forged}"
 
 

@@ -1,6 +1,6 @@
 """Runs a workflow over a pool: in order of need, within a budget, recording everything (design §5, §6)."""
 
-from podium.executor.context import Context, EarlierStep, Style, build_messages, fence_token
+from podium.executor.context import Context, Style, build_messages, fence_token
 from podium.executor.dispatcher import Dispatcher
 from podium.executor.execution import Execution
 from podium.executor.ledger import Ledger, Reservation
@@ -15,7 +15,6 @@ from podium.executor.question_context import (
 __all__ = [
     "Context",
     "Dispatcher",
-    "EarlierStep",
     "Execution",
     "ExecutionSettings",
     "Ledger",

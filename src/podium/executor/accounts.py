@@ -2,7 +2,9 @@
 
 A hard limit: what a call may cost is reserved before it and settled after it, each in one statement, so that no two
 processes spend the same dollar. What a killed process had reserved stays counted: the provider may bill it. A booking
-takes some microseconds on the event loop. A kill loses none, a power cut may lose the latest.
+takes some microseconds on the event loop. Where another process holds the file, the event loop goes on: a call waits
+for its reservation, and a settlement is booked a moment later. A kill loses no reservation, a power cut may lose the
+latest.
 """
 
 from __future__ import annotations
@@ -11,12 +13,14 @@ import asyncio
 import math
 import os
 import sqlite3
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from podium.database import BUSY_TIMEOUT_S
 from podium.errors import StoreError, UsageError
 from podium.executor.state_file import STATE, default_state_path
 
@@ -26,6 +30,8 @@ _ROW = "WHERE account = ? AND day = ?"
 _HOLD = f"UPDATE spending SET held = held + ? {_ROW} AND spent + held + ? <= ? RETURNING spent, held"
 _SETTLE = f"UPDATE spending SET held = held - ?, spent = spent + ? {_ROW} RETURNING spent, held"
 _NANO = 10**9
+_RETRY_S = 0.02
+"""Until a file that another process held is tried again."""
 UNLIMITED_USD = 1e9
 """The largest limit of an account."""
 
@@ -73,13 +79,28 @@ class Account:
         self._own = 0
         """What this process has reserved."""
         self._waiting: list[asyncio.Future[None]] = []
+        self._unbooked: deque[tuple[int, int, str | None]] = deque()
+        """Settlements that are not booked yet: reserved, paid, and the day; None: today."""
+        self._failure: StoreError | None = None
+        """Why a settlement could not be booked, until the next reservation raises it."""
+        self._busy_since: float | None = None
+        """Since when, on the monotonic clock, another process has held the file; None: it does not."""
         self._file = STATE.open(Path(":memory:") if path is None else path)
+        self._file.execute("PRAGMA busy_timeout = 0")
 
     def reserve(self, usd: float) -> str | None:
         """Reserve `usd`; or return the sentence that says which limit the call could break, and reserve nothing.
 
         A call that may cost nothing is refused only where the limit has been passed, and writes nothing.
         """
+        if self._failure is not None:
+            raise self._failure
+        try:
+            return self._reserve(usd)
+        except _BusyError as error:
+            return str(error)
+
+    def _reserve(self, usd: float) -> str | None:
         amount, day = _nano(usd), self._open_day()
         if not amount:
             return self._sentence(usd) if self.exhausted else None
@@ -100,24 +121,47 @@ class Account:
         held, paid = _nano(reserved_usd), _nano(paid_usd)
         if not held and not paid:
             return
-        day = self._taken(held) if held else self._open_day()
-        row = self._book(_SETTLE, (held, paid, self.name, day))
-        if row is not None and day == self._day:
-            self._spent, self._held = row
-        self._own -= held
-        for waiting in self._waiting:
-            if not waiting.done():
-                waiting.set_result(None)
-        self._waiting.clear()
+        self._unbooked.append((held, paid, self._taken(held) if held else None))
+        self._book_settled()
+
+    def _book_settled(self) -> None:
+        """Book what was settled, in order; later, where another process holds the file and an event loop runs."""
+        while self._unbooked:
+            held, paid, day = self._unbooked[0]
+            try:
+                day = self._open_day() if day is None else day
+                row = self._book(_SETTLE, (held, paid, self.name, day))
+            except _BusyError:
+                asyncio.get_running_loop().call_later(_RETRY_S, self._book_again)
+                return
+            self._unbooked.popleft()
+            if row is not None and day == self._day:
+                self._spent, self._held = row
+            self._own -= held
+            for waiting in self._waiting:
+                if not waiting.done():
+                    waiting.set_result(None)
+            self._waiting.clear()
+
+    def _book_again(self) -> None:
+        try:
+            self._book_settled()
+        except StoreError as error:
+            self._failure = error
 
     def may_free(self, usd: float) -> bool:
         """Whether there could be room for `usd` once this process settles what it has reserved."""
+        if self._busy_since is not None:
+            return True
         amount = _nano(usd)
         others = max(0, self._held - self._own)
         return self._own > 0 and self._spent + others + amount <= self._limit
 
     async def settled(self) -> None:
-        """Wait until this process has settled something."""
+        """Wait until this process has settled something, or for a moment where another process holds the file."""
+        if self._busy_since is not None:
+            await asyncio.sleep(_RETRY_S)
+            return
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
         try:
@@ -149,8 +193,22 @@ class Account:
         return self._held / _NANO
 
     def close(self) -> None:
-        """Close the file. Calling twice is fine."""
-        self._file.close()
+        """Book what is settled and close the file. Calling twice is fine.
+
+        Raises:
+            StoreError: a settlement cannot be booked; its reservation stays counted.
+        """
+        try:
+            if self._unbooked:
+                self._file.execute(f"PRAGMA busy_timeout = {int(1000 * BUSY_TIMEOUT_S)}")
+                self._book_settled()
+            if self._unbooked:
+                raise StoreError(
+                    f"Another process holds {self.path}: what was settled last is not booked in it."
+                )
+        finally:
+            self._unbooked.clear()
+            self._file.close()
 
     def _open_day(self) -> str:
         """The row of today, made when the day begins."""
@@ -174,13 +232,29 @@ class Account:
         return day
 
     def _book(self, statement: str, values: tuple[int | str, ...]) -> tuple[int, int] | None:
-        try:
-            found: list[tuple[int, int]] = self._file.execute(statement, values).fetchall()
-        except sqlite3.Error as error:
-            raise StoreError(
-                f"The spending of the {self.name} in {self.path} cannot be booked ({error})."
-            ) from error
-        return found[0] if found else None
+        """Run a statement. Where another process holds the file, wait for it, but never on an event loop.
+
+        Raises:
+            _BusyError: an event loop runs, and another process holds the file.
+            StoreError: the statement cannot be run, or the file has been held for too long.
+        """
+        while True:
+            try:
+                found: list[tuple[int, int]] = self._file.execute(statement, values).fetchall()
+            except sqlite3.Error as error:
+                now = time.monotonic()
+                busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+                self._busy_since = (self._busy_since or now) if busy else None
+                sentence = f"The spending of the {self.name} in {self.path} cannot be booked ({error})."
+                if self._busy_since is None or now - self._busy_since > BUSY_TIMEOUT_S:
+                    self._busy_since = None
+                    raise StoreError(sentence) from error
+                if _in_event_loop():
+                    raise _BusyError(sentence) from error
+                time.sleep(_RETRY_S)
+            else:
+                self._busy_since = None
+                return found[0] if found else None
 
     def _sentence(self, usd: float) -> str:
         way_out = (
@@ -200,6 +274,10 @@ class Account:
         )
 
 
+class _BusyError(StoreError):
+    """Another process holds the file at this moment."""
+
+
 def open_day_account(limit_usd: float | None, environ: Mapping[str, str] = os.environ) -> Account | None:
     """The account of the day, in the default state file: of `limit_usd`, else of `$PODIUM_DAY_BUDGET_USD`.
 
@@ -217,6 +295,14 @@ def open_day_account(limit_usd: float | None, environ: Mapping[str, str] = os.en
         if not 0 <= limit_usd <= UNLIMITED_USD:
             raise UsageError(f"{DAY_BUDGET}={given}: give dollars from 0 on.")
     return None if limit_usd is None else Account(default_state_path(environ), "day", limit_usd)
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _nano(usd: float) -> int:

@@ -127,12 +127,12 @@ class Breaker:
                 return
         elif not probe:
             return
-        self._open(self._limits.probe_after, error)
+        self._open(self._limits.probe_after, error, probe=probe)
 
-    def open_for(self, seconds: float, error: WorkerError) -> None:
-        """The worker asked for a cooldown of so many seconds."""
+    def open_for(self, seconds: float, error: WorkerError, *, probe: bool) -> None:
+        """The worker asked for a cooldown of so many seconds. Another call's probe goes on."""
         self._failures += 1
-        self._open(seconds, error)
+        self._open(seconds, error, probe=probe)
 
     def release(self, *, probe: bool) -> None:
         """A call ended and says nothing of the worker's state. If it was the probe, another call may probe."""
@@ -140,12 +140,12 @@ class Breaker:
             self._probing = False
             self._changed.set()
 
-    def _open(self, seconds: float, error: WorkerError) -> None:
+    def _open(self, seconds: float, error: WorkerError, *, probe: bool) -> None:
         """Begin a cooldown of so many seconds from now, or go on with the present one."""
         now = asyncio.get_running_loop().time()
         since = now if self._cooldown is None else self._cooldown.since
         self._cooldown = Cooldown(since, now + seconds, self._failures, str(error))
-        self.release(probe=True)
+        self.release(probe=probe)
         self._on_change(self._cooldown)
 
     def _refusal(self, now: float) -> WorkerError:

@@ -109,7 +109,7 @@ class WorkerChannel:
             if error.retry_after_s <= _LONGEST_PAUSE_S:
                 self.rate_limiter.pause(error.retry_after_s)
             else:  # No call can wait for so long: the worker is as good as down.
-                self.breaker.open_for(error.retry_after_s, error)
+                self.breaker.open_for(error.retry_after_s, error, probe=probe)
                 return
         if error.retryable and error.kind in _DOWN:
             self.breaker.failed(began, error, probe=probe)

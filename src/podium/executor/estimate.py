@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from statistics import quantiles
 from types import MappingProxyType
 
-from podium.executor.context import Context, EarlierStep, build_messages
+from podium.executor.context import Context, build_messages
 from podium.trace.answers import PastAnswers
 from podium.types import Question, Usage, estimate_tokens
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
+from podium.workers.view import EarlierStep
 from podium.workflow import Workflow, live_steps
 
 ENOUGH = 5

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from podium.executor.call import Answered, call
-from podium.executor.context import Context, EarlierStep, build_messages
+from podium.executor.context import Context, build_messages
 from podium.executor.early_stopping import EarlyStopping, find_early_stops
 from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
 from podium.trace import Attempt, Span
 from podium.types import AnswerOptions
 from podium.workers.base import Request
+from podium.workers.view import EarlierStep
 from podium.workflow import Workflow, live_steps
 
 _GONE = "The question was cancelled."
@@ -123,9 +124,10 @@ class Execution:
         """Call the step's worker and record how it went."""
         question_context, step = self._question_context, self._workflow.steps[position]
         worker = question_context.pool[step.worker]
+        context = self._context(position)
         request = Request(
             build_messages(
-                self._context(position),
+                context,
                 question_context.settings.context,
                 question_context.token,
                 sees=worker.profile.sees,
@@ -136,6 +138,7 @@ class Execution:
             sample=question_context.sample,
             mark=question_context.token,
             missing=self._missing(position),
+            structured=context.view(question_context.settings.context),
             options=question_context.question.options if self._is_last(position) else AnswerOptions(),
         )
         if question_context.observe is not None:

@@ -102,23 +102,28 @@ class Ledger:
         self._reserved_tokens = 0
         self._reserved_usd = 0.0
         self._in_flight = 0
+        self._settled = asyncio.Event()
+        """Set, and replaced by a new one, when a call is settled."""
 
     async def reserve(self, reservation: Reservation) -> str | None:
-        """As `try_reserve`, but wait where calls in flight of an account may free the dollars that are missing."""
+        """As `try_reserve`, but wait where calls in flight, once they are settled, may leave enough."""
         clock = asyncio.get_running_loop().time
         while True:
             refusal = self._reserve(reservation, clock())
-            if not isinstance(refusal, _Short):
+            if isinstance(refusal, _Short):
+                if not refusal.spend_limit.may_free(reservation.usd):
+                    return refusal.final()
+                await refusal.spend_limit.settled()
+            elif refusal is not None and self._may_free(reservation, clock()):
+                await self._settled.wait()
+            else:
                 return refusal
-            if not refusal.spend_limit.may_free(reservation.usd):
-                return refusal.final()
-            await refusal.spend_limit.settled()
 
     def try_reserve(self, reservation: Reservation, now: float) -> str | None:
         """Reserve; or return the sentence that says which limit the call could break, and reserve nothing.
 
         Args:
-            hold: the most that the call may take.
+            reservation: the most that the call may take.
             now: the event loop's clock.
         """
         refusal = self._reserve(reservation, now)
@@ -160,6 +165,17 @@ class Ledger:
             )
         return None
 
+    def _may_free(self, reservation: Reservation, now: float) -> bool:
+        """Whether the budget could allow the call once the calls in flight are settled."""
+        budget = self.budget
+        return (
+            self._in_flight > 0
+            and (self.deadline is None or now < self.deadline)
+            and (budget.calls is None or self.calls + reservation.calls <= budget.calls)
+            and (budget.tokens is None or self.tokens + reservation.tokens <= budget.tokens)
+            and (budget.usd is None or self.usd + reservation.usd <= budget.usd)
+        )
+
     def _shared_refusal(self, reservation: Reservation) -> _Short | None:
         """Reserve the dollars in all accounts, or in none."""
         for number, account in enumerate(self.accounts):
@@ -177,6 +193,8 @@ class Ledger:
         # Sums of floats leave crumbs, and a crumb reserved for ever would refuse the last call that fits.
         self._reserved_usd = self._reserved_usd - reservation.usd if self._in_flight else 0.0
         self._book(usage, reservation.usd, usd)
+        self._settled.set()
+        self._settled = asyncio.Event()
 
     def record(self, usage: Usage, usd: float) -> None:
         """Book what was not reserved: a planner's tokens and dollars."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from statistics import fmean
 
 import numpy as np
@@ -289,7 +289,7 @@ def _renumbered(answers: list[int]) -> tuple[int, ...]:
     return tuple(answer if answer < 0 else numbers.setdefault(answer, len(numbers)) for answer in answers)
 
 
-@cache
+@lru_cache(maxsize=2**16)
 def _called(answers: tuple[int, ...], order: tuple[int, ...]) -> tuple[bool, ...]:
     """Which of a committee are asked, were these their answers."""
     heard: list[str | None] = [None] * len(answers)

@@ -31,7 +31,7 @@ class RewardSettings(Settings):
     calls: float = Field(default=0.0, ge=0)
     """Reward lost for each worker call."""
     latency: float = Field(default=0.0, ge=0)
-    """Reward lost for each second along the critical path."""
+    """Reward lost for each second along the critical path, as with idle workers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,22 @@ class Span(Value):
 
     @property
     def seconds(self) -> float:
-        """How long the step took: as claimed by a simulated worker, else by the clock."""
+        """How long the step took: as claimed by a simulated worker, else by the clock, waiting and retries included."""
         return self.simulated_s if self.simulated_s is not None else self.ended_s - self.started_s
+
+    @property
+    def working_s(self) -> float:
+        """How long the worker took, without the time that the call waited for limits, cooldowns and retries.
+
+        Of the attempt that was answered, else of the last one. A team's: along the critical path of its own trace.
+        """
+        if self.simulated_s is not None or not self.attempts:
+            return self.seconds
+        if self.nested is not None:
+            return self.nested.critical_path_s + sum(round_.plan_seconds for round_ in self.nested.rounds)
+        answered = (attempt for attempt in reversed(self.attempts) if attempt.error_kind is None)
+        attempt = next(answered, self.attempts[-1])
+        return attempt.ended_s - attempt.started_s
 
     @property
     def called(self) -> bool:
@@ -112,12 +126,15 @@ class RoundTrace(Value):
 
     @property
     def critical_path_s(self) -> float:
-        """Seconds along the slowest chain of steps that read one another, or waited for one another."""
+        """Seconds along the slowest chain of steps that read one another, or waited for one another.
+
+        What the workflow takes with idle workers: the time that calls wait for limits and retries is left out.
+        """
         finish: dict[int, float] = {}
         # A step may have waited for one that the plan names after it.
         for span in sorted(self.spans, key=lambda span: span.started_s):
             if span.called:
-                finish[span.position] = span.seconds + max(
+                finish[span.position] = span.working_s + max(
                     (finish.get(j, 0.0) for j in (*span.reads, *span.waited)), default=0.0
                 )
         return max(finish.values(), default=0.0)
@@ -190,7 +207,7 @@ class Trace(Value):
 
     @property
     def critical_path_s(self) -> float:
-        """Seconds along the slowest chain, rounds in sequence, planning left out."""
+        """Seconds along the slowest chain with idle workers, rounds in sequence, planning left out."""
         return sum(round_.critical_path_s for round_ in self.rounds)
 
 

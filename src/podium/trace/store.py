@@ -16,7 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Self
 
@@ -28,6 +28,9 @@ from podium.trace.query import LISTED, TraceSummary
 from podium.trace.sqlite_store import SQLITE, WAY_OUT, SqliteTraceStore, insert, open_writer
 
 _BATCH = 256
+_MAX_WAITING = 10_000
+"""Traces that wait for a file that cannot be written, until `add` raises."""
+_RETRY_S = 1.0
 
 
 def default_path(environ: Mapping[str, str] = os.environ) -> Path:
@@ -71,7 +74,11 @@ class TraceStore:
     def __init__(self, path: Path | str, *, create: bool = True) -> None:
         self.path = Path(path)
         self._jobs: SimpleQueue[Trace | _Batch | None] = SimpleQueue()
+        self._waiting: list[Trace] = []
         self._failure: BaseException | None = None
+        """Why the traces that wait cannot be written now; None: they can."""
+        self._refused: BaseException | None = None
+        """Why a trace was given up for good, until `flush` or `close` has raised it."""
         self._closed = False
         self._reading = threading.Lock()
         self._reader, self._writer = self._open(create)
@@ -88,8 +95,14 @@ class TraceStore:
         self.close()
 
     def add(self, trace: Trace) -> None:
-        """Queue `trace` for writing; one with the same id is replaced. Durable after `flush` or `close`."""
+        """Queue `trace` for writing; one with the same id is replaced. Durable after `flush` or `close`.
+
+        Raises:
+            StoreError: the file cannot be written, and too many traces wait for it.
+        """
         self._check_open()
+        if self._failure is not None and len(self._waiting) + self._jobs.qsize() >= _MAX_WAITING:
+            raise self._failure
         self._jobs.put(trace)
 
     def add_all(self, traces: Iterable[Trace]) -> int:
@@ -103,14 +116,17 @@ class TraceStore:
         """Return once everything added before is on disk.
 
         Raises:
-            StoreError: something could not be written, now or earlier.
+            StoreError: something could not be written. What waits is written once that is possible again.
         """
         self.add_all(())
-        if self._failure is not None:
-            raise self._failure
+        self._raise_failure()
 
     def close(self) -> None:
-        """Flush, then let go of the file. Calling twice is fine."""
+        """Flush, then close the file. Calling twice is fine.
+
+        Raises:
+            StoreError: something could not be written; what still waits is lost.
+        """
         if self._closed:
             return
         self._closed = True
@@ -118,8 +134,7 @@ class TraceStore:
         self._thread.join()
         self._reader.close()
         self._writer.close()
-        if self._failure is not None:
-            raise self._failure
+        self._raise_failure()
 
     def get(self, prefix: str) -> Trace:
         """The trace whose id is `prefix` or, if there is one alone, begins with it.
@@ -187,34 +202,60 @@ class TraceStore:
     def _check_open(self) -> None:
         if self._closed:
             raise RuntimeError(f"the trace store {self.path} is closed")
-        if self._failure is not None:
-            raise self._failure
+
+    def _raise_failure(self) -> None:
+        refused, self._refused = self._refused, None
+        if failure := self._failure or refused:
+            raise failure
 
     def _write(self) -> None:
         """The writer thread: traces that wait together go to disk together, so a burst costs one sync."""
-        waiting: list[Trace] = []
         while True:
-            job = self._jobs.get()
+            job: Trace | _Batch | _Retry | None
+            try:
+                job = self._jobs.get(timeout=None if self._failure is None else _RETRY_S)
+            except Empty:
+                job = _Retry()
             if isinstance(job, Trace):
-                waiting.append(job)
-                if len(waiting) < _BATCH and not self._jobs.empty():
+                self._waiting.append(job)
+                if len(self._waiting) < _BATCH and not self._jobs.empty():
                     continue
-            if waiting:
-                try:
-                    insert(self._writer, waiting)
-                except (
-                    Exception
-                ) as error:  # raised by `flush`: if this thread died, callers would wait for ever
-                    self._failure = self._explain(error)
-                waiting = []
+            if self._waiting:
+                self._write_waiting()
             if job is None:
                 return
             if isinstance(job, _Batch):
                 self._write_batch(job)
 
+    def _write_waiting(self) -> None:
+        """Write the traces that wait. A file that is locked or full keeps them waiting."""
+        try:
+            self._insert(self._waiting)
+        except sqlite3.OperationalError as error:
+            self._failure = self._explain(error)
+        except Exception:  # One of them cannot be written at all; the others can.
+            self._write_one_by_one()
+        else:
+            self._failure, self._waiting = None, []
+
+    def _write_one_by_one(self) -> None:
+        while self._waiting:
+            try:
+                self._insert(self._waiting[:1])
+            except sqlite3.OperationalError as error:
+                self._failure = self._explain(error)
+                return
+            except Exception as error:  # raised by `flush`: if this thread died, callers would wait for ever
+                self._refused = self._explain(error)
+            del self._waiting[0]
+        self._failure = None
+
+    def _insert(self, traces: Iterable[Trace]) -> int:
+        return insert(self._writer, traces)
+
     def _write_batch(self, batch: _Batch) -> None:
         try:
-            batch.written.set_result(insert(self._writer, batch.traces))
+            batch.written.set_result(self._insert(batch.traces))
         except BaseException as error:  # whatever iterating raised belongs to the caller, not to this thread
             batch.written.set_exception(self._explain(error))
 
@@ -222,6 +263,10 @@ class TraceStore:
         if isinstance(error, sqlite3.Error):
             return StoreError(f"The trace store {self.path} cannot be written ({error}).")
         return error
+
+
+class _Retry:
+    """Time to try again to write what waits."""
 
 
 @dataclass(frozen=True, slots=True)

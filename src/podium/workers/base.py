@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from podium.trace import Trace
 from podium.types import AnswerOptions, Limits, Message, Profile, ToolCall, Usage
+from podium.workers.view import View, read_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,15 @@ class Request:
     not asked. Tools look at it, which no cache keeps answers of; to others it says nothing."""
     options: AnswerOptions = AnswerOptions()
     """Over the worker's own; a worker without tools or temperature has no use for them."""
+    structured: View | None = None
+    """What the messages say, as data. None: the executor did not write them."""
     on_text: Callable[[str], None] | None = None
     """Told the text piece by piece as it is written, by workers that can; their reply is the whole all the same."""
+
+    @property
+    def view(self) -> View:
+        """What the worker is shown: from the executor as data, else read out of the messages."""
+        return read_view(self.messages) if self.structured is None else self.structured
 
 
 @dataclass(frozen=True, slots=True)

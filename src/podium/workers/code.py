@@ -19,7 +19,6 @@ from podium.types import Limits, Profile, Usage
 from podium.workers import tool
 from podium.workers.answer import final_answer, last_block
 from podium.workers.base import Reply, Request
-from podium.workers.view import read_view
 
 DESCRIPTION = (
     "A tool: runs the Python program in its subtask, or in the latest response that it is shown. Free."
@@ -133,7 +132,7 @@ def program_in(text: str) -> str | None:
 
 def _shown(request: Request) -> str:
     """What the program is told: the responses that are shown, in order, with the answer that each ends with."""
-    responses = tool.responses(read_view(request.messages))
+    responses = tool.responses(request.view)
     return json.dumps([{"response": text, "answer": final_answer(text)} for text in responses])
 
 

@@ -92,10 +92,10 @@ class ReplayWorker:
         Raises:
             WorkerError: the recording does not hold the question.
         """
-        asked = self._asked(request.messages)
+        asked = self._question(request)
         given = () if asked is None else self.responses(asked.text)
         if not given or asked is None:
-            start = " ".join(read_view(request.messages).question.split())[:60]
+            start = " ".join(request.view.question.split())[:60]
             raise WorkerError(
                 f"{self._recording.name} holds no response of {self._worker} to the question {start!r}.",
                 kind="unrecorded",
@@ -114,17 +114,19 @@ class ReplayWorker:
     async def close(self) -> None:
         """Nothing to give back."""
 
-    def _asked(self, messages: Sequence[Message]) -> RecordedQuestion | None:
-        """The question as it stands there, or in a message of the executor's, or of the team's that is asked by one.
+    def _question(self, request: Request) -> RecordedQuestion | None:
+        """The recorded question that is asked: the message itself, the question in it, or the one in that, and so on.
 
-        As it stands first: a recorded question may look like such a message.
+        The message itself comes first, since a recorded question may look like one of the executor's. A question
+        within a question comes from a team, whose question is the whole message of another executor.
         """
-        text = next((message.content for message in reversed(messages) if message.role == "user"), "")
+        text = next((message.content for message in reversed(request.messages) if message.role == "user"), "")
+        inner = request.view.question
         while (found := self._recording.find(text)) is None:
-            inner = read_view((Message(role="user", content=text),)).question
             if inner == text:
                 return None
             text = inner
+            inner = read_view((Message(role="user", content=text),)).question
         return found
 
     def _usage(self, response: Response, question: str) -> Usage:

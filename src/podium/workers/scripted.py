@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from podium.errors import WorkerError
 from podium.types import Limits, Profile, Usage, estimate_tokens
 from podium.workers.base import Reply, Request
-from podium.workers.view import read_view
 
 
 class ScriptedWorker:
@@ -65,7 +64,7 @@ class ScriptedWorker:
 
     def _next(self, request: Request) -> str | WorkerError:
         if isinstance(self._replies, Mapping):
-            subtask = read_view(request.messages).subtask
+            subtask = request.view.subtask
             for part, reply in self._replies.items():
                 if part in subtask:
                     return reply

@@ -17,7 +17,7 @@ from podium.lab import VALUE_TYPES, Problem, chance, read_problem
 from podium.lab.intent import Intent, read_intent
 from podium.types import Limits, Profile, Usage, estimate_tokens
 from podium.workers.base import Reply, Request
-from podium.workers.view import View, read_view
+from podium.workers.view import View
 
 _PART = re.compile(r"^Part (\d+): (.+?)( \(not sure\))?$", re.MULTILINE)
 _ANSWER = re.compile(r"^Answer: (.+)$", re.MULTILINE)
@@ -64,7 +64,7 @@ class Specialist:
 
     async def answer(self, request: Request) -> Reply:
         """Do what the subtask asks. Never raises: not understanding is an answer too."""
-        view = read_view(request.messages)
+        view = request.view
         problem = read_problem(view.question)
         if problem is None:
             text, worked = "I do not know how to work this out.", 0
@@ -99,7 +99,7 @@ class _Attempt:
 
     def respond(self, view: View, intent: Intent) -> str:
         """The response to a view."""
-        responses = [shown.response for shown in view.shown]
+        responses = [shown.response for shown in view.earlier]
         if view.previous is not None:
             responses.insert(0, view.previous)
         if intent.action == "compare":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from podium.errors import WorkerError
 from podium.types import Usage
 from podium.workers.base import Reply, Request
-from podium.workers.view import View, read_view
+from podium.workers.view import View
 
 _NO_RESULT = "There is no result: "
 
@@ -17,7 +17,7 @@ _NO_RESULT = "There is no result: "
 def responses(view: View) -> list[str]:
     """What a tool is shown, in order; the final response of the round before comes first."""
     previous = [] if view.previous is None else [view.previous]
-    return previous + [shown.response for shown in view.shown]
+    return previous + [shown.response for shown in view.earlier]
 
 
 def material(request: Request) -> list[str]:
@@ -26,7 +26,7 @@ def material(request: Request) -> list[str]:
     Where it was to see none, the question. What says that there is no result holds nothing to work on, and yet it was
     to be seen: the question is about something else then.
     """
-    view = read_view(request.messages)
+    view = request.view
     given = responses(view)
     shown = [text for text in reversed(given) if is_result(text)]
     asked = [] if given or request.missing else [view.question]

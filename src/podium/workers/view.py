@@ -1,8 +1,9 @@
-"""What a worker was shown, read back out of its messages: for tools and simulated workers.
+"""What a worker is shown, as data: for tools and simulated workers.
 
-The reader of both context styles that the executor writes (design §5). It trusts only fences that carry
-the token of the message's last fence, so that text which imitates a fence stays text. It never raises:
-messages of another form are one question without earlier work.
+The executor hands it over with its messages (`Request.structured`). `read_view` reads it out of messages that arrive
+without it: the question of a team is the text that another executor wrote (design §5). It trusts only fences that carry
+the token of the message's last fence, so that text which imitates a fence stays text. It never raises: messages of
+another form are one question without earlier work.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ _CHAT_SUBTASK = "\n\nYour subtask:\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """One piece of earlier work."""
+class EarlierStep:
+    """One earlier step that is shown."""
 
     position: int | None
-    """Position of its step, from 0; None in the chat style, which does not tell."""
+    """Position of its step, from 0; None where it was read out of messages of the chat style, which lack it."""
     subtask: str
     response: str
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A worker's messages, understood."""
+    """What a worker is shown."""
 
     question: str
     subtask: str
-    shown: tuple[Shown, ...] = ()
-    """Earlier steps in the order shown. In the chat style an older exchange of the chat looks the same."""
+    earlier: tuple[EarlierStep, ...] = ()
+    """In the order shown. Read out of messages of the chat style, older exchanges of the chat look the same."""
     previous: str | None = None
     """The final response of the round before, if it is shown."""
 
@@ -63,7 +64,7 @@ def _read_packed(text: str) -> View | None:
     token = text[start + len(_END) : stop]
     question = subtask = previous = None
     subtasks: dict[int, str] = {}
-    shown: list[Shown] = []
+    shown: list[EarlierStep] = []
     for label, body in _blocks(text, token):
         if label == "question":
             question = body
@@ -78,7 +79,7 @@ def _read_packed(text: str) -> View | None:
                 if part == "subtask":
                     subtasks[int(number)] = body
                 elif part == "response":
-                    shown.append(Shown(int(number), subtasks.get(int(number), ""), body))
+                    shown.append(EarlierStep(int(number), subtasks.get(int(number), ""), body))
     if subtask is None:
         return None
     return View(subtask if question is None else question, subtask, tuple(shown), previous)
@@ -104,12 +105,12 @@ def _read_chat(text: str, earlier: Sequence[Message]) -> View | None:
     question, found, subtask = text.rpartition(_CHAT_SUBTASK)
     if not found or not question.startswith(_CHAT_QUESTION):
         return None
-    shown: list[Shown] = []
+    shown: list[EarlierStep] = []
     previous = None
     for asked, answered in itertools.pairwise(earlier):
         if asked.role == "user" and answered.role == "assistant":
             if asked.content == _CHAT_PREVIOUS:
                 previous = answered.content
             else:
-                shown.append(Shown(None, asked.content, answered.content))
+                shown.append(EarlierStep(None, asked.content, answered.content))
     return View(question[len(_CHAT_QUESTION) :], subtask, tuple(shown), previous)

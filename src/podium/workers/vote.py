@@ -14,7 +14,6 @@ from podium.types import Limits, Profile
 from podium.workers import tool
 from podium.workers.answer import final_answer, normalise
 from podium.workers.base import Reply, Request
-from podium.workers.view import read_view
 
 VOTE = "vote"
 """The name under which pools offer it to baselines and to policies that read ratings."""
@@ -48,7 +47,7 @@ class VoteWorker:
         Raises:
             WorkerError: "missing": no response gives an answer, and some that it was to see are missing.
         """
-        view = read_view(request.messages)
+        view = request.view
         responses = tool.responses(view)
         read = len(responses) + len(request.missing)
         weights = _weights(view.subtask, read)
