@@ -13,7 +13,7 @@ import pytest
 from attacks import Attack
 from siege import LONG, NOBODY, TABLE, Outcome, Siege, as_ordinary_user, besiege, may_be_ordinary, walls_here
 
-from podium.sandbox.bare import Bare
+from podium.sandbox.isolation import Bare
 from podium.sandbox.sandbox import Sandbox
 
 pytestmark = pytest.mark.filterwarnings("ignore:Programs run")
