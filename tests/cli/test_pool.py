@@ -7,7 +7,7 @@ import pytest
 
 from podium.executor.state_file import CooldownFile
 from podium.testing import Answer, FaultServer, Hang, RateLimited, Rule, Status
-from podium.testing.thread import in_thread
+from podium.testing.server import in_thread
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.workers.pool import load_pool

@@ -1,4 +1,4 @@
-from podium.rollout.spending import _called
+from podium.ratings.answers import _called
 
 
 def test_the_cache_of_votes_has_a_bound():

@@ -24,10 +24,8 @@ from attacks import ATTACKS, Attack
 from bombs import BOMBS
 
 from podium.sandbox import interpreter
-from podium.sandbox.bare import Bare
-from podium.sandbox.bubblewrap import Bubblewrap
-from podium.sandbox.enclosure import Enclosure
 from podium.sandbox.inside.allowance import MIB, Allowance
+from podium.sandbox.isolation import Bare, Bubblewrap, Isolation
 from podium.sandbox.sandbox import Sandbox
 
 TABLE = (*ATTACKS, *BOMBS)
@@ -60,7 +58,7 @@ class Siege:
     """Processes that survived."""
 
 
-def walls_here() -> list[Enclosure]:
+def walls_here() -> list[Isolation]:
     """All walls that work here, the strongest first."""
     tool = shutil.which("bwrap")
     return [Bubblewrap(tool), Bare()] if tool is not None and strong() else [Bare()]
@@ -77,7 +75,7 @@ def strong() -> bool:
     return asyncio.run(tried())
 
 
-async def besiege(walls: Enclosure) -> Siege:
+async def besiege(walls: Isolation) -> Siege:
     """Every attack that these walls are said to stop."""
     attacks = [attack for attack in TABLE if attack.weak or not walls.weak]
     os.environ["OUR_SECRET"] = "ESCAPED"

@@ -23,7 +23,7 @@ from siege import (
     walls_here,
 )
 
-from podium.sandbox.bare import Bare
+from podium.sandbox.isolation import Bare
 from podium.sandbox.sandbox import Sandbox
 
 pytestmark = pytest.mark.filterwarnings("ignore:Programs run")

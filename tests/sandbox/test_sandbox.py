@@ -15,11 +15,9 @@ import pytest
 from siege import left, walls_here
 
 from podium.errors import ConfigError, GraderError
-from podium.sandbox.bare import Bare
-from podium.sandbox.bubblewrap import Bubblewrap
 from podium.sandbox.cell import Ended, Said
-from podium.sandbox.enclosure import Enclosure
 from podium.sandbox.inside.allowance import Allowance
+from podium.sandbox.isolation import Bare, Bubblewrap, Isolation
 from podium.sandbox.sandbox import Sandbox
 from podium.sandbox.sandboxes import Sandboxes
 
@@ -149,7 +147,7 @@ async def test_nobody_is_left_when_a_grading_is_cancelled(others: list[int], san
 
 
 @pytest.mark.parametrize("walls", walls_here(), ids=lambda walls: walls.name)
-def test_nobody_is_left_when_a_loop_has_ended(walls: Enclosure, others: list[int]) -> None:
+def test_nobody_is_left_when_a_loop_has_ended(walls: Isolation, others: list[int]) -> None:
     held = Sandboxes(walls)
     for _ in range(2):
         assert asyncio.run(_used(held)) == "1\n"
@@ -157,7 +155,7 @@ def test_nobody_is_left_when_a_loop_has_ended(walls: Enclosure, others: list[int
 
 
 @pytest.mark.parametrize("walls", walls_here(), ids=lambda walls: walls.name)
-def test_nobody_is_left_when_the_grader_goes_before_the_loop(walls: Enclosure, others: list[int]) -> None:
+def test_nobody_is_left_when_the_grader_goes_before_the_loop(walls: Isolation, others: list[int]) -> None:
     async def forget() -> None:
         await _used(Sandboxes(walls))
 
@@ -172,7 +170,7 @@ async def _used(held: Sandboxes) -> str:
 
 KILLED = """
 import asyncio, sys, warnings
-from podium.sandbox.bare import Bare
+from podium.sandbox.isolation import Bare
 from podium.sandbox.inside.allowance import Allowance
 from podium.sandbox.sandbox import Sandbox
 
@@ -188,7 +186,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("walls", walls_here(), ids=lambda walls: walls.name)
-def test_programs_die_with_us(walls: Enclosure, tmp_path: Path) -> None:
+def test_programs_die_with_us(walls: Isolation, tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", KILLED, walls.name],
         stdout=subprocess.PIPE,

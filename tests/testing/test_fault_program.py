@@ -17,8 +17,8 @@ import pytest
 from podium.config import load
 from podium.errors import ConfigError
 from podium.testing import Answer, Hang, Rule, Status
+from podium.testing.__main__ import AnswerSettings, ServerSettings
 from podium.testing.faults import AnyFault
-from podium.testing.settings import AnswerSettings, ServerSettings
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "testing.md"
 FILE = """\
@@ -129,7 +129,7 @@ def test_the_examples_of_the_documentation_pass(block: str, tmp_path: Path) -> N
 
 
 def test_the_file_of_the_documentation_is_one_that_can_be_used(tmp_path: Path) -> None:
-    (block,) = _blocks("toml")
+    (block,) = (block for block in _blocks("toml") if "[[rule]]" in block)
     (tmp_path / "rules.toml").write_text(block)
     assert len(load(tmp_path / "rules.toml", ServerSettings).to_server().rules) == 2
 

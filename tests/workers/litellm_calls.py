@@ -29,9 +29,9 @@ from podium.testing import (
     Status,
     TruncatedJson,
 )
-from podium.testing.faults.base import Fault
-from podium.testing.faults.distortions import DeepJson, InvalidUtf8, Verbatim, WrongContentType
-from podium.testing.faults.oddities import (
+from podium.testing.exchange import Fault
+from podium.testing.faults.malformed import DeepJson, InvalidUtf8, Verbatim, WrongContentType
+from podium.testing.faults.wrong_content import (
     ContentFilter,
     EmptyChoices,
     ErrorInside,

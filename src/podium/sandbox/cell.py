@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from podium.errors import GraderError
-from podium.sandbox.enclosure import Enclosure
 from podium.sandbox.inside import frames
 from podium.sandbox.inside.allowance import MIB, Allowance
+from podium.sandbox.isolation import Isolation
 
 Role = Literal["program", "asserts", "suite"]
 """Whom a conversation is held with: a server of a program's functions, plain tests, or a suite of tests."""
@@ -48,7 +48,7 @@ class Said:
 class Cell:
     """A sandbox. It takes one order after another, and dies with the first that it cannot answer."""
 
-    def __init__(self, walls: Enclosure) -> None:
+    def __init__(self, walls: Isolation) -> None:
         """Start it; `start` also waits until it is ready.
 
         Raises:
@@ -62,7 +62,7 @@ class Cell:
         self._wall_s = 0.0
 
     @classmethod
-    async def start(cls, walls: Enclosure, imports: str = "") -> Self:
+    async def start(cls, walls: Isolation, imports: str = "") -> Self:
         """One that is ready for orders.
 
         Args:
@@ -76,7 +76,7 @@ class Cell:
         except OSError as error:
             raise GraderError(f"A sandbox ({walls.name}) cannot be started: {error}.") from None
         try:
-            await cell._heard(_START_S)
+            await cell._receive(_START_S)
             await cell.load(imports)
         except BaseException:
             await cell.close()
@@ -126,10 +126,10 @@ class Cell:
         """
         given = {"source": source, "prelude": prelude, "tell": tell}
         order = {"do": "run", "with": given, "told": told, "allowance": allowance._asdict()}
-        heard = await self._order(order, allowance.wall_s + _GRACE_S)
-        if isinstance(heard, Said):
+        received = await self._order(order, allowance.wall_s + _GRACE_S)
+        if isinstance(received, Said):
             raise GraderError("A sandbox spoke out of turn.")
-        return heard
+        return received
 
     async def open(self, role: Role, given: dict[str, Any], allowance: Allowance) -> Said | Ended:
         """Begin a conversation, and hear the first that is said.
@@ -152,28 +152,28 @@ class Cell:
         Raises:
             GraderError: the sandbox failed, whatever the program is.
         """
-        return await self._ask(frames.SAID + words, self._wall_s)
+        return await self._send(frames.SAID + words, self._wall_s)
 
     async def _order(self, order: dict[str, Any], seconds: float) -> Said | Ended:
-        return await self._ask(frames.ORDER + json.dumps(order).encode(), seconds)
+        return await self._send(frames.ORDER + json.dumps(order).encode(), seconds)
 
-    async def _ask(self, body: bytes, seconds: float) -> Said | Ended:
+    async def _send(self, body: bytes, seconds: float) -> Said | Ended:
         try:
-            return await self._heard(seconds, told=frames.framed(body))
+            return await self._receive(seconds, told=frames.framed(body))
         except GraderError:
             if self._walls.weak:
                 return Ended("killed")  # by the program, which weak walls allow
             raise
 
-    async def _heard(self, seconds: float, told: bytes = b"") -> Said | Ended:
+    async def _receive(self, seconds: float, told: bytes = b"") -> Said | Ended:
         try:
             async with asyncio.timeout(seconds):
                 await self._process.write(told)
                 size = int.from_bytes(await self._process.read(frames.HEAD), "big")
                 body = await self._process.read(min(size, _LONGEST))
         except (OSError, TimeoutError):
-            complaint = self._process.complaint() or "it said nothing"
-            raise GraderError(f"A sandbox ({self._walls.name}) failed: {complaint}.") from None
+            last_error = self._process.last_error() or "it said nothing"
+            raise GraderError(f"A sandbox ({self._walls.name}) failed: {last_error}.") from None
         if body[:1] == frames.SAID:
             return Said(body[1:])
         how, _, words = body[1:].partition(b"\n")

@@ -1,13 +1,18 @@
-"""The interpreter that waits in a sandbox: how it is started, its environment, and what it must be able to read."""
+"""The interpreter that waits in a sandbox: its command, its environment, and its process with a pair of sockets."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import re
 import site
+import socket
+import subprocess
 import sys
-from collections.abc import Mapping
+import weakref
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from podium.errors import ConfigError
@@ -99,3 +104,124 @@ def counts_apart() -> bool:
     """Whether the kernel counts the processes of a user namespace apart."""
     version = re.match(r"(\d+)\.(\d+)", platform.release())
     return version is not None and (int(version[1]), int(version[2])) >= (5, 14)
+
+
+_PATIENCE_S = 5.0
+"""Time for a process to end by itself."""
+_GLANCE_S = 0.001
+"""Between two checks whether it has ended."""
+_AT_ONCE = 2**18
+
+
+class Process:
+    """A running process; we speak with it over a pair of sockets, its standard input and output.
+
+    It ends by itself when our side of that pair is closed, as it is when this process dies. It is killed only if it
+    does not: a process killed while it makes namespaces would leave behind what it has begun.
+    """
+
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], inherited: Collection[int] = ()
+    ) -> None:
+        """Start it, out of reach of our terminal's signals.
+
+        Args:
+            inherited: descriptors that it gets, besides its standard ones.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        self._ours, theirs = socket.socketpair()
+        self._errors, error_sink = os.pipe()
+        try:
+            self._popen: subprocess.Popen[bytes] = subprocess.Popen(
+                command,
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=error_sink,
+                env=environment,
+                pass_fds=inherited,
+                start_new_session=True,
+            )
+        except BaseException:
+            self._ours.close()
+            os.close(self._errors)
+            raise
+        finally:
+            theirs.close()
+            os.close(error_sink)
+        self._ours.setblocking(False)
+        os.set_blocking(self._errors, False)
+        # For an event loop that ends before `end` was called.
+        self._finalizer = weakref.finalize(self, _end_now, os.getpid(), self._popen, self._ours, self._errors)
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._popen.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._popen.poll() is None
+
+    async def write(self, data: bytes) -> None:
+        """Write all of `data` to it.
+
+        Raises:
+            OSError: it has ended.
+        """
+        await asyncio.get_running_loop().sock_sendall(self._ours, data)
+
+    async def read(self, size: int) -> bytes:
+        """Read so many bytes from it.
+
+        Raises:
+            OSError: it has ended before.
+        """
+        parts = bytearray()
+        while len(parts) < size:
+            part = await asyncio.get_running_loop().sock_recv(self._ours, min(size - len(parts), _AT_ONCE))
+            if not part:
+                raise OSError("it has ended")
+            parts += part
+        return bytes(parts)
+
+    def last_error(self) -> str:
+        """The last line that it wrote to its standard error."""
+        try:
+            words = os.read(self._errors, 2**16)
+        except BlockingIOError:
+            words = b""
+        return words.decode(errors="replace").strip().rpartition("\n")[2].rstrip(".")
+
+    async def end(self) -> None:
+        """Close the connection to it, and wait until it has ended."""
+        _hang_up(self._ours)
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                while self.alive:  # noqa: ASYNC110 - there is no event to wait for, and it takes milliseconds
+                    await asyncio.sleep(_GLANCE_S)
+        except TimeoutError:
+            self._popen.kill()
+        finally:
+            self._finalizer()
+
+
+def _end_now(owner: int, popen: subprocess.Popen[bytes], ours: socket.socket, errors: int) -> None:
+    if os.getpid() != owner:
+        return  # a fork of ours, which leaves before us
+    _hang_up(ours)
+    os.close(errors)
+    try:
+        popen.wait(_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        popen.kill()
+        popen.wait()
+
+
+def _hang_up(ours: socket.socket) -> None:
+    # A fork of ours may hold the socket, too: closing it here alone would not end the connection.
+    with suppress(OSError):
+        ours.shutdown(socket.SHUT_RDWR)
+    ours.close()

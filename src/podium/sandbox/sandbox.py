@@ -19,11 +19,9 @@ from typing import Self
 
 from podium.errors import ConfigError, GraderError
 from podium.sandbox import interpreter
-from podium.sandbox.bare import Bare
-from podium.sandbox.bubblewrap import Bubblewrap
 from podium.sandbox.cell import Cell, Ended
-from podium.sandbox.enclosure import Enclosure
 from podium.sandbox.inside.allowance import Allowance
+from podium.sandbox.isolation import Bare, Bubblewrap, Isolation
 
 _MOST_IN_STOCK = 8
 """Interpreters that wait, at most: each holds ten megabytes, and what it has imported."""
@@ -33,7 +31,7 @@ _TRIAL = "import colorsys; open('written', 'w').close(); print(input())"
 class Sandbox:
     """Hands out cells, each for one program. What it started ends with it, at the latest with the event loop."""
 
-    def __init__(self, walls: Enclosure | None = None, *, slots: int | None = None) -> None:
+    def __init__(self, walls: Isolation | None = None, *, slots: int | None = None) -> None:
         """Nothing is started yet.
 
         Args:
@@ -41,11 +39,11 @@ class Sandbox:
             slots: programs at once; None: as many as there are processors for us.
         """
         self._given = walls
-        self._walls: Enclosure | None = None
+        self._walls: Isolation | None = None
         self._slots = slots or _processors()
         self._free = asyncio.Semaphore(self._slots)
         self._trying = asyncio.Lock()
-        self._complaint = "there is no bwrap on the PATH" if walls is None else "as asked for"
+        self._weakness = "there is no bwrap on the PATH" if walls is None else "as asked for"
         self._stock: list[tuple[str, asyncio.Task[Cell]]] = []
         """Cells that wait or start, by what they import."""
 
@@ -58,7 +56,7 @@ class Sandbox:
     ) -> None:
         await self.close()
 
-    async def walls(self) -> Enclosure:
+    async def walls(self) -> Isolation:
         """The walls that programs run behind, which have been tried.
 
         Raises:
@@ -70,7 +68,7 @@ class Sandbox:
                 self._walls = await self._strongest()
         return self._walls
 
-    async def admitted(self, *, allow_weak: bool) -> Enclosure:
+    async def admitted(self, *, allow_weak: bool) -> Isolation:
         """The walls, if programs may run behind them.
 
         Args:
@@ -82,7 +80,7 @@ class Sandbox:
         """
         walls = await self.walls()
         if walls.weak:
-            self._say_weak(allow_weak)
+            self._warn_of_weakness(allow_weak)
         return walls
 
     @asynccontextmanager
@@ -124,13 +122,13 @@ class Sandbox:
             self._walls.close()
             self._walls = None
 
-    def _restock(self, walls: Enclosure, imports: Sequence[str]) -> None:
+    def _restock(self, walls: Isolation, imports: Sequence[str]) -> None:
         missing = min(self._slots * len(imports), _MOST_IN_STOCK) - len(self._stock)
         if self._walls is walls:  # and has not been closed meanwhile
             for wanted in islice(cycle(imports), max(missing, 0)):
                 self._stock.append((wanted, asyncio.create_task(Cell.start(walls, wanted))))
 
-    async def _take(self, walls: Enclosure, imports: str) -> Cell:
+    async def _take(self, walls: Isolation, imports: str) -> Cell:
         """One from the stock, if it can be of the right kind, else a new one."""
         while self._stock:
             entry = min(self._stock, key=lambda entry: (entry[0] != imports, not entry[1].done()))
@@ -144,30 +142,30 @@ class Sandbox:
             await cell.close()
         return await Cell.start(walls)
 
-    async def _strongest(self) -> Enclosure:
+    async def _strongest(self) -> Isolation:
         tool = shutil.which("bwrap")
         if self._given is None and tool is not None:
             try:
                 return await _tried(Bubblewrap(tool))
             except GraderError as error:
-                self._complaint = str(error)
+                self._weakness = str(error)
         return await _tried(self._given or Bare())
 
-    def _say_weak(self, allow_weak: bool) -> None:
+    def _warn_of_weakness(self, allow_weak: bool) -> None:
         if not allow_weak:
             raise ConfigError(
-                f"Programs would run without walls here ({self._complaint}); install bubblewrap, or, only for "
+                f"Programs would run without walls here ({self._weakness}); install bubblewrap, or, only for "
                 "programs that you trust, set allow_weak_sandbox = true in the table of whoever runs them."
             )
         warnings.warn(
-            f"Programs run WITHOUT WALLS ({self._complaint}): they can read and write your files, use the "
+            f"Programs run WITHOUT WALLS ({self._weakness}): they can read and write your files, use the "
             "network, and deceive their grader. Install bubblewrap.",
             RuntimeWarning,
             stacklevel=3,
         )
 
 
-async def _tried(walls: Enclosure) -> Enclosure:
+async def _tried(walls: Isolation) -> Isolation:
     """The walls, opened, when a program has run behind them."""
     try:
         await walls.open()
@@ -181,7 +179,7 @@ async def _tried(walls: Enclosure) -> Enclosure:
     return walls
 
 
-async def _trial(walls: Enclosure) -> None:
+async def _trial(walls: Isolation) -> None:
     cell = await Cell.start(walls)
     try:
         ended = await cell.run(_TRIAL, "it works\n", Allowance())

@@ -9,14 +9,14 @@ from collections.abc import AsyncGenerator
 from functools import partial
 
 from podium.per_loop import PerLoop
-from podium.sandbox.enclosure import Enclosure
+from podium.sandbox.isolation import Isolation
 from podium.sandbox.sandbox import Sandbox
 
 
 class Sandboxes:
     """Makes a sandbox where it is first needed. All are equal: they are no part of what a grader is."""
 
-    def __init__(self, walls: Enclosure | None = None) -> None:
+    def __init__(self, walls: Isolation | None = None) -> None:
         """Nothing is made yet.
 
         Args:
@@ -38,7 +38,7 @@ class Sandboxes:
     __hash__ = None  # type: ignore[assignment]
 
 
-async def _hold(walls: Enclosure | None) -> AsyncGenerator[Sandbox]:
+async def _hold(walls: Isolation | None) -> AsyncGenerator[Sandbox]:
     """A sandbox, as long as its loop."""
     sandbox = Sandbox(walls)
     try:

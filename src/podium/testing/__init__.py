@@ -3,7 +3,8 @@
 `FaultServer` runs in a test's own event loop, in a thread, or as `python -m podium.testing RULES.toml`.
 """
 
-from podium.testing.answer import Answer
+from podium.testing.completion import Answer
+from podium.testing.exchange import Minute, Received, most_at_once, worst_minute
 from podium.testing.faults import (
     POISONS,
     BadCompression,
@@ -36,7 +37,6 @@ from podium.testing.faults import (
     WrongModel,
     WrongUsage,
 )
-from podium.testing.received import Minute, Received, most_at_once, worst_minute
 from podium.testing.rule import Rule
 from podium.testing.server import FaultServer
 

@@ -1,15 +1,85 @@
-"""An answer as OpenAI writes it: one JSON object, or server-sent events; and its form of an error.
+"""What a model of the fault server answers, and the answer as OpenAI writes it: a JSON object or server-sent events.
 
-Plain tables, which faults take and spoil. It sends nothing.
+Plain values and tables, which faults take and spoil. Sends nothing.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from inspect import isawaitable
+from typing import Any, TypeAlias
 
-from podium.testing.answer import Answer
+from podium.types import estimate_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One reply of a model."""
+
+    text: str
+    input_tokens: int | None = None
+    """None: estimated from the messages."""
+    output_tokens: int | None = None
+    """With those of thought. None: estimated from the text and the thought."""
+    finish_reason: str = "stop"
+    model: str | None = None
+    """The name that the reply gives; None: the one that was asked for."""
+    reasoning: str = ""
+    """Thought that is shown, as vLLM and others put it beside the text."""
+    reasoning_tokens: int = 0
+    cached_tokens: int = 0
+
+
+AnswerLike: TypeAlias = str | Answer
+AnswerFunction: TypeAlias = Callable[
+    [list[dict[str, Any]], dict[str, Any]], AnswerLike | Awaitable[AnswerLike]
+]
+"""From the messages and the whole body of a request, both as sent, to what the model says."""
+
+
+def echo(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
+    """The default: the beginning of what was said last."""
+    return f"You said: {content_text(messages[-1].get('content'))[:80]}" if messages else "You said nothing."
+
+
+async def make_answer(answer_source: AnswerLike | AnswerFunction, body: dict[str, Any]) -> Answer:
+    """The answer to a request, with all its counts."""
+    messages = body["messages"]
+    given: Any = answer_source(messages, body) if callable(answer_source) else answer_source
+    if isawaitable(given):
+        given = await given
+    given = given if isinstance(given, Answer) else Answer(given)
+    thought = given.reasoning_tokens or estimate_tokens(given.reasoning)
+    return Answer(
+        text=given.text,
+        input_tokens=count_input(messages) if given.input_tokens is None else given.input_tokens,
+        output_tokens=thought + estimate_tokens(given.text)
+        if given.output_tokens is None
+        else given.output_tokens,
+        finish_reason=given.finish_reason,
+        model=given.model or body["model"],
+        reasoning=given.reasoning,
+        reasoning_tokens=thought,
+        cached_tokens=given.cached_tokens,
+    )
+
+
+def count_input(messages: list[dict[str, Any]]) -> int:
+    """Tokens of `messages`, estimated."""
+    return sum(estimate_tokens(content_text(message.get("content"))) for message in messages)
+
+
+def content_text(content: object) -> str:
+    """The text of a message's content, which may be a list of parts."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+    return ""
+
 
 DONE = b"data: [DONE]\n\n"
 
@@ -46,12 +116,12 @@ def chunks(answer: Answer, number: int, *, with_usage: bool) -> list[dict[str, A
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     deltas += [{"reasoning_content": piece} for piece in pieces(answer.reasoning)]
     deltas += [{"content": piece} for piece in pieces(answer.text)]
-    told = [head | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
-    told.append(head | {"choices": [{"index": 0, "delta": {}, "finish_reason": answer.finish_reason}]})
+    events = [head | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    events.append(head | {"choices": [{"index": 0, "delta": {}, "finish_reason": answer.finish_reason}]})
     if with_usage:
-        told = [chunk | {"usage": None} for chunk in told]
-        told.append(head | {"choices": [], "usage": usage(answer)})
-    return told
+        events = [chunk | {"usage": None} for chunk in events]
+        events.append(head | {"choices": [], "usage": usage(answer)})
+    return events
 
 
 def usage(answer: Answer) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""A request to the fault server and the reply to it, which a fault writes piece by piece or breaks.
+"""One request to the fault server: how a reply or a fault is written to it, and what the server remembers of it.
 
-Sits on aiohttp's request; goes below HTTP only to cut the connection. It knows no fault and no rule.
+Sits on aiohttp's request; goes below HTTP only to cut the connection. It knows no particular fault and no rule.
 """
 
 from __future__ import annotations
@@ -8,14 +8,125 @@ from __future__ import annotations
 import socket
 import struct
 import time
+from abc import abstractmethod
+from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from podium.testing.answer import Answer, Answering, Said, ask
-from podium.testing.completion import DONE, chunks, completion, encoded, event
-from podium.testing.received import Received
+from podium.config import Settings
+from podium.testing.completion import (
+    DONE,
+    Answer,
+    AnswerFunction,
+    AnswerLike,
+    chunks,
+    completion,
+    content_text,
+    encoded,
+    event,
+    make_answer,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One request, as far as it had come when this was read."""
+
+    number: int
+    """In order of arrival, from 0."""
+    at: float
+    """Seconds of `time.monotonic`, which is also the clock of asyncio's own event loop."""
+    path: str
+    model: str | None
+    """None: the body named none."""
+    body: Mapping[str, Any]
+    """As sent; empty where it was no JSON object."""
+    headers: Mapping[str, str] = field(repr=False)
+    """Names in lower case. With the key, so keep it out of what you print."""
+    fault: str | None
+    """The kind of the rule's fault; "key", "model", "limit", "body" or "path" where the server refused by itself,
+    "down" where `down()` or the server's end cut it; None: answered well."""
+    status: int | None
+    """HTTP status of the reply; None: none was begun."""
+    input_tokens: int
+    output_tokens: int
+    """0 until the model has answered."""
+    ended_at: float | None
+    """None: still in flight."""
+    gone_at: float | None
+    """When the client went away before the end; None: it did not."""
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether it had not ended."""
+        return self.ended_at is None
+
+    @property
+    def went_away(self) -> bool:
+        """Whether the client closed the connection before the reply's end."""
+        return self.gone_at is not None
+
+    @property
+    def seconds(self) -> float | None:
+        """From its arrival to its end; None: still in flight."""
+        return None if self.ended_at is None else self.ended_at - self.at
+
+    @property
+    def tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+    @property
+    def text(self) -> str:
+        """All contents of its messages, a line between them: what `Rule.contains` looks at."""
+        messages = self.body.get("messages")
+        return messages_text(messages) if isinstance(messages, list) else ""
+
+
+class Minute(NamedTuple):
+    """The most of each kind that any window of a minute held; the two windows may differ."""
+
+    requests: int
+    tokens: int
+
+
+def worst_minute(requests: Iterable[Received], seconds: float = 60.0) -> Minute:
+    """The most requests, and the most tokens, that arrived in any window of `seconds`.
+
+    Exact: every window [t, t + seconds) is looked at. Select a model's first, as its limits are its own.
+    """
+    window: deque[Received] = deque()
+    tokens = most_requests = most_tokens = 0
+    for request in sorted(requests, key=lambda each: each.at):
+        window.append(request)
+        tokens += request.tokens
+        while request.at - window[0].at >= seconds:
+            tokens -= window.popleft().tokens
+        most_requests = max(most_requests, len(window))
+        most_tokens = max(most_tokens, tokens)
+    return Minute(most_requests, most_tokens)
+
+
+def most_at_once(requests: Iterable[Received]) -> int:
+    """The most requests that were in flight at one moment."""
+    # An end comes before a beginning of the same moment: the two did not overlap.
+    known = list(requests)
+    moments = [(each.at, 1) for each in known]
+    moments += [(each.ended_at, -1) for each in known if each.ended_at is not None]
+    now = most = 0
+    for _, change in sorted(moments):
+        now += change
+        most = max(most, now)
+    return most
+
+
+def messages_text(messages: Iterable[object]) -> str:
+    """All contents, a line between them."""
+    return "\n".join(content_text(each.get("content")) for each in messages if isinstance(each, Mapping))
+
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -30,7 +141,7 @@ class Exchange:
         self.number = number
         self.at = time.monotonic()
         self.body: dict[str, Any] = {}
-        self.answering: Said | Answering = ""
+        self.answer_source: AnswerLike | AnswerFunction = ""
         self.fault: str | None = None
         self.answered = False
         self.input_tokens = 0
@@ -61,7 +172,7 @@ class Exchange:
     async def answer(self) -> Answer:
         """What the model says, counted."""
         try:
-            answer = await ask(self.answering, self.body)
+            answer = await make_answer(self.answer_source, self.body)
         except Exception as problem:
             self.failure = problem
             raise
@@ -85,7 +196,7 @@ class Exchange:
         return self.chunks_of(await self.answer())
 
     def chunks_of(self, answer: Answer) -> list[dict[str, Any]]:
-        """An answer as the tables of events, with a last one of usage if the client asked for it."""
+        """An answer as the tables of events, with a last one of usage if the request has include_usage."""
         options = self.body.get("stream_options")
         with_usage = isinstance(options, dict) and options.get("include_usage") is True
         return chunks(answer, self.number, with_usage=with_usage)
@@ -139,7 +250,7 @@ class Exchange:
             transport.abort()
 
     def hang_up(self) -> None:
-        """Close the connection as if all were said (FIN)."""
+        """Close the connection as if the reply were whole (FIN)."""
         if (transport := self.request.transport) is not None:
             self.cut_by_us = True
             transport.close()
@@ -160,3 +271,14 @@ class Exchange:
             ended_at=self.ended_at,
             gone_at=self.gone_at,
         )
+
+
+class Fault(Settings):
+    """What a request gets in place of a good reply, or how the good reply comes."""
+
+    kind: str
+    """The word for it in files and records."""
+
+    @abstractmethod
+    async def serve(self, exchange: Exchange) -> None:
+        """Reply, or fail to. It may be cancelled wherever it waits."""

@@ -1,14 +1,20 @@
-"""A port on loopback that takes connections, refuses them or is deaf to them, and is ours through all of it.
+"""A port on loopback that accepts connections, refuses them or leaves them hanging, and a TLS certificate for it.
 
-Connections go to a protocol of somebody else's. Everything here happens at once, in the event loop's own thread.
+The port stays bound through all of it. Connections go to a protocol that the caller gives.
 """
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from podium.errors import ConfigError
 
 HOST = "127.0.0.1"
 _WAITING = 1024
@@ -27,7 +33,7 @@ class Port:
         """Bind the port; 0: a free one.
 
         Raises:
-            OSError: somebody else has it.
+            OSError: another process has it.
         """
         self._protocol = protocol
         self._encryption = encryption
@@ -46,14 +52,14 @@ class Port:
     def refuse(self) -> None:
         """Connections are refused from now on; those that stand are not touched."""
         self._stop()
-        # Bound and not listening, it refuses, and nobody else gets the port meanwhile.
+        # Bound and not listening, it refuses, and no other process gets the port meanwhile.
         self._socket = _bound(self.number)
 
-    def deafen(self) -> None:
+    def hang(self) -> None:
         """Connections are neither taken nor refused from now on.
 
         On Linux the queue of those that wait is full, so that connecting itself hangs; elsewhere the connection may
-        stand, and nobody reads from it.
+        stand without being read.
         """
         self.refuse()
         self._socket.listen(0)
@@ -116,3 +122,41 @@ def _bound(number: int) -> socket.socket:
         bound.close()
         raise
     return bound
+
+
+@asynccontextmanager
+async def self_signed() -> AsyncIterator[tuple[ssl.SSLContext, Path]]:
+    """What a server on loopback encrypts with, and the certificate's file (PEM), for a client that is to trust it.
+
+    Raises:
+        ConfigError: there is no openssl program, or it makes no certificate.
+    """
+    program = shutil.which("openssl")
+    if program is None:
+        raise ConfigError(
+            "FaultServer(tls=True) needs the openssl program, which is not on the PATH; install it, or ask https_url "
+            "of a server without TLS, where every handshake fails."
+        )
+    with TemporaryDirectory(prefix="podium-testing-") as folder:
+        key, certificate = Path(folder, "key.pem"), Path(folder, "certificate.pem")
+        await _run(
+            *(program, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-keyout", str(key), "-out", str(certificate)),
+            *("-subj", f"/CN={HOST}", "-addext", f"subjectAltName=IP:{HOST}"),
+        )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        yield context, certificate
+
+
+async def _run(*command: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, output = await process.communicate()
+    if process.returncode:
+        last = output.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+        raise ConfigError(f"openssl made no certificate ({last[0]}); use version 1.1.1 or later.")

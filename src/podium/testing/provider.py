@@ -1,19 +1,66 @@
-"""Who answers behind the fault server's socket: keys, models, limits a minute, and then the rules.
-
-Serves one exchange at a time, as many at once as there are; connections and records are the server's.
-"""
+"""What a provider does: checks the key, the model and the limits per minute, then a rule or a model answers."""
 
 from __future__ import annotations
 
 import json
+import time
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
-from podium.testing.answer import Answering, Said, count_input
-from podium.testing.completion import error
+from podium.testing.completion import AnswerFunction, AnswerLike, count_input, error
 from podium.testing.exchange import Exchange
 from podium.testing.faults.refusals import refuse_limited
-from podium.testing.quota import Admission, Quota
-from podium.testing.rule import Rule, Script
+from podium.testing.rule import ActiveRules, Rule
+
+
+@dataclass(slots=True)
+class Admission:
+    """A request that was let through."""
+
+    at: float
+    tokens: int
+    """As far as they are known."""
+    over: bool = False
+    """Whether its minute is past."""
+
+
+class Quota:
+    """What one model lets through in `minute` seconds. None: no limit."""
+
+    def __init__(self, rpm: int | None, tpm: int | None, minute: float) -> None:
+        self._rpm = rpm
+        self._tpm = tpm
+        self._minute = minute
+        self._window: deque[Admission] = deque()
+        self._tokens = 0
+
+    def admit(self, tokens: int) -> Admission | float:
+        """Let a request of so many tokens through, or say in how many seconds it would be."""
+        now = time.monotonic()
+        while self._window and now - self._window[0].at >= self._minute:
+            past = self._window.popleft()
+            past.over = True
+            self._tokens -= past.tokens
+        requests_over = 0 if self._rpm is None else len(self._window) + 1 - self._rpm
+        tokens_over = 0 if self._tpm is None else self._tokens + tokens - self._tpm
+        if requests_over <= 0 and tokens_over <= 0:
+            admission = Admission(now, tokens)
+            self._window.append(admission)
+            self._tokens += tokens
+            return admission
+        for each in self._window:
+            requests_over -= 1
+            tokens_over -= each.tokens
+            if requests_over <= 0 and tokens_over <= 0:
+                return each.at + self._minute - now
+        return self._minute
+
+    def settle(self, admission: Admission, tokens: int) -> None:
+        """The request took so many tokens in the end."""
+        if not admission.over:
+            self._tokens += tokens - admission.tokens
+            admission.tokens = tokens
 
 
 class Provider:
@@ -21,9 +68,9 @@ class Provider:
 
     def __init__(
         self,
-        answer: Said | Answering,
+        answer: AnswerLike | AnswerFunction,
         *,
-        models: Mapping[str, Said | Answering] | Collection[str] | None,
+        models: Mapping[str, AnswerLike | AnswerFunction] | Collection[str] | None,
         rules: Sequence[Rule],
         keys: Collection[str] | None,
         limits: tuple[int | None, int | None, float],
@@ -38,46 +85,46 @@ class Provider:
         self._limits = limits
         self._quotas: dict[str, Quota] = {}
         self._seed = seed
-        self.script = Script(rules, seed)
+        self.active = ActiveRules(rules, seed)
 
-    def follow(self, rules: Sequence[Rule]) -> None:
+    def set_rules(self, rules: Sequence[Rule]) -> None:
         """Put other rules in force; their counts and draws begin anew."""
-        self.script = Script(rules, self._seed)
+        self.active = ActiveRules(rules, self._seed)
 
     async def serve(self, exchange: Exchange) -> None:
         """Reply, refuse, or do what the first rule says that gives its fault."""
-        asked = (exchange.request.method, exchange.request.path)
+        route = (exchange.request.method, exchange.request.path)
         if not self._knows_key(exchange):
             message = "Incorrect API key provided."
             await _refuse(exchange, "key", 401, message, "invalid_api_key")
-        elif asked == ("GET", "/v1/models"):
+        elif route == ("GET", "/v1/models"):
             data = [
                 {"id": name, "object": "model", "created": 0, "owned_by": "podium"}
                 for name in self._answers or ()
             ]
             await exchange.send_json({"object": "list", "data": data})
-        elif asked == ("POST", "/v1/chat/completions"):
+        elif route == ("POST", "/v1/chat/completions"):
             await self._complete(exchange)
         else:
-            await _refuse(exchange, "path", 404, f"Invalid URL ({' '.join(asked)})")
+            await _refuse(exchange, "path", 404, f"Invalid URL ({' '.join(route)})")
 
     async def _complete(self, exchange: Exchange) -> None:
-        if complaint := await _read(exchange):
-            await _refuse(exchange, "body", 400, complaint)
+        if problem := await _read(exchange):
+            await _refuse(exchange, "body", 400, problem)
             return
         model = exchange.body["model"]
         if self._answers is not None and model not in self._answers:
             message = f"The model `{model}` does not exist or you do not have access to it."
             await _refuse(exchange, "model", 404, message, "model_not_found")
             return
-        exchange.answering = self._answer if self._answers is None else self._answers[model]
+        exchange.answer_source = self._answer if self._answers is None else self._answers[model]
         admission = self._admit(exchange, model)
         if isinstance(admission, float):
             exchange.fault = "limit"
             await refuse_limited(exchange, f"Rate limit reached for {model}.", f"{admission:.3f}")
             return
         try:
-            fault = self.script.fault(exchange)
+            fault = self.active.fault(exchange)
             if fault is None:
                 await exchange.reply(await exchange.answer())
             else:

@@ -1,6 +1,6 @@
-"""Which request gets which fault: rules, and the script that counts for them.
+"""Which request gets which fault: rules, and the counts of the rules in force.
 
-A rule is a value; what was counted is the script's, so one rule may serve in many servers.
+A rule is a value without counts, so one rule may serve in many servers.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from random import Random
 from pydantic import Field
 
 from podium.config import Settings
-from podium.testing.exchange import Exchange
-from podium.testing.faults.any import AnyFault
-from podium.testing.faults.base import Fault
-from podium.testing.received import messages_text
+from podium.testing.exchange import Exchange, Fault, messages_text
+from podium.testing.faults import AnyFault
 
 
 class Rule(Settings):
@@ -22,27 +20,27 @@ class Rule(Settings):
 
     fault: AnyFault
     model: str | None = None
-    """Asked of this model."""
+    """The request is for this model."""
     contains: str | None = None
-    """In the content of any message."""
+    """Text in the content of any message."""
     after: int = Field(default=0, ge=0)
-    """So many matching requests are let pass first."""
+    """Matching requests that get a good reply first."""
     every: int = Field(default=1, ge=1)
-    """Of the matching requests the first, and then every so many."""
+    """Of the matching requests the first gets the fault, and then one of every so many."""
     share: float = Field(default=1.0, ge=0, le=1)
-    """Chance of each, drawn by the server's seed."""
+    """Chance of the fault for each, drawn by the server's seed."""
     times: int | None = Field(default=None, ge=0)
-    """The fault is given so often and no more."""
+    """The most times that the fault is given; None: no limit."""
 
     def matches(self, exchange: Exchange) -> bool:
-        """Whether it is asked of this model and holds this text; the counts are the script's."""
+        """Whether the request is for this model and holds this text; `ActiveRules` checks the counts."""
         if self.model is not None and self.model != exchange.model:
             return False
         return self.contains is None or self.contains in messages_text(exchange.body["messages"])
 
 
-class Script:
-    """Rules in force, with what each has seen and given.
+class ActiveRules:
+    """The rules in force, with how many requests each has matched and how many faults it has given.
 
     The first rule that gives its fault decides; only requests that come to a rule are counted for it. So rules one
     after another are a sequence: two refusals, then one that hangs, then good replies.

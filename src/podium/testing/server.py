@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server on loopback that fails as it is told and remembers what it was asked.
+"""An OpenAI-compatible server on loopback that fails as its rules say and remembers every request.
 
     async with FaultServer("Four.", rules=[Rule(fault=Status(code=503), times=2)]) as server:
         ...  # ask the endpoint at server.url
@@ -13,24 +13,20 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from aiohttp import web
 
-from podium.testing.answer import Answering, Said, echo
-from podium.testing.certificate import self_signed
-from podium.testing.completion import error
-from podium.testing.exchange import Exchange
-from podium.testing.port import HOST, Port
+from podium.testing.completion import AnswerFunction, AnswerLike, echo, error
+from podium.testing.exchange import Exchange, Received
+from podium.testing.port import HOST, Port, self_signed
 from podium.testing.provider import Provider
-from podium.testing.received import Received
 from podium.testing.rule import Rule
-from podium.testing.thread import in_thread
 
 _LARGEST_REQUEST = 256 * 2**20
 _UNTIL_CUT = 5.0
@@ -42,9 +38,9 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
 
     def __init__(
         self,
-        answer: Said | Answering = echo,
+        answer: AnswerLike | AnswerFunction = echo,
         *,
-        models: Mapping[str, Said | Answering] | Collection[str] | None = None,
+        models: Mapping[str, AnswerLike | AnswerFunction] | Collection[str] | None = None,
         rules: Sequence[Rule] = (),
         keys: Collection[str] | None = None,
         rpm: int | None = None,
@@ -152,11 +148,11 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
     @property
     def rules(self) -> tuple[Rule, ...]:
         """The rules in force. Setting them, also while it runs, begins their counts and draws anew."""
-        return self._provider.script.rules
+        return self._provider.active.rules
 
     @rules.setter
     def rules(self, rules: Iterable[Rule]) -> None:
-        self._provider.follow(tuple(rules))
+        self._provider.set_rules(tuple(rules))
 
     @property
     def connections(self) -> int:
@@ -185,7 +181,7 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
 
     def deaf(self) -> None:
         """Cut all connections and leave new ones hanging before they stand, as when its machine is gone."""
-        self._change(self._running_port().deafen, silent=True)
+        self._change(self._running_port().hang, silent=True)
 
     def up(self) -> None:
         """Take connections again, at the same address."""
@@ -269,3 +265,37 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
         return web.BaseRequest(
             message, payload, protocol, writer, task, loop, client_max_size=_LARGEST_REQUEST
         )
+
+
+S = TypeVar("S")
+
+
+@contextmanager
+def in_thread(server: AbstractAsyncContextManager[S, None]) -> Iterator[S]:
+    """Run `server` until the block ends. What its start or its end raises is raised here."""
+    started: Future[tuple[S, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+    ended: Future[None] = Future()
+
+    async def life() -> None:
+        async with server as entered:
+            stop = asyncio.Event()
+            started.set_result((entered, asyncio.get_running_loop(), stop))
+            await stop.wait()
+
+    def run() -> None:
+        try:
+            asyncio.run(life())
+        except BaseException as problem:
+            (ended if started.done() else started).set_exception(problem)
+        else:
+            ended.set_result(None)
+
+    thread = threading.Thread(target=run, name="podium-testing", daemon=True)
+    thread.start()
+    entered, loop, stop = started.result()
+    try:
+        yield entered
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+    ended.result()

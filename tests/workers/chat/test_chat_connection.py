@@ -7,7 +7,7 @@ from base64 import b64encode
 import pytest
 from chat_endpoint import GOOD, KEY, MESSAGES, Endpoint, failure, wire
 
-from podium.testing.certificate import self_signed
+from podium.testing.port import self_signed
 from podium.workers.chat.client import ChatClient
 
 

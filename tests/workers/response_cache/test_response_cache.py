@@ -227,7 +227,7 @@ async def test_nothing_is_left_of_calls_that_are_over(cache):
 
     calls = [cache.reply(Paid(), request(sample=k % 5), fails if k % 2 else _soon) for k in range(40)]
     await asyncio.gather(*calls, return_exceptions=True)
-    assert cache._turns == {}
+    assert cache._locks == {}
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
@@ -266,7 +266,7 @@ def test_event_loops_in_threads_share_what_is_kept_and_never_wait_for_each_other
             texts = {text for done in runs for text in done.result(60)}
         assert len(texts) == 1
         assert worker.asked <= 3
-        assert cache._turns == {}
+        assert cache._locks == {}
 
 
 async def test_what_is_old_is_forgotten_when_told_to(ask, cache):

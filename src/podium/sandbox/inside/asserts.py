@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from podium.sandbox.inside import frames
-from podium.sandbox.inside.child import FROM, TO
 from podium.sandbox.inside.plain import Reference, pack, unpack
+from podium.sandbox.inside.processes import FROM, TO
 
 ASKS, TELLS = b"?", b"!"
 """Of what is said from here: a call to be answered, and the verdict, which is the last word."""
@@ -64,14 +64,14 @@ def _stand_in(name: str) -> Callable[..., Any]:
 
 def _ask(name: str, /, *given: Any, **named: Any) -> Any:
     try:
-        asked = {"call": name, "given": pack(list(given)), "named": pack(named)}
+        request = {"call": name, "given": pack(list(given)), "named": pack(named)}
     except TypeError as error:
         raise HandingError(str(error)) from None
-    frames.write(FROM, ASKS + json.dumps(asked).encode())
-    heard = frames.read(TO)
-    if heard is None:
+    frames.write(FROM, ASKS + json.dumps(request).encode())
+    received = frames.read(TO)
+    if received is None:
         raise SystemExit
-    reply = json.loads(heard)
+    reply = json.loads(received)
     if "value" in reply:
         return unpack(reply["value"], Remote)
     raise _error(reply["raised"], str(reply["text"]))

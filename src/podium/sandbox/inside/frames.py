@@ -19,16 +19,16 @@ def framed(body: bytes) -> bytes:
     return len(body).to_bytes(HEAD, "big") + body
 
 
-def whole(heard: bytes | bytearray) -> bool:
+def whole(received: bytes | bytearray) -> bool:
     """Whether a frame has come to its end."""
-    return len(heard) >= HEAD and len(heard) >= HEAD + int.from_bytes(heard[:HEAD], "big")
+    return len(received) >= HEAD and len(received) >= HEAD + int.from_bytes(received[:HEAD], "big")
 
 
-def taken(heard: bytearray) -> bytes:
-    """The body of the first frame, taken out of what was heard."""
-    size = HEAD + int.from_bytes(heard[:HEAD], "big")
-    body = bytes(heard[HEAD:size])
-    del heard[:size]
+def taken(received: bytearray) -> bytes:
+    """The body of the first frame, removed from what was received."""
+    size = HEAD + int.from_bytes(received[:HEAD], "big")
+    body = bytes(received[HEAD:size])
+    del received[:size]
     return body
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from podium.sandbox.inside import frames
-from podium.sandbox.inside.child import FROM, TO
 from podium.sandbox.inside.plain import pack, unpack
+from podium.sandbox.inside.processes import FROM, TO
 
 RAISED = "\n\0"
 """What a program raised follows this; nobody prints it by chance."""
@@ -62,12 +62,12 @@ def serve(*, source: str, prelude: str, names: list[str]) -> None:
     found = {name: getattr(solution, name, None) or module.get(name) for name in names}
     functions = {name: value for name, value in found.items() if callable(value)}
     frames.write(FROM, json.dumps(list(functions)).encode())
-    desk = _Desk(functions)
-    while (asked := frames.read(TO)) is not None:
-        frames.write(FROM, desk.answer(asked))
+    server = _CallServer(functions)
+    while (request := frames.read(TO)) is not None:
+        frames.write(FROM, server.answer(request))
 
 
-class _Desk:
+class _CallServer:
     """Answers calls; keeps the objects that do not cross."""
 
     def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
@@ -79,10 +79,10 @@ class _Desk:
         }
         self._kept: list[Any] = []
 
-    def answer(self, asked: bytes) -> bytes:
+    def answer(self, request: bytes) -> bytes:
         """What a call returns or raises, as JSON."""
         try:
-            called = json.loads(asked)
+            called = json.loads(request)
             given = unpack(called["given"], self._kept.__getitem__)
             named = unpack(called["named"], self._kept.__getitem__)
             value = self._functions[called["call"]](*given, **named)

@@ -20,7 +20,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from podium.sandbox.inside import frames
-from podium.sandbox.inside.child import FROM
+from podium.sandbox.inside.processes import FROM
 
 _PROGRAM, _TESTS = "program.py", "__test__.py"
 _KINDS = (

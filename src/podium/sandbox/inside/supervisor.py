@@ -1,23 +1,130 @@
 """The first process of a sandbox: carries out one order after another, each with exactly one reply.
 
-It begins programs in processes of their own, speaks for them, and holds them to their allowance. Where it is the first
-of a pid namespace, nothing that runs beside it can stop it, kill it or look into it. It knows no right answers.
+It starts programs in processes of their own, passes what they read and write, and enforces their allowance. Where it is
+the first of a pid namespace, no process beside it can stop it, kill it or look into it. It knows no right answers.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import select
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from podium.sandbox.inside import asserts, frames, program
 from podium.sandbox.inside.allowance import Allowance
-from podium.sandbox.inside.child import Child, supervise
-from podium.sandbox.inside.exchange import Exchange
-from podium.sandbox.inside.household import Household
+from podium.sandbox.inside.processes import Child, ProcessGroup, supervise
+
+_STEP_S = 0.02
+"""Between two looks at what a program uses."""
+_AT_ONCE = 2**16
+
+
+class Exchange:
+    """An exchange that is going on."""
+
+    def __init__(self, child: Child, group: ProcessGroup, allowance: Allowance, orders: int) -> None:
+        self._orders = orders
+        self._child = child
+        self._group = group
+        self._allowance = allowance
+        self._meter = _Meter(group, allowance)
+
+    def speak(self, told: bytes, *, until_frame: bool) -> str | None:
+        """Tell the child, and hear it.
+
+        Args:
+            told: what it is told. Unless a frame is waited for, nothing follows it.
+            until_frame: whether the exchange is over as soon as the child has said a whole frame.
+
+        Returns:
+            None: a frame is there. "ended": the child has ended. "orphaned": nobody waits for it any more. Else the
+            limit that was passed.
+        """
+        child, rest, step_s = self._child, memoryview(told), _STEP_S
+        poll = select.poll()
+        poll.register(child.source, select.POLLIN)
+        poll.register(child.sink, select.POLLOUT)
+        poll.register(self._orders, 0)
+        while True:
+            ended = self._group.ended(child.pid) is not None
+            for end, _ in poll.poll(step_s * 1000):
+                if end == self._orders:
+                    return "orphaned"
+                if end == child.sink:
+                    rest = _write(child.sink, rest)
+                    if not rest:
+                        poll.unregister(child.sink)
+                        if not until_frame:
+                            child.hang_up()
+                elif self._read_some() == b"":
+                    poll.unregister(child.source)
+                    step_s = 0.001  # it has closed its side: most likely it is about to end
+            if ended:
+                self.read_rest()
+            if until_frame and frames.whole(child.received):
+                return None
+            if len(child.received) > self._allowance.output_bytes:
+                return "output"
+            if ended:
+                return "ended"
+            if (limit := self._meter.passed()) is not None:
+                return limit
+
+    def read_rest(self) -> None:
+        """Read all that the child has written, up to the limit of output."""
+        while len(self._child.received) <= self._allowance.output_bytes and self._read_some():
+            pass
+
+    def _read_some(self) -> bytes | None:
+        """Take in some of it; None: there is nothing now. Nothing at all: there never will be."""
+        try:
+            part = os.read(self._child.source, _AT_ONCE)
+        except BlockingIOError:
+            return None
+        self._child.received += part
+        return part
+
+
+class _Meter:
+    """What the processes have used since an exchange began, measured from time to time."""
+
+    def __init__(self, group: ProcessGroup, allowance: Allowance) -> None:
+        self._group = group
+        self._allowance = allowance
+        self._cpu_before: float | None = None
+        self._began = self._looked = time.monotonic()
+
+    def passed(self) -> str | None:
+        """The limit that was passed, if one was."""
+        now, allowance = time.monotonic(), self._allowance
+        if now - self._began > allowance.wall_s:
+            return "time"
+        if now - self._looked < _STEP_S:
+            return None
+        self._looked = now
+        usage = self._group.usage()
+        # Taken at the first look and not before it: most exchanges are over by then, and are spared its cost.
+        if self._cpu_before is None:
+            self._cpu_before = usage.cpu_s
+        if usage.cpu_s - self._cpu_before > allowance.cpu_s:
+            return "time"
+        if usage.memory_bytes > allowance.memory_bytes:
+            return "memory"
+        return "processes" if usage.processes > allowance.processes else None
+
+
+def _write(sink: int, rest: memoryview) -> memoryview:
+    try:
+        return rest[os.write(sink, rest[:_AT_ONCE]) :] if rest else rest
+    except BlockingIOError:
+        return rest
+    except BrokenPipeError:
+        return rest[:0]  # it does not want to hear more
 
 
 def main() -> None:
@@ -54,7 +161,7 @@ class Supervisor:
 
     def __init__(self, orders: int, others: int, user: int | None) -> None:
         self._orders = orders
-        self._household = Household()
+        self._group = ProcessGroup()
         self._others = others
         self._user = user
         self._child: Child | None = None
@@ -68,41 +175,41 @@ class Supervisor:
         if order["do"] == "imports":
             return _load(order["source"])
         self._allowance = Allowance(**order["allowance"])
-        deed = _deed(order["do"], order["with"])
+        task = _task(order["do"], order["with"])
         if order["do"] == "run":
-            self._begin(deed, standard=True)
+            self._begin(task, standard=True)
             return self._exchange(order["told"].encode("utf-8", "surrogatepass"), until_frame=False)
-        self._begin(deed, standard=False)
+        self._begin(task, standard=False)
         return self._exchange(b"", until_frame=True)
 
     def close(self) -> None:
         """End what runs, with all that came of it."""
         if self._child is not None:
-            self._household.end(self._child.pid)
+            self._group.end(self._child.pid)
             self._child.close()
             self._child = None
 
-    def _begin(self, deed: Callable[[], None], *, standard: bool) -> None:
+    def _begin(self, task: Callable[[], None], *, standard: bool) -> None:
         self.close()
         allowance = self._allowance._replace(processes=self._allowance.processes + self._others)
-        self._child = Child(deed, allowance, standard=standard, user=self._user)
+        self._child = Child(task, allowance, standard=standard, user=self._user)
 
     def _exchange(self, told: bytes, *, until_frame: bool) -> bytes:
         """Speak with the child: the reply."""
         child = self._child
         if child is None:
             return _ended("gone")
-        exchange = Exchange(child, self._household, self._allowance, self._orders)
+        exchange = Exchange(child, self._group, self._allowance, self._orders)
         how = exchange.speak(told, until_frame=until_frame)
         if how is None:
-            return frames.SAID + frames.taken(child.heard)
-        status = self._household.end(child.pid)
-        exchange.hear_out()  # all are dead that could write: it ends
+            return frames.SAID + frames.taken(child.received)
+        status = self._group.end(child.pid)
+        exchange.read_rest()  # all are dead that could write: it ends
         child.close()
         self._child = None
         if how == "ended":
             how = "killed" if status < 0 else "failed" if status else "done"
-        return _ended(how, bytes(child.heard))
+        return _ended(how, bytes(child.received))
 
 
 def _ended(how: str, words: bytes = b"") -> bytes:
@@ -117,10 +224,10 @@ def _load(imports: str) -> bytes:
     return _ended("done")
 
 
-def _deed(kind: str, given: dict[str, Any]) -> Callable[[], None]:
+def _task(kind: str, given: dict[str, Any]) -> Callable[[], None]:
     """What a child is to do."""
 
-    def deed() -> None:
+    def task() -> None:
         if kind == "run":
             program.run(**given)
         elif kind == "program":
@@ -132,4 +239,4 @@ def _deed(kind: str, given: dict[str, Any]) -> Callable[[], None]:
 
             suite.check_suite(**given)
 
-    return deed
+    return task

@@ -1,9 +1,29 @@
-"""Faults of an endpoint, each a frozen value that says what goes wrong and serves it."""
+"""Faults of an endpoint: each is a frozen value that says what goes wrong, and serves the request so.
 
-from podium.testing.faults.any import AnyFault
-from podium.testing.faults.base import Fault
-from podium.testing.faults.cuts import HangUp, Reset, TruncatedJson, UnfinishedStream
-from podium.testing.faults.distortions import (
+    refusals       statuses other than 200          interruptions  slow, hanging and cut replies
+    malformed      bytes that are not their form    wrong_content  well-formed replies that say something wrong
+
+`AnyFault` is what a rule, and so a file, may name.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BeforeValidator, Field
+
+from podium.testing.exchange import Fault
+from podium.testing.faults.interruptions import (
+    Hang,
+    HangUp,
+    Reset,
+    SlowDrip,
+    SlowFirstByte,
+    SlowFirstToken,
+    TruncatedJson,
+    UnfinishedStream,
+)
+from podium.testing.faults.malformed import (
     BadCompression,
     DeepJson,
     GiantBody,
@@ -11,7 +31,9 @@ from podium.testing.faults.distortions import (
     Verbatim,
     WrongContentType,
 )
-from podium.testing.faults.oddities import (
+from podium.testing.faults.refusals import EchoHeaders, RateLimited, Redirect, Status
+from podium.testing.faults.wrong_content import (
+    POISONS,
     ContentFilter,
     EmptyChoices,
     ErrorInside,
@@ -19,12 +41,51 @@ from podium.testing.faults.oddities import (
     MissingUsage,
     NullContent,
     OddEvents,
+    Poison,
     WrongModel,
     WrongUsage,
 )
-from podium.testing.faults.poison import POISONS, Poison
-from podium.testing.faults.refusals import EchoHeaders, RateLimited, Redirect, Status
-from podium.testing.faults.silences import Hang, SlowDrip, SlowFirstByte, SlowFirstToken
+
+
+def _from_word(given: Any) -> Any:
+    return {"kind": given} if isinstance(given, str) else given
+
+
+AnyFault: TypeAlias = Annotated[
+    Annotated[
+        BadCompression
+        | ContentFilter
+        | DeepJson
+        | EchoHeaders
+        | EmptyChoices
+        | ErrorInside
+        | GiantBody
+        | Hang
+        | HangUp
+        | InvalidUtf8
+        | Length
+        | MissingUsage
+        | NullContent
+        | OddEvents
+        | Poison
+        | RateLimited
+        | Redirect
+        | Reset
+        | SlowDrip
+        | SlowFirstByte
+        | SlowFirstToken
+        | Status
+        | TruncatedJson
+        | UnfinishedStream
+        | Verbatim
+        | WrongContentType
+        | WrongModel
+        | WrongUsage,
+        Field(discriminator="kind"),
+    ],
+    BeforeValidator(_from_word),
+]
+"""In a file: `{ kind = "status", code = 503 }`, or the kind alone where it needs nothing else."""
 
 __all__ = [
     "POISONS",

@@ -11,8 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from podium.testing.completion import error
-from podium.testing.exchange import Exchange
-from podium.testing.faults.base import Fault
+from podium.testing.exchange import Exchange, Fault
 
 HTML = "text/html; charset=utf-8"
 
@@ -28,15 +27,15 @@ class Status(Fault):
     """None: what the status means."""
 
     async def serve(self, exchange: Exchange) -> None:
-        said = self.message or _phrase(self.code)
+        message = self.message or _phrase(self.code)
         match self.form:
             case "openai":
-                await exchange.send_json(error(said, _kind(self.code), self.code), code=self.code)
+                await exchange.send_json(error(message, _kind(self.code), self.code), code=self.code)
             case "html":
-                page = f"<html><head><title>{self.code} {said}</title></head><body>{said}</body></html>"
+                page = f"<html><head><title>{self.code} {message}</title></head><body>{message}</body></html>"
                 await exchange.send(page.encode(), HTML, code=self.code)
             case "text":
-                await exchange.send(said.encode(), "text/plain; charset=utf-8", code=self.code)
+                await exchange.send(message.encode(), "text/plain; charset=utf-8", code=self.code)
             case "empty":
                 await exchange.send(b"", "text/plain", code=self.code)
 
@@ -48,7 +47,7 @@ class RateLimited(Fault):
     retry_after: float | str | None = None
     """Seconds to wait, or any text, as it stands in the header; None: no such header."""
     as_date: bool = False
-    """Whether the seconds are told as a date, rounded up to a whole second."""
+    """Whether Retry-After is a date, rounded up to a whole second."""
     message: str = "Rate limit reached for requests."
 
     async def serve(self, exchange: Exchange) -> None:
@@ -56,7 +55,7 @@ class RateLimited(Fault):
 
 
 class Redirect(Fault):
-    """Another address is named, for the same request."""
+    """A redirect to another address."""
 
     kind: Literal["redirect"] = "redirect"
     to: str
@@ -74,9 +73,9 @@ class EchoHeaders(Fault):
     code: int = Field(default=401, ge=400, le=599)
 
     async def serve(self, exchange: Exchange) -> None:
-        told = "; ".join(f"{name}: {value}" for name, value in exchange.request.headers.items())
+        received = "; ".join(f"{name}: {value}" for name, value in exchange.request.headers.items())
         headers = {f"X-Echo-{name}": value for name, value in exchange.request.headers.items()}
-        payload = error(f"Refused a request with the headers {told}", _kind(self.code), self.code)
+        payload = error(f"Refused a request with the headers {received}", _kind(self.code), self.code)
         await exchange.send_json(payload, code=self.code, headers=headers)
 
 
@@ -89,7 +88,7 @@ async def refuse_limited(exchange: Exchange, message: str, retry_after: str | No
 
 def _header(retry_after: float | str | None, *, as_date: bool) -> str | None:
     if isinstance(retry_after, int | float):
-        # A date has whole seconds: rounded down, it would ask for less than was said.
+        # A date has whole seconds: rounded down, it would be too early.
         return (
             formatdate(math.ceil(time.time() + retry_after), usegmt=True) if as_date else f"{retry_after:g}"
         )

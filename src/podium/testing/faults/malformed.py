@@ -9,8 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from podium.testing.completion import DONE, completion, encoded, event
-from podium.testing.exchange import EVENTS, JSON, Exchange
-from podium.testing.faults.base import Fault
+from podium.testing.exchange import EVENTS, JSON, Exchange, Fault
 from podium.testing.faults.refusals import HTML
 
 _MARK = "\x07MARK\x07"
@@ -53,7 +52,7 @@ class DeepJson(Fault):
 
 
 class BadCompression(Fault):
-    """A body that is said to be compressed and is not."""
+    """A body whose header says gzip and which is not compressed."""
 
     kind: Literal["bad-compression"] = "bad-compression"
 
@@ -71,7 +70,7 @@ class GiantBody(Fault):
     size: int = Field(ge=1)
     """Bytes of its text."""
     compressed: bool = False
-    """Sent in a thousandth of the bytes, to whoever unpacks them."""
+    """Sent compressed to a thousandth of the bytes."""
     one_event: bool = False
     """Where it is streamed: a single line; else an event for each 64 KiB."""
 

@@ -1,0 +1,241 @@
+"""How a sandbox is isolated: by the namespaces of bubblewrap, or else as a plain process with limits.
+
+bubblewrap (github.com/containers/bubblewrap) is an unprivileged tool that makes namespaces. Inside are a read-only
+system, the interpreter's own folders, and two small folders in memory to write to; no network, no other processes, no
+home, no data. A plain process stops only accidents, such as endless loops; it does not stop a program that means harm.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import cycle
+from pathlib import Path
+
+from podium.sandbox import interpreter, seccomp
+from podium.sandbox.inside.allowance import MIB
+from podium.sandbox.interpreter import Process
+
+
+class Isolation(ABC):
+    """One way to isolate programs, which docs and messages call walls."""
+
+    name: str
+    weak: bool
+    """Whether a program could leave it: read and write what we can, speak to the network, kill us."""
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Prepare what all sandboxes share.
+
+        Raises:
+            OSError: this system does not let us.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what `open` prepared."""
+
+    @abstractmethod
+    def start(self, closing: ExitStack) -> Process:
+        """Start an interpreter that waits for orders on its standard input.
+
+        Args:
+            closing: takes what must be released when the interpreter has ended.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+
+
+class Bare(Isolation):
+    """A plain process with limits, killed with its descendants; for machines without namespaces.
+
+    It stops endless loops and output, and memory, processes and files that grow without end. A program that means harm
+    can read and write what this user can, use the network, and kill us.
+    """
+
+    name = "no walls"
+    weak = True
+
+    async def open(self) -> None:
+        """Nothing is shared."""
+
+    def close(self) -> None:
+        """Nothing is shared."""
+
+    def start(self, closing: ExitStack) -> Process:
+        folder = tempfile.TemporaryDirectory(prefix="podium-", ignore_cleanup_errors=True)
+        closing.callback(folder.cleanup)
+        command = interpreter.command(interpreter.processes_of_user())
+        return Process(command, interpreter.environment(interpreter.ROOT, Path(folder.name)))
+
+
+_DISK_BYTES = 64 * MIB
+"""Of each of the two folders to write to, which are memory."""
+_INSIDE, _TEMPORARY = Path("/inside"), Path("/tmp")
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_CONFIGURATION = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/etc/mime.types")
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_CAPABILITIES = ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_KILL")
+"""What the first process needs to have programs run as another user, and to kill them."""
+_STREAMS = (("", "fd"), ("/0", "stdin"), ("/1", "stdout"), ("/2", "stderr"))
+
+
+class Bubblewrap(Isolation):
+    """Namespaces, made by bubblewrap."""
+
+    name = "bubblewrap"
+    weak = False
+
+    def __init__(self, tool: str) -> None:
+        """Prepare; `open` makes them.
+
+        Args:
+            tool: path of `bwrap`, 0.8 or later.
+        """
+        self._walls = [tool, *_namespaces(), *_files(), "--chdir", str(_TEMPORARY)]
+        self._filter = seccomp.program()
+        self._users: SandboxUsers | None = None
+        self._others = 0
+
+    async def open(self) -> None:
+        if self._filter is None:
+            warnings.warn(
+                f"Graded programs run without a filter of system calls: it is not known for {platform.machine()}.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        if os.getuid() == 0:
+            self._users = await SandboxUsers.open()
+        elif not interpreter.counts_apart():
+            self._others = interpreter.processes_of_user()
+
+    def close(self) -> None:
+        if self._users is not None:
+            self._users.close()
+            self._users = None
+
+    def start(self, closing: ExitStack) -> Process:
+        options, passed, user = ["--unshare-user"], [], None
+        if self._users is not None:
+            user, passed = self._users.next(), [self._users.descriptor]
+            options = ["--userns", str(self._users.descriptor), *_CAPABILITIES]
+        with ExitStack() as ours:
+            if self._filter is not None:
+                held = ours.enter_context(_pipe_of(self._filter))
+                options, passed = [*options, "--seccomp", str(held)], [*passed, held]
+            command = [*self._walls, *options, "--", *interpreter.command(self._others, user)]
+            return Process(command, interpreter.environment(_INSIDE, _TEMPORARY), passed)
+
+
+def _namespaces() -> list[str]:
+    options = [f"--unshare-{kind}" for kind in ("pid", "ipc", "net", "uts", "cgroup-try")]
+    return [
+        *options,
+        "--hostname",
+        "sandbox",
+        "--die-with-parent",
+        "--as-pid-1",
+        "--new-session",
+        "--cap-drop",
+        "ALL",
+    ]
+
+
+def _files() -> list[str]:
+    options: list[str] = []
+    for path in filter(os.path.lexists, _SYSTEM):
+        options += (
+            ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
+        )
+    for path in _CONFIGURATION:
+        options += ["--ro-bind-try", path, path]
+    options += ["--proc", "/proc", "--tmpfs", "/dev"]
+    for device in _DEVICES:
+        options += ["--dev-bind", device, device]
+    for end, name in _STREAMS:
+        options += ["--symlink", f"/proc/self/fd{end}", f"/dev/{name}"]
+    for writable in ("/dev/shm", str(_TEMPORARY)):
+        options += ["--perms", "1777", "--size", str(_DISK_BYTES), "--tmpfs", writable]
+    # Last, for what stands in /tmp itself would be hidden by the new one.
+    for folder in interpreter.folders():
+        options += _bound(folder, folder)
+    options += _bound(interpreter.ROOT / interpreter.PACKAGE, _INSIDE / interpreter.PACKAGE)
+    return [*options, "--remount-ro", "/dev", "--remount-ro", "/"]
+
+
+def _bound(outside: Path, inside: Path) -> list[str]:
+    """A folder, read-only, at a place to which every user of the sandbox finds the way."""
+    options: list[str] = []
+    for parent in list(reversed(inside.parents))[1:]:
+        options += ["--perms", "0755", "--dir", str(parent)]
+    return [*options, "--ro-bind", str(outside), str(inside)]
+
+
+@contextmanager
+def _pipe_of(data: bytes) -> Iterator[int]:
+    """A descriptor from which short data is read, once."""
+    source, sink = os.pipe()
+    try:
+        os.write(sink, data)
+        os.close(sink)
+        yield source
+    finally:
+        os.close(source)
+
+
+_USER_IDS = range(65024, 65534)
+"""User ids without an owner: systemd lends them to services while they run, Debian to none."""
+_MAP = f"0 0 1\n{_USER_IDS.start} {_USER_IDS.start} {len(_USER_IDS)}\n"
+"""Lines of: the first number inside, the first outside, how many."""
+_CODE = "import ctypes; print(ctypes.CDLL(None).unshare(0x10000000), flush=True); input()"
+"""Enters a new user namespace (CLONE_NEWUSER), and stays until its input ends."""
+
+
+class SandboxUsers:
+    """The users that programs run as where root starts them: one for each sandbox, in a user namespace that they share.
+
+    The kernel counts no processes of root, and lets root write what is root's. So root's programs run as other users,
+    which only a map written from outside makes known in a namespace.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self._numbers = cycle(_USER_IDS)
+
+    @classmethod
+    async def open(cls) -> SandboxUsers:
+        """Make the namespace.
+
+        Raises:
+            OSError: this system does not let us.
+        """
+        holder = Process([sys.executable, "-S", "-I", "-c", _CODE], {})
+        try:
+            if await holder.read(2) != b"0\n":
+                raise OSError("no user namespace can be made")
+            return cls(_mapped(holder.pid))
+        finally:
+            await holder.end()
+
+    def next(self) -> int:
+        """A user for one sandbox."""
+        return next(self._numbers)
+
+    def close(self) -> None:
+        """Let the namespace go; sandboxes that are in it keep it."""
+        os.close(self.descriptor)
+
+
+def _mapped(pid: int) -> int:
+    """A descriptor of the namespace of a process, when users have been made known in it."""
+    for kind in ("uid_map", "gid_map"):
+        Path(f"/proc/{pid}/{kind}").write_text(_MAP)
+    return os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
