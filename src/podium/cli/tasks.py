@@ -29,7 +29,12 @@ def list_sets(*, json: Flag = False) -> int:
     """
     sets = [{"name": EMBEDDED, "splits": SPLITS, "source": "made on the spot", "licence": "Apache-2.0"}]
     sets += [
-        {"name": name, "splits": spec().splits, "source": spec.source, "licence": spec.licence}
+        {
+            "name": name,
+            "splits": spec.model_validate({}).splits,
+            "source": spec.source,
+            "licence": spec.licence,
+        }
         for name, spec in NAMED_SETS.items()
     ]
     if json:

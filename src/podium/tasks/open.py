@@ -72,7 +72,7 @@ def _mixture(name: str) -> TaskFile:
     if name.endswith(".toml"):
         return read_task_file(Path(name))
     if name in NAMED_SETS:
-        return TaskFile(name=name, part=(NAMED_SETS[name](),))
+        return TaskFile(name=name, part=(NAMED_SETS[name].model_validate({}),))
     raise ConfigError(f"There is no task set {name!r}; {suggestion(name, (EMBEDDED, *NAMED_SETS))}")
 
 

@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, PrivateAttr, field_validator
 
@@ -104,7 +104,7 @@ class Judge(GraderSettings):
             raise ValueError("a judge stands in no pool: leave out its fallback, rpm and tpm")
         return worker
 
-    def for_question(self, question: str) -> Judge:
+    def for_question(self, question: str) -> Self:
         """The same judge, told the question. Both share the worker and its limits."""
         return self.model_copy(update={"question": question})
 

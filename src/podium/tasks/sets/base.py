@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -23,7 +23,6 @@ from podium.config import Settings
 from podium.errors import ConfigError
 from podium.rows import Row
 from podium.tasks.graders.base import GraderSettings
-from podium.tasks.graders.judge import Judge
 from podium.tasks.overlap import question_key
 from podium.tasks.sets.prompts import strip_prompt
 from podium.tasks.task import Task
@@ -65,9 +64,13 @@ class LoadedSplit:
 
 
 class TaskSetSpec(Settings):
-    """Base of all sets; `set` is its name."""
+    """Base of all task sets: the settings of one, as a TOML table gives them."""
 
+    source: ClassVar[str] = ""
+    """Where its rows are from, for people; empty: the settings say it."""
+    licence: ClassVar[str] = ""
     set: str
+    """Its name."""
     weight: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Of a mixture: its share, against the weights of the other parts."""
     count: int | None = Field(default=None, ge=1)
@@ -160,7 +163,7 @@ def _task(said: Sample, grader: GraderSettings, name: str) -> RowTask:
         f"{name}/{said.id}",
         Question(text=said.text),
         said.gold,
-        grader.for_question(said.text) if isinstance(grader, Judge) else grader,
+        grader.for_question(said.text),
         said.facts,
         key=question_key(said.content or strip_prompt(said.text)),
     )
