@@ -45,6 +45,26 @@ _MEMORY = 4 * 2**30
 _FILE = 64 * 2**20
 
 
+WITHOUT_GOLD = frozenset({"boxnet", "rush_hour"})
+"""Generators that verify a solution by playing it and store none."""
+_EXAMPLES = {
+    "graph_color": "possible_answer",
+    "propositional_logic": "example_answer",
+    "rubiks_cube": "example_correct_answer",
+}
+"""The metadata key of one right answer, for generators that accept several."""
+_OF_PROGRAMS = frozenset({"codeio"})
+"""Generators that run programs, which may change anything in their process."""
+_WHOLE = 1 - 1e-9
+_NEAR = {"complex_arithmetic": 0.999, "polynomial_equations": 0.999}
+"""The least score of a right answer: below 1 where the score falls with the distance from the exact number."""
+_BLOCK = 64
+"""Questions for each seed of the library: opening some generators takes 0.3 s."""
+_OWN = ("seed", "size")
+_LONGEST = 20_000
+"""Characters of an answer at most, unless the gold answer is more than half as long."""
+
+
 def limit_memory_and_files() -> None:
     """Limit memory and the size of files from now on, and write no core dump."""
     for limit, most in (
@@ -86,26 +106,6 @@ def run_in_fork(work: Callable[[], T], seconds: int) -> T:
         copy.kill()
         copy.join()
         ours.close()
-
-
-WITHOUT_GOLD = frozenset({"boxnet", "rush_hour"})
-"""Generators that verify a solution by playing it and store none."""
-_EXAMPLES = {
-    "graph_color": "possible_answer",
-    "propositional_logic": "example_answer",
-    "rubiks_cube": "example_correct_answer",
-}
-"""The metadata key of one right answer, for generators that accept several."""
-_OF_PROGRAMS = frozenset({"codeio"})
-"""Generators that run programs, which may change anything in their process."""
-_WHOLE = 1 - 1e-9
-_NEAR = {"complex_arithmetic": 0.999, "polynomial_equations": 0.999}
-"""The least score of a right answer: below 1 where the score falls with the distance from the exact number."""
-_BLOCK = 64
-"""Questions for each seed of the library: opening some generators takes 0.3 s."""
-_OWN = ("seed", "size")
-_LONGEST = 20_000
-"""Characters of an answer at most, unless the gold answer is more than half as long."""
 
 
 class GeneratorLibrary:

@@ -25,6 +25,14 @@ from weakref import finalize
 from podium.errors import ConfigError, GraderError
 from podium.types import Value
 
+_MOST = 4
+"""Processes at most: each takes up to half a gigabyte."""
+_PATIENCE = 300.0
+"""Seconds for a request, on a machine that does other work too."""
+_OWN_LIMITS = (-signal.SIGXCPU, -signal.SIGSEGV, -signal.SIGABRT)
+"""Exit statuses of a process that exceeded a limit: processor time, stack, memory."""
+_STOPPED = "The process that runs reasoning-gym {how}; ask again."
+
 
 class GeneratorConfig(Value):
     """A generator at one difficulty."""
@@ -94,15 +102,6 @@ class ProcessReply(Value):
 def text_digest(text: str) -> str:
     """A short name for a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-_MOST = 4
-"""Processes at most: each takes up to half a gigabyte."""
-_PATIENCE = 300.0
-"""Seconds for a request, on a machine that does other work too."""
-_OWN_LIMITS = (-signal.SIGXCPU, -signal.SIGSEGV, -signal.SIGABRT)
-"""Exit statuses of a process that exceeded a limit: processor time, stack, memory."""
-_STOPPED = "The process that runs reasoning-gym {how}; ask again."
 
 
 class ReasoningGymPool:

@@ -32,6 +32,11 @@ BadRow = Literal["refuse", "skip"]
 _DETAIL = re.compile(r"'[^']*'|\"[^\"]*\"|(?<= )\([^)]*\)")
 
 
+SPLIT_ORDER = ("train", "validation", "test")
+IN_LATER_SPLIT = "questions that stand in a later split too"
+_VALIDATION = 0.1
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """What a row of a dataset says."""
@@ -186,11 +191,6 @@ def _check(task: RowTask, grader: GraderSettings, before: RowTask | None) -> Non
         raise ValueError("the same question came before" if same else f"the id of {task.id!r} came before")
     if problem := grader.gold_problem(task.gold):
         raise ValueError(problem)
-
-
-SPLIT_ORDER = ("train", "validation", "test")
-IN_LATER_SPLIT = "questions that stand in a later split too"
-_VALIDATION = 0.1
 
 
 def available_splits(sources: Collection[str]) -> tuple[str, ...]:
