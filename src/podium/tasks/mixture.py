@@ -1,4 +1,4 @@
-"""A task file: the parts that a user's task set is made of, each a set, and how they are mixed.
+"""A task file: the parts of a user's task set, each a task set itself, and how they are mixed.
 
     name = "mine"
     [[part]]
@@ -7,7 +7,8 @@
     [[part]]
     set = "gsm8k"
 
-Nothing stands in it twice. A question of a part's later split is left out of the earlier splits of all parts.
+No question stands in a mixture twice, and a question of any part's later split is left out of the earlier splits of all
+parts.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ IN_EARLIER_PART = "questions that stand in an earlier part too"
 
 
 class TaskFile(Settings):
-    """What a task file holds."""
+    """The content of a task file."""
 
     name: str = ""
     """What reports call it; empty: the name of the task file."""
@@ -60,15 +61,15 @@ class TaskFile(Settings):
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """Those that one of its parts has."""
+        """The splits that at least one part has."""
         return tuple(split for split in SPLIT_ORDER if any(split in part.splits for part in self.part))
 
 
 def read_task_file(path: Path, overrides: Sequence[str] = ()) -> TaskFile:
-    """The task file at `path`; its paths are seen from its folder.
+    """Read the task file at `path`; paths in it are relative to its folder.
 
     Raises:
-        ConfigError: it cannot be used, in one sentence.
+        ConfigError: the file cannot be used; the message is one sentence.
     """
     file = load(path, TaskFile, overrides)
     parts = tuple(part.with_base_dir(path.parent) for part in file.part)
@@ -78,81 +79,81 @@ def read_task_file(path: Path, overrides: Sequence[str] = ()) -> TaskFile:
 def mix(
     name: str, parts: Sequence[TaskSetSpec], split: str, *, size: int | None = None, seed: int = 0
 ) -> TaskList:
-    """The tasks of a split of all parts, each part spread evenly over the whole.
+    """Mix the tasks of a split of all parts, each part spread evenly over the whole.
 
-    Without weights it holds all tasks of each part, `count` at most. With weights the parts have these shares, and it
-    ends where one of them has no more. Shares hold for its first tasks too, however many; a larger size adds tasks
-    behind the others, and the same arguments give the same tasks for ever.
+    Without weights the mixture holds all tasks of each part, `count` at most. With weights the parts have these shares,
+    and the mixture ends where the first part runs out. Any number of first tasks has nearly these shares, too. A larger
+    size adds tasks behind the others. The same arguments always give the same tasks.
 
     Args:
-        name: as the task file calls it, or the set.
-        seed: of the tasks of each part, which come first.
+        name: the name of the task file or of the set.
+        seed: names which tasks of each part come first.
 
     Raises:
         ConfigError: no part has a task in the split, or a file of one cannot be read.
     """
     warnings: list[str] = []
-    drawn: list[_PartTasks] = []
-    for part, reading in zip(parts, _disjoint_splits(parts, split), strict=True):
-        tasks = shuffled(reading.tasks, seed)[: part.count]
-        warnings += [f"{part.label}: {note}" for note in _notes(part, reading, split)]
+    mixed_parts: list[_PartTasks] = []
+    for part, loaded in zip(parts, _disjoint_splits(parts, split), strict=True):
+        tasks = shuffled(loaded.tasks, seed)[: part.count]
+        warnings += [f"{part.label}: {warning}" for warning in _warnings(part, loaded, split)]
         if tasks:
             named = tasks if len(parts) == 1 else [_with_set(task, part.label) for task in tasks]
-            drawn.append(_PartTasks(named, part.weight or len(tasks)))
-    return TaskList(f"{name}/{split}", _interleave(drawn), size=size, seed=None, warnings=warnings)
+            mixed_parts.append(_PartTasks(named, part.weight or len(tasks)))
+    return TaskList(f"{name}/{split}", _interleave(mixed_parts), size=size, seed=None, warnings=warnings)
 
 
 @dataclass(frozen=True, slots=True)
 class _PartTasks:
-    """The tasks of a part, and its share."""
+    """The tasks of a part, and its weight."""
 
     tasks: Sequence[Task]
     weight: float
 
 
 def _disjoint_splits(parts: Sequence[TaskSetSpec], split: str) -> list[LoadedSplit]:
-    """The readings of a split, a part each, none of which has a question of another or of any part's later split."""
+    """A split of each part, without questions of the parts before it and of any part's later splits."""
     wanted = (split,) if len(parts) == 1 else (split, *later_splits(split))
     read = [part.read_splits([one for one in wanted if one in part.splits]) for part in parts]
     later = {
         task_key(task)
-        for readings in read
-        for other, reading in readings.items()
+        for by_split in read
+        for other, loaded in by_split.items()
         if other != split
-        for task in reading.tasks
+        for task in loaded.tasks
     }
     seen: set[str] = set()
     disjoint = []
-    for readings in read:
-        kept = exclude(readings.get(split, LoadedSplit(())), later, IN_LATER_SPLIT)
+    for by_split in read:
+        kept = exclude(by_split.get(split, LoadedSplit(())), later, IN_LATER_SPLIT)
         kept = exclude(kept, seen, IN_EARLIER_PART)
         seen.update(key for task in kept.tasks for key in (task_key(task), task.id))
         disjoint.append(kept)
     return disjoint
 
 
-def _notes(part: TaskSetSpec, reading: LoadedSplit, split: str) -> Iterator[str]:
-    """What is to be told of a part."""
+def _warnings(part: TaskSetSpec, loaded: LoadedSplit, split: str) -> Iterator[str]:
+    """What a user should know of a part: rows left out, tasks missing."""
     if split not in part.splits:
         yield f"it has no split {split!r}"
         return
-    yield from (f"{reason} ({count:,})" for reason, count in reading.skipped.items())
-    if not reading.tasks:
+    yield from (f"{reason} ({count:,})" for reason, count in loaded.skipped.items())
+    if not loaded.tasks:
         yield "it has no tasks in this split"
-    elif len(reading.tasks) < (part.count or 0):
-        yield f"it has {len(reading.tasks):,} tasks, and {part.count:,} are wanted"
+    elif len(loaded.tasks) < (part.count or 0):
+        yield f"it has {len(loaded.tasks):,} tasks, and {part.count:,} are wanted"
 
 
 def _with_set(task: Task, label: str) -> Task:
     return replace(task, facts={"set": label, **task.facts})
 
 
-def _interleave(drawn: Sequence[_PartTasks]) -> list[Task]:
+def _interleave(mixed_parts: Sequence[_PartTasks]) -> list[Task]:
     """All parts in one sequence: task k of a part stands at (k + 1/2) / weight, as Webster's method deals seats."""
-    end = min((len(part.tasks) / part.weight for part in drawn), default=0.0)
+    end = min((len(part.tasks) / part.weight for part in mixed_parts), default=0.0)
     placed = [
         ((k + 0.5) / part.weight, number, task)
-        for number, part in enumerate(drawn)
+        for number, part in enumerate(mixed_parts)
         for k, task in enumerate(part.tasks)
     ]
     return [task for place, _, task in sorted(placed, key=lambda one: one[:2]) if place < end]

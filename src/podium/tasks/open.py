@@ -1,4 +1,7 @@
-"""Opens a task set by the name that a command line or a configuration gives it."""
+"""Opens a task set by the name that a command line or a configuration gives it.
+
+This is the one entry to all task sets: embedded questions, benchmarks, task files and recordings.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,10 @@ from podium.tasks.task import TaskSet
 from podium.workers.base import Worker
 
 ALL = 10**9
-"""As a size: more tasks than any set has."""
+"""A size that means all tasks of a set."""
 EMBEDDED = "embedded"
 SPLITS: tuple[Split, ...] = get_args(Split)
-"""Of the embedded tasks."""
+"""The splits of the embedded tasks."""
 
 
 def open_tasks(
@@ -31,15 +34,15 @@ def open_tasks(
     seed: int = 0,
     pool: Iterable[Worker] = (),
 ) -> TaskSet:
-    """The first `size` tasks of a split.
+    """Open the first `size` tasks of a split.
 
     Args:
-        name: embedded, one of `NAMED_SETS`, a task file, NAME.toml, or a recording's file, NAME.parquet.
-        pool: of a recording's questions, only those that every recorded worker in it answered.
+        name: "embedded", one of `NAMED_SETS`, a task file (NAME.toml) or a recording (NAME.parquet).
+        pool: for a recording, only questions that every recorded worker of this pool answered are taken.
 
     Raises:
-        ConfigError: an unknown set or split, with the nearest known one, no tasks asked for, or files that are not
-            there, with what to fetch.
+        ConfigError: an unknown set or split, a size below 1, or missing files; the message names the nearest
+            known name, or what to fetch.
     """
     if size < 1:
         raise ConfigError(f"A task set of {size} tasks holds nothing to ask; ask for at least 1.")
@@ -60,7 +63,7 @@ def splits_of(name: str) -> tuple[str, ...]:
     """The splits that a task set has.
 
     Raises:
-        ConfigError: an unknown set, with the nearest known one.
+        ConfigError: an unknown set; the message names the nearest known one.
     """
     if name.endswith(".parquet"):
         return tuple(Recording.open(Path(name)).header.splits)
@@ -68,11 +71,11 @@ def splits_of(name: str) -> tuple[str, ...]:
 
 
 def _mixture(name: str) -> TaskFile:
-    """A task file, or a named set as one of a single part."""
+    """The task file of a name; a named set is one with a single part."""
     if name.endswith(".toml"):
         return read_task_file(Path(name))
     if name in NAMED_SETS:
-        return TaskFile(name=name, part=(NAMED_SETS[name](),))
+        return TaskFile(name=name, part=(NAMED_SETS[name].model_validate({}),))
     raise ConfigError(f"There is no task set {name!r}; {suggestion(name, (EMBEDDED, *NAMED_SETS))}")
 
 

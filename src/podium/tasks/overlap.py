@@ -19,16 +19,16 @@ from podium.rows import Row, is_table, read_rows
 NGRAM_WORDS = 13
 """Words in a row that two questions must share to count as one (GPT-3, Brown et al. 2020, appendix C)."""
 MIN_WORDS = 8
-"""A question of fewer words than `NGRAM_WORDS`, and no fewer than this, is one run as a whole (the same source)."""
+"""A question of fewer words than `NGRAM_WORDS`, but at least this many, is one n-gram as a whole (the same source)."""
 MAX_QUESTIONS = 10
-"""A run that more questions have (and a twentieth of them all) is how they are put, and tells none of them."""
+"""A question of fewer words than `NGRAM_WORDS`, but at least this many, is one n-gram (the same source)."""
 
-_DRESS = r"\\(?:left|right)(?![a-z])|\\[()\[\]!]"
+_IGNORED = r"\\(?:left|right)(?![a-z])|\\[()\[\]!]"
 _NUMBER = r"\d+(?:\.\d+)+"
 _WORD = r"[^\W_]+"
 _SIGN = r"[^\w\s\\\"'`´‘’“”„«»$,.;:?…]|(?<!\S)_(?!\S)"
-"""Marks that tell questions apart; a lone underscore is an empty place of a board."""
-_TOKEN = re.compile(rf"{_DRESS}|({_NUMBER}|\\?{_WORD}|{_SIGN})")
+"""Signs that distinguish questions; a lone underscore is an empty place of a board."""
+_TOKEN = re.compile(rf"{_IGNORED}|({_NUMBER}|\\?{_WORD}|{_SIGN})")
 _WORDS = re.compile(_WORD)
 _DASH = re.compile(r"[‐-―−]")
 _FRACTION = re.compile(r"\\[dt]frac(?![a-z])")
@@ -39,20 +39,20 @@ class Overlap:
     """What a question shares with another source."""
 
     place: int
-    """Of the question among those that were looked at."""
+    """Index of the question."""
     where: str
-    """Where the text of the other source stands that has most of it."""
+    """Place of the text in the other source that shares most with it."""
     same: bool
-    """Whether that text is the question, but for case, marks and space."""
+    """Whether that text is the question, apart from case, punctuation and space."""
     shared: float
-    """Of its runs of words the share that the other source has; 0 for a text that has none."""
+    """The share of its n-grams that stand in the other source; 0 for a text without n-grams."""
 
 
 def question_key(text: str) -> str:
-    """What two questions that say the same have in common; it stays what tells them apart, as `x + 1` and `x - 1`.
+    """The normalised text by which questions are compared: equal for questions that say the same.
 
-    Case, space, quotes and the marks of sentences do not count, nor does how LaTeX is dressed. The splits of sets
-    without splits rest on this text: another fold moves questions from one to another.
+    Case, space, quotes, punctuation and LaTeX's spacing do not count; signs do, so `x + 1` and `x - 1` differ. The hash
+    of this text decides the split of a question where a source has no splits: any change here moves questions.
     """
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     plain = _FRACTION.sub(r"\\frac", _DASH.sub("-", plain))
@@ -60,64 +60,67 @@ def question_key(text: str) -> str:
 
 
 def overlaps(texts: Sequence[str], others: Iterable[tuple[str, str]]) -> list[Overlap]:
-    """Those of `texts` of which something stands in another source, the most first.
+    """Find the questions that share text with another source, those that share most first.
 
-    Memory holds the runs of `texts` alone, so the other source may be of any size.
+    Memory holds only the n-grams of `texts`, so the other source may be of any size.
 
     Args:
-        others: the texts of the other source, each behind the place where it stands.
+        texts: the questions.
+        others: pairs of a place in the other source and the text that stands there.
     """
-    asked = _Index(texts)
+    index = _Index(texts)
     met: dict[int, set[int]] = defaultdict(set)
     best: dict[int, tuple[bool, int, str]] = {}
     for where, other in others:
-        same, hits = asked.meet(other)
+        same, hits = index.matches(other)
         for place in same | hits.keys():
             met[place] |= hits.get(place, set())
             most = (place in same, len(hits.get(place, ())))
             if place not in best or most > best[place][:2]:
                 best[place] = (*most, where)
     found = [
-        Overlap(place, where, same, len(met[place]) / max(1, asked.ngram_counts[place]))
+        Overlap(place, where, same, len(met[place]) / max(1, index.ngram_counts[place]))
         for place, (same, _, where) in best.items()
     ]
     return sorted(found, key=lambda overlap: (-overlap.same, -overlap.shared, overlap.place))
 
 
 class _Index:
-    """Questions by their texts and by their runs of words."""
+    """Questions by their keys and by their n-grams."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._whole: dict[str, set[int]] = defaultdict(set)
-        self._having: dict[int, list[int]] = defaultdict(list)
+        self._places_of_key: dict[str, set[int]] = defaultdict(set)
+        self._places_of_ngram: dict[int, list[int]] = defaultdict(list)
         self._lengths: set[int] = set()
         for place, text in enumerate(texts):
             key = question_key(text)
-            self._whole[key].add(place)
+            self._places_of_key[key].add(place)
             said = _WORDS.findall(key)
             length = min(NGRAM_WORDS, len(said))
             if length >= MIN_WORDS:
                 self._lengths.add(length)
                 for ngram in _ngrams(said, length):
-                    self._having[ngram].append(place)
+                    self._places_of_ngram[ngram].append(place)
         common = max(MAX_QUESTIONS, len(texts) / 20)
-        self._having = {ngram: places for ngram, places in self._having.items() if len(places) <= common}
-        self.ngram_counts = Counter(place for places in self._having.values() for place in places)
+        self._places_of_ngram = {
+            ngram: places for ngram, places in self._places_of_ngram.items() if len(places) <= common
+        }
+        self.ngram_counts = Counter(place for places in self._places_of_ngram.values() for place in places)
 
-    def meet(self, other: str) -> tuple[set[int], dict[int, set[int]]]:
-        """The questions that a text is, and the runs that it has of each question."""
+    def matches(self, other: str) -> tuple[set[int], dict[int, set[int]]]:
+        """The questions that equal a text, and the n-grams that it shares with each question."""
         hits: dict[int, set[int]] = defaultdict(set)
         key = question_key(other)
         said = _WORDS.findall(key)
         for length in self._lengths:
             for ngram in _ngrams(said, length):
-                for place in self._having.get(ngram, ()):
+                for place in self._places_of_ngram.get(ngram, ()):
                     hits[place].add(ngram)
-        return self._whole.get(key, set()), hits
+        return self._places_of_key.get(key, set()), hits
 
 
 def _ngrams(said: Sequence[str], length: int) -> set[int]:
-    """Hashes of all runs of so many words."""
+    """Hashes of all n-grams of this many words."""
     return {hash(tuple(said[start : start + length])) for start in range(len(said) - length + 1)}
 
 

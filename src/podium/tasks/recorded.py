@@ -1,6 +1,6 @@
-"""The questions of a recording as tasks: an answer is graded by the verdict that the recording holds on it.
+"""The questions of a recording as tasks, graded by the verdicts that the recording holds.
 
-So graders of any kind, run once by the recording's source, serve here without being run again.
+Graders of any kind have run once, where the recording was made; here they are not run again.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from podium.workers.vote import NOTHING
 
 UNJUDGED = "nobody judged this answer, and there is no gold answer to compare it with"
 _NAMED = 3
-"""Workers that a note names, at most."""
+"""Workers that a warning names, at most."""
 
 
 class RecordedTasks(TaskList):
     """Questions of one split, shuffled by the seed, so that the first few are a fair sample.
 
     Args:
-        size: None: all of the split; it is never more than that.
-        pool: questions are left out that one of its recorded workers never answered, or that have neither a gold
-            answer nor a verdict on one of its responses; the notes count them.
+        size: at most this many; None: all of the split.
+        pool: a question is left out if a recorded worker of the pool never answered it, or if it has neither a gold
+            answer nor a verdict on a response of theirs; the warnings count them.
 
     Raises:
-        ConfigError: nothing is left to ask.
+        ConfigError: no question is left.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class RecordedTasks(TaskList):
         )
         questions = [question for question in recording.of_split(split) if question_filter.accepts(question)]
         if not questions:
-            raise ConfigError(question_filter.refusal(split))
+            raise ConfigError(question_filter.error(split))
         Random(f"recorded/{seed}").shuffle(questions)
         tasks = [_task(recording, question) for question in questions[:size]]
         super().__init__(
@@ -62,20 +62,20 @@ class RecordedTasks(TaskList):
 
 @dataclass(frozen=True)
 class RecordedGrader:
-    """Grades responses to one question by those that the recording holds."""
+    """Grades responses to one question by the recorded verdicts."""
 
     recording: Recording
     question: str
 
     async def __call__(self, response: str, gold: str) -> Grade:
-        """The verdict on this very response; else on this answer, that of most; else whether it is the gold one.
+        """Grade a response: by the verdict on the same response, else by the most frequent one on the same answer.
 
-        Without a gold answer what nobody judged cannot be graded.
+        Without either it is compared with the gold answer; without a gold answer the grade is a failure.
         """
         return self.grade(response, gold)
 
     def grade(self, response: str, gold: str) -> Grade:
-        """The same, at once."""
+        """The same, without awaiting."""
         found = final_answer(response)
         if response in self._on_responses:
             return Grade(self._on_responses[response], found)
@@ -104,13 +104,13 @@ class RecordedGrader:
             answer = final_answer(text)
             if answer is not None:
                 scores.setdefault(normalise(answer), Counter())[score] += 1
-        # Of verdicts that are equally frequent the lowest: an answer is not right by half.
+        # Of equally frequent verdicts the lowest counts.
         return {answer: max(sorted(seen), key=lambda score: seen[score]) for answer, seen in scores.items()}
 
 
 @dataclass
 class _QuestionFilter:
-    """Lets the questions through that can be asked and graded, and counts the others."""
+    """Accepts the questions that can be answered and graded, and counts the others."""
 
     recording: Recording
     workers: Sequence[ReplayWorker]
@@ -118,26 +118,26 @@ class _QuestionFilter:
     repeated: int = 0
     unanswered: int = 0
     unjudged: int = 0
-    lacking: Counter[str] = field(default_factory=Counter)
-    """Of each worker, unanswered questions."""
-    doubtful: Counter[str] = field(default_factory=Counter)
-    """Of each worker, questions to which a response of its cannot be graded."""
+    unanswered_by: Counter[str] = field(default_factory=Counter)
+    """Unanswered questions by worker."""
+    ungradable: Counter[str] = field(default_factory=Counter)
+    """Questions by worker where one of its responses cannot be graded."""
 
     def accepts(self, question: RecordedQuestion) -> bool:
-        """Whether it can; counted either way."""
+        """Whether a question can be answered and graded; counts it either way."""
         self.seen += 1
         if self.recording.find(question.text) is not question:
             self.repeated += 1
             return False
-        lacking = [worker.profile.name for worker in self.workers if not worker.knows(question.text)]
-        self.lacking.update(lacking)
-        doubtful = [] if lacking else self._doubtful(question)
-        self.doubtful.update(doubtful)
-        self.unanswered += bool(lacking)
-        self.unjudged += bool(doubtful)
-        return not lacking and not doubtful
+        unanswered_by = [worker.profile.name for worker in self.workers if not worker.knows(question.text)]
+        self.unanswered_by.update(unanswered_by)
+        ungradable = [] if unanswered_by else self._ungradable(question)
+        self.ungradable.update(ungradable)
+        self.unanswered += bool(unanswered_by)
+        self.unjudged += bool(ungradable)
+        return not unanswered_by and not ungradable
 
-    def _doubtful(self, question: RecordedQuestion) -> list[str]:
+    def _ungradable(self, question: RecordedQuestion) -> list[str]:
         if question.gold:
             return []
         verdicts = RecordedGrader(self.recording, question.text)
@@ -148,22 +148,22 @@ class _QuestionFilter:
         ]
 
     def warnings(self) -> Iterator[str]:
-        """What was left out, and why."""
+        """What was left out, and why, half a sentence each."""
         reasons = (
             (self.repeated, "since another one has their wording", ""),
-            (self.unanswered, "since a worker of the pool never answered them", _most(self.lacking)),
+            (self.unanswered, "since a worker of the pool never answered them", _most(self.unanswered_by)),
             (
                 self.unjudged,
                 "since they have no gold answer, and a response that nobody judged",
-                _most(self.doubtful),
+                _most(self.ungradable),
             ),
         )
         for count, reason, who in reasons:
             if count:
                 yield f"{count:,} of {self.seen:,} questions are left out, {reason}{who}"
 
-    def refusal(self, split: str) -> str:
-        """Why nothing is left."""
+    def error(self, split: str) -> str:
+        """Why no question is left."""
         if self.unjudged:
             return (
                 f"{self.recording.path} has no question of the split {split!r} whose answers can be graded: it has "
@@ -176,7 +176,7 @@ class _QuestionFilter:
 
 
 def _most(counts: Counter[str]) -> str:
-    """Those that are counted most often, in brackets."""
+    """The largest counts, in brackets."""
     named = ", ".join(f"{name}: {count:,}" for name, count in counts.most_common(_NAMED))
     others = len(counts) - _NAMED
     return f" ({named}{f', and {others} more' if others > 0 else ''})"

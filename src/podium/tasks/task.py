@@ -4,15 +4,16 @@ Everything in `podium.tasks` produces these values; rollouts and evaluations con
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
-
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
 from podium.errors import NoTasksError
 from podium.lab import chance
 from podium.types import Question
-
+from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Grade:
@@ -23,9 +24,9 @@ class Grade:
     found: str | None = None
     """The answer that the grader found in the response; None when there was none."""
     cost_usd: float = 0.0
-    """Dollars that judging took, where a model judges; no part of what the answer cost."""
+    """Dollars that grading cost, where a model grades; not part of what the answer cost."""
     failure: str | None = None
-    """Why the grader could not judge: then nothing is known, and the score stands for nothing."""
+    """Why the grader could not grade; then the score means nothing."""
 
     @property
     def correct(self) -> bool:
@@ -34,10 +35,10 @@ class Grade:
 
 
 class Grader(Protocol):
-    """Judges a response. Extracts, then compares; never credits mere containment."""
+    """Grades a response: extracts the answer, then compares it. Merely containing the gold answer earns nothing."""
 
     async def __call__(self, response: str, gold: str) -> Grade:
-        """The verdict.
+        """Grade a response.
 
         Raises:
             GraderError: the grader failed, which says nothing about the response.
@@ -50,15 +51,15 @@ class Task:
     """A question that can be graded."""
 
     id: str
-    """Unique within its task set: one id, one question, for ever."""
+    """Unique within its task set: the same id always means the same question."""
     question: Question
     gold: str
     grader: Grader
     facts: Mapping[str, str | int | tuple[str, ...]] = field(default_factory=dict)
-    """What is known of the question for reports alone (hops, skills, shape); never shown to a planner."""
+    """Metadata for reports (hops, skills, shape); never shown to a planner."""
 
     async def grade(self, response: str) -> Grade:
-        """Judge `response`.
+        """Grade a response.
 
         Raises:
             GraderError: the grader failed, which says nothing about the response.
@@ -67,14 +68,14 @@ class Task:
 
 
 class TaskSet(Protocol):
-    """An ordered source of tasks; the same index gives the same task for ever."""
+    """An ordered source of tasks; the same index always gives the same task."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was left out of it, and what fell short, a sentence each."""
+        """What was left out and what is missing, half a sentence each."""
         ...
 
     def __len__(self) -> int: ...
@@ -85,18 +86,20 @@ class TaskSet(Protocol):
 
 
 def warnings_of(tasks: TaskSet) -> Iterator[str]:
-    """Its notes, as sentences that name it."""
-    return (f"{tasks.name}: {note}." for note in tasks.warnings)
+    """The warnings of a task set, as sentences that name it."""
+    return (f"{tasks.name}: {warning}." for warning in tasks.warnings)
 
 
 class TaskList:
-    """The first `size` of some tasks, in an order that the seed names; a larger size adds tasks behind them.
+    """A task set in memory: the first `size` of some tasks, in an order that the seed names.
+
+    A larger size keeps these tasks and adds others behind them.
 
     Args:
-        name: as reports and traces call it.
-        size: None: all; it is never more than that.
-        seed: None: in the order given.
-        notes: what was left out, and what fell short, in sentences.
+        name: what reports and traces call it.
+        size: at most this many tasks; None: all.
+        seed: names the order; None: as given.
+        warnings: what was left out and what is missing, half a sentence each.
 
     Raises:
         NoTasksError: there are none.
@@ -130,5 +133,5 @@ class TaskList:
 
 
 def shuffled(tasks: Iterable[Task], seed: int) -> list[Task]:
-    """Tasks in an order that depends on their ids and the seed alone: rows may move in their file, and come to it."""
+    """Tasks in an order that depends on their ids and the seed alone, so rows may move in their file."""
     return sorted(tasks, key=lambda task: chance("listed", seed, task.id))

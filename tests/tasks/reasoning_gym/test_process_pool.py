@@ -15,7 +15,7 @@ import pytest
 from podium.errors import GraderError
 from podium.tasks.reasoning_gym import GeneratorConfig, ReasoningGymPool, SampleId, text_digest
 
-INTEGRAL = SampleId(generator_config=GeneratorConfig(generator="simple_integration"), seed=0, number=0)
+INTEGRAL = SampleId(config=GeneratorConfig(generator="simple_integration"), seed=0, number=0)
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +57,10 @@ async def test_answers_are_judged_side_by_side_each_by_its_own_question(pool: Re
 def test_a_question_does_not_depend_on_what_its_process_made_before() -> None:
     pool = ReasoningGymPool()
     programs = [
-        SampleId(generator_config=GeneratorConfig(generator="codeio"), seed=0, number=number)
-        for number in range(12)
+        SampleId(config=GeneratorConfig(generator="codeio"), seed=0, number=number) for number in range(12)
     ]
     others = [
-        SampleId(generator_config=GeneratorConfig(generator=name), seed=0, number=number)
+        SampleId(config=GeneratorConfig(generator=name), seed=0, number=number)
         for name in ("decimal_arithmetic", "list_functions", "pool_matrix")
         for number in range(30)
     ]
@@ -106,7 +105,7 @@ def test_its_processes_end_and_clean_up_when_their_user_is_ended(tmp_path: Path)
         "import os, signal\n"
         "from podium.tasks.reasoning_gym import GeneratorConfig, ReasoningGymPool, SampleId\n"
         "pool = ReasoningGymPool()\n"
-        "pool.make(SampleId(generator_config=GeneratorConfig(generator='gcd'), seed=0, number=0))\n"
+        "pool.make(SampleId(config=GeneratorConfig(generator='gcd'), seed=0, number=0))\n"
         "print(*pool.idle_processes, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )

@@ -1,11 +1,12 @@
-"""What all graders are: settings, as a TOML file may say them, that judge a response by a gold answer.
+"""What all graders share: settings, as a TOML file may give them, that grade a response against a gold answer.
 
-A grader finds the answer in the response (`extraction`), and then compares it. What it finds is in its grade.
+A grader first finds the answer in the response (`extraction`) and then compares it. Its grade holds what it found.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Self
 
 from podium.config import Settings
 from podium.tasks.task import Grade
@@ -15,12 +16,16 @@ class GraderSettings(Settings):
     """Base of all graders; frozen, so that equal settings grade alike."""
 
     def gold_problem(self, gold: str) -> str | None:
-        """Why answers cannot be graded by this gold answer, in half a sentence; None: they can."""
+        """Why this gold answer cannot be used, in half a sentence; None: it can."""
         return None if gold.strip() else "the gold answer is empty"
+
+    def for_question(self, question: str) -> Self:
+        """This grader for answers to one question. Most need not know it; a judge does."""
+        return self
 
     @abstractmethod
     async def __call__(self, response: str, gold: str) -> Grade:
-        """The verdict.
+        """Grade a response.
 
         Raises:
             GraderError: the grader failed, which says nothing about the response.
@@ -28,11 +33,11 @@ class GraderSettings(Settings):
 
 
 class PureGrader(GraderSettings):
-    """A grader that only compares: no process, no model, no failure; bounded in time on any text."""
+    """A grader that only compares: it starts no process, asks no model, never fails, and its time is bounded."""
 
     @abstractmethod
     def judge(self, response: str, gold: str) -> Grade:
-        """The verdict; raises nothing."""
+        """Grade a response; raises nothing."""
 
     async def __call__(self, response: str, gold: str) -> Grade:
         return self.judge(response, gold)

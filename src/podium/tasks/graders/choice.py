@@ -1,4 +1,4 @@
-"""The grader of multiple choice: one letter, in the forms in which models write it; several letters are none."""
+"""The grader of multiple choice: accepts one letter, in the forms in which models write it, and no list of letters."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from podium.tasks.graders.text_graders import normalised_words
 from podium.tasks.task import Grade
 
 _LONGEST = 500
-"""Characters of a claim that are read."""
-_DRESS = re.compile(r"\\(?:text|math)(?:bf|it|rm|sf|tt)?\b|\\(?:bf|rm|left|right)\b|\\[()\[\]]|[*_`~$#]")
-_FIRM = re.compile(
+"""Characters of a claim that are read, at most."""
+_MARKUP = re.compile(r"\\(?:text|math)(?:bf|it|rm|sf|tt)?\b|\\(?:bf|rm|left|right)\b|\\[()\[\]]|[*_`~$#]")
+_ANSWER_MARK = re.compile(
     r"<answer>|\\f?boxed\s*\{|^[^\w\n]*(?:the |my )?(?:final |correct |best )?answer[ \t]*:",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -48,21 +48,21 @@ _DOTTED = re.compile(r"\b([A-Z])[.:]")
 
 
 class Choice(PureGrader):
-    """1 when the response settles on the gold letter.
+    """1 when the response decides for the gold letter.
 
-    What counts is the last claim in the response: an `<answer>` tag, a `\\boxed{...}`, a line `Answer: ...`, or a
-    sentence with `answer is`, `option is` or `choice is` before the letter. A claim reads `C`, `(C)`, `C.`, `C) text`,
-    `Option C`, `C because ...`, bold or in LaTeX. Without a claim: the only letter that has a line to itself, else the
-    only one that begins a line as an option does. Not accepted: two letters (`A, C`, `(A) and (C)`, `A or C`, `A/C`),
-    a letter inside prose, and the last capital letter of a text, which MMLU-Pro's own script takes in the end.
+    The last claim in the response counts: an `<answer>` tag, a `\\boxed{...}`, a line `Answer: ...`, or a sentence
+    with `answer is`, `option is` or `choice is` before the letter. A claim reads `C`, `(C)`, `C.`, `C) text`, `Option
+    C`, `C because ...`, bold or in LaTeX. Without a claim, the only letter on a line of its own counts, else the only
+    letter that begins a line as an option does. Not accepted: two letters (`A, C`, `(A) and (C)`, `A or C`, `A/C`), a
+    letter inside prose, and the last capital letter of a text, which MMLU-Pro's own script takes in the end.
 
-    The gold answer is a letter. Or it is JSON, `{"letter": "C", "options": ["Oslo", "Lima", "Rome"]}`: then a claim
-    that is one option's text and no other's, compared as `normalised` does, counts as its letter.
+    The gold answer is a letter, or JSON: `{"letter": "C", "options": ["Oslo", "Lima", "Rome"]}`. With JSON, a claim
+    that is the text of exactly one option, compared as `normalised` does, counts as its letter.
     """
 
     kind: Literal["choice"] = "choice"
     answer: AnswerPlace = "final"
-    """Where the answer stands in the response; "final": as above, elsewhere it is all that stands there."""
+    """Where the answer stands in the response. "final": as above; elsewhere, all that stands there is the claim."""
 
     def gold_problem(self, gold: str) -> str | None:
         return None if _key(gold) is not None else f"the gold answer {gold!r} is no letter of an option"
@@ -73,7 +73,7 @@ class Choice(PureGrader):
             claim = _last_claim(response, key)
         else:
             found = extract(response, self.answer)
-            claim = None if found is None else _firm(_undressed(found), key)
+            claim = None if found is None else _definite(_without_markup(found), key)
         if claim is None:
             return Grade(0.0)
         return Grade(float(key is not None and claim.letter == key.letter), claim.letter or claim.text)
@@ -89,11 +89,11 @@ class _Key:
 class _Claim:
     text: str
     letter: str
-    """Empty: it is none, or several."""
+    """Empty: the claim names no letter, or several."""
 
 
 def _key(gold: str) -> _Key | None:
-    """What a gold answer says; None: nothing that can be graded by."""
+    """The letter and options of a gold answer; None: it cannot be used."""
     try:
         said: Any = json.loads(gold)
     except (ValueError, RecursionError):
@@ -109,28 +109,28 @@ def _key(gold: str) -> _Key | None:
 
 
 def _last_claim(response: str, key: _Key | None) -> _Claim | None:
-    text = _undressed(response)
-    firm = {match.end() for match in _FIRM.finditer(text)}
-    for place in sorted(firm | {match.end() for match in _SAID.finditer(text)}, reverse=True):
-        read = _firm if place in firm else _soft
+    text = _without_markup(response)
+    definite = {match.end() for match in _ANSWER_MARK.finditer(text)}
+    for place in sorted(definite | {match.end() for match in _SAID.finditer(text)}, reverse=True):
+        read = _definite if place in definite else _tentative
         claim = read(text[place : place + _LONGEST].partition("</answer>")[0], key)
         if claim is not None:
             return claim
     return _in_lines([line.strip() for line in text.splitlines() if line.strip()], key)
 
 
-def _undressed(text: str) -> str:
-    """Without emphasis and LaTeX's fonts, in plain letters."""
-    return _DRESS.sub("", unicodedata.normalize("NFKC", text))
+def _without_markup(text: str) -> str:
+    """The text without emphasis and LaTeX's fonts, in NFKC letters."""
+    return _MARKUP.sub("", unicodedata.normalize("NFKC", text))
 
 
-def _firm(text: str, key: _Key | None) -> _Claim:
-    """The claim in a place for answers: if it is not a letter, it is a wrong answer."""
-    return _soft(text, key) or _Claim(text.strip(), "")
+def _definite(text: str, key: _Key | None) -> _Claim:
+    """The claim in a place that is marked as the answer: if it is no letter, it is a wrong answer."""
+    return _tentative(text, key) or _Claim(text.strip(), "")
 
 
-def _soft(text: str, key: _Key | None) -> _Claim | None:
-    """The claim that a text begins with; None: it begins with something else."""
+def _tentative(text: str, key: _Key | None) -> _Claim | None:
+    """The claim with which a text begins; None: it begins with something else."""
     said, _, behind = text.strip().partition("\n")
     alone = _ALONE.fullmatch(said)
     begun = alone or _LETTER.match(said)
@@ -143,7 +143,7 @@ def _soft(text: str, key: _Key | None) -> _Claim | None:
 
 
 def _named(said: str, key: _Key | None) -> _Claim | None:
-    """The claim that gives an option's text."""
+    """The claim that is the text of one option."""
     named = [
         place for place, option in enumerate(key.options if key else ()) if option == normalised_words(said)
     ]
@@ -151,22 +151,22 @@ def _named(said: str, key: _Key | None) -> _Claim | None:
 
 
 def _goes_on(letter: str, rest: str) -> bool:
-    """Whether what stands behind a letter lists further ones; those that a reason mentions are not listed."""
+    """Whether the text behind a letter lists further letters. Letters in a reason are not listed."""
     listed = _REASON.split(rest, maxsplit=1)[0]
     following = chr(ord(letter) + 1) + chr(ord(letter) + 2)
-    # A name has dots too, as in "C. Franklin D. Roosevelt": so only a row of letters is a list.
+    # Names have dots, too, as in "C. Franklin D. Roosevelt", so only consecutive letters are a list.
     in_a_row = following in "".join(_DOTTED.findall(listed))
     return in_a_row or bool(_MORE.match(rest) or _BRACKETED.search(listed))
 
 
 def _in_lines(lines: list[str], key: _Key | None) -> _Claim | None:
-    """What lines say where nothing is called the answer."""
+    """The claim of a response in which nothing is marked as the answer."""
     if len(lines) <= 1:
-        return _firm(lines[0], key) if lines else None
+        return _definite(lines[0], key) if lines else None
     alone = {line for line in lines if _ALONE.fullmatch(line)}
     begun = {line for line in lines if _OPTION.match(line)}
     for chosen in (alone, begun, {lines[-1]}):
-        claims = {claim.letter for line in chosen if (claim := _soft(line, key))}
+        claims = {claim.letter for line in chosen if (claim := _tentative(line, key))}
         if claims:
             return _Claim(lines[-1], claims.pop() if len(claims) == 1 else "")
     return None

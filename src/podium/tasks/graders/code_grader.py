@@ -40,25 +40,26 @@ from podium.tasks.graders.extraction import extract
 from podium.tasks.task import Grade
 
 _PATIENCE = 3
-"""Seconds by the clock for each of processor time: for programs that wait, and for machines that are busy."""
+"""Seconds of wall time for each second of processor time: programs may wait, and machines may be busy."""
 
 
 class Code(GraderSettings):
-    """1 when the program in the response passes all tests; it stands in the last fenced block, or is the whole.
+    """1 when the program in the response passes all tests.
 
-    The tests are the gold answer (`gold`). What does not end in time, uses more than it may, or cannot be loaded is
-    wrong. A sandbox that does not start, or tests that cannot run here, are no wrong answer: they raise.
+    The program is the last fenced block, or all of the response if it has none. The tests are the gold answer
+    (`code_tests`). A program that exceeds a limit or cannot be loaded is wrong. If the sandbox does not start, or the
+    tests cannot run here, the grader fails.
     """
 
     kind: Literal["code"] = "code"
     seconds: float = Field(default=6.0, gt=0)
-    """Processor time of one run or one call, as LiveCodeBench has it; three times as much by the clock."""
+    """Processor time of one run or one call, as in LiveCodeBench; the limit of wall time is three times as long."""
     total_seconds: float = Field(default=60.0, gt=0)
-    """The same for all asserts together, or for a whole suite."""
+    """The same for all asserts together, or for all unit tests together."""
     memory_mb: int = Field(default=2048, ge=64)
-    """Megabytes of a program with all its processes."""
+    """Megabytes of memory for a program with all its processes."""
     allow_weak_sandbox: bool = False
-    """Whether programs run without walls where bubblewrap is not to be had: only for programs that you trust."""
+    """Whether programs may run in a weak sandbox where bubblewrap is missing: only for programs that you trust."""
 
     _sandboxes: Sandboxes = PrivateAttr(default_factory=Sandboxes)
 
@@ -96,25 +97,25 @@ _CONTEST = "\n".join(
         "sys.setrecursionlimit(50000)",
     ]
 )
-"""What LiveCodeBench puts before every program."""
+"""The imports that LiveCodeBench puts before every program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A program before its tests."""
+    """A program that is to be tested, and its limits."""
 
     source: str
     allowance: Allowance
-    """For one run or one call."""
+    """Limits of one run or one call."""
     total: Allowance
-    """For all asserts together, or for a whole suite."""
+    """Limits of all asserts together, or of all unit tests together."""
 
     async def passes(self, tests: CodeTests, sandbox: Sandbox, *, allow_weak: bool) -> bool:
-        """Whether it passes all of them.
+        """Whether the program passes all tests.
 
         Raises:
-            GraderError: a sandbox did not start, or the tests cannot be run here.
-            ConfigError: there are no strong walls here, and weak ones are not allowed.
+            GraderError: a sandbox did not start, or the tests cannot run here.
+            ConfigError: there is no strong sandbox here, and a weak one is not allowed.
         """
         match tests:
             case ProgramTests() | CallTests():
@@ -135,15 +136,15 @@ class Submission:
                     return await self._passes_suite(cells[0], tests)
 
     async def _passes_programs(self, cell: Cell, tests: ProgramTests) -> bool:
-        """Whether it prints what is wanted for every input."""
-        for told, wanted in zip(tests.inputs, tests.outputs, strict=True):
-            ended = await cell.run(self.source, told, self.allowance, prelude=_CONTEST)
+        """Whether the program prints the expected output for every input."""
+        for stdin, wanted in zip(tests.inputs, tests.outputs, strict=True):
+            ended = await cell.run(self.source, stdin, self.allowance, prelude=_CONTEST)
             if ended.how != "done" or not same_output(ended.words.decode(errors="replace"), wanted):
                 return False
         return True
 
     async def _passes_calls(self, cell: Cell, tests: CallTests) -> bool:
-        """Whether its function returns what is wanted for every input."""
+        """Whether its function returns the expected value for every input."""
         if not await self._load(cell, _CONTEST, [tests.function]):
             return False
         for given, wanted in zip(tests.inputs, tests.outputs, strict=True):
@@ -153,26 +154,26 @@ class Submission:
                 return False
         return True
 
-    async def _passes_asserts(self, theirs: Cell, ours: Cell, tests: AssertTests) -> bool:
-        """Whether asserts pass that run in a sandbox of ours, with its functions in a sandbox of theirs."""
+    async def _passes_asserts(self, program_cell: Cell, test_cell: Cell, tests: AssertTests) -> bool:
+        """Whether the asserts pass: they run in one sandbox and call the program's functions in another."""
         calls = 0
         try:
             async with asyncio.timeout(self.total.wall_s):
-                names = await self._load(theirs, definitions(tests.setup), tests.names)
+                names = await self._load(program_cell, definitions(tests.setup), tests.names)
                 given = {"setup": tests.setup, "tests": tests.tests, "names": names}
-                heard = await ours.open("asserts", given, self.total)
+                heard = await test_cell.open("asserts", given, self.total)
                 while isinstance(heard, Said) and heard.words.startswith(ASKS):
                     calls += 1
-                    answer = await theirs.say(heard.words.removeprefix(ASKS))
+                    answer = await program_cell.say(heard.words.removeprefix(ASKS))
                     if isinstance(answer, Ended):
                         return False
-                    heard = await ours.say(answer.words)
+                    heard = await test_cell.say(answer.words)
         except TimeoutError:
             return False
         return isinstance(heard, Said) and _passed(json.loads(heard.words.removeprefix(TELLS)), calls)
 
     async def _passes_suite(self, cell: Cell, tests: UnittestTests) -> bool:
-        """Whether all tests of a suite ran with it, and passed."""
+        """Whether all unit tests ran and passed."""
         word = secrets.token_hex()
         given = {
             "source": self.source,
@@ -189,7 +190,7 @@ class Submission:
         return first == word and sorted(passed) == tests.methods
 
     async def _load(self, cell: Cell, prelude: str, names: list[str]) -> list[str]:
-        """Load it as a server of its functions, and tell which of some names it defines."""
+        """Load the program as a server of its functions; returns which of some names it defines."""
         given = {"source": self.source, "prelude": prelude, "names": names}
         said = await cell.open("program", given, self.allowance)
         defined = _json(said.words) if isinstance(said, Said) else None
@@ -197,10 +198,10 @@ class Submission:
 
 
 def _passed(verdict: dict[str, Any], calls: int) -> bool:
-    """Whether tests passed, by their own process.
+    """Whether the asserts passed, as their process reports.
 
     Raises:
-        GraderError: the fault is theirs.
+        GraderError: the tests themselves are at fault.
     """
     if verdict["error"] == "HandingError":
         raise GraderError(f"The tests cannot be run apart from the program: {verdict['text']}.")
@@ -219,17 +220,21 @@ def _json(words: bytes) -> Any:
 
 
 def same_output(printed: str, wanted: str) -> bool:
-    """Whether a program printed what was wanted."""
+    """Whether a program printed the expected output.
+
+    As in LiveCodeBench (`lcb_runner/evaluation/testing_util.py`), lines are compared without outer space, as text or as
+    decimal numbers one by one, without tolerance.
+    """
     given, right = _lines(printed), _lines(wanted)
     return len(given) == len(right) and all(map(_same_line, given, right))
 
 
 def same_value(returned: bytes, wanted: Any) -> bool:
-    """Whether a function returned what was wanted.
+    """Whether a function returned the expected value; a returned tuple counts as a list, but not one within a list.
 
     Args:
-        returned: as `inside.program` says it; anything else is wrong.
-        wanted: a value of JSON.
+        returned: the reply of `podium.sandbox.inside.program`; anything else is wrong.
+        wanted: a JSON value.
     """
     try:
         said = json.loads(returned)
@@ -242,7 +247,7 @@ def same_value(returned: bytes, wanted: Any) -> bool:
 
 
 def _same(packed: Any, wanted: Any) -> bool:
-    """The same, without building sets and dictionaries of the program's choice, which may take for ever."""
+    """Compare packed values without building the program's sets and dictionaries, which might never end."""
     if isinstance(wanted, list | tuple):
         return isinstance(packed, list) and len(packed) == len(wanted) and all(map(_same, packed, wanted))
     if isinstance(wanted, dict):

@@ -9,22 +9,23 @@ Only the source of tests is read here, never that of a program; `code_grader` ru
 """
 
 from __future__ import annotations
-
 import ast
 import builtins
-import symtable
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Annotated, Any, Literal
-
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
-
 from podium.config import Settings
 from podium.syntax import parse_program
-
+from pydantic import Field
+from pydantic import TypeAdapter
+from pydantic import ValidationError
+from pydantic import model_validator
+import symtable
+from typing import Annotated
+from typing import Any
+from typing import Literal
 
 class ProgramTests(Settings):
-    """Tests of a program that reads its standard input, as LiveCodeBench has them."""
+    """Tests of a program that reads standard input, as in LiveCodeBench."""
 
     form: Literal["programs"]
     inputs: tuple[str, ...] = Field(min_length=1)
@@ -37,7 +38,7 @@ class ProgramTests(Settings):
 
 
 class CallTests(Settings):
-    """Tests of a function, or of the method of a class `Solution`, by values of JSON."""
+    """Tests of a function, or of a method of a class `Solution`, with JSON values."""
 
     form: Literal["calls"]
     function: str = Field(min_length=1)
@@ -52,12 +53,12 @@ class CallTests(Settings):
 
 
 class AssertTests(Settings):
-    """Tests that are statements, as HumanEval and MBPP have them."""
+    """Tests that are assert statements, as in HumanEval and MBPP."""
 
     form: Literal["asserts"]
     setup: str = ""
-    """Runs before the tests; its imports, functions, classes and constants stand before the program, too. What it
-    defines is not the program's to define."""
+    """Runs before the tests. Its imports, functions, classes and constants stand before the program, too, and the
+    program cannot replace them for the tests."""
     tests: str
 
     @model_validator(mode="after")
@@ -69,16 +70,16 @@ class AssertTests(Settings):
 
     @cached_property
     def names(self) -> list[str]:
-        """What the program has to define, and whatever else the tests find there if it does."""
+        """The names that the tests use from the program."""
         return used_names(self.setup, self.tests)
 
 
 class UnittestTests(Settings):
-    """Tests that are a class `TestCases` of `unittest`, as BigCodeBench has them."""
+    """Tests that are a class `TestCases` of `unittest`, as in BigCodeBench."""
 
     form: Literal["unittest"]
     setup: str = ""
-    """Runs before the program, in its place."""
+    """Runs before the program, in the same module."""
     tests: str
 
     @model_validator(mode="after")
@@ -90,12 +91,12 @@ class UnittestTests(Settings):
 
     @cached_property
     def methods(self) -> list[str]:
-        """The names of its tests."""
+        """The names of the test methods."""
         return unittest_methods(self.tests)
 
     @cached_property
     def imports(self) -> str:
-        """What has to be installed."""
+        """The import statements of setup and tests: these modules must be installed."""
         return "\n".join(
             ["import unittest.mock", import_statements(self.setup), import_statements(self.tests)]
         )
@@ -106,10 +107,10 @@ _GOLD: TypeAdapter[CodeTests] = TypeAdapter(Annotated[CodeTests, Field(discrimin
 
 
 def parse_tests(text: str) -> CodeTests:
-    """The tests.
+    """Parse the gold answer.
 
     Raises:
-        ValueError: they are of no known form; half a sentence.
+        ValueError: it has no known form; the message is half a sentence.
     """
     try:
         return _GOLD.validate_json(text)
@@ -133,17 +134,17 @@ def _parse(*sources: str) -> None:
             raise ValueError(f"the source of its tests is not Python: {error}") from None
 
 
-_TOOLS = frozenset(
+_BUILTINS_OF_TESTS = frozenset(
     {abs, all, any, bool, dict, enumerate, float, int, isinstance, issubclass, len, list}
     | {print, range, repr, set, str, tuple, type, zip}
 )
-"""Built-in functions that tests use on what a program returns, and that no program may replace for them."""
+"""Built-in functions that tests apply to the program's results; a program cannot replace them for the tests."""
 
 
 def used_names(setup: str, tests: str) -> list[str]:
-    """The names that tests use and nobody defines for them: those of the program.
+    """The names that tests use and do not define: the program has to.
 
-    A built-in function is the program's only where the tests use nothing else of it, as MBPP does with `sum`.
+    A built-in name counts only if the tests use no other name of the program, as MBPP does with `sum`.
     """
     top = symtable.symtable(f"{setup}\n{tests}", "tests.py", "exec")
     used = {name for table in _tables(top) for name in _globals(table)}
@@ -151,18 +152,20 @@ def used_names(setup: str, tests: str) -> list[str]:
         symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()
     }
     built_in = vars(builtins)
-    return sorted(free - built_in.keys() or {name for name in free if built_in[name] not in _TOOLS})
+    return sorted(
+        free - built_in.keys() or {name for name in free if built_in[name] not in _BUILTINS_OF_TESTS}
+    )
 
 
 def import_statements(source: str) -> str:
-    """Its import statements."""
+    """The import statements of a source."""
     return _source(
         [statement for statement in _body(source) if isinstance(statement, ast.Import | ast.ImportFrom)]
     )
 
 
 def imported_modules(source: str) -> list[str]:
-    """The modules that these name."""
+    """The modules that a source imports."""
     named: list[str] = []
     for statement in _body(source):
         if isinstance(statement, ast.Import):
@@ -173,12 +176,12 @@ def imported_modules(source: str) -> list[str]:
 
 
 def definitions(source: str) -> str:
-    """Its statements that only define: imports, functions, classes and constants, but nothing that is called."""
+    """The statements of a source that only define: imports, functions, classes and constants, but no calls."""
     return _source([statement for statement in _body(source) if _defines(statement)])
 
 
 def unittest_methods(tests: str) -> list[str]:
-    """The names of the tests in the class `TestCases`, its parents in the same source included."""
+    """The test methods of the class `TestCases` and of its parents in the same source."""
     classes = {statement.name: statement for statement in _body(tests) if isinstance(statement, ast.ClassDef)}
     return sorted(_methods("TestCases", classes))
 

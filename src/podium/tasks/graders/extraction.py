@@ -30,8 +30,57 @@ AnswerPlace = Literal[
 ]
 
 
+_FINAL = re.compile(
+    r"\bfinal\s+answer\b(?:[^\n:$\\=\d]{0,60}?(?::|=|\bis\b:?)|[^\S\n]*[*_#]*[^\S\n]*(?=\n))", re.IGNORECASE
+)
+_ANSWER = re.compile(
+    r"\banswer\b[^\n:$\\=\d]{0,60}?(?::|=|\b(?:is|are|becomes|equals|(?:would|must|should|will) be)\b:?)",
+    re.IGNORECASE,
+)
+_GAP = re.compile(r"[\s*_#:>\"]*")
+_REMARK = re.compile(
+    r"(?:\w+ )?(?:correct|right|wrong|verified|confirmed|reasonable|provided|given|shown)\b", re.IGNORECASE
+)
+"""Behind "the answer is": a remark about the answer, and not the answer itself."""
+_MEMBER = re.compile(r'"answer"\s*:\s*')
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_VALUE_END = re.compile(r',\s*(?=["\n])|[}\n]')
+_SPOILT = {8: "\\b", 9: "\\t", 12: "\\f", 13: "\\r"}
+"""Control characters that JSON makes of LaTeX commands whose backslash is not doubled."""
+_TAG, _TAG_END = re.compile(r"<answer>", re.IGNORECASE), re.compile(r"</answer>", re.IGNORECASE)
+_WINDOW = 8000
+"""Characters that are read behind a mark, or at the end of a response."""
+_LINE = re.compile(r"(?:\\begin\{.*?\\end\{\w+\*?\}|\\\[.*?\\\]|\$\$.*?\$\$|[^\n])+", re.DOTALL)
+"""A line; a displayed formula is part of one."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z<])")
+_ASIDE = re.compile(r",? which\b|,? because\b|,? since\b|, as\b|,? when\b")
+"""Begins an explanation, which is not part of the answer."""
+_HOPE = re.compile(r"\bI hope (?:it|this|that)\b")
+_UNFINISHED = re.compile(r"(?:[-+/=<>(,:]|\b(?:an?|and|are|by|for|if|in|is|of|or|that|the|to|we|with))\Z")
+"""The end of a response that was cut off."""
+_BULLET = r"(?:[-*•]|\(?(?:\d{1,4}|[A-Za-z])[.)])[ \t]+"
+_ENTRY = re.compile(rf"[ \t]*{_BULLET}")
+_BARE = re.compile(rf"[ \t]*(?:{_BULLET})?[^\s=]{{1,40}}[ \t]*")
+"""A line that is only a value, or an entry of a list."""
+_DIGIT_OR_FORMULA = re.compile(r"[\d\\$]")
+_FORMULA = re.compile(
+    r"\$\$((?:[^$]|\\\$)+)\$\$|(?<!\\)\$((?:[^$\n\\]|\\.)+)\$|\\\[(.+?)\\\]|\\\(([^\n]+?)\\\)"
+    r"|(\\begin\{.+\\end\{\w+\*?\})",
+    re.DOTALL,
+)
+_SEPARATOR = re.compile(r"\s*(?:,?\s*(?:and|or)\b|[,;])?\s*")
+_BOX = re.compile(r"\\(?:boxed|fbox)\s*")
+_UNFRAMED = re.compile(r"\d+|[A-Za-z]")
+_PERCENT = re.compile(r"[\s$})\]\\]*(?:%|percent|pct\b)", re.IGNORECASE)
+_JOINT = re.compile(r"\b(?:and|or)\b|[,;]")
+_NEAR, _FAR = 10, 70
+"""Boxes closer than the first number of characters are one answer; so are boxes of one sentence with a joint between
+them that are closer than the second."""
+_SENTENCE_BREAK = re.compile(r"[.!?]\s")
+
+
 def extract(response: str, place: AnswerPlace) -> str | None:
-    """The answer at a place, without outer space; None: there is none, or it is empty."""
+    """Find the answer at a place, without outer space; None: there is none, or it is empty."""
     found: str | None
     match place:
         case "final":
@@ -59,60 +108,19 @@ def extract(response: str, place: AnswerPlace) -> str | None:
 
 
 def after_hashes(response: str) -> str | None:
-    """What stands behind the last `####`, to the end of the line."""
+    """The text behind the last `####`, to the end of the line."""
     _, mark, said = response.rpartition("####")
     return said.removeprefix(":").partition("\n")[0] if mark else None
 
 
 def last_code_block(response: str) -> str:
-    """The inside of the last fenced block; all of a response that has none."""
+    """The inside of the last fenced block; all of the response if it has none."""
     block = last_block(response)
     return response if block is None else block
 
 
-_FINAL = re.compile(
-    r"\bfinal\s+answer\b(?:[^\n:$\\=\d]{0,60}?(?::|=|\bis\b:?)|[^\S\n]*[*_#]*[^\S\n]*(?=\n))", re.IGNORECASE
-)
-_ANSWER = re.compile(
-    r"\banswer\b[^\n:$\\=\d]{0,60}?(?::|=|\b(?:is|are|becomes|equals|(?:would|must|should|will) be)\b:?)",
-    re.IGNORECASE,
-)
-_GAP = re.compile(r"[\s*_#:>\"]*")
-_REMARK = re.compile(
-    r"(?:\w+ )?(?:correct|right|wrong|verified|confirmed|reasonable|provided|given|shown)\b", re.IGNORECASE
-)
-"""Behind "the answer is": something said of the answer, and not the answer."""
-_MEMBER = re.compile(r'"answer"\s*:\s*')
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
-_VALUE_END = re.compile(r',\s*(?=["\n])|[}\n]')
-_SPOILT = {8: "\\b", 9: "\\t", 12: "\\f", 13: "\\r"}
-"""Letters that a lone backslash of LaTeX turns into control characters where JSON is read."""
-_TAG, _TAG_END = re.compile(r"<answer>", re.IGNORECASE), re.compile(r"</answer>", re.IGNORECASE)
-_WINDOW = 8000
-"""Characters that are read behind a mark, or before the end."""
-_LINE = re.compile(r"(?:\\begin\{.*?\\end\{\w+\*?\}|\\\[.*?\\\]|\$\$.*?\$\$|[^\n])+", re.DOTALL)
-"""A line; a displayed formula is part of one."""
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z<])")
-_ASIDE = re.compile(r",? which\b|,? because\b|,? since\b|, as\b|,? when\b")
-"""What follows says more of the answer, and is not the answer."""
-_HOPE = re.compile(r"\bI hope (?:it|this|that)\b")
-_UNFINISHED = re.compile(r"(?:[-+/=<>(,:]|\b(?:an?|and|are|by|for|if|in|is|of|or|that|the|to|we|with))\Z")
-"""How a response ends that was cut off."""
-_BULLET = r"(?:[-*•]|\(?(?:\d{1,4}|[A-Za-z])[.)])[ \t]+"
-_ENTRY = re.compile(rf"[ \t]*{_BULLET}")
-_BARE = re.compile(rf"[ \t]*(?:{_BULLET})?[^\s=]{{1,40}}[ \t]*")
-"""A line that is a value alone, or an entry of a list."""
-_TELLING = re.compile(r"[\d\\$]")
-_FORMULA = re.compile(
-    r"\$\$((?:[^$]|\\\$)+)\$\$|(?<!\\)\$((?:[^$\n\\]|\\.)+)\$|\\\[(.+?)\\\]|\\\(([^\n]+?)\\\)"
-    r"|(\\begin\{.+\\end\{\w+\*?\})",
-    re.DOTALL,
-)
-_SEPARATOR = re.compile(r"\s*(?:,?\s*(?:and|or)\b|[,;])?\s*")
-
-
 def stated_answer(text: str) -> str | None:
-    """The statement of the answer, as written, boxes without their frame; None: there is none."""
+    """The stated answer as it is written, without the frame of boxes; None: there is none."""
     response = _response(text)
     places = [found for look in (last_boxes, _tag, _member, _final) if (found := look(response))]
     if places:
@@ -122,7 +130,7 @@ def stated_answer(text: str) -> str | None:
 
 
 def stated_formula(text: str) -> str | None:
-    """The last formula of the statement, without its marks, with those that are joined to it; or its boxes."""
+    """The last formula of the stated answer, with those that are joined to it, without dollars; or its boxes."""
     response = _response(text)
     statement, boxes = stated_answer(response), last_boxes(response)
     if statement is None or (boxes and boxes[1] == statement):
@@ -138,13 +146,13 @@ def stated_formula(text: str) -> str | None:
 
 
 def json_answer_field(text: str) -> str | None:
-    """The value of the last `"answer": ...` of a JSON object, be the object whole or not."""
+    """The value of the last `"answer": ...` of a JSON object, even if the object is incomplete."""
     found = _member(text)
     return found[1] if found else None
 
 
 def _response(text: str) -> str:
-    """Without the thinking before it."""
+    """The response without the reasoning that ends with `</think>`."""
     return text.rpartition("</think>")[2].strip()
 
 
@@ -166,7 +174,7 @@ def _member(text: str) -> tuple[int, str] | None:
 
 
 def _value(text: str) -> str:
-    """The JSON value that a text begins with; of a list all items."""
+    """The JSON value with which a text begins; of a list, all items."""
     quoted = _QUOTED.match(text)
     if quoted:
         return _unescaped(quoted[1])
@@ -191,7 +199,7 @@ def _final(text: str) -> tuple[int, str] | None:
 
 
 def _behind(mark: re.Pattern[str], text: str) -> tuple[int, str] | None:
-    """What stands behind the last mark, to the end of its sentence, formula or list."""
+    """The text behind the last mark, to the end of its sentence, formula or list."""
     for found in reversed(list(mark.finditer(text))):
         gap = _GAP.match(text, found.end())
         start = gap.end() if gap else found.end()
@@ -202,18 +210,18 @@ def _behind(mark: re.Pattern[str], text: str) -> tuple[int, str] | None:
 
 
 def _lines(text: str) -> list[str]:
-    """Those with a letter or a figure in them."""
+    """The lines that contain a letter or a digit."""
     return [line for line in _LINE.findall(text) if re.search(r"\w", line)]
 
 
 def _first(lines: list[str]) -> str:
-    """The first line's first sentence; or the list, if it and the lines after it are bare values."""
+    """The first sentence of the first line; or a list, if the first lines are bare values."""
     bare = _bare(lines)
     return _listed(lines[:bare]) if bare else _sentence(lines[0], last=False)
 
 
 def _last_line(text: str) -> str | None:
-    """The last line's last sentence; or the list, if it and the lines before it are bare values."""
+    """The last sentence of the last line; or a list, if the last lines are bare values."""
     lines = _lines(text[-_WINDOW:])
     if not lines or _UNFINISHED.search(text[-20:]):
         return None
@@ -222,7 +230,7 @@ def _last_line(text: str) -> str | None:
 
 
 def _bare(lines: list[str]) -> int:
-    """How many there are before the first that is no bare value."""
+    """The number of lines before the first one that is no bare value."""
     return next((at for at, line in enumerate(lines) if not _BARE.fullmatch(line)), len(lines))
 
 
@@ -231,32 +239,25 @@ def _listed(lines: list[str]) -> str:
 
 
 def _sentence(line: str, *, last: bool) -> str:
-    """The first or last sentence with a figure or a formula in it, if one has; the first without its aside."""
+    """The first or last sentence with a digit or a formula, if there is one; the first without its explanation."""
     sentences = _SENTENCE_END.split(_HOPE.split(line)[0])
     ordered = sentences[::-1] if last else sentences
-    sentence = next((sentence for sentence in ordered if _TELLING.search(sentence)), ordered[0])
+    sentence = next((sentence for sentence in ordered if _DIGIT_OR_FORMULA.search(sentence)), ordered[0])
     asides = [] if last else [at.start() for at in _ASIDE.finditer(sentence)]
-    return sentence[: next((at for at in asides if _TELLING.search(sentence, 0, at)), None)].rstrip("!")
-
-
-_BOX = re.compile(r"\\(?:boxed|fbox)\s*")
-_UNFRAMED = re.compile(r"\d+|[A-Za-z]")
-_PERCENT = re.compile(r"[\s$})\]\\]*(?:%|percent|pct\b)", re.IGNORECASE)
-_JOINT = re.compile(r"\b(?:and|or)\b|[,;]")
-_NEAR, _FAR = 10, 70
-"""Boxes are one answer that stand closer than the first; or than the second, with a joint between, in one sentence."""
-_SENTENCE_BREAK = re.compile(r"[.!?]\s")
+    return sentence[: next((at for at in asides if _DIGIT_OR_FORMULA.search(sentence, 0, at)), None)].rstrip(
+        "!"
+    )
 
 
 def in_last_box(text: str) -> str | None:
-    """What stands in the last box; it may be empty."""
+    """The content of the last box; it may be empty."""
     boxes = list(_BOX.finditer(text))
     framed = _framed(text, boxes[-1].end(), len(text)) if boxes else None
     return framed[1] if framed else None
 
 
 def last_boxes(text: str) -> tuple[int, str] | None:
-    """The last run of boxes: where the last of them begins, and their contents, as a list."""
+    """The last run of boxes: where its last box begins, and the contents, joined by commas."""
     contents: list[str] = []
     begins = following = len(text)
     for box in reversed(list(_BOX.finditer(text))):
@@ -285,7 +286,10 @@ def _one_answer(between: str, *, repeats: bool) -> bool:
 
 
 def _framed(text: str, start: int, stop: int) -> tuple[int, str] | None:
-    """Where the box ends whose bracket opens at `start`, before `stop`, and what is in it."""
+    """The end and the content of the box whose brace opens at `start`, before `stop`.
+
+    A box without braces holds the number or letter behind it. If the text breaks off, it holds the rest of its line.
+    """
     if not text.startswith("{", start):
         sign = _UNFRAMED.match(text, start)
         return (sign.end(), sign.group()) if sign else None

@@ -25,33 +25,33 @@ from podium.tasks.task import Grade
 MAX_CHARACTERS = 100_000
 """Characters of a value, at most."""
 MAX_DEPTH = 64
-"""Lists and objects inside one another, at most."""
+"""Levels of lists and objects, at most."""
 _LONGEST_NUMBER = 100
 _ANSWER = re.compile(r"^[ \t*_#>]*(?:final )?answer[ \t*_]*:[*_]*", re.IGNORECASE | re.MULTILINE)
-"""Not in quotes: that is a key."""
+"""An "answer:" without quotes; in quotes it is a key."""
 
 
 class Json(GraderSettings):
-    """1 when the response gives a JSON value that holds what the gold one holds, and that fits the schema.
+    """1 when the response gives a JSON value that equals the gold value and fits the schema.
 
-    The answer is the inside of the last `<answer>...</answer>`; else what follows the last `Answer:`; else all of the
-    response; and of that the inside of the last fenced block, if there is one. It is JSON to the letter, nothing
-    before it and nothing behind it. The order of keys does not count, that of lists does. `1` is `1.0`, and neither
-    is `true` or `"1"`. Not accepted: values in prose, comments, trailing commas, a key twice, NaN, and what is longer
-    than 100,000 characters, deeper than 64 levels or holds a number of more than 100 digits.
+    The answer is the inside of the last `<answer>...</answer>`, else what follows the last `Answer:`, else all of the
+    response; and of that, the inside of the last fenced block if there is one. It must be strict JSON, with nothing
+    before and behind it. The order of keys does not count, that of lists does. `1` equals `1.0`, but not `true` or
+    `"1"`. Not accepted: values in prose, comments, trailing commas, repeated keys, NaN, and a value of more than
+    100,000 characters or 64 levels or with a number of more than 100 digits.
 
     With `extra_keys`, the gold answer `{}` and a schema, the schema alone decides.
     """
 
     kind: Literal["json"] = "json"
     json_schema: dict[str, Any] = Field(default_factory=dict)
-    """JSON Schema (draft 2020-12) that the value must fit; empty: none."""
+    """The JSON Schema (draft 2020-12) that the value must fit; empty: none."""
     extra_keys: bool = False
-    """Whether objects may have keys that those of the gold answer have not."""
+    """Whether objects may have keys that the gold answer lacks."""
     absolute: float = Field(default=1e-9, ge=0)
-    """How far numbers may be off."""
+    """The largest absolute difference from a gold number."""
     relative: float = Field(default=0.0, ge=0)
-    """The same as a share of the gold number; the larger of both holds."""
+    """The largest difference as a share of the gold number; the larger of the two tolerances counts."""
 
     @field_validator("json_schema")
     @classmethod
@@ -68,7 +68,7 @@ class Json(GraderSettings):
         if self.extra_keys:
             return None if wanted != {} or self.json_schema else "the gold answer {} asks for nothing"
         try:
-            fitting = not self.json_schema or fits(self.json_schema, wanted)
+            fitting = not self.json_schema or fits_schema(self.json_schema, wanted)
         except GraderError as error:
             return f"the gold answer cannot be checked: {error}"
         return None if fitting else "the gold answer does not fit the schema"
@@ -79,11 +79,11 @@ class Json(GraderSettings):
             given, wanted = _read(found), _read(gold)
         except ValueError:
             return Grade(0.0, found or None)
-        right = self._holds(given, wanted) and (not self.json_schema or fits(self.json_schema, given))
+        right = self._holds(given, wanted) and (not self.json_schema or fits_schema(self.json_schema, given))
         return Grade(float(right), found)
 
     def _holds(self, given: Any, wanted: Any) -> bool:
-        """Whether a value holds what is wanted; as deep as what is wanted, and no deeper."""
+        """Whether a value equals the gold value; recursion is as deep as the gold value."""
         if isinstance(wanted, dict):
             return (
                 isinstance(given, dict)
@@ -96,7 +96,7 @@ class Json(GraderSettings):
                 isinstance(given, list) and len(given) == len(wanted) and all(map(self._holds, given, wanted))
             )
         if _is_number(wanted):
-            # A difference of whole numbers is exact, however long they are.
+            # Differences of integers are exact, however long they are.
             return _is_number(given) and abs(given - wanted) <= self._tolerance(wanted)
         return type(given) is type(wanted) and bool(given == wanted)
 
@@ -105,7 +105,7 @@ class Json(GraderSettings):
 
 
 def _found(response: str) -> str:
-    """Where the value should be."""
+    """The part of a response where the value should stand."""
     said = extract(response, "tag")
     if said is None:
         begins = max((match.end() for match in _ANSWER.finditer(response)), default=0)
@@ -114,10 +114,10 @@ def _found(response: str) -> str:
 
 
 def _read(text: str) -> Any:
-    """The value that a text is.
+    """Parse a text as JSON, within the limits.
 
     Raises:
-        ValueError: it is none, or one that nobody asked for.
+        ValueError: it is no JSON, or exceeds a limit.
     """
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"it has {len(text)} characters, and at most {MAX_CHARACTERS} are read")
@@ -172,11 +172,11 @@ def _is_number(value: Any) -> bool:
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """Refuse what is no schema, or one that cannot be bounded.
+    """Refuse a schema that is invalid, or whose time cannot be bounded.
 
     Raises:
         ValueError: why, in half a sentence.
-        ConfigError: the package is missing.
+        ConfigError: the package jsonschema is not installed.
     """
     validator = _validator(schema)
     from jsonschema.exceptions import SchemaError  # noqa: PLC0415
@@ -185,7 +185,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
         validator.check_schema(schema)
     except SchemaError as error:
         raise ValueError(f"it is no JSON Schema: {error.message}") from None
-    for place in _tables(schema):
+    for place in _objects(schema):
         if "patternProperties" in place:
             raise ValueError("patternProperties are not read; name the keys in properties")
         reference = place.get("$ref", "#")
@@ -193,12 +193,12 @@ def check_schema(schema: Mapping[str, Any]) -> None:
             raise ValueError(f"the reference {reference!r} leaves the schema; put what it names under $defs")
 
 
-def fits(schema: Mapping[str, Any], value: Any) -> bool:
+def fits_schema(schema: Mapping[str, Any], value: Any) -> bool:
     """Whether a value fits a schema.
 
     Raises:
-        GraderError: a reference to nothing, or a pattern that takes too long.
-        ConfigError: the package is missing.
+        GraderError: a reference leads nowhere, or a pattern takes too long.
+        ConfigError: the package jsonschema is not installed.
     """
     validator = _validator(schema)
     from referencing.exceptions import Unresolvable  # noqa: PLC0415 - comes with jsonschema
@@ -218,7 +218,7 @@ def _validator(schema: Mapping[str, Any]) -> Any:
 
 @cache
 def _bounded() -> Any:
-    """The class of validators: a constant that is made when first needed."""
+    """The class of validators, made when first needed."""
     try:
         from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - an optional extra
     except ImportError:
@@ -244,21 +244,21 @@ def _unique(validator: Any, wanted: bool, value: Any, schema: Any) -> Iterator[A
 
 
 def _canonical(value: Any) -> str:
-    """The same text for equal values, and another for others: 1 and 1.0 are equal, 1 and true are not."""
-    return json.dumps(_whole(value), sort_keys=True)
+    """A text that is the same for equal values only: 1 equals 1.0, but not true."""
+    return json.dumps(_with_ints(value), sort_keys=True)
 
 
-def _whole(value: Any) -> Any:
+def _with_ints(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _whole(inner) for key, inner in value.items()}
+        return {key: _with_ints(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_whole(inner) for inner in value]
+        return [_with_ints(inner) for inner in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _tables(value: Any) -> Iterator[Mapping[str, Any]]:
-    """All objects in a schema."""
+def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
+    """All objects inside a schema."""
     if isinstance(value, Mapping):
         yield value
     for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
-        yield from _tables(inner)
+        yield from _objects(inner)

@@ -1,7 +1,7 @@
-"""The grader of answers that no program can compare: a worker judges them by a rubric.
+"""The grader of answers that no program can compare: a model (a worker) judges them by a rubric.
 
-The worker belongs to the grader and to no pool: planners do not see it, and its cost is the grade's, not the answer's.
-What was spent before a grader failed is in no grade. Connections live as long as their event loop.
+The worker belongs to the grader and to no pool: planners do not see it, and its cost counts for the grade, not for the
+answer. What it cost before it failed is in no grade. Its connections live as long as their event loop.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, PrivateAttr, field_validator
 
@@ -55,7 +55,7 @@ _LONGEST_WAIT_S = 60.0
 
 @dataclass
 class _JudgeState:
-    """What of a judge is under way; no part of what it is: any two are equal."""
+    """The open worker of a judge. It is not part of the judge's settings, so any two are equal."""
 
     worker: Worker | None = field(default=None, compare=False)
     slots: asyncio.Semaphore | None = field(default=None, compare=False)
@@ -65,36 +65,35 @@ class _JudgeState:
 class Judge(GraderSettings):
     """1 when a worker, asked twice, finds the response right by the rubric both times.
 
-    The answer is what stands at `answer`, by default all of the response; of a very long one the beginning and the
-    end. The worker sees the question, where the judge is told it (`for_question`), the reference, which is the gold
+    The worker sees the answer, which is by default all of the response, and of a very long one the beginning and the
+    end. It also sees the question, if the judge has it (`for_question`), the reference, which is the gold
     answer, and the response, in fences that carry a mark that no writer of a response can know. What is done against
     bias:
 
-    - Order: it is asked with the reference first, then with the response first. Where the two verdicts differ, or one
-      is UNSURE, that is a tie, and scores `tie`. Nothing is asked a second time that could change nothing.
-    - Length and style: the prompt says that they earn nothing; and `longest` bounds what is shown.
-    - Its own family: not seen by us. Let a model judge that is not among those that are judged.
-    - Instructions in a response: fenced, and named as material. That shows them as what they are; it stops no model
-      from following them.
+    - Order: the worker is asked with the reference first, then with the response first. If the two verdicts differ, or
+      one is UNSURE, the score is `tie`. It is not asked a second time if that cannot change the score.
+    - Length and style: the prompt says that they earn nothing, and `longest` bounds what is shown.
+    - Preference for its own family: cannot be detected here. Use a model that is not among those that are graded.
+    - Instructions in a response: they are fenced and named as material. A model may still follow them.
 
-    A reply that does not end with one of the three words is asked for again, once; then the grader has failed. So it
-    has where the worker fails for good (what may pass is tried again, `limits.retries` times): GraderError. A judge
-    is no program: measure it against people's verdicts before its grades are believed.
+    If a reply does not end with one of the three words, the worker is asked once more; then grading fails with a
+    GraderError. It also fails if the worker does (retryable errors are retried `limits.retries` times). Measure a judge
+    against verdicts of people before you believe its grades.
     """
 
     kind: Literal["judge"] = "judge"
     worker: AnySpec
-    """Who judges. Its limits hold for this judge: concurrency, timeout, max_tokens, retries."""
+    """The worker that judges. These of its limits hold: concurrency, timeout, max_tokens, retries."""
     rubric: str = Field(default=RUBRIC, min_length=1)
-    """What makes a response right, in plain words."""
+    """What makes a response right, in words."""
     question: str = ""
-    """What the response answers; empty: the judge is not told."""
+    """The question that the response answers; empty: the worker does not see it."""
     answer: AnswerPlace = "whole"
     """Where the answer stands in the response."""
     tie: float = Field(default=0.0, ge=0, le=1)
-    """Score of a tie; by default what is not sure earns nothing."""
+    """Score of a tie, that is, if the verdicts differ or one is UNSURE."""
     longest: int = Field(default=20_000, ge=100)
-    """Characters of the response that are shown, at most."""
+    """Characters of the response that the worker sees, at most."""
     _state: _JudgeState = PrivateAttr(default_factory=_JudgeState)
 
     @field_validator("worker")
@@ -104,16 +103,16 @@ class Judge(GraderSettings):
             raise ValueError("a judge stands in no pool: leave out its fallback, rpm and tpm")
         return worker
 
-    def for_question(self, question: str) -> Judge:
-        """The same judge, told the question. Both share the worker and its limits."""
+    def for_question(self, question: str) -> Self:
+        """The same judge with the question. Both share the worker and its limits."""
         return self.model_copy(update={"question": question})
 
     async def __call__(self, response: str, gold: str) -> Grade:
-        """The verdict.
+        """Grade a response.
 
         Raises:
-            GraderError: the worker failed for good, or gave no verdict.
-            ConfigError: the worker cannot be built, as where its key is missing.
+            GraderError: the worker failed, or gave no verdict.
+            ConfigError: the worker cannot be built; for example, its key is missing.
         """
         found = extract(response, self.answer)
         if found is None:
@@ -127,7 +126,7 @@ class Judge(GraderSettings):
         return Grade(score, found, cost_usd + more_usd)
 
     async def _verdict(self, response: str, gold: str, *, response_first: bool) -> tuple[str, float]:
-        """One of the words, and the dollars that it took."""
+        """One of the words, and what it cost in dollars."""
         messages = [self._prompt(response, gold, response_first=response_first)]
         spent = 0.0
         for _ in range(2):
@@ -143,7 +142,7 @@ class Judge(GraderSettings):
 
     def _prompt(self, response: str, gold: str, *, response_first: bool) -> Message:
         texts = {"question": self.question, "reference answer": gold, "response": response}
-        # Made of the texts, so that grading again asks the same; and whoever writes one of them cannot know it.
+        # A hash of the texts: grading again asks the same, and the writer of one text cannot know it.
         mark = hashlib.sha256(repr(texts).encode(errors="replace")).hexdigest()[:16]
         order = ("response", "reference answer") if response_first else ("reference answer", "response")
         labels = ("question", *order) if self.question else order
@@ -153,7 +152,7 @@ class Judge(GraderSettings):
         )
 
     async def _reply(self, messages: Sequence[Message]) -> tuple[str, float]:
-        """A reply, and its dollars; tried again where that may help."""
+        """The reply of the worker, and its cost in dollars; retries retryable errors."""
         state, limits = self._state, self.worker.limits
         if state.worker is None:
             state.worker = build_worker(self.worker)
@@ -180,13 +179,13 @@ async def _attempt(worker: Worker, request: Request, seconds: float) -> Reply:
 
 
 def _last_word(reply: str) -> str:
-    """What the last line of a reply says, but for its dress."""
+    """The last line of a reply, without markup."""
     line = last_line(reply).strip().strip("*_`'\". ")
     return re.sub(r"^verdict\W+", "", line, flags=re.IGNORECASE).upper()
 
 
 def _shortened(text: str, longest: int) -> str:
-    """The beginning and the end of a text, if it is too long."""
+    """The text, or its beginning and end if it is too long."""
     if len(text) <= longest:
         return text
     half = longest // 2

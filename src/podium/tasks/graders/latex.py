@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 _LONGEST = 4000
-"""Characters of a statement; what is longer states nothing."""
+"""Characters of a statement, at most; a longer one states nothing."""
 _TEXT = re.compile(
     r"\\(?:text[a-z]*|mbox|math(?:rm|bf|it|sf|cal)|operatorname)\s*\{([^{}]*)\}(?:\^\{?[23]\}?)?"
 )
@@ -32,7 +32,7 @@ _PIECE = re.compile(
     re.DOTALL,
 )
 _MARKED = re.compile(r"\$([^$\n]+)\$|\*\*([^*\n]+)\*\*|\\text\{([^{}]*)\}")
-_DRESS = re.compile(r"\\[A-Za-z]+|[^\w\s+'-]")
+_MARKUP = re.compile(r"\\[A-Za-z]+|[^\w\s+'-]")
 _VALUE = re.compile(r"\d|\\(?!cdot|times|div|approx|%)[A-Za-z]")
 _LETTER = re.compile(r"[A-Za-z]")
 _JOINT = re.compile(r"\s*(?:[,;&]|\b(?:and|n?or|vs)\b)")
@@ -46,7 +46,7 @@ _HEDGE = re.compile(
     r"\b(?:maybe|perhaps|possibly|alternatively|either|(?:might|could|may) be)\b", re.IGNORECASE
 )
 _NAMED_TWICE = re.compile(r"(?<![A-Za-z\\])([A-Za-z])\s?=[^,;]*[^,;=]\s\1\s?=")
-"""`x = 1 x = 2`: two values, and no chain of equations."""
+"""`x = 1 x = 2`: two values, not a chain of equations."""
 _SCALES = {
     "dozen": "12",
     "hundred": "10^{2}",
@@ -59,144 +59,6 @@ _UNIT = re.compile(r"(.*[\d)}])\s*[mgshdlLCFKNJWVA](?:\^\{?[23]\}?)?", re.DOTALL
 _VARIABLE = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")
 _JOINED_WORDS = 3
 """Words between two values, at most, that a comma or "and" joins: "5 hours and 30 minutes"."""
-
-
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """What is to be compared."""
-
-    text: str
-    """LaTeX without its marks; or words."""
-    words: bool = False
-    """Whether there is no mathematics in it."""
-
-    def without_unit(self, gold: Expression) -> Expression:
-        """Without one letter that ends it and can be a unit, where the gold answer has no letters: 5 m, 1.5 L."""
-        unit = None if _VARIABLE.search(gold.text) else _UNIT.fullmatch(self.text)
-        return Expression(unit[1]) if unit else self
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A stretch of mathematics between words."""
-
-    text: str
-    words: int
-    """Between it and the part before."""
-    next_word: str
-
-
-def expression(statement: str) -> Expression | None:
-    """What a statement says; None: nothing, or several things without settling on one."""
-    if len(statement) > _LONGEST:
-        return None
-    alone = _TEXT.fullmatch(statement.strip(" $.\n"))
-    if alone and not re.search(r"\d", alone[1]):
-        return _words(alone[1])
-    text = normalise_latex(_without_text(statement))
-    parts = list(_parts(text))
-    chosen = _chosen(parts)
-    if chosen is None:
-        marked = list(_MARKED.finditer(statement))
-        return _words(marked[0][marked[0].lastindex or 0] if len(marked) == 1 else text)
-    if _HEDGE.search(statement) and sum(bool(_VALUE.search(part.text)) for part in parts) > 1:
-        return None
-    said = _AND.sub(", ", _trimmed(_balanced(_trimmed(_spoken(text, parts, chosen)))))
-    return Expression(said) if said and not _NAMED_TWICE.search(said) else None
-
-
-def normalised_phrase(text: str) -> str:
-    """Words without case, dress and punctuation; a letter in parentheses is the letter."""
-    return " ".join(_DRESS.sub(" ", text).casefold().split())
-
-
-def _words(text: str) -> Expression | None:
-    return Expression(text.strip(), words=True) if normalised_phrase(text) else None
-
-
-def _without_text(text: str) -> str:
-    """Text commands as prose; inside of other brackets, and around one letter, as bare letters."""
-
-    def prose(found: re.Match[str]) -> str:
-        content = found[1].strip()
-        before = text[: found.start()]
-        inside = before.count("{") > before.count("}") or before.count("\\begin") > before.count("\\end")
-        if inside or len(content) == 1:
-            return content
-        return f" {content} "
-
-    return _TEXT.sub(prose, text)
-
-
-def _parts(text: str) -> Iterator[_Part]:
-    """The stretches between words. Within braces there are no words: an index may be one."""
-    made: list[str] = []
-    words = depth = 0
-    for piece in _PIECE.finditer(text):
-        depth += {"{": 1, "}": -1}.get(piece.group(), 0)
-        if depth > 0 or piece.lastgroup not in ("word", "break"):
-            made.append(piece.group())
-            continue
-        if "".join(made).strip():
-            yield _Part("".join(made), words, piece["word"] or "")
-            words = 0
-        made = []
-        words += 1 if piece["word"] else _JOINED_WORDS + 1
-    if "".join(made).strip():
-        yield _Part("".join(made), words, "")
-
-
-def _chosen(parts: list[_Part]) -> int | None:
-    """The last part with a value in it; a bare letter counts where it ends the sentence."""
-    for index in reversed(range(len(parts))):
-        if _VALUE.search(parts[index].text):
-            return index
-    return len(parts) - 1 if parts and not parts[-1].next_word and _LETTER.search(parts[-1].text) else None
-
-
-def _spoken(text: str, parts: list[_Part], chosen: int) -> str:
-    """The chosen part, with those that are joined to it and what the word behind it makes of it."""
-    part = parts[chosen]
-    begins_open = part.words and _OPERATOR.match(part.text)
-    ends_open = part.next_word and _OPEN_ENDED.search(part.text)
-    if begins_open or ends_open:
-        return text  # the words are names in a formula
-    said = _ARTICLE.sub("", part.text) if part.words or part.next_word else part.text
-    scale = _SCALES.get(part.next_word.casefold().removesuffix("s"))
-    if scale:
-        said = f"{said.rstrip()} \\cdot {scale}"
-    while chosen and _JOINT.match(parts[chosen].text) and parts[chosen].words <= _JOINED_WORDS:
-        chosen -= 1
-        said = f"{parts[chosen].text.strip()}, {_trimmed(said)}"
-    return said
-
-
-def _trimmed(text: str) -> str:
-    """Without the signs and joints that connect it with its sentence."""
-    start = 0
-    while lead := _LEADING.match(text, start):
-        start = lead.end()
-    bare = text[start:]
-    while (shorter := _TRAILING.sub("", bare.rstrip(" ,;:.?=*_`\"'/&-"))) != bare:
-        bare = shorter
-    return bare
-
-
-def _balanced(text: str) -> str:
-    """Without brackets at its ends that have no partner; those of an interval may be of two kinds."""
-    start, stop = 0, len(text)
-    unclosed = sum((sign in "([") - (sign in ")]") for sign in text)
-    while start < stop:
-        first, last = text[start], text[stop - 1]
-        if first in ")]" or (unclosed > 0 and first in "(["):
-            start, unclosed = start + 1, unclosed + (1 if first in ")]" else -1)
-        elif last in "([" or (unclosed < 0 and last in ")]"):
-            stop, unclosed = stop - 1, unclosed + (1 if last in ")]" else -1)
-        elif first.isspace():
-            start += 1
-        else:
-            break
-    return text[start:stop]
 
 
 _SIGNS = str.maketrans(
@@ -244,7 +106,7 @@ _GROUPED = re.compile(
     r"|(?<![(\[{])[1-9]\d{0,2}(?>(?:,\d{3})+)(?!\d)|[1-9]\d{0,2}(?>(?:,\d{3})+)(?!\d|\s*[)\]}\\])"
     r")"
 )
-"""A number whose digits stand in groups of three; but commas part numbers that fill their brackets: (100,200)."""
+"""A number with digits in groups of three. In brackets that hold nothing else, commas separate numbers: (100,200)."""
 _REPEATING = re.compile(r"(?<!\d)(\d{0,40})\.(\d{0,40})\\overline\{(\d{1,40})\}")
 _REWRITES = tuple(
     (re.compile(pattern, re.DOTALL), by)
@@ -288,8 +150,146 @@ _CALLS = (
 _ENCLOSED = re.compile(r"\{([^{}]*)\}")
 
 
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """The mathematics or the words of a statement, ready to be compared."""
+
+    text: str
+    """LaTeX without dollars; or words."""
+    words: bool = False
+    """Whether it holds words and no mathematics."""
+
+    def without_unit(self, gold: Expression) -> Expression:
+        """Without a final letter that may be a unit (5 m, 1.5 L), if the gold answer has no letters."""
+        unit = None if _VARIABLE.search(gold.text) else _UNIT.fullmatch(self.text)
+        return Expression(unit[1]) if unit else self
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A piece of mathematics between words."""
+
+    text: str
+    words: int
+    """Number of words between it and the part before."""
+    next_word: str
+
+
+def expression(statement: str) -> Expression | None:
+    """The mathematics or the words of a statement; None: it has neither, or several values without deciding for one."""
+    if len(statement) > _LONGEST:
+        return None
+    alone = _TEXT.fullmatch(statement.strip(" $.\n"))
+    if alone and not re.search(r"\d", alone[1]):
+        return _words(alone[1])
+    text = normalise_latex(_without_text(statement))
+    parts = list(_parts(text))
+    chosen = _chosen(parts)
+    if chosen is None:
+        marked = list(_MARKED.finditer(statement))
+        return _words(marked[0][marked[0].lastindex or 0] if len(marked) == 1 else text)
+    if _HEDGE.search(statement) and sum(bool(_VALUE.search(part.text)) for part in parts) > 1:
+        return None
+    said = _AND.sub(", ", _trimmed(_balanced(_trimmed(_spoken(text, parts, chosen)))))
+    return Expression(said) if said and not _NAMED_TWICE.search(said) else None
+
+
+def normalised_phrase(text: str) -> str:
+    """Words without case, markup and punctuation; a letter in parentheses is the letter."""
+    return " ".join(_MARKUP.sub(" ", text).casefold().split())
+
+
+def _words(text: str) -> Expression | None:
+    return Expression(text.strip(), words=True) if normalised_phrase(text) else None
+
+
+def _without_text(text: str) -> str:
+    """Replace text commands by words; inside brackets, or around one letter, by bare letters."""
+
+    def prose(found: re.Match[str]) -> str:
+        content = found[1].strip()
+        before = text[: found.start()]
+        inside = before.count("{") > before.count("}") or before.count("\\begin") > before.count("\\end")
+        if inside or len(content) == 1:
+            return content
+        return f" {content} "
+
+    return _TEXT.sub(prose, text)
+
+
+def _parts(text: str) -> Iterator[_Part]:
+    """The pieces of mathematics between words. Inside braces nothing counts as a word, since an index may be one."""
+    made: list[str] = []
+    words = depth = 0
+    for piece in _PIECE.finditer(text):
+        depth += {"{": 1, "}": -1}.get(piece.group(), 0)
+        if depth > 0 or piece.lastgroup not in ("word", "break"):
+            made.append(piece.group())
+            continue
+        if "".join(made).strip():
+            yield _Part("".join(made), words, piece["word"] or "")
+            words = 0
+        made = []
+        words += 1 if piece["word"] else _JOINED_WORDS + 1
+    if "".join(made).strip():
+        yield _Part("".join(made), words, "")
+
+
+def _chosen(parts: list[_Part]) -> int | None:
+    """Index of the last part with a value; a single letter counts if it ends the sentence."""
+    for index in reversed(range(len(parts))):
+        if _VALUE.search(parts[index].text):
+            return index
+    return len(parts) - 1 if parts and not parts[-1].next_word and _LETTER.search(parts[-1].text) else None
+
+
+def _spoken(text: str, parts: list[_Part], chosen: int) -> str:
+    """The chosen part with the parts that are joined to it, times the scale word behind it (dozen, million)."""
+    part = parts[chosen]
+    begins_open = part.words and _OPERATOR.match(part.text)
+    ends_open = part.next_word and _OPEN_ENDED.search(part.text)
+    if begins_open or ends_open:
+        return text  # the words are names inside a formula
+    said = _ARTICLE.sub("", part.text) if part.words or part.next_word else part.text
+    scale = _SCALES.get(part.next_word.casefold().removesuffix("s"))
+    if scale:
+        said = f"{said.rstrip()} \\cdot {scale}"
+    while chosen and _JOINT.match(parts[chosen].text) and parts[chosen].words <= _JOINED_WORDS:
+        chosen -= 1
+        said = f"{parts[chosen].text.strip()}, {_trimmed(said)}"
+    return said
+
+
+def _trimmed(text: str) -> str:
+    """The text without the signs and words that connect it with its sentence."""
+    start = 0
+    while lead := _LEADING.match(text, start):
+        start = lead.end()
+    bare = text[start:]
+    while (shorter := _TRAILING.sub("", bare.rstrip(" ,;:.?=*_`\"'/&-"))) != bare:
+        bare = shorter
+    return bare
+
+
+def _balanced(text: str) -> str:
+    """The text without unmatched brackets at its ends; an interval may open and close with different ones."""
+    start, stop = 0, len(text)
+    unclosed = sum((sign in "([") - (sign in ")]") for sign in text)
+    while start < stop:
+        first, last = text[start], text[stop - 1]
+        if first in ")]" or (unclosed > 0 and first in "(["):
+            start, unclosed = start + 1, unclosed + (1 if first in ")]" else -1)
+        elif last in "([" or (unclosed < 0 and last in ")]"):
+            stop, unclosed = stop - 1, unclosed + (1 if last in ")]" else -1)
+        elif first.isspace():
+            start += 1
+        else:
+            break
+    return text[start:stop]
+
+
 def normalise_latex(text: str) -> str:
-    """The same mathematics without dress."""
+    """Rewrite mathematics in one notation, keeping its value. Units and words stay."""
     plain = _SUBSCRIPT.sub(
         lambda found: f"_{{{found.group().translate(_DIGITS)}}}", text.strip().translate(_SIGNS)
     )
@@ -316,7 +316,7 @@ def _as_fraction(found: re.Match[str]) -> str:
 
 
 def _called(text: str, mark: re.Pattern[str], opening: str, closing: str) -> str:
-    """With other brackets for the parentheses behind a mark; from the right, so that inner ones come first."""
+    """Replace the parentheses behind a mark by other brackets, from the right, so that inner ones come first."""
     for found in reversed(list(mark.finditer(text))):
         end = _closing(text, found.end())
         if end is not None:
@@ -325,7 +325,7 @@ def _called(text: str, mark: re.Pattern[str], opening: str, closing: str) -> str
 
 
 def _closing(text: str, start: int) -> int | None:
-    """Where the parenthesis closes that opened just before `start`."""
+    """Where the parenthesis closes that opens just before `start`."""
     depth = 1
     for at in range(start, len(text)):
         depth += {"(": 1, ")": -1}.get(text[at], 0)

@@ -24,33 +24,34 @@ from podium.tasks.task import Grade
 _NUMBER = re.compile(r"[-+−]?(?:\d{1,3}(?:[,\s]\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d{1,3})?")
 _QUOTES = " \t\n*`\"'"
 _EQUATION = re.compile(r"^(?!.*(?:\bor\b|\band\b|[;|]|,\s)).*=\s*")
-"""All before the last equals sign, where there is one result and not several."""
+"""Everything up to the last equals sign, if there is one result and not several."""
 _CURRENCY = re.compile(r"^([-+−]?)(?:\\?\$|[€£¥])\s*")
 _UNIT = re.compile(r"(?<=\d)(?:\s*\\?%|\s+[A-Za-z°][A-Za-z°²³/.]+(?:\s[A-Za-z°²³/.]+){0,3})$")
-"""A per cent sign, or one to four words behind the number."""
+"""A per cent sign, or one to four words, behind the number."""
 _NO_UNIT = re.compile(
     r"\b(?:and|or|to|than|plus|minus|times|over|less|more|half|quarters?|thirds?|dozens?|"
     r"(?:hundred|thousand|(?:m|b|tr)illion)s?)\b",
     re.IGNORECASE,
 )
-"""Words behind a number that change it."""
+"""Words behind a number that change its value."""
 _LONGEST = 100
-"""Characters of an answer, at most: nobody needs more for a number, and its cost is bounded."""
+"""Characters of an answer, at most, so that the time is bounded."""
 
 
 class Numeric(PureGrader):
-    """1 when the answer is one number, and close enough to the gold one.
+    """1 when the answer is one number, close enough to the gold one.
 
-    `1,234.50`, `$12`, `-3e4`, `45 %`, `3 apples` and `x = 3` are; `3 or 4`, `about 3`, `3 dozen` and `1/2` are not.
+    `1,234.50`, `$12`, `-3e4`, `45 %`, `3 apples` and `x = 3` are one number; `3 or 4`, `about 3`, `3 dozen` and `1/2`
+    are not.
     """
 
     kind: Literal["numeric"] = "numeric"
     answer: AnswerPlace = "final"
     """Where the answer stands in the response."""
     absolute: float = Field(default=1e-9, ge=0)
-    """How far it may be off."""
+    """The largest absolute difference from the gold number."""
     relative: float = Field(default=0.0, ge=0)
-    """The same as a share of the gold answer; the larger of both holds."""
+    """The largest difference as a share of the gold number; the larger of the two tolerances counts."""
 
     def gold_problem(self, gold: str) -> str | None:
         return None if _number(gold) is not None else f"the gold answer {gold!r} is no number"
@@ -69,11 +70,11 @@ class Numeric(PureGrader):
 
 
 def _number(text: str) -> float | None:
-    """The number that a text is, apart from quotes, a currency before it and a unit behind; None: it is none."""
-    dressed = text.strip(_QUOTES).rstrip(".,;:" + _QUOTES)
-    if len(dressed) > _LONGEST:
+    """The number of a text, without quotes, a currency before it and a unit behind it; None: it is no number."""
+    unquoted = text.strip(_QUOTES).rstrip(".,;:" + _QUOTES)
+    if len(unquoted) > _LONGEST:
         return None
-    bare = _CURRENCY.sub(r"\1", _EQUATION.sub("", dressed))
+    bare = _CURRENCY.sub(r"\1", _EQUATION.sub("", unquoted))
     unit = _UNIT.search(bare)
     if unit and not _NO_UNIT.search(unit[0]):
         bare = bare[: unit.start()]
@@ -85,37 +86,39 @@ def _number(text: str) -> float | None:
 
 _PLAIN = re.compile(r"[-+]?\d{1,50}(?:\.\d{1,50})?")
 _LONGEST_COMPARED = 2000
-"""Characters of an answer that is compared; a longer one is right only if it is the gold one's text."""
+"""Characters of an answer that Math-Verify compares; a longer one is right only if its text equals the gold text."""
 _DEEPEST = 20
-"""Brackets within brackets: the parser's time doubles with each."""
+"""Levels of brackets: the parser's time doubles with each."""
 _FIGURES = 6
-"""That a small gold answer is compared to."""
+"""Significant figures to which a small gold answer is compared."""
 
 
 class Math(GraderSettings):
-    """1 when the response's mathematics has the value of the gold answer.
+    """1 when the mathematics of the response has the value of the gold answer.
 
-    An answer that cannot be compared within the limit is not right. A gold answer that cannot be compared with itself
-    within the limit is the grader's fault, and a `GraderError`.
+    Accepted: a value that is not simplified, a list in any order, units left out or added, `5 %` for 5 and for 0.05.
+    Not accepted: several values where one is asked for, joined in a list, by "or" or by "maybe"; a value in words; a
+    number that is rounded to fewer places than `decimals`. An answer that cannot be compared within the limit is
+    wrong. A gold answer that cannot be compared with itself within the limit is a `GraderError`.
     """
 
     kind: Literal["math"] = "math"
     answer: AnswerPlace = "stated"
     """Where the answer stands in the response."""
     decimals: int = Field(default=6, ge=0, le=50)
-    """To which decimal numbers with a point are compared."""
+    """Decimal places to which numbers with a point are compared."""
     strict: bool = True
     """Whether the names of variables count: f(x) is not f(y)."""
     relations_as_sets: bool = False
-    """Whether `1 < x < 2` is right where the gold answer is the interval; the other way round it always is."""
+    """Whether `1 < x < 2` is right if the gold answer is an interval; the reverse is always right."""
     limit_s: float = Field(default=3.0, gt=0, le=600)
     """Seconds of processor time for one comparison."""
 
     def gold_problem(self, gold: str) -> str | None:
-        return None if _said(gold) else f"the gold answer {gold[:60]!r} states no value"
+        return None if _gold_expression(gold) else f"the gold answer {gold[:60]!r} states no value"
 
     async def __call__(self, response: str, gold: str) -> Grade:
-        wanted = _said(gold)
+        wanted = _gold_expression(gold)
         if wanted is None:
             raise GraderError(f"the gold answer {gold[:60]!r} states no value; mend it.")
         found = extract(response, self.answer)
@@ -155,18 +158,18 @@ class Math(GraderSettings):
         return MathVerifier()
 
 
-def _said(gold: str) -> Expression | None:
+def _gold_expression(gold: str) -> Expression | None:
     return expression(extract(gold, "stated") or "")
 
 
 def _near(gold: Fraction, answer: Fraction, decimals: int) -> bool:
-    """Whether two numbers agree to so many decimals; to more where the gold one would be rounded to nothing."""
+    """Whether two numbers agree to this many decimals, or to more if the gold one would be rounded to 0."""
     half = Fraction(1, 2 * 10**decimals)
     return abs(gold - answer) <= (half if abs(gold) > half else abs(gold) / 10**_FIGURES)
 
 
 def _comparable(text: str) -> bool:
-    """Whether it is neither longer nor deeper than any answer."""
+    """Whether a text is short and flat enough to be compared."""
     depth = deepest = 0
     for sign in text:
         depth += (sign in "([{") - (sign in ")]}")

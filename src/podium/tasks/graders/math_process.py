@@ -23,24 +23,24 @@ from typing import Any
 _MEMORY = 2 << 30
 """Bytes."""
 _FIGURES = 6
-"""That a small gold answer is compared to."""
+"""Significant figures to which a small gold answer is compared."""
 _BASE = re.compile(r"\d_\{?(\d+)\}?\s*$")
 _DECIMAL = re.compile(r"[-+]?\d*\.\d+")
 _DECIMAL_COMMA = re.compile(r"[-+]?(?:\d+,\d{1,2}|\d{4,},\d+|0,\d+)")
 
 
 class _OverError(BaseException):
-    """No `Exception`: the libraries must not catch it."""
+    """The time is up. It is no `Exception`, so that the libraries do not catch it."""
 
 
 def main() -> None:
-    """Answer lines until there are no more."""
+    """Answer each line of the input until it ends."""
     logging.disable(logging.CRITICAL)
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     signal.signal(signal.SIGPROF, _stop)
     import math_verify  # noqa: F401, PLC0415 - the parent waits for "ready", so that no question pays for the import
 
-    replies, sys.stdout = sys.stdout, sys.stderr  # whatever a library prints is no reply
+    replies, sys.stdout = sys.stdout, sys.stderr  # what a library prints must not look like a reply
     print("ready", file=replies, flush=True)
     for line in sys.stdin:
         question = json.loads(line)
@@ -52,12 +52,12 @@ def _stop(signum: int, frame: FrameType | None) -> None:
 
 
 def _within(seconds: float, question: dict[str, Any]) -> bool | None:
-    """The verdict; None: there is none within the limits."""
+    """Compare within the limits; None: they were exceeded, or the comparison failed."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     last = math.ceil(used.ru_utime + used.ru_stime + seconds) + 2
     resource.setrlimit(resource.RLIMIT_CPU, (last, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     try:
-        # Once more every second, for code that swallows the first.
+        # Again every second, for code that catches the first.
         signal.setitimer(signal.ITIMER_PROF, seconds, 1)
         return equal(**question)
     except (_OverError, Exception):  # SymPy raises all kinds of them for mathematics without sense
@@ -67,7 +67,7 @@ def _within(seconds: float, question: dict[str, Any]) -> bool | None:
 
 
 def equal(gold: str, answer: str, *, decimals: int, strict: bool, relations_as_sets: bool) -> bool:
-    """Whether an answer says what the gold one says, both in LaTeX without marks; bounded by nothing."""
+    """Whether an answer equals the gold one, both in LaTeX without dollars. Not bounded in time or memory."""
     from math_verify import verify  # noqa: PLC0415
 
     bases = _BASE.search(gold), _BASE.search(answer)
@@ -91,16 +91,16 @@ def equal(gold: str, answer: str, *, decimals: int, strict: bool, relations_as_s
 
 
 def _pointed(text: str, other: str) -> str:
-    """With a decimal point for a decimal comma, where the other has a point; else a comma parts two numbers."""
+    """The text with a decimal point for a decimal comma, if the other has a point; else a comma separates numbers."""
     return text.replace(",", ".") if _DECIMAL_COMMA.fullmatch(text) and _DECIMAL.fullmatch(other) else text
 
 
 def _parsed(text: str) -> Any:
-    """A SymPy object, or the text where it is none that can be parsed."""
+    """The text as a SymPy object, or the text itself if it cannot be parsed."""
     from latex2sympy2_extended import NormalizationConfig  # noqa: PLC0415
     from math_verify import LatexExtractionConfig, parse  # noqa: PLC0415
 
-    # Their removal of units takes letters for units: 2t would be 2.
+    # Removing units would take letters for units: 2t would become 2.
     form = NormalizationConfig(
         basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none", equations=False
     )
@@ -115,7 +115,7 @@ def _parsed(text: str) -> Any:
 
 
 def _bound(value: Any) -> Any:
-    """With one name for the argument of a function that is defined: f(n) = 1 is f(x) = 1."""
+    """Rename the argument of a function that is defined, so that f(n) = 1 is f(x) = 1."""
     from sympy import Eq, FiniteSet, Symbol  # noqa: PLC0415
     from sympy.core.function import AppliedUndef  # noqa: PLC0415
 
@@ -128,13 +128,13 @@ def _bound(value: Any) -> Any:
 
 
 def _rounding(gold: Any, decimals: int) -> int:
-    """Decimals to compare: more where the gold answer would be rounded to nothing."""
+    """Decimal places to compare: more if the gold answer would be rounded to 0."""
     size = abs(float(gold)) if getattr(gold, "is_number", False) and gold.is_real else 0.0
     return decimals if size == 0 or round(size, decimals) else _FIGURES - math.floor(math.log10(size))
 
 
 def _both_empty(gold: Any, answer: Any) -> bool:
-    """Whether these are two different equations without solutions, which the comparison takes for the same."""
+    """Whether these are two different equations without solutions, which `verify` takes for equal."""
     from sympy import Eq, simplify, solve  # noqa: PLC0415
 
     if not isinstance(gold, Eq) or not isinstance(answer, Eq) or gold == answer or solve(gold):

@@ -22,47 +22,47 @@ from podium.errors import ConfigError, GraderError
 from podium.per_loop import PerLoop
 
 _START_S = 120.0
-"""Loading takes a second or two; a machine that swaps may need its time."""
+"""Seconds to start: loading takes one or two, and longer on a machine that swaps."""
 _STARVED, _STARVED_S = 20.0, 30.0
-"""A comparison that takes so many times its processor time, and so many seconds more, is not being worked on."""
+"""A process hangs if a comparison takes this many times its processor time, plus this many seconds."""
 _PROGRAM = str(Path(__file__).with_name("math_process.py"))
 """Run as a file: as a module it would load all of `podium.tasks` first."""
 _ENDING_S = 1.0
-"""For a process whose output has ended."""
+"""Seconds to wait for the end of a process whose output has ended."""
 _OWN_LIMITS = (-signal.SIGXCPU, -signal.SIGSEGV, -signal.SIGABRT)
-"""Exit statuses of a process that its work ended: processor time, stack, memory."""
+"""Exit statuses of a process that exceeded a limit: processor time, stack, memory."""
 
 
 class MathVerifier:
-    """Asks a free process, or starts one while there are fewer than the cores that this process may use."""
+    """Compares mathematics in a free process, or in a new one while there are fewer than cores."""
 
     def __init__(self) -> None:
         self._pools = PerLoop(_open_pool)
 
     async def compare(self, question: dict[str, Any], seconds: float) -> bool | None:
-        """What `calculator.equal` says.
+        """Whether an answer equals the gold answer, as `math_process.equal` says.
 
         Args:
-            question: its arguments.
-            seconds: of processor time.
+            question: the arguments of `math_process.equal`.
+            seconds: processor time for the comparison.
 
-        Returns: None if there was no verdict within the limits of time and memory.
+        Returns: None if the limits of time or memory were exceeded.
 
         Raises:
             ConfigError: Math-Verify is not installed.
-            GraderError: no process could be started, or one was ended by something else than its work.
+            GraderError: no process could be started, or one ended by something else than its limits.
         """
-        team = await self._pools.get()
-        return await team.compare(question, seconds)
+        pool = await self._pools.get()
+        return await pool.compare(question, seconds)
 
 
 async def _open_pool() -> AsyncGenerator[_ProcessPool]:
-    """A team, as long as its loop."""
-    team = _ProcessPool()
+    """A pool that lives as long as its event loop."""
+    pool = _ProcessPool()
     try:
-        yield team
+        yield pool
     finally:
-        await team.end()
+        await pool.end()
 
 
 class _ProcessPool:
@@ -134,7 +134,7 @@ async def _start() -> Process:
 
 
 async def _exchange(process: Process, line: bytes) -> bytes:
-    """The line that answers `line`; empty: the process has ended."""
+    """Send a line and read the reply; empty: the process has ended."""
     assert process.stdin is not None
     with suppress(ConnectionError):
         process.stdin.write(line)
@@ -149,7 +149,7 @@ def _out(process: Process) -> asyncio.StreamReader:
 
 async def _end(process: Process) -> None:
     if process.stdout is not None and process.stdout.at_eof():
-        # To kill one that has just ended would hide from asyncio how it did.
+        # Killing a process that has just ended would hide its exit status from asyncio.
         with suppress(TimeoutError):
             async with asyncio.timeout(_ENDING_S):
                 await process.wait()

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 class Exact(PureGrader):
-    """1 when the response's answer is the gold answer; case, outer space and a final dot do not count.
+    """1 when the answer is the gold answer, apart from case, outer space and a final dot.
 
-    Nor do emphasis, backticks and a box around either of them. Containing the gold answer earns nothing.
+    Emphasis, backticks and a box around either of them do not count.
     """
 
     kind: Literal["exact"] = "exact"
@@ -53,31 +53,31 @@ _IN_NUMBER = re.compile(r"(?<![^\W\d_])[-.,:/*](?=\.?\d)")
 _ACCENT = re.compile("[\u0300-\u036f]")
 _ARTICLE = re.compile(r"^[\W_]*(?:a|an|the)\s+(?=\W*\w)")
 _DROPPED = frozenset(".!?'\"`‘’“”„´")
-"""Marks that part no words: `U.S.A.` is `USA`."""
+"""Marks that do not separate words: `U.S.A.` is `USA`."""
 _KEPT = frozenset("%#&@§‰\\")
-"""Marks that mean something: `C#` is not `C`."""
+"""Marks that have a meaning: `C#` is not `C`."""
 _KEPT_FORMS = ("<super>", "<sub>", "<fraction>")
-"""Characters that mean another thing once they are unfolded: `10²` is not `102`."""
+"""Characters that would change their meaning if they were decomposed: `10²` is not `102`."""
 
 
 class Normalised(PureGrader):
     """1 when the answer is one of the accepted ones, compared by words.
 
-    The answer is what stands at `answer`, all of it: `Paris, France` and `Paris or Lyon` are not `Paris`. What does
-    not count: case, width and accents of letters, a leading article, spaces, and marks, but for those of numbers and
-    those that mean something. So `-5`, `1/2`, `3.5`, `45 %` and `C#` keep theirs, unlike in SQuAD's normalisation
-    (Rajpurkar et al. 2016), which this follows else. Not for formulas: for them take `math`.
+    All of the answer is compared: `Paris, France` and `Paris or Lyon` are not `Paris`. These do not count: case, width
+    and accents of letters, a leading article, spaces, and punctuation, except in numbers and where it has a meaning. So
+    `-5`, `1/2`, `3.5`, `45 %` and `C#` keep their marks, unlike in SQuAD's normalisation (Rajpurkar et al. 2016), which
+    this follows otherwise. For formulas use `math`.
 
-    The gold answer is a text; or a JSON list of texts, each of which is accepted; or, with `separator`, several.
+    The gold answer is a text; or a JSON list of texts, each of which is accepted; or several texts with `separator`.
     """
 
     kind: Literal["normalised"] = "normalised"
     answer: AnswerPlace = "final"
     """Where the answer stands in the response."""
     accents: bool = False
-    """Whether accents count."""
+    """Whether accents of letters count."""
     separator: str | None = None
-    """What stands between accepted answers in the gold one, such as "|"; None: nothing does."""
+    """What separates accepted answers in the gold one, such as "|"; None: it is one answer."""
 
     def gold_problem(self, gold: str) -> str | None:
         accepted = self._accepted(gold)
@@ -107,9 +107,9 @@ class Normalised(PureGrader):
 
 
 def normalised_words(text: str, *, accents: bool = False) -> str:
-    """What texts that say the same have in common; empty where there is nothing but marks.
+    """The words of a text, normalised: equal for texts that say the same. Empty if there are only marks.
 
-    A dollar at either end is LaTeX's as often as money, and `extraction` takes it off: it does not count.
+    A dollar at either end does not count: it may be LaTeX's, and `extraction` removes it.
     """
     text = "".join(map(_unfolded, text.strip().strip("$"))).casefold()
     if not accents:
@@ -125,7 +125,7 @@ def _unfolded(character: str) -> str:
 
 
 def _mark(match: re.Match[str]) -> str:
-    """What stands for a mark: itself, nothing, or a space."""
+    """What replaces a mark: itself, nothing, or a space."""
     mark = match[0]
     if mark in _KEPT or not unicodedata.category(mark).startswith("P"):
         return mark
@@ -142,22 +142,21 @@ _BRACKETS = (("\\{", "\\}"), ("{", "}"), ("[", "]"), ("(", ")"))
 
 
 class SetOf(PureGrader):
-    """1 when the answer lists the items of the gold answer, in whatever order: none missing, none too many.
+    """1 when the answer lists exactly the items of the gold answer, in any order.
 
-    The answer is what stands at `answer`: items between separators or line breaks, in brackets or not, with bullets
-    or not, and with an `and` before the last one or not; or a JSON list. Numbers are compared by value (`1.50` is
-    `1.5`; `1/2` is a text), other items by words, as `normalised` does. Not accepted: `a or b`, items in prose, a
-    number with separators inside (`1,000` is two items), and items that are lists themselves: for pairs and
-    intervals take `math`.
+    Items stand between separators or line breaks, with or without brackets, bullets and an `and` before the last one;
+    or in a JSON list. Numbers are compared by value (`1.50` is `1.5`; `1/2` is a text), other items by words, as
+    `normalised` does. Not accepted: `a or b`, items in prose, a number with separators inside (`1,000` is two items),
+    and items that are lists themselves: for pairs and intervals use `math`.
     """
 
     kind: Literal["set"] = "set"
     answer: AnswerPlace = "final"
     """Where the answer stands in the response."""
     separator: str = Field(default=",", min_length=1)
-    """What stands between items, in the gold answer and in the response."""
+    """What separates items, in the gold answer and in the response."""
     repeats: bool = False
-    """Whether it counts how often an item is listed."""
+    """Whether the number of times that an item is listed counts."""
 
     def gold_problem(self, gold: str) -> str | None:
         return None if self._items(gold) else f"the gold answer {gold!r} is no list of items"
@@ -170,14 +169,14 @@ class SetOf(PureGrader):
         return Grade(float(bool(wanted) and wanted in map(self._items, self._readings(found))), found)
 
     def _readings(self, text: str) -> Iterator[str]:
-        """The answer; and the same with a separator for the last `and`."""
+        """The answer, and the answer with its last `and` replaced by a separator."""
         yield text
         first, joined, last = text.rpartition(" and ")
         if joined:
             yield first + self.separator + last
 
     def _items(self, text: str) -> Items:
-        """What a text lists; nothing where that is not clear."""
+        """The items that a text lists; none if that is not clear."""
         listed = _json_list(text)
         if listed is None:
             whole = _BULLET.sub("", text.strip().strip("$").strip())
@@ -190,13 +189,13 @@ class SetOf(PureGrader):
 
 
 def _item(text: str) -> str | Decimal | None:
-    """What an item is compared by; None where it is nothing but marks."""
+    """The number or the words by which an item is compared; None if it has only marks."""
     bare = text.strip().strip("$`*").removesuffix(".").strip().removeprefix("and ").replace("−", "-")
     return Decimal(bare) if _NUMBER.fullmatch(bare) else normalised_words(bare) or None
 
 
 def _json_list(text: str) -> list[str] | None:
-    """The texts and numbers of a JSON list; None: it is none."""
+    """The texts and numbers of a JSON list; None: the text is none."""
     if not text.lstrip().startswith("["):
         return None
     try:
@@ -207,7 +206,7 @@ def _json_list(text: str) -> list[str] | None:
 
 
 def _unbracketed(text: str) -> str:
-    """Without one pair of brackets round all of it."""
+    """The text without one pair of brackets around all of it."""
     bare = text.removesuffix(".")
     for opening, closing in _BRACKETS:
         if bare.startswith(opening) and bare.endswith(closing):
@@ -216,26 +215,26 @@ def _unbracketed(text: str) -> str:
 
 
 def _closed(items: Iterable[str]) -> bool:
-    """Whether no item holds one bracket of a pair alone: then the text was cut inside a list."""
+    """Whether the brackets in each item match; if not, the text was divided inside of brackets."""
     return all(item.count(opening) == item.count(closing) for item in items for opening, closing in _BRACKETS)
 
 
 MAX_PATTERN = 1000
 """Characters of a pattern, at most."""
 _SECONDS = 1.0
-"""Of processor time that one match may take."""
+"""Seconds that one match may take."""
 _SHOWN = 60
-"""Characters of a pattern that a message repeats."""
+"""Characters of a pattern that a message shows, at most."""
 _NONSENSE = "qx7 ☃ 41, (zw)"
 
 
 class Regex(GraderSettings):
     """1 when the gold answer, a pattern, matches the answer from its first character to its last.
 
-    The answer is what stands at `answer` (with "final", without bold, backticks or dollars round it); a match
-    somewhere in it earns nothing. Patterns are those of the `regex` package, which knows all that `re` knows; case
-    counts unless the pattern begins with `(?i)`. Not accepted: a pattern that matches anything, or one of over 1,000
-    characters. A pattern that takes too long on an answer is its author's fault, not the answer's: a GraderError.
+    With `answer = "final"`, bold, backticks and dollars around the answer are removed before. A match of only a part of
+    the answer earns nothing. Patterns are those of the `regex` package, which knows all that `re` knows; case counts
+    unless the pattern begins with `(?i)`. A pattern that matches anything, or has over 1,000 characters, is refused. A
+    pattern that takes too long raises GraderError, since that is the fault of its author and not of the answer.
     """
 
     kind: Literal["regex"] = "regex"
@@ -258,11 +257,11 @@ class Regex(GraderSettings):
 
 
 def matches(pattern: str, text: str, *, whole: bool = True) -> bool:
-    """Whether a pattern matches a text, or, unless `whole`, something in it.
+    """Whether a pattern matches a text: all of it, or a part of it unless `whole`.
 
     Raises:
-        GraderError: it is no pattern, or it takes too long.
-        ConfigError: the package is missing.
+        GraderError: the pattern is invalid, or takes too long.
+        ConfigError: the package regex is not installed.
     """
     compiled = _compiled(pattern)
     match = compiled.fullmatch if whole else compiled.search

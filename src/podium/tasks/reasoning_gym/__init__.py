@@ -1,9 +1,9 @@
-"""The library reasoning-gym, in processes of its own: it makes questions, and verifies answers to them.
+"""The library reasoning-gym, run in processes of its own: it makes questions and verifies answers to them.
 
-Some of its generators depend on the hash seed or on the chance of all of Python, one runs programs that it ships, and
-some of its verifiers evaluate what a model wrote. So it never runs beside us: `pool` keeps processes (`child`) with
-a fixed hash seed and limited means (`limits`), and there `library` does what an `request` says, under the rules of
-`strict`. Graders and task sets know the workshop alone.
+Some generators depend on the hash seed or on Python's global random state, one runs programs that the library ships,
+and some verifiers evaluate what a model wrote. So the library never runs in our process. `process_pool` starts and
+keeps the processes (`process`), which have a fixed hash seed and limited time and memory; `answer_rules` refuses
+answers that a verifier would take too lightly. Other packages use the pool alone.
 """
 
 from podium.tasks.reasoning_gym.process_pool import (

@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 Rule = Callable[[str, Mapping[str, Any]], bool]
-"""Of an answer and the library's entry. It may raise: then the answer is not admitted."""
+"""Takes an answer and the library's entry. If it raises, the answer is refused."""
 
 _NUMBER = re.compile(r"[-−]?\d+(?:\.\d+)?")
 _PROBABILITY = re.compile(r"\d{0,9}\.?\d{1,30}(?:[eE]-?\d{1,2})?|\d{1,15}/\d{1,15}")
@@ -28,7 +28,7 @@ _FILLERS = frozenset({"a", "an", "and", "is"})
 
 
 def passes_rules(generator: str, answer: str, entry: Mapping[str, Any]) -> bool:
-    """Whether the verifier of a generator may judge an answer; raises what parsers raise."""
+    """Whether the verifier of a generator may grade an answer; raises whatever a parser raises."""
     rule = _RULES.get(generator)
     return rule is None or rule(answer, entry)
 

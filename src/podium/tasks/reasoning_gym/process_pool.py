@@ -25,70 +25,78 @@ from weakref import finalize
 from podium.errors import ConfigError, GraderError
 from podium.types import Value
 
+_MOST = 4
+"""Processes at most: each takes up to half a gigabyte."""
+_PATIENCE = 300.0
+"""Seconds for a request, on a machine that does other work too."""
+_OWN_LIMITS = (-signal.SIGXCPU, -signal.SIGSEGV, -signal.SIGABRT)
+"""Exit statuses of a process that exceeded a limit: processor time, stack, memory."""
+_STOPPED = "The process that runs reasoning-gym {how}; ask again."
+
 
 class GeneratorConfig(Value):
     """A generator at one difficulty."""
 
     generator: str
     level: int | None = None
-    """Of its curriculum; None, and for a generator without one: the library's own settings."""
-    config: str = "{}"
+    """Level of its curriculum. None, or a generator without a curriculum: the library's own settings."""
+    settings: str = "{}"
     """Further settings of the generator, as JSON with sorted keys."""
 
     @property
     def name(self) -> str:
-        """As task ids have it: "sudoku", "sudoku-level-2", "sudoku-3fa4bc12"."""
+        """As in task ids: "sudoku", "sudoku-level-2", "sudoku-3fa4bc12"."""
         level = "" if self.level is None else f"-level-{self.level}"
-        settings = "" if self.config == "{}" else f"-{text_digest(self.config)[:8]}"
+        settings = "" if self.settings == "{}" else f"-{text_digest(self.settings)[:8]}"
         return f"{self.generator}{level}{settings}"
 
 
 class SampleId(Value):
-    """The name of one question: it gives that question for ever."""
+    """Names one question: the same id always gives the same question."""
 
-    generator_config: GeneratorConfig
+    config: GeneratorConfig
     seed: int
     number: int
 
     @property
     def name(self) -> str:
-        """As task ids have it."""
-        return f"{self.generator_config.name}/{self.seed}/{self.number}"
+        """As in task ids."""
+        return f"{self.config.name}/{self.seed}/{self.number}"
 
 
 class GeneratedSample(Value):
-    """A question that was made."""
+    """A question that a generator made."""
 
     question: str
     gold: str
-    """An answer that is right; empty for the generators that know none (`library.WITHOUT_GOLD`)."""
+    """A right answer; empty for the generators that store none (`process.WITHOUT_GOLD`)."""
     category: str
     difficulty: str
     """ "default", or the level of the curriculum, as in "level 2"."""
     valid: bool
-    """Whether it may be asked: its gold answer, where it should have one, is right by its own verifier."""
+    """Whether it can be used: its verifier accepts its gold answer, if it should have one."""
 
 
 class ProcessRequest(Value):
-    """What is to be done."""
+    """A request to the process: one line of JSON."""
 
     action: Literal["names", "make", "judge"]
     sample_id: SampleId | None = None
     answer: str = ""
     text_digest: str = ""
-    """Of the question that was answered."""
+    """Digest of the question that was answered."""
 
 
 class ProcessReply(Value):
-    """What came of it."""
+    """The reply to a request: one line of JSON."""
 
     names: tuple[str, ...] = ()
     sample: GeneratedSample | None = None
     score: float = 0.0
     error: str = ""
-    """Why it is not done, in one sentence."""
+    """Why the request failed, in one sentence."""
     timed_out: bool = False
-    """Whether it took all the processor seconds that there are for it."""
+    """Whether the request used up its processor time."""
 
 
 def text_digest(text: str) -> str:
@@ -96,17 +104,8 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-_MOST = 4
-"""Processes: each takes up to half a gigabyte."""
-_PATIENCE = 300.0
-"""Seconds for an order on a machine that does other work too."""
-_OWN_LIMITS = (-signal.SIGXCPU, -signal.SIGSEGV, -signal.SIGABRT)
-"""Exit statuses of a process that its order ended: processor time, stack, memory."""
-_STOPPED = "The process that runs reasoning-gym {how}; ask again."
-
-
 class ReasoningGymPool:
-    """Makes questions and judges answers.
+    """Makes questions and grades answers to them, in processes that run the library.
 
     Raises:
         ConfigError: the library is not installed.
@@ -118,38 +117,38 @@ class ReasoningGymPool:
                 "The task set reasoning-gym needs the library of its name; pip install 'podium-conductor[tasks]'."
             )
         self.places = min(_MOST, os.cpu_count() or 1)
-        """Orders that are served at once."""
+        """Requests that are served at the same time."""
         self._idle: list[_Process] = []
         self._threads = ThreadPoolExecutor(self.places, thread_name_prefix="reasoning-gym")
         finalize(self, _end, self._idle)
 
     @property
     def idle_processes(self) -> tuple[int, ...]:
-        """The ids of the processes that are not at work."""
+        """The ids of the processes that wait for a request."""
         return tuple(process.id for process in self._idle)
 
     def names(self) -> tuple[str, ...]:
-        """The generators."""
+        """The names of the generators."""
         return self._serve(ProcessRequest(action="names")).names
 
     def make(self, sample_id: SampleId) -> ProcessReply:
-        """The question of a draw; or why its generator does not take the settings; or that it took too long.
+        """Make a question. The reply holds it, or the error of its settings, or that it took too long.
 
         Raises:
-            GraderError: the process ended.
+            GraderError: the process ended by something else than its limits.
         """
         return self._serve(ProcessRequest(action="make", sample_id=sample_id))
 
     async def judge(self, sample_id: SampleId, answer: str, of: str) -> float:
-        """1 or 0 for an answer to the question of a draw; 0 for one that takes too long to judge.
+        """Grade an answer to a question: 1 or 0; 0 if grading takes too long.
 
         Args:
-            of: the digest of the question that was answered.
+            of: the digest of the question that was answered, so that no other is graded.
 
         Raises:
             GraderError: the process ended, or makes another question than the one that was answered.
         """
-        # What is no text for other programs is none for the verifier.
+        # Lone surrogates cannot be encoded as UTF-8.
         request = ProcessRequest(
             action="judge",
             sample_id=sample_id,
@@ -181,7 +180,7 @@ class _Process:
     def __init__(self) -> None:
         self.alive = True
         self._folder = TemporaryDirectory(prefix="reasoning-gym-")
-        # Little of our environment: programs that the library ships run there, and keys are in ours.
+        # Only what it needs of our environment: the library runs programs there, and ours may hold API keys.
         environment = {
             "HOME": self._folder.name,
             "OMP_NUM_THREADS": "1",
@@ -205,14 +204,14 @@ class _Process:
         return self._popen.pid
 
     def serve(self, request: ProcessRequest) -> ProcessReply:
-        """What comes of an order; after GraderError, and when all was spent, it obeys no more."""
+        """Send a request and wait for the reply. After a GraderError or a timeout the process is dead."""
         self.alive = False
         assert self._popen.stdin is not None
         try:
             self._popen.stdin.write(request.model_dump_json().encode() + b"\n")
             self._popen.stdin.flush()
         except OSError:
-            raise GraderError(_STOPPED.format(how="ended between two orders")) from None
+            raise GraderError(_STOPPED.format(how="ended between two requests")) from None
         line = self._line()
         if not line.endswith(b"\n"):
             status = self._popen.wait()
@@ -223,20 +222,20 @@ class _Process:
         return ProcessReply.model_validate_json(line)
 
     def end(self) -> None:
-        """End it now, and leave nothing of it."""
-        # One that ended has given its id back, and it may be another's by now.
+        """Kill it, and remove its folder."""
+        # If it has ended, its id may belong to another process by now.
         if self._popen.poll() is None:
             os.killpg(self.id, signal.SIGKILL)
             self._popen.wait()
         for pipe in (self._popen.stdin, self._popen.stdout):
             if pipe is not None:
-                # What it was not told any more is told to nobody.
+                # A write that is still buffered fails when the pipe closes.
                 with suppress(OSError):
                     pipe.close()
         self._folder.cleanup()
 
     def _line(self) -> bytes:
-        """What it writes up to the end of a line, or to its own end."""
+        """Read until the end of a line, or until the process ends."""
         assert self._popen.stdout is not None
         pipe = self._popen.stdout.fileno()
         until = time.monotonic() + _PATIENCE

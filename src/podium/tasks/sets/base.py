@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -23,7 +23,6 @@ from podium.config import Settings
 from podium.errors import ConfigError
 from podium.rows import Row
 from podium.tasks.graders.base import GraderSettings
-from podium.tasks.graders.judge import Judge
 from podium.tasks.overlap import question_key
 from podium.tasks.sets.prompts import strip_prompt
 from podium.tasks.task import Task
@@ -33,45 +32,54 @@ BadRow = Literal["refuse", "skip"]
 _DETAIL = re.compile(r"'[^']*'|\"[^\"]*\"|(?<= )\([^)]*\)")
 
 
+SPLIT_ORDER = ("train", "validation", "test")
+IN_LATER_SPLIT = "questions that stand in a later split too"
+_VALIDATION = 0.1
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a row says."""
+    """What a row of a dataset says."""
 
     text: str
-    """The question, as workers are asked it."""
+    """The question as workers get it, with its prompt."""
     gold: str
     id: str
     """Unique within the set."""
     facts: Mapping[str, str | int | tuple[str, ...]] = field(default_factory=dict)
     content: str = ""
-    """What is asked, without the prompt around it; empty: the text, without the prompts of our sets."""
+    """The question without the prompt around it, by which questions are compared; empty: `text` without our prompts."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowTask(Task):
-    """A task that a row was made into."""
+    """A task that was made from a row."""
 
     key: str = ""
-    """What is asked, without the prompt around it and folded (`overlap.question_key`): by it questions are compared."""
+    """By this key questions are compared: the question without its prompt, normalised (`overlap.question_key`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedSplit:
-    """Tasks of a split."""
+    """The tasks of one split."""
 
     tasks: tuple[Task, ...]
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Rows that are no tasks, by the reason."""
+    """How many rows were left out, by reason."""
 
 
 class TaskSetSpec(Settings):
-    """Base of all sets; `set` is its name."""
+    """Base of all task sets: the settings of one, as a TOML table gives them."""
 
+    source: ClassVar[str] = ""
+    """Where its rows are from, for people; empty: the settings say it."""
+    licence: ClassVar[str] = ""
     set: str
+    """Its name."""
     weight: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """Of a mixture: its share, against the weights of the other parts."""
+    """Its share of a mixture, relative to the weights of the other parts."""
     count: int | None = Field(default=None, ge=1)
-    """Of a mixture: so many tasks of each split, at most."""
+    """At most this many tasks of each split go into a mixture."""
 
     @property
     def label(self) -> str:
@@ -81,22 +89,22 @@ class TaskSetSpec(Settings):
     @property
     @abstractmethod
     def splits(self) -> tuple[str, ...]:
-        """Of train, validation and test those that there are."""
+        """The splits that it has, of train, validation and test."""
 
     @abstractmethod
     def read(self, split: str) -> LoadedSplit:
-        """All tasks of one of its splits, in the order of the source.
+        """Read all tasks of a split, in the order of the source.
 
         Raises:
-            ConfigError: files that are not there, with what to fetch; or a row that is refused.
+            ConfigError: files are missing (the message says what to fetch), or a row is refused.
         """
 
     def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
-        """Several of its splits. A set that reads one for the sake of another does so once."""
+        """Read several splits. A set that needs one split to read another reads it once."""
         return {split: self.read(split) for split in splits}
 
     def with_base_dir(self, folder: Path) -> Self:
-        """The same set, its paths seen from a folder."""
+        """The same set, with its relative paths taken from a folder."""
         return self
 
 
@@ -108,24 +116,24 @@ def read_tasks(
     name: str,
     on_bad_row: BadRow = "refuse",
 ) -> LoadedSplit:
-    """Tasks of rows.
+    """Make tasks of rows.
 
     Args:
-        entry: what a row says; None: the row is not wanted, and not counted. Raises ValueError, TypeError or
-            LookupError where the row is broken.
-        name: of the set; task ids begin with it.
+        record_to_sample: gives what a row says; None: the row is not wanted, and not counted. It raises ValueError,
+            TypeError or LookupError if the row is broken.
+        name: the name of the set; task ids begin with it.
 
     Raises:
-        ConfigError: a row that cannot be a task, by its place, where bad rows are refused.
+        ConfigError: a row cannot be a task, and bad rows are refused; the message names its place.
     """
     tasks: dict[str, RowTask] = {}
     skipped: Counter[str] = Counter()
     for row in rows:
         try:
-            said = _said(row, record_to_sample)
-            if said is None:
+            sample = _sample_of(row, record_to_sample)
+            if sample is None:
                 continue
-            task = _task(said, grader, name)
+            task = _task(sample, grader, name)
             _check(task, grader, tasks.get(task.id))
         except ValueError as error:
             if on_bad_row == "refuse":
@@ -139,12 +147,16 @@ def read_tasks(
 
 
 def task_key(task: Task) -> str:
-    """What a task asks, as questions are compared."""
+    """The key by which the question of a task is compared with others."""
     return task.key if isinstance(task, RowTask) else question_key(strip_prompt(task.question.text))
 
 
-def _said(row: Row, record_to_sample: Callable[[Mapping[str, Any]], Sample | None]) -> Sample | None:
-    """What a row says; ValueError: half a sentence on why it says nothing."""
+def _sample_of(row: Row, record_to_sample: Callable[[Mapping[str, Any]], Sample | None]) -> Sample | None:
+    """What a row says.
+
+    Raises:
+        ValueError: why it cannot be read, in half a sentence.
+    """
     if row.complaint:
         raise ValueError(row.complaint)
     try:
@@ -155,19 +167,23 @@ def _said(row: Row, record_to_sample: Callable[[Mapping[str, Any]], Sample | Non
         raise ValueError(f"one of its columns is not what it should be ({error})") from None
 
 
-def _task(said: Sample, grader: GraderSettings, name: str) -> RowTask:
+def _task(sample: Sample, grader: GraderSettings, name: str) -> RowTask:
     return RowTask(
-        f"{name}/{said.id}",
-        Question(text=said.text),
-        said.gold,
-        grader.for_question(said.text) if isinstance(grader, Judge) else grader,
-        said.facts,
-        key=question_key(said.content or strip_prompt(said.text)),
+        f"{name}/{sample.id}",
+        Question(text=sample.text),
+        sample.gold,
+        grader.for_question(sample.text),
+        sample.facts,
+        key=question_key(sample.content or strip_prompt(sample.text)),
     )
 
 
 def _check(task: RowTask, grader: GraderSettings, before: RowTask | None) -> None:
-    """ValueError: half a sentence on why a row is no task; `before` is a task that has its id already."""
+    """Refuse a task that cannot be used; `before` is an earlier task with the same id.
+
+    Raises:
+        ValueError: why, in half a sentence.
+    """
     if not task.question.text.strip():
         raise ValueError("the question is empty")
     if before is not None:
@@ -177,32 +193,27 @@ def _check(task: RowTask, grader: GraderSettings, before: RowTask | None) -> Non
         raise ValueError(problem)
 
 
-SPLIT_ORDER = ("train", "validation", "test")
-IN_LATER_SPLIT = "questions that stand in a later split too"
-_VALIDATION = 0.1
-
-
 def available_splits(sources: Collection[str]) -> tuple[str, ...]:
-    """The splits of a set whose source has these."""
+    """The splits that a set has if its source has these: train alone gives validation, too."""
     return tuple(
         split for split in SPLIT_ORDER if split in sources or (split == "validation" and "train" in sources)
     )
 
 
 def later_splits(split: str) -> tuple[str, ...]:
-    """The splits whose questions this one may not have."""
+    """The splits after this one, whose questions it may not share."""
     return SPLIT_ORDER[SPLIT_ORDER.index(split) + 1 :] if split in SPLIT_ORDER else ()
 
 
 def read_disjoint(
     sources: Collection[str], splits: Collection[str], read: Callable[[str], LoadedSplit]
 ) -> dict[str, LoadedSplit]:
-    """Splits of a set.
+    """Read splits of a set so that they share no question.
 
     Args:
         sources: the splits that the source has.
-        splits: those that are wanted.
-        read: reads one that the source has; each is read at most once.
+        splits: the splits to return.
+        read: reads one split of the source; called at most once for each.
 
     Raises:
         ConfigError: the set has no such split.
@@ -215,28 +226,28 @@ def read_disjoint(
     origin = {split: split if split in sources else "train" for split in splits}
     first = min((SPLIT_ORDER.index(source) for source in origin.values()), default=len(SPLIT_ORDER))
     raw = {split: read(split) for split in SPLIT_ORDER[first:] if split in sources}
-    return {split: _held_apart(split, origin[split], raw, sources) for split in splits}
+    return {split: _without_later_splits(split, origin[split], raw, sources) for split in splits}
 
 
-def exclude(reading: LoadedSplit, taken: Collection[str], reason: str) -> LoadedSplit:
-    """A reading without the tasks whose question, folded, or whose id is taken; they are counted for the reason."""
-    kept = tuple(task for task in reading.tasks if task_key(task) not in taken and task.id not in taken)
-    dropped = len(reading.tasks) - len(kept)
+def exclude(loaded: LoadedSplit, taken: Collection[str], reason: str) -> LoadedSplit:
+    """Leave out the tasks whose key or id is taken, and count them under the reason."""
+    kept = tuple(task for task in loaded.tasks if task_key(task) not in taken and task.id not in taken)
+    dropped = len(loaded.tasks) - len(kept)
     if not dropped:
-        return reading
-    return LoadedSplit(kept, {**reading.skipped, reason: reading.skipped.get(reason, 0) + dropped})
+        return loaded
+    return LoadedSplit(kept, {**loaded.skipped, reason: loaded.skipped.get(reason, 0) + dropped})
 
 
-def _held_apart(
+def _without_later_splits(
     split: str, source: str, raw: dict[str, LoadedSplit], sources: Collection[str]
 ) -> LoadedSplit:
     later = {task_key(task) for other in later_splits(source) if other in raw for task in raw[other].tasks}
-    reading = exclude(raw[source], later, IN_LATER_SPLIT)
+    loaded = exclude(raw[source], later, IN_LATER_SPLIT)
     if source == "train" and "validation" not in sources:
         wanted = split == "validation"
-        kept = tuple(task for task in reading.tasks if _held_out(task_key(task)) == wanted)
-        return LoadedSplit(kept, reading.skipped)
-    return reading
+        kept = tuple(task for task in loaded.tasks if _held_out(task_key(task)) == wanted)
+        return LoadedSplit(kept, loaded.skipped)
+    return loaded
 
 
 def _held_out(text: str) -> bool:
@@ -244,11 +255,11 @@ def _held_out(text: str) -> bool:
 
 
 def text_column(values: Mapping[str, Any], column: str) -> str:
-    """A text that is not empty.
+    """The text of a column, which must not be empty.
 
     Raises:
         KeyError: there is no such column.
-        ValueError: it holds none.
+        ValueError: it holds no text.
     """
     value = values[column]
     if not isinstance(value, str) or not value.strip():
@@ -257,7 +268,7 @@ def text_column(values: Mapping[str, Any], column: str) -> str:
 
 
 def list_column(values: Mapping[str, Any], column: str) -> list[str]:
-    """A list of texts, of which some or all may be missing; raises as `text_column`."""
+    """The list of texts of a column; it may be empty. Raises what `text_column` raises."""
     value = values[column]
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ValueError(f"its {column} holds no list of texts")
@@ -265,7 +276,7 @@ def list_column(values: Mapping[str, Any], column: str) -> list[str]:
 
 
 def int_column(values: Mapping[str, Any], column: str) -> int:
-    """A whole number; raises as `text_column`."""
+    """The whole number of a column. Raises what `text_column` raises."""
     value = values[column]
     if not isinstance(value, int):
         raise ValueError(f"its {column} holds no whole number")

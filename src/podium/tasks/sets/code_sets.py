@@ -21,10 +21,10 @@ from podium.tasks.sets.prompts import CODE, COMPLETION
 
 
 class CodeSet(HubSet):
-    """A set graded by `Code`."""
+    """A task set whose answers are programs, run against tests in a sandbox (`Code`)."""
 
     grading: Code = Field(default_factory=Code)
-    """What a program may use, and whether a weak sandbox will do."""
+    """Limits of programs, and whether a weak sandbox is allowed."""
 
     @property
     def grader(self) -> Code:
@@ -182,7 +182,7 @@ class BigCodeBench(CodeSet):
 
 
 def _libraries(listed: str) -> tuple[str, ...]:
-    """The dataset writes a list as Python does: `['random', 'itertools']`."""
+    """Parse the list, which the dataset writes in Python's notation: `['random', 'itertools']`."""
     try:
         return tuple(str(library) for library in ast.literal_eval(listed))
     except (SyntaxError, TypeError, ValueError):

@@ -8,71 +8,72 @@ grader = { kind = "numeric" }
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Mapping
 from pathlib import Path
-from string import ascii_uppercase
-from typing import Any, Literal, Self
-
-from pydantic import Field, field_validator, model_validator
-
-from podium.recordings import SPLIT_NAMES, split_by_hash
-from podium.rows import (
-    cell_equals,
-    cell_text,
-    fill_template,
-    is_empty,
-    read_rows,
-    show_cell,
-    template_columns,
-)
+from podium.recordings import SPLIT_NAMES
+from podium.recordings import split_by_hash
+from podium.rows import cell_equals
+from podium.rows import cell_text
+from podium.rows import fill_template
+from podium.rows import is_empty
+from podium.rows import read_rows
+from podium.rows import show_cell
+from podium.rows import template_columns
 from podium.tasks.graders.registry import AnyGrader
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.overlap import question_key
-from podium.tasks.sets.base import (
-    SPLIT_ORDER,
-    BadRow,
-    LoadedSplit,
-    Sample,
-    TaskSetSpec,
-    available_splits,
-    read_disjoint,
-    read_tasks,
-)
-from podium.tasks.sets.prompts import content_id, strip_prompt
+from podium.tasks.sets.base import BadRow
+from podium.tasks.sets.base import LoadedSplit
+from podium.tasks.sets.base import SPLIT_ORDER
+from podium.tasks.sets.base import Sample
+from podium.tasks.sets.base import TaskSetSpec
+from podium.tasks.sets.base import available_splits
+from podium.tasks.sets.base import read_disjoint
+from podium.tasks.sets.base import read_tasks
+from podium.tasks.sets.prompts import content_id
+from podium.tasks.sets.prompts import strip_prompt
+from pydantic import Field
+from pydantic import field_validator
+from pydantic import model_validator
+from string import ascii_uppercase
+from typing import Any
+from typing import Literal
+from typing import Self
 
 Split = Literal["train", "validation", "test"]
 
 
 class CustomSet(TaskSetSpec):
-    """The settings of the set.
+    """A user's own data, `set = "own"` in task files.
 
-    Where neither `files` nor `split` say it, 70 % of the questions are train, 15 % validation and 15 % test, by a hash
-    of their text: equal questions never fall into two splits.
+    If neither `files` nor `split` name the split of a question, a hash of its text does: 70 % are train, 15 %
+    validation and 15 % test. So equal questions never fall into two splits.
     """
 
     set: Literal["own"] = "own"
     name: str | None = Field(default=None, min_length=1)
-    """What reports call it, and task ids begin with. None: the name of its file."""
+    """Its name in reports and task ids. None: the name of its file."""
     file: Path | None = None
     files: dict[Split, Path] = Field(default_factory=dict)
-    """In place of `file`, one for each split. Train without validation keeps a tenth of itself for it."""
+    """Instead of `file`: one for each split. Without validation, a tenth of train becomes validation."""
     question: str = Field(default="question", min_length=1)
     """A column; or a template with columns in braces, and the prompt around them."""
     gold: str = Field(default="answer", min_length=1)
     """The column of the right answer; a list or an object is given to the grader as JSON."""
     first_option: int | None = None
-    """Where the right answer is the number of an option: that of the first. It becomes a letter."""
+    """If the right answer is the number of an option: the number of the first one. It becomes a letter."""
     id: str | None = None
-    """The column of names that are unique. None: questions are named by their text."""
+    """The column of unique ids. None: a hash of the question is its id."""
     split: str | None = None
-    """The column that says train, validation (or val, dev) or test; rows where it is empty go by the hash."""
+    """The column that says train, validation (or val, dev) or test; where it is empty, the hash decides."""
     where: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    """Only rows whose columns have these values are questions."""
+    """Only rows whose columns have these values are used."""
     family: str | None = None
-    """The column of the kind of question, for reports."""
+    """The column of the kind of question, by which reports group."""
     facts: tuple[str, ...] = ()
-    """Further columns for reports. No planner sees them."""
+    """More columns for reports. Planners do not see them."""
     grader: AnyGrader = Exact()
     on_bad_row: BadRow = "refuse"
 
@@ -108,9 +109,9 @@ class CustomSet(TaskSetSpec):
 
     def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
         if self.file is not None:
-            return read_disjoint(SPLIT_ORDER, splits, self._parted(self.file).__getitem__)
+            return read_disjoint(SPLIT_ORDER, splits, self._divide(self.file).__getitem__)
         named = {str(split): file for split, file in self.files.items()}
-        # The same id may stand in two files, so the split is a part of it.
+        # Two files may use the same id, so the split is part of the task id.
         return read_disjoint(
             named,
             splits,
@@ -118,7 +119,7 @@ class CustomSet(TaskSetSpec):
         )
 
     def record_to_sample(self, values: Mapping[str, Any]) -> Sample | None:
-        """What a row says; None: it is not wanted. Raises ValueError or KeyError where the row is broken."""
+        """What a row says; None: the row is not wanted. Raises ValueError or KeyError if the row is broken."""
         if not all(cell_equals(values[column], wanted) for column, wanted in self.where.items()):
             return None
         content = strip_prompt(
@@ -132,15 +133,15 @@ class CustomSet(TaskSetSpec):
             content,
         )
 
-    def _parted(self, file: Path) -> Mapping[str, LoadedSplit]:
-        """The splits of one file."""
+    def _divide(self, file: Path) -> Mapping[str, LoadedSplit]:
+        """Divide one file into splits."""
         split_of: dict[str, str] = {}
 
         def record_to_sample(values: Mapping[str, Any]) -> Sample | None:
-            said = self.record_to_sample(values)
-            if said is not None:
-                split_of.setdefault(f"{self.label}/{said.id}", self._split_of(values, said.content))
-            return said
+            sample = self.record_to_sample(values)
+            if sample is not None:
+                split_of.setdefault(f"{self.label}/{sample.id}", self._split_of(values, sample.content))
+            return sample
 
         reading = self._read(file, self.label, record_to_sample)
         return {

@@ -1,8 +1,8 @@
-"""Sets whose files are a dataset on the Hugging Face hub: taken from a folder of the user's, or fetched.
+"""Task sets whose rows are a dataset on the Hugging Face hub, taken from the user's folder, or fetched.
 
-A file is looked for in `$PODIUM_DATA/OWNER/NAME/` (the dataset's own layout), then in the hub's cache, then on the hub.
-So nothing is fetched where the files are there, and where they cannot be fetched the error says what to put where.
-What is in the cache is taken as it is: a dataset that has changed since then is not seen until it is fetched again.
+A file is searched in `$PODIUM_DATA/OWNER/NAME/` (in the dataset's own layout), then in the hub's cache, then on the
+hub. Files that are there are not fetched; if they cannot be fetched, the error says which files to put where. The
+cache is used as it is: if a dataset has changed on the hub, it has to be fetched again by hand.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ from podium.tasks.sets.base import (
 DATA_VARIABLE = "PODIUM_DATA"
 """The environment variable that names the user's folder of datasets."""
 _PIECE = re.compile(r"(.*)-(\d{5})-of-(\d{5})(?=[-.])")
-"""The name of a file that comes in pieces."""
+"""The name of one piece of a file."""
 
 
 class HubSet(TaskSetSpec):
-    """A dataset of the hub.
+    """A task set on the hub. A subclass says its dataset, its files, its grader and what a row says.
 
-    A set with training questions and no validation split keeps a tenth of them for it, by a hash of their text. A
-    question of a later split (test, then validation) is left out of the earlier ones, by its text.
+    If the dataset has no validation split, a tenth of train becomes validation, by a hash of the question. A question
+    of a later split (test, then validation) is left out of the earlier ones.
     """
 
     source: ClassVar[str]
-    """OWNER/NAME of the dataset; where there are several, of the one that the set is known by."""
+    """OWNER/NAME of the dataset; of the main one if there are several."""
     licence: ClassVar[str]
     on_bad_row: BadRow = "skip"
 
     @property
     @abstractmethod
     def files(self) -> Mapping[str, tuple[str, ...]]:
-        """For each split that the dataset has its files, as patterns: a name may end in a hash of its content."""
+        """The files of each split of the dataset, as patterns, because a name may end in a hash of its content."""
 
     def source_of(self, split: str) -> str:
-        """OWNER/NAME of the dataset that holds a split, under these settings."""
+        """OWNER/NAME of the dataset that holds a split."""
         return self.source
 
     @property
@@ -61,7 +61,7 @@ class HubSet(TaskSetSpec):
 
     @abstractmethod
     def record_to_sample(self, values: Mapping[str, Any]) -> Sample | None:
-        """What a row says; None: it is not wanted. Raises ValueError or KeyError where the row is broken."""
+        """What a row says; None: the row is not wanted. Raises ValueError or KeyError if the row is broken."""
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -85,10 +85,10 @@ class HubSet(TaskSetSpec):
 
 
 def find_files(repo: str, pattern: str) -> list[Path]:
-    """The files of a dataset whose names match, in order; the user's own before the hub's.
+    """Find the files of a dataset whose names match, in order: in the user's folder, else on the hub.
 
     Raises:
-        ConfigError: there are none, or not all pieces of them, and they cannot be fetched, with what to put where.
+        ConfigError: files or pieces of them are missing and cannot be fetched; the message says what to put where.
     """
     folder = os.environ.get(DATA_VARIABLE)
     found = _matching(Path(folder).expanduser() / repo, pattern) if folder else []
@@ -96,7 +96,7 @@ def find_files(repo: str, pattern: str) -> list[Path]:
 
 
 def _fetched(repo: str, pattern: str) -> list[Path]:
-    """The same of the hub's cache, and then of the hub."""
+    """Find the files in the hub's cache, else fetch them from the hub."""
     try:
         from huggingface_hub import errors as hub  # noqa: PLC0415
         from huggingface_hub import snapshot_download  # noqa: PLC0415 - takes a while to load
@@ -127,7 +127,7 @@ def _fetched(repo: str, pattern: str) -> list[Path]:
 
 
 def _matching(folder: Path, pattern: str) -> list[Path]:
-    """The files in a folder whose names match, in order; none where pieces of one are missing."""
+    """The files in a folder whose names match, in order; none if pieces of one are missing."""
     names = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     found = sorted(name for name in names if fnmatchcase(name, pattern))
     pieces = [piece.groups() for name in found if (piece := _PIECE.match(name))]

@@ -36,38 +36,38 @@ T = TypeVar("T")
 
 _PLAIN = 'set solver = "plain" to ask the input alone.'
 _LONGEST_S = 600.0
-"""What a solver, or a solver and a scorer, may take; a model that grades may be slow."""
+"""Seconds for a solver, or for a solver and a scorer; a model that grades may be slow."""
 _WORDS = {"c": 1.0, "p": 0.5, "i": 0.0, "n": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
-"""What scorers say in words: correct, partly, incorrect, no answer."""
+"""Scores for the words of scorers: correct, partial, incorrect, no answer."""
 
 
 class _ModelAskedError(Exception):
-    """Stops a solver where it asks the model."""
+    """Stops a solver at the point where it asks the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class InspectSample:
-    """One sample, and what its task does with it."""
+    """One sample of an Inspect task, with the solver and the scorer of the task."""
 
     id: str
     """Unique within the set."""
     place: str
-    """As in "theory.py@capitals, sample 3"."""
+    """For messages, as in "theory.py@capitals, sample 3"."""
     sample: Sample
     solver: Solver
     scorer: Scorer
     roles: dict[str, Any]
-    """The models that the task names for parts such as "grader"."""
+    """The models that the task names for roles such as "grader"."""
 
     @property
     def gold(self) -> str:
-        """The targets, any of which is right, one a line."""
+        """The targets, one in each line; any of them is right."""
         target = self.sample.target
         return target if isinstance(target, str) else "\n".join(target)
 
     @property
     def text(self) -> str:
-        """The input, or what its last message says, without what the solver makes of it."""
+        """The input, or the text of its last message, before the solver changes it."""
         said = self.sample.input
         return said if isinstance(said, str) else said[-1].text
 
@@ -75,21 +75,21 @@ class InspectSample:
         """What the solver asks the model.
 
         Raises:
-            UsageError: it asks nothing, not text alone, with tools, or otherwise the second time; or the sample lacks
-                the target that its scorer needs.
-            GraderError: it failed.
+            UsageError: the solver asks nothing, more than text, with tools, or differently the second time; or the
+                sample lacks the target that its scorer needs.
+            GraderError: the solver failed.
         """
-        # A scorer of the task's own may know what is right without a target; those of Inspect do not.
+        # A task's own scorer may know what is right without a target; Inspect's scorers do not.
         if not self.gold.strip() and registry_info(self.scorer).name.startswith("inspect_ai/"):
             raise UsageError("the target is empty; give the sample one.")
-        first, second = await _in_own_task(self._asked()), await _in_own_task(self._asked())
+        first, second = await _in_own_task(self._asked_question()), await _in_own_task(self._asked_question())
         if first != second:
             raise UsageError(f"the solver asks otherwise each time (does it shuffle?); {_PLAIN}")
         if not first.text.strip():
             raise UsageError("the question is empty; give the sample an input.")
         return first
 
-    async def _asked(self) -> Question:
+    async def _asked_question(self) -> Question:
         asked: list[Question] = []
 
         async def ask(state: TaskState, *args: Any, **config: Any) -> TaskState:
@@ -104,7 +104,7 @@ class InspectSample:
         return asked[0]
 
     async def solve(self, ask: Generate) -> TaskState:
-        """What the solver makes of the sample: of a new state, for solvers change it."""
+        """Run the solver on a new state of the sample, because solvers change their state."""
         state = _state(deepcopy(self.sample))
         init_subtask_store(state.store)
         init_model_roles(self.roles)
@@ -120,17 +120,17 @@ class InspectSample:
 
 @dataclass(frozen=True, slots=True)
 class InspectGrader:
-    """Grades responses to a sample. It compares with the sample's own targets, of which the gold answer is the text."""
+    """Grades responses to a sample with the scorer of its task. The scorer reads the targets from the sample."""
 
     sample: InspectSample
     question: Question
-    """As it was asked."""
+    """The question as it was asked."""
 
     async def __call__(self, response: str, gold: str) -> Grade:
-        """The scorer's verdict.
+        """Grade a response with the scorer.
 
         Raises:
-            GraderError: solver or scorer failed, asked for another response, or gave no verdict on the whole.
+            GraderError: solver or scorer failed, asked the model again, or gave no single score.
         """
         try:
             return _verdict(await _in_own_task(self._score(response)))
@@ -157,7 +157,7 @@ class InspectGrader:
 
 
 async def _in_own_task(work: Coroutine[Any, Any, T]) -> T:
-    """Run in a task of its own: what Inspect keeps by context (store, transcript) goes when it ends."""
+    """Run in an asyncio task of its own, so that what Inspect keeps in context variables ends with it."""
     try:
         async with asyncio.timeout(_LONGEST_S):
             return await asyncio.create_task(work)
@@ -168,21 +168,21 @@ async def _in_own_task(work: Coroutine[Any, Any, T]) -> T:
 def _verdict(score: Score | None) -> Grade:
     said = None if score is None else score.value
     number = _WORDS.get(said.lower()) if isinstance(said, str) else said
-    # Not a number is what Inspect calls unscored, and outside.
+    # Inspect marks an unscored sample with NaN, which fails this comparison, too.
     if score is None or not isinstance(number, int | float) or not 0 <= number <= 1:
         raise GraderError(f"the scorer's verdict is {said!r}; a grade is C, P, I, N or a number from 0 to 1.")
     return Grade(float(number), score.answer)
 
 
 def samples_of(task: inspect_ai.Task, name: str, *, plain: bool) -> Iterator[InspectSample]:
-    """The samples of a task, in order; their scorer is its first.
+    """The samples of a task, in order, graded by the first scorer of the task.
 
     Args:
-        name: what the user calls the task.
-        plain: whether the task's own solver is left out.
+        name: the name by which the user calls the task.
+        plain: whether the input is asked without the task's own solver.
 
     Raises:
-        ConfigError: the task has no samples or no scorer, or needs a sandbox, or a model that nobody named.
+        ConfigError: the task has no samples or no scorer, or it needs a sandbox, or a model that is not set.
     """
     if not task.scorer:
         raise ConfigError(f"The Inspect task {name!r} has no scorer, and is graded by nothing; give it one.")
@@ -211,7 +211,7 @@ def _plain_solver(sample: Sample) -> Solver:
 
 
 def _check_grading_model(scorer: Scorer, roles: dict[str, Any], name: str) -> None:
-    """Refuse a scorer that asks a model, where nobody says which, before anything was answered for it."""
+    """Refuse a scorer that asks a model if no model is set, before any answer is paid for."""
     _, _, kind = registry_info(scorer).name.rpartition("/")
     if not kind.startswith("model_graded"):
         return
@@ -238,12 +238,12 @@ def _state(sample: Sample) -> TaskState:
 
 
 def _reason(error: Exception) -> object:
-    """The sentence of an exception; Inspect's own keep theirs elsewhere."""
+    """The message of an exception; those of Inspect keep it in an attribute."""
     return getattr(error, "message", error)
 
 
 def to_question(messages: Sequence[ChatMessage]) -> Question:
-    """The question that the last message of a chat asks. A model's reasoning is no part of the past.
+    """The question of a chat: its last message; the others are the history, without the reasoning of models.
 
     Raises:
         UsageError: the last message is not a user's, or the chat holds more than text.

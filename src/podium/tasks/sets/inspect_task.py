@@ -1,8 +1,7 @@
-"""Inspect's tasks as sets of ours: any that has a scorer, from a package or a file.
+"""Inspect tasks as task sets: any task that has a scorer, from a package or a file.
 
-Source, licence and prompt are the task's own: its solver asks the question, and its scorer grades the answer
-(`inspect_sample`). One split, test, for an Inspect dataset knows no others: train on something else. Loading a task
-runs its author's code.
+Source, licence and prompt are those of the task: its solver asks the question, and its scorer grades the answer
+(`inspect_samples`). The only split is test, because an Inspect dataset has no splits. Loading a task runs its code.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ if TYPE_CHECKING:
 
 
 class InspectTask(TaskSetSpec):
-    """The settings of a set."""
+    """An Inspect task, `set = "inspect"` in task files."""
 
     set: Literal["inspect"] = "inspect"
     task: str
-    """As Inspect names it: package/task, or file.py@task."""
+    """Its name in Inspect: package/task, or file.py@task."""
     args: Mapping[str, Any] = {}
-    """What the task is made with, as `inspect eval` takes it behind -T."""
+    """Arguments of the task, as `inspect eval` takes them with -T."""
     solver: Literal["task", "plain"] = "task"
-    """Who asks: the task's own solver, or none: then the input is asked as it is, and choices with letters."""
+    """`task`: the solver of the task asks. `plain`: the input is asked as it is, choices with letters."""
     on_bad_row: BadRow = "refuse"
 
     @property
@@ -55,7 +54,7 @@ class InspectTask(TaskSetSpec):
                 "Inspect's tasks need inspect-ai; install it with: pip install 'podium-conductor[inspect]'."
             )
         loaded = self._load()
-        # In a thread, because solvers need an event loop, and whoever reads may be running one.
+        # In a thread, because solvers need an event loop, and the caller may be running one.
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, self._read(loaded)).result()
 
@@ -84,7 +83,7 @@ class InspectTask(TaskSetSpec):
         return LoadedSplit(tuple(tasks.values()), dict(skipped))
 
     def _load(self) -> inspect_ai.Task:
-        """The task, made with its arguments."""
+        """Make the task with its arguments."""
         from inspect_ai._eval.loader import load_tasks  # noqa: PLC0415
         from inspect_ai.util import registry_info  # noqa: PLC0415
 
@@ -98,7 +97,7 @@ class InspectTask(TaskSetSpec):
             raise ConfigError(
                 f"The Inspect task {self.task!r} names {many}; write package/task or file.py@task."
             )
-        # Inspect itself only warns of these, and goes on without them.
+        # Inspect only warns of unknown arguments and ignores them.
         known = registry_info(found[0]).metadata["params"]
         for name in self.args:
             if name not in known and "kwargs" not in known:

@@ -24,13 +24,13 @@ from podium.tasks.task import Grade
 
 _RELEASE = r"^(release_)?v[1-6]$|^v[1-6]_v[1-6]$"
 MAX_TEST_BYTES = 2**30
-"""Bytes of one question's private tests, unpacked; of what claims to be more, no more is unpacked."""
+"""Bytes of the unpacked private tests of one question, at most; unpacking stops there."""
 _QUIET = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
 _TEXTS = frozenset({"UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"})
 
 
 class PackedCode(Code):
-    """Grades as `Code` does; the gold answer is the tests as the dataset packs them."""
+    """Grades as `Code` does; the gold answer holds the tests as the dataset packs them."""
 
     def gold_problem(self, gold: str) -> str | None:
         try:
@@ -39,7 +39,7 @@ class PackedCode(Code):
             return f"its tests cannot be read: {error}"
 
     async def __call__(self, response: str, gold: str) -> Grade:
-        # Some questions have a hundred megabytes of tests: nobody else waits for them.
+        # Some questions have 100 MB of tests; unpacking in a thread keeps the event loop free.
         try:
             tests = await asyncio.to_thread(unpack_tests, gold)
         except ValueError as error:
@@ -66,15 +66,15 @@ class LiveCodeBench(CodeSet):
     licence: ClassVar[str] = "cc"
     set: Literal["livecodebench"] = "livecodebench"
     release: str = Field(default="v6", pattern=_RELEASE)
-    """What is tested on."""
+    """The release of the test split."""
     training: str = Field(default="v1", pattern=_RELEASE)
-    """What is trained on, but for questions of `release`."""
+    """The release of the train split, without questions of `release`."""
     since: date | None = None
-    """Test questions set on this day or later; training questions are older."""
+    """Test questions are of this day or later; training questions are older."""
     until: date | None = None
-    """Test questions set on this day or earlier."""
+    """Test questions are of this day or earlier."""
     grading: PackedCode = Field(default_factory=PackedCode)
-    """What a program may use, and whether a weak sandbox will do."""
+    """Limits of programs, and whether a weak sandbox is allowed."""
 
     @property
     def label(self) -> str:
@@ -121,10 +121,10 @@ class LiveCodeBench(CodeSet):
 
 
 def unpack_tests(gold: str, most: int = MAX_TEST_BYTES) -> str:
-    """The tests of a question, as `Code` takes them.
+    """Unpack the tests of a question into the form that `Code` takes.
 
     Raises:
-        ValueError: they are not of the dataset's form.
+        ValueError: they do not have the dataset's form.
     """
     try:
         packed = json.loads(gold)
@@ -145,7 +145,7 @@ def unpack_tests(gold: str, most: int = MAX_TEST_BYTES) -> str:
 
 
 def _private(packed: str, most: int) -> str:
-    """Private tests as JSON; they stand in the file as JSON, or as a zipped pickle of it in base 64."""
+    """Private tests as JSON; the dataset holds them as JSON, or as a zipped pickle of JSON in base64."""
     if packed.lstrip().startswith("["):
         return packed
     unzip = zlib.decompressobj()
@@ -159,10 +159,10 @@ def _private(packed: str, most: int) -> str:
 
 
 def _text(pickled: bytes) -> str:
-    """The one text that a pickle holds; it is not loaded, since a pickle may call whatever it names.
+    """The one string of a pickle. It is read without being loaded, since loading a pickle may run any code.
 
     Raises:
-        ValueError: it holds anything else.
+        ValueError: the pickle holds anything else.
     """
     texts = []
     for step, argument, _ in pickletools.genops(pickled):
@@ -176,14 +176,14 @@ def _text(pickled: bytes) -> str:
 
 
 def _files(release: str) -> tuple[str, ...]:
-    """The files of a release, by the name that the authors give it."""
+    """The files of a release, by the name that its authors use."""
     numbers = [int(number) for number in re.findall(r"\d", release)]
     first = 1 if release.startswith("release_") else min(numbers)
     return tuple(f"test{number if number > 1 else ''}.jsonl" for number in range(first, max(numbers) + 1))
 
 
 def _function(metadata: str) -> str | None:
-    """The function that is tested; None: the program is."""
+    """The name of the function under test; None: the whole program is tested."""
     said = json.loads(metadata)
     name = said.get("func_name") if isinstance(said, dict) else said
     if name is not None and not isinstance(name, str):

@@ -70,9 +70,9 @@ class MATH(HubSet):
     licence: ClassVar[str] = "MIT"
     set: Literal["math"] = "math"
     subjects: tuple[Subject, ...] = ()
-    """Only these; none named: all."""
+    """Only these subjects; empty: all."""
     levels: tuple[Literal[1, 2, 3, 4, 5], ...] = ()
-    """Only these, 5 the hardest; none named: all, and those few whose level nobody knows."""
+    """Only these levels, 5 the hardest; empty: all, and the few problems without a level."""
 
     @property
     def files(self) -> Mapping[str, tuple[str, ...]]:
@@ -96,10 +96,10 @@ class MATH(HubSet):
 
 
 def boxed_gold(solution: str) -> str:
-    """What a solution puts in its last box; some boxes have no braces, as `\\boxed 5`.
+    """The content of the last box of a solution; some boxes have no braces, as `\\boxed 5`.
 
     Raises:
-        ValueError: it has none.
+        ValueError: the solution has no box.
     """
     *_, behind = ("", *_BOX.split(solution)[1:])
     if behind.startswith("{"):

@@ -1,4 +1,7 @@
-"""How questions of the sets are put, and how they are named where their source does not: shared by several sets."""
+"""The prompts around questions of the task sets, and ids for questions that their dataset gives none.
+
+Several sets share them. `strip_prompt` takes them off again, so that questions are compared without their prompt.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ _LETTER = re.compile(r"^\(?[A-Z][.)] ", re.MULTILINE)
 
 
 def choice_question(question: str, options: Sequence[str]) -> str:
-    """A question with its options, lettered from A."""
+    """The prompt of a question with options, lettered from A."""
     listed = "\n".join(
         f"{letter}. {option.strip()}" for letter, option in zip(ascii_uppercase, options, strict=False)
     )
@@ -33,12 +36,12 @@ def choice_question(question: str, options: Sequence[str]) -> str:
 
 
 def strip_prompt(text: str) -> str:
-    """A question without what our prompts put behind it, and without the letters of its options."""
+    """A question without our prompt behind it, and without the letters of its options."""
     for prompt in (FINAL_NUMBER, FINAL_ANSWER, BOXED, CHOICE, PROGRAM, CODE):
         text = text.removesuffix(prompt.format(question="", options="").lstrip()).rstrip()
     return _LETTER.sub("", text)
 
 
 def content_id(text: str) -> str:
-    """A name for a question that has none: it stays the same whatever the order of its file."""
+    """An id for a question that has none: a hash of its text, so the order of its file does not matter."""
     return hashlib.sha256(question_key(text).encode()).hexdigest()[:16]

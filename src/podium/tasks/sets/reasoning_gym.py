@@ -5,50 +5,52 @@ verdicts.
 """
 
 from __future__ import annotations
-
-import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import Any, ClassVar, Literal
-
-from pydantic import Field
-
+import json
 from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.lab import chance
-from podium.tasks.graders.extraction import AnswerPlace, extract
-from podium.tasks.reasoning_gym import (
-    GeneratedSample,
-    GeneratorConfig,
-    ReasoningGymPool,
-    SampleId,
-    text_digest,
-)
-from podium.tasks.sets.base import SPLIT_ORDER, LoadedSplit, RowTask, TaskSetSpec
+from podium.tasks.graders.extraction import AnswerPlace
+from podium.tasks.graders.extraction import extract
+from podium.tasks.reasoning_gym import GeneratedSample
+from podium.tasks.reasoning_gym import GeneratorConfig
+from podium.tasks.reasoning_gym import ReasoningGymPool
+from podium.tasks.reasoning_gym import SampleId
+from podium.tasks.reasoning_gym import text_digest
+from podium.tasks.sets.base import LoadedSplit
+from podium.tasks.sets.base import RowTask
+from podium.tasks.sets.base import SPLIT_ORDER
+from podium.tasks.sets.base import TaskSetSpec
 from podium.tasks.task import Grade
 from podium.types import Question
+from pydantic import Field
+from typing import Any
+from typing import ClassVar
+from typing import Literal
 
 _PROMPT = (
     "{question}\n\nGive the answer alone, in the form that is asked for, between <answer> and </answer>."
 )
 _PATIENCE = 100
-"""Draws in a row without a new question of a split, after which it has no more."""
+"""Ids in a row without a new question of a split, after which the split has no more."""
 _TRIES = 3
-"""Draws in a row that take too long, after which all do."""
+"""Ids in a row that take too long, after which the generator is given up."""
 
 _SLOW = "{name} of reasoning-gym takes too long to make; take a lower level."
 _EXHAUSTED = "{name} of reasoning-gym has no more different questions; ask for fewer."
 
 
 class ReasoningGym(TaskSetSpec):
-    """Reasoning Gym: puzzles, algebra, logic, games and more, made on the spot by generators with verifiers.
+    """Puzzles, algebra, logic, games and more, made on the spot by generators with verifiers.
 
     Source: the library `reasoning-gym` (Stojanovski et al. 2025, arXiv 2505.24760), Apache-2.0. Splits: train,
     validation and test, endless for most generators. Graded by the generator's own verifier
-    (`tasks.graders.reasoning_gym`). One (generator, level, config, seed, number) gives one question for ever, by one
+    (`ReasoningGymVerifier`). One (generator, level, config, seed, number) gives one question for ever, by one
     version of the library. A question belongs to the split that its text says, whatever its name, so no two splits
     share one. Left out are questions whose stored answer their own verifier refuses (of `intermediate_integration` a
     tenth, left as integrals; of `propositional_logic` a few) and programs of `codeio` that give something else each
@@ -80,20 +82,16 @@ class ReasoningGym(TaskSetSpec):
 
     @cached_property
     def pool(self) -> ReasoningGymPool:
-        """Where questions are made and answers judged."""
+        """The processes that make questions and grade answers."""
         return ReasoningGymPool()
 
     def read(self, split: str) -> LoadedSplit:
         return self.read_splits((split,))[split]
 
     def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
-        generator_configs = self._generator_configs(self.pool.names())
+        configs = self._generator_configs(self.pool.names())
         with ThreadPoolExecutor(self.pool.places) as threads:
-            parts = list(
-                threads.map(
-                    lambda generator_config: self._draw_samples(generator_config, splits), generator_configs
-                )
-            )
+            parts = list(threads.map(lambda config: self._draw_samples(config, splits), configs))
         return {
             split: LoadedSplit(
                 tuple(task for part in parts for task in part[split].tasks),
@@ -116,44 +114,40 @@ class ReasoningGym(TaskSetSpec):
             GeneratorConfig(
                 generator=name,
                 level=self.level,
-                config=json.dumps(self.config.get(name, {}), sort_keys=True),
+                settings=json.dumps(self.config.get(name, {}), sort_keys=True),
             )
             for name in names
         ]
 
-    def _draw_samples(
-        self, generator_config: GeneratorConfig, splits: Collection[str]
-    ) -> dict[str, LoadedSplit]:
-        """Of one generator the questions of some splits, each question once, from one sequence of draws."""
+    def _draw_samples(self, config: GeneratorConfig, splits: Collection[str]) -> dict[str, LoadedSplit]:
+        """The questions of one generator for some splits, each question once, by one sequence of ids."""
         tasks: dict[str, dict[str, RowTask]] = {split: {} for split in splits}
-        vain = dict.fromkeys(splits, 0)
+        misses = dict.fromkeys(splits, 0)
         slow, reason = 0, ""
         for number in count():
-            wanted = [split for split in splits if len(tasks[split]) < self.size and vain[split] < _PATIENCE]
+            wanted = [
+                split for split in splits if len(tasks[split]) < self.size and misses[split] < _PATIENCE
+            ]
             if not wanted or reason:
                 break
-            sample_id = SampleId(generator_config=generator_config, seed=self.seed, number=number)
+            sample_id = SampleId(config=config, seed=self.seed, number=number)
             reply = self.pool.make(sample_id)
             slow = slow + 1 if reply.timed_out else 0
-            reason = _SLOW.format(name=generator_config.name) if slow == _TRIES else reply.error
-            vain.update((split, vain[split] + 1) for split in wanted)
+            reason = _SLOW.format(name=config.name) if slow == _TRIES else reply.error
+            misses.update((split, misses[split] + 1) for split in wanted)
             if reply.sample is not None and reply.sample.valid:
                 task = self._task(sample_id, reply.sample)
                 split = _split_of(task.key)
                 if split in wanted and task.key not in tasks[split]:
                     tasks[split][task.key] = task
-                    vain[split] = 0
-        return {
-            split: self._reading(generator_config, tuple(tasks[split].values()), reason) for split in splits
-        }
+                    misses[split] = 0
+        return {split: self._loaded_split(config, tuple(tasks[split].values()), reason) for split in splits}
 
-    def _reading(
-        self, generator_config: GeneratorConfig, tasks: tuple[RowTask, ...], reason: str
-    ) -> LoadedSplit:
+    def _loaded_split(self, config: GeneratorConfig, tasks: tuple[RowTask, ...], reason: str) -> LoadedSplit:
         missing = self.size - len(tasks)
         if not missing:
             return LoadedSplit(tasks)
-        reason = reason or _EXHAUSTED.format(name=generator_config.name)
+        reason = reason or _EXHAUSTED.format(name=config.name)
         if not tasks and self.generators != "all":
             raise ConfigError(reason)
         return LoadedSplit(tasks, {reason: missing})
@@ -165,37 +159,40 @@ class ReasoningGym(TaskSetSpec):
             gold=sample.gold,
             grader=ReasoningGymVerifier(self.pool, sample_id, text_digest(sample.question)),
             facts={
-                "family": sample_id.generator_config.generator,
+                "family": sample_id.config.generator,
                 "category": sample.category,
                 "difficulty": sample.difficulty,
             },
-            # Signs stay: a board or a formula is made of them.
+            # Signs count here: boards and formulas are made of them.
             key=" ".join(sample.question.casefold().split()),
         )
 
 
 def _split_of(key: str) -> str:
-    """The one split in which a question may be asked."""
+    """The one split to which a question belongs, by its text."""
     place = chance("reasoning-gym", key)
     return "train" if place < 0.5 else "validation" if place < 0.75 else "test"
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningGymVerifier:
-    """1 for an answer that the generator's verifier gives its whole score, else 0.
+    """1 when the generator's verifier gives the answer its whole score, else 0.
 
-    So is an answer that takes it more than a few processor seconds, or that it cannot read, 0.
+    The answer stands alone where `extraction` finds it; several lines of it stand inside `<answer>...</answer>`.
+    Partial scores of the library (for coming near, or for naming the right answer among others) count as 0. So does
+    an answer that a rule refuses (`podium.tasks.reasoning_gym.answer_rules`), that the verifier cannot read, or that
+    takes it more than a few processor seconds.
     """
 
     pool: ReasoningGymPool
     sample_id: SampleId
     text_digest: str
-    """Of the question, so that another version of the library does not judge answers to another one."""
+    """Digest of the question, so that another version of the library does not grade answers to another question."""
     answer: AnswerPlace = "final"
     """Where the answer stands in the response."""
 
     async def __call__(self, response: str, gold: str) -> Grade:
-        """The verdict; the gold answer is one of several, and the library has its own.
+        """Grade a response. The gold answer is not used: the library knows which answers are right.
 
         Raises:
             GraderError: the process that verifies ended, or knows another question by this name.

@@ -1,13 +1,17 @@
-"""The table of task sets: each by the `set` under which task files name it."""
+"""The table of task sets: each by the `set` under which task files and command lines name it.
+
+To add a task set, add its class to `TASK_SETS`; or offer it from another package as an entry point of
+`podium.task_sets`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING
 
-from pydantic import Field
-
+from podium.tasks.plugins import tagged_union, with_plugins
+from podium.tasks.sets.base import TaskSetSpec
 from podium.tasks.sets.choice_sets import GPQA, MMLU, MMLUPro
 from podium.tasks.sets.code_sets import MBPP, BigCodeBench, HumanEval
 from podium.tasks.sets.custom import CustomSet
@@ -17,23 +21,32 @@ from podium.tasks.sets.math_sets import AIME, GSM8K, MATH, MATH500
 from podium.tasks.sets.reasoning_gym import ReasoningGym
 from podium.tasks.sets.rlpr import RLPR
 
-_Named = (
-    GSM8K
-    | MATH
-    | MATH500
-    | AIME
-    | MMLU
-    | MMLUPro
-    | GPQA
-    | RLPR
-    | LiveCodeBench
-    | BigCodeBench
-    | HumanEval
-    | MBPP
-    | ReasoningGym
+TASK_SETS: tuple[type[TaskSetSpec], ...] = (
+    GSM8K,
+    MATH,
+    MATH500,
+    AIME,
+    MMLU,
+    MMLUPro,
+    GPQA,
+    RLPR,
+    LiveCodeBench,
+    BigCodeBench,
+    HumanEval,
+    MBPP,
+    ReasoningGym,
+    CustomSet,
+    InspectTask,
 )
-AnyTaskSet = Annotated[_Named | CustomSet | InspectTask, Field(discriminator="set")]
-NAMED_SETS: Mapping[str, type[_Named]] = MappingProxyType(
-    {spec.model_fields["set"].default: spec for spec in get_args(_Named)}
+
+_ALL = with_plugins(TASK_SETS, TaskSetSpec, group="podium.task_sets", tag="set")
+NAMED_SETS: Mapping[str, type[TaskSetSpec]] = MappingProxyType(
+    {spec.model_fields["set"].default: spec for spec in _ALL if spec.source}
 )
-"""Sets that need no settings, by name."""
+"""Task sets that have a source of their own, and so need no settings, by name."""
+
+if TYPE_CHECKING:
+    AnyTaskSet = TaskSetSpec
+else:
+    AnyTaskSet = tagged_union(_ALL, "set")
+    """Any task set, as a TOML table gives it: told apart by `set`."""

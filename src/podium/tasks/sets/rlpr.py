@@ -24,7 +24,7 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _NUMBER = re.compile(r"\W*\d")
 _UNIT_WORDS = 3
 _PHRASE_WORDS = 5
-"""Words of a gold answer at most, for a program to compare it: a longer one can be said in other words."""
+"""Words of a gold answer, at most, that rules can compare: a longer one can be said in other words."""
 
 
 class RLPR(HubSet):
@@ -43,7 +43,7 @@ class RLPR(HubSet):
     licence: ClassVar[str] = "CC-BY-NC-4.0"
     set: Literal["rlpr"] = "rlpr"
     judge: Judge | None = None
-    """Who judges; none: rules do."""
+    """The judge that grades; None: rules grade."""
 
     def source_of(self, split: str) -> str:
         return "openbmb/RLPR-Evaluation" if split == "test" else self.source
@@ -96,5 +96,5 @@ class FreeForm(GraderSettings):
 
 
 def _words(gold: str) -> list[str]:
-    """The words of a gold answer; LaTeX's commands are none."""
+    """The words of a gold answer, without LaTeX commands."""
     return _WORD.findall(_COMMAND.sub(" ", gold))

@@ -1,0 +1,68 @@
+"""Graders and task sets of other packages: found by entry point, joined to the tables of our own.
+
+The two tables (`graders.registry`, `sets.registry`) are its only callers. A package offers a class in its
+`pyproject.toml`:
+
+    [project.entry-points."podium.graders"]
+    mine = "my_package.graders:MyGrader"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import EntryPoint, entry_points
+from typing import Annotated, Any, TypeVar, Union
+
+from pydantic import Field
+
+from podium.config import Settings
+from podium.errors import ConfigError
+
+Spec = TypeVar("Spec", bound=Settings)
+
+
+def with_plugins(table: Sequence[type[Spec]], base: type[Any], *, group: str, tag: str) -> list[type[Spec]]:
+    """The classes of a table, then those that installed packages offer.
+
+    Args:
+        base: the class that each of them extends.
+        group: the group of entry points.
+        tag: the field whose default is the name in task files: "kind" of graders, "set" of task sets.
+
+    Raises:
+        ConfigError: a package offers something else, or a name that is taken.
+    """
+    known = {_name(one, tag): one for one in table}
+    for entry in sorted(entry_points(group=group), key=lambda entry: entry.value):
+        plugin = _load(entry)
+        name = _name(plugin, tag) if isinstance(plugin, type) and issubclass(plugin, base) else ""
+        if not name:
+            raise ConfigError(
+                f"The entry point {entry.value} of {group} is no {base.__name__} with a default {tag}; "
+                "mend or uninstall its package."
+            )
+        if name in known:
+            raise ConfigError(
+                f"The entry point {entry.value} of {group} has the {tag} {name!r}, which is taken; rename it."
+            )
+        known[name] = plugin
+    return list(known.values())
+
+
+def tagged_union(classes: Sequence[type[Settings]], tag: str) -> Any:
+    """The type of a setting that is one of some classes, told apart by the tag."""
+    return Annotated[Union[tuple(classes)], Field(discriminator=tag)]  # noqa: UP007 - made when it runs
+
+
+def _load(entry: EntryPoint) -> Any:
+    try:
+        return entry.load()
+    except Exception as error:  # another package's code, which may raise anything
+        raise ConfigError(
+            f"The entry point {entry.value} of {entry.group} cannot be loaded ({error}); mend or uninstall its package."
+        ) from error
+
+
+def _name(spec: type[Settings], tag: str) -> str:
+    field = spec.model_fields.get(tag)
+    return field.default if field is not None and isinstance(field.default, str) else ""

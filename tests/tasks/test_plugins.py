@@ -1,0 +1,123 @@
+"""A grader and a task set from outside: one class each, and one line in the metadata of the package that has it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MODULE = """
+from typing import ClassVar, Literal
+
+from podium.rows import Row
+from podium.tasks.graders.base import PureGrader
+from podium.tasks.graders.extraction import extract
+from podium.tasks.graders.text_graders import Exact
+from podium.tasks.sets.base import Sample, TaskSetSpec, read_tasks
+from podium.tasks.task import Grade
+
+
+class Prefix(PureGrader):
+    kind: Literal["prefix"] = "prefix"
+    length: int = 3
+
+    def judge(self, response, gold):
+        found = extract(response, "final")
+        return Grade(float(found is not None and found[: self.length] == gold[: self.length]), found)
+
+
+class Capitals(TaskSetSpec):
+    source: ClassVar[str] = "an atlas"
+    licence: ClassVar[str] = "MIT"
+    set: Literal["capitals"] = "capitals"
+
+    @property
+    def splits(self):
+        return ("test",)
+
+    def read(self, split):
+        rows = [Row("atlas, line 1", {"country": "Peru", "capital": "Lima"})]
+        return read_tasks(rows, self.record_to_sample, Exact(), name=self.set)
+
+    def record_to_sample(self, values):
+        return Sample(f"What is the capital of {values['country']}?", values["capital"], values["country"])
+"""
+PROGRAM = """
+import asyncio
+from podium.tasks import open_tasks
+(task,) = open_tasks("capitals", "test")
+(own,) = open_tasks("mine.toml", "test")
+grades = asyncio.run(task.grade("Answer: Lima")), asyncio.run(own.grade("Answer: Limon"))
+print(task.id, *(grade.score for grade in grades))
+"""
+TASK_FILE = """
+[[part]]
+set = "own"
+files = { test = "rows.jsonl" }
+grader = { kind = "prefix", length = 3 }
+"""
+ENTRY_POINTS = """\
+[podium.graders]
+prefix = acme:Prefix
+[podium.task_sets]
+capitals = acme:Capitals
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with an installed package, a task file and its rows."""
+    info = tmp_path / "acme-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(ENTRY_POINTS)
+    (tmp_path / "acme.py").write_text(MODULE)
+    (tmp_path / "mine.toml").write_text(TASK_FILE)
+    (tmp_path / "rows.jsonl").write_text('{"question": "A port of Peru?", "answer": "Lima"}\n')
+    return tmp_path
+
+
+def run(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(folder), *filter(None, sys.path)])
+    return subprocess.run(
+        [sys.executable, *args],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_grader_and_a_task_set_of_another_package_are_used_by_name(folder: Path) -> None:
+    done = run(folder, "-c", PROGRAM)
+    assert done.stdout.split() == ["capitals/Peru", "1.0", "1.0"], done.stderr
+
+
+def test_a_task_set_of_another_package_is_listed(folder: Path) -> None:
+    done = run(folder, "-m", "podium", "tasks", "list", "--json")
+    assert '"name": "capitals", "splits": ["test"], "source": "an atlas", "licence": "MIT"' in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("acme:Prefix", "acme:gone", "cannot be loaded"),
+        ("acme:Prefix", "acme:Capitals", "is no GraderSettings with a default kind"),
+        ("acme:Capitals", "acme:Prefix", "is no TaskSetSpec with a default set"),
+        ('"capitals"', '"gsm8k"', "has the set 'gsm8k', which is taken"),
+    ],
+)
+def test_what_another_package_does_wrong_is_one_sentence(
+    folder: Path, old: str, new: str, problem: str
+) -> None:
+    for file in (folder / "acme.py", folder / "acme-1.0.dist-info" / "entry_points.txt"):
+        file.write_text(file.read_text().replace(old, new))
+    done = run(folder, "-m", "podium", "tasks", "show", "mine.toml", "--split", "test")
+    assert done.returncode == 2
+    assert problem in done.stderr
+    assert "Traceback" not in done.stderr
