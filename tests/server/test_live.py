@@ -95,7 +95,7 @@ async def test_who_watches_while_a_question_is_forgotten_sees_its_end() -> None:
 
 
 async def test_only_so_many_ended_questions_are_remembered() -> None:
-    live = LiveQuestions(most_kept=3)
+    live = LiveQuestions(max_kept=3)
     for number in range(10):
         live.begin(str(number), None)(QuestionEnded(TRACE))
     running = live.begin("running", None)

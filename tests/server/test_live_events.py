@@ -186,7 +186,7 @@ def test_a_question_that_is_cancelled_ends_its_stream(url: str, model: ChatModel
 def test_where_nothing_happens_there_are_signs_of_life(
     url: str, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(traces, "_BEAT_S", 0.02)
+    monkeypatch.setattr(traces, "_HEARTBEAT_S", 0.02)
     trace_id = asked(url)
     with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=20) as reply:
         beats = 0
@@ -200,7 +200,7 @@ def test_where_nothing_happens_there_are_signs_of_life(
 def test_a_watcher_who_does_not_read_slows_nobody_and_is_dropped(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(traces, "_SLOW_S", 0.3)
+    monkeypatch.setattr(traces, "_WRITE_TIMEOUT_S", 0.3)
     piece = "x" * 100_000
     with chat_model(lambda body: Say("|".join([piece] * 40))) as model:
         pool = Pool([model.worker(stream=True)])
@@ -208,12 +208,12 @@ def test_a_watcher_who_does_not_read_slows_nobody_and_is_dropped(
         service = serve.service(url)
         trace_id = asked(url)
         with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=20) as lazy:
-            course = service.live.find(trace_id, None)
-            assert course is not None
+            log = service.live.find(trace_id, None)
+            assert log is not None
             until(lambda: not service.running)
             reply = httpx.get(f"{url}/api/traces/{trace_id}", timeout=60).json()
             assert len(reply["answer"]) == 40 * len(piece)
-            until(lambda: not course._watchers)
+            until(lambda: not log._readers)
             with pytest.raises(httpx.RemoteProtocolError):
                 lazy.read()
 

@@ -51,7 +51,7 @@ def test_a_question_can_be_followed_at_another_server_and_is_seen_by_all(
 
 
 def test_a_stream_that_waits_in_vain_ends(serve: Serve, postgres_url: str, monkeypatch) -> None:
-    monkeypatch.setattr(traces, "_LONGEST_S", 0.2)
+    monkeypatch.setattr(traces, "_MAX_WAIT_S", 0.2)
     store = open_store(postgres_url)
     url = serve(store=store)
     assert read(f"{url}/api/traces/{'0' * 32}/events") == []
