@@ -63,7 +63,9 @@ def routes(service: Service) -> APIRouter:
             page = await service.store.page(query.of(caller), query.cursor, query.limit)
         except UsageError as error:
             raise invalid(str(error), "cursor", code="invalid_cursor") from None
-        return TracePage(traces=[TraceRow.of(row) for row in page.traces], next=page.next, total=page.total)
+        return TracePage(
+            traces=[ListedTrace.of(row) for row in page.traces], next=page.next, total=page.total
+        )
 
     @router.get(
         "/api/traces/export",
@@ -269,7 +271,7 @@ class PageQuery(TraceQuery):
     cursor: str | None = Field(None, max_length=1000, description="`next` of the previous page.")
 
 
-class TraceRow(BaseModel):
+class ListedTrace(BaseModel):
     """One trace in the list."""
 
     id: str
@@ -307,7 +309,7 @@ class TraceRow(BaseModel):
 class TracePage(BaseModel):
     """A page of the list, newest first."""
 
-    traces: list[TraceRow]
+    traces: list[ListedTrace]
     next: str | None = Field(description="The cursor of the next page; null on the last.")
     total: int | None = Field(
         description="Traces on all pages, given with the first; null where there are too many to count."

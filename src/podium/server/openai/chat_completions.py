@@ -196,12 +196,12 @@ def completion_body(
         "created": created,
         "model": model,
         "choices": [_choice(number, answer) for number, answer in answers.items()],
-        "usage": usage_counts((*answers.values(), *failed)),
+        "usage": completion_usage((*answers.values(), *failed)),
         "podium": combine_details((*answers.values(), *failed)),
     }
 
 
-def usage_counts(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
+def completion_usage(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
     """The usage of a completion: tokens of workers and planners."""
     total = sum((answer.usage for answer in answers), Usage())
     return {
@@ -277,7 +277,7 @@ class Chunks:
             return opening + content + calls + self._chunk(choice, {}, finish=answer.finish, podium=details)
         finish = self._chunk(choice, {}, finish=answer.finish)
         # Only clients that asked for usage expect a chunk without choices.
-        usage = sse_event(self._head | {"choices": [], "usage": usage_counts(answers), "podium": details})
+        usage = sse_event(self._head | {"choices": [], "usage": completion_usage(answers), "podium": details})
         return opening + content + calls + finish + usage
 
     def _opening(self, choice: int) -> bytes:

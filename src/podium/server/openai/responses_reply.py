@@ -76,7 +76,7 @@ class ResponseFrame:
             "completed" if reason is None else "incomplete",
             incomplete_details=None if reason is None else {"reason": reason},
             output=list(output),
-            usage=usage_counts(answer.usage),
+            usage=response_usage(answer.usage),
             podium=answer.podium,
         )
 
@@ -124,7 +124,7 @@ def function_calls(answer: ServedAnswer) -> list[dict[str, Any]]:
     ]
 
 
-def usage_counts(usage: Usage) -> dict[str, Any]:
+def response_usage(usage: Usage) -> dict[str, Any]:
     """The usage of a response: tokens of workers and planners."""
     return {
         "input_tokens": usage.input_tokens,
