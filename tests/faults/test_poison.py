@@ -49,7 +49,7 @@ async def ask(pool, style: str = "packed") -> Trace:
 
 
 @pytest.mark.parametrize("name", SHOWN)
-async def test_it_is_seen_by_whom_it_may_be_seen_inside_its_fence_and_by_nobody_else(pool_at, name):
+async def test_it_reaches_only_the_steps_that_may_see_it_and_inside_its_fence(pool_at, name):
     async with FaultServer("Answer: 4") as server:
         pool = pool_at(server, "a", "b")
         clean = await ask(pool)

@@ -1,4 +1,4 @@
-"""What stands before the routes, asked over real sockets."""
+"""The middleware around the routes, over real sockets."""
 
 import asyncio
 import json
@@ -228,7 +228,7 @@ def test_our_own_page_may_ask(serve):
     assert httpx.post(url + CHAT, headers={"origin": url}, content=b"{}").status_code == 400
 
 
-def test_no_page_is_told_that_it_may_unless_it_was_named(serve):
+def test_only_configured_origins_get_cors_headers(serve):
     url = serve()
     wanted = {"origin": "https://chat.example.com", "access-control-request-method": "POST"}
     assert httpx.options(url + CHAT, headers=wanted).status_code == 405

@@ -189,7 +189,7 @@ def progress(event: Event, pool: Sequence[Profile]) -> tuple[str, dict[str, Any]
             subtask = " ".join(event.subtask.split())
             cut = subtask if len(subtask) <= _SUBTASK_CHARS else f"{subtask[:_SUBTASK_CHARS]}..."
             details = {"worker": event.worker, "subtask": event.subtask}
-            return f"Step {event.position}: {event.worker} is asked: {cut}", _named(
+            return f"Step {event.position}: {event.worker} is called: {cut}", _named(
                 "step_started", event.round, event.position, details
             )
         case StepEnded(span=span):

@@ -109,8 +109,8 @@ def answer_changed(trace_id: str) -> APIError:
     return APIError(
         502,
         "answer_changed",
-        "A worker broke off after text of it had been sent, and the answer that was given then is another: ask again, "
-        "or without stream.",
+        "A worker broke off after part of its text had been sent, and the final answer differs from that text: ask "
+        "again, or without stream.",
         code="answer_changed",
         more={"trace_id": trace_id},
     )
@@ -184,5 +184,5 @@ def to_api_error(error: Exception) -> APIError:
             kind = _TYPES.get(error.status_code, "invalid_request_error")
             converted = APIError(error.status_code, kind, f"{error.detail}.", headers=error.headers)
         case _:
-            converted = APIError(500, "server_error", "Something is wrong in the server; its log says more.")
+            converted = APIError(500, "server_error", "The server has an internal error; its log says more.")
     return converted

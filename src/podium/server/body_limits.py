@@ -91,13 +91,13 @@ class BodyLimits:
     def _check(self, shape: JsonShape) -> None:
         if shape.deepest > self._max_depth:
             raise invalid(
-                f"The body has more than {self._max_depth} lists and objects within one another: send it flatter.",
+                f"The body has more than {self._max_depth} levels of nested lists and objects: send it flatter.",
                 code="too_deep",
             )
         if shape.values > self._max_values:
             raise invalid(
-                f"The lists and objects of the body have more than {self._max_values} values together: send fewer; "
-                "how long a text is does not count.",
+                f"The lists and objects of the body have more than {self._max_values} values together: send fewer. "
+                "The length of a text does not count.",
                 code="too_many_values",
             )
 
@@ -105,8 +105,8 @@ class BodyLimits:
         return APIError(
             413,
             "invalid_request_error",
-            f"The body has more than the {self._max_bytes} bytes that are taken: send less, or have the server "
-            "started with a larger --max-body-mib.",
+            f"The body is larger than {self._max_bytes} bytes: send less, or have the server started with a larger "
+            "--max-body-mib.",
             code="body_too_large",
         )
 
@@ -114,7 +114,7 @@ class BodyLimits:
         return APIError(
             408,
             "timeout_error",
-            f"After {self._max_seconds:g} s the body was not whole; {size} bytes of it had come.",
+            f"The body was not complete after {self._max_seconds:g} s; {size} bytes of it had arrived.",
             code="body_too_slow",
             headers={"Connection": "close"},
         )

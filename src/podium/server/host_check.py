@@ -69,7 +69,7 @@ class HostCheck:
             return APIError(
                 431,
                 "invalid_request_error",
-                f"The address and headers of the request have {size} bytes, and {self._most} are taken at most.",
+                f"The address and headers of the request have {size} bytes; this server accepts at most {self._most}.",
                 code="headers_too_large",
             )
         if host is not None and not self._service.needs_keys and not self._known(host):
@@ -82,7 +82,7 @@ class HostCheck:
             )
         if origin is not None and scope["method"] not in SAFE_METHODS and not self._ours(origin, host):
             return forbidden(
-                f"Pages of {origin[:200].decode('latin-1')} may not ask this server, unless it is started with "
+                f"Pages of {origin[:200].decode('latin-1')} may not call this server unless it is started with "
                 "--cors and that origin."
             )
         return None

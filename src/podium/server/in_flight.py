@@ -138,7 +138,7 @@ class RequestTimeLimit:
         return APIError(
             504,
             "timeout_error",
-            f"There is no answer after {self._seconds:g} s, and what was done is recorded as cancelled: ask for less, "
+            f"There was no answer within {self._seconds:g} s, and the question is recorded as cancelled: ask for less, "
             "or have the server started with a longer --timeout.",
             code="request_timeout",
         )
@@ -148,7 +148,7 @@ def _shutting_down(what: str) -> APIError:
     return APIError(
         503,
         "server_error",
-        f"The server is ending and {what}; ask again in a moment.",
+        f"The server is shutting down and {what}; ask again in a moment.",
         code="server_ending",
         headers={"Retry-After": str(_RETRY_AFTER_S), "Connection": "close"},
     )

@@ -169,7 +169,7 @@ class Planners:
             )
         if not known:
             raise missing(
-                f"There is no planner {name[:100]!r} to ask for; there are {', '.join(self.forms)} "
+                f"There is no planner {name[:100]!r}; there are {', '.join(self.forms)} "
                 f"(at most {_MAX_SAMPLES} samples).",
                 param,
                 code="planner_not_found",

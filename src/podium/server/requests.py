@@ -104,8 +104,8 @@ def _parse(model: type[B], raw: bytes) -> B:
 def _refusal(error: ValidationError, raw: bytes) -> APIError:
     if error.error_count() > _MAX_FAULTS:
         return invalid(
-            f"The body has {error.error_count()} faults: more fields that are not known, or of a wrong kind, than can "
-            "be named; send those that the API has.",
+            f"The body has {error.error_count()} faults, too many to name them: fields that are unknown or of a wrong "
+            "type. Send the fields that the API has.",
             code="invalid_value",
         )
     problems = error.errors(include_url=False, include_input=False)

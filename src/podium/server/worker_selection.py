@@ -48,7 +48,7 @@ def resolve_model(
         raise unknown_model(model, pool, caller)
     if planner is not None:
         raise invalid(
-            f"The model {model!r} is a worker, asked without a plan; leave podium.planner out.",
+            f"The model {model!r} is a worker and is called without a plan; leave podium.planner out.",
             "podium.planner",
         )
     return None, model
@@ -81,7 +81,9 @@ def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners:
         if name not in offered:
             who = f"has no worker {name[:100]!r}" if name not in pool.names else f"leaves out {name!r}"
             raise invalid(
-                f"The planner needs what the request {who}.", request.planner_param, code="no_worker"
+                f"The planner needs a worker that is not available: the request {who}.",
+                request.planner_param,
+                code="no_worker",
             )
     return pool if len(left) == len(pool) else pool.subset(left)
 
@@ -160,7 +162,7 @@ def has_images(question: Question) -> bool:
 
 
 def _no_worker(question: Question, name: str | None = None) -> APIError:
-    who = "No worker that may be asked" if name is None else f"The worker {name!r}"
+    who = "No allowed worker" if name is None else f"The worker {name!r}"
     lacks = "lacks" if name is not None else "has"
     what = [
         *(["sees = true (the request has images)"] if has_images(question) else []),

@@ -82,7 +82,7 @@ def test_questions_under_way_when_the_server_ends_are_recorded_as_cancelled(
         ({"question": "x", "colour": "red"}, 400, "colour"),
     ],
 )
-def test_a_question_that_cannot_be_asked_is_refused_with_its_field(
+def test_an_invalid_question_is_refused_with_its_field(
     serve: Serve, body: dict[str, Any], status: int, param: str
 ) -> None:
     reply = httpx.post(f"{serve(planner='single:ada')}/api/ask", json=body)

@@ -1,4 +1,4 @@
-"""Several servers on one PostgreSQL: one that does not answer a question tells of it when it is kept."""
+"""Several servers on one PostgreSQL: a server that does not run a question sends its events once it is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wallets: what replicas take out of one budget never passes it, is booked whole, and is given back."""
+"""Key budgets: replicas together never pass the limit, settle all that was paid, and give the rest back."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ async def test_a_budget_of_a_day_begins_anew_and_a_question_over_midnight_is_pai
     await register.close()
 
 
-async def test_a_spent_budget_is_told_before_anything_runs_also_where_another_replica_spent_it(
+async def test_a_spent_budget_is_refused_before_anything_runs_also_where_another_replica_spent_it(
     place: Place,
 ) -> None:
     _, caller = await place.added(budget="1/month")

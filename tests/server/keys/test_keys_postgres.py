@@ -1,4 +1,4 @@
-"""Keys in PostgreSQL: its own clock, what its tables hold, what is told of one that is away."""
+"""Keys in PostgreSQL: its own clock, what its tables hold, and errors of an unreachable database."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_a_database_holds_no_key(postgres_url: str, postgres_server) -> No
     assert key[12:] not in rows
 
 
-async def test_a_database_that_is_away_is_told_without_its_password(
+async def test_an_unreachable_database_is_reported_without_its_password(
     postgres_url: str, postgres_server
 ) -> None:
     wrong = Place(postgres_server.url("postgres", password="geheim/1"))

@@ -1,4 +1,4 @@
-"""What is kept of keys, whatever database it is in: each operation is one step, for any number of replicas."""
+"""The registers of keys, in each database: every operation is atomic for any number of replicas."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
     async def cancel(request: Request, id: str) -> Response:
         caller = await service.authenticate(request.headers.get("authorization"))
         if not background.cancel(id, caller):
-            raise missing(f"No question {id[:64]!r} runs that you asked.", "id")
+            raise missing(f"You have no running question {id[:64]!r}.", "id")
         return Response(status_code=204)
 
     return router

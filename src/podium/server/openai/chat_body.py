@@ -40,15 +40,15 @@ from podium.server.worker_selection import resolve_model
 from podium.types import AnswerOptions, Message, Question, ToolCall
 
 _DEPRECATED = "it is the old form; use tools and tool_choice."
-_SAMPLING = "not every worker can be told; set it in the pool file, with extra."
-_UNSUPPORTED = "Podium's answers are texts of the team; it has no such thing."
+_SAMPLING = "not every worker supports it; set it for a worker in the pool file, with extra."
+_UNSUPPORTED = "Podium answers with texts only."
 _HINT = "it is a hint to a provider's own cache."
 
 HINTS: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "moderation": ((), _UNSUPPORTED),
     "prompt_cache_options": ((), _HINT),
     "prompt_cache_retention": ((), _HINT),
-    "service_tier": (("auto", "default"), "workers have no tiers here."),
+    "service_tier": (("auto", "default"), "workers have no tiers."),
 }
 
 
@@ -152,7 +152,7 @@ class ChatBody(Body):
         "reasoning_effort": ((), _SAMPLING),
         "top_logprobs": ((0,), "the probabilities of workers' tokens are not known here."),
         "verbosity": ((), _SAMPLING),
-        "web_search_options": ((), "what workers can do is the pool's to say."),
+        "web_search_options": ((), "the pool decides what workers can do."),
     }
 
     model: Name

@@ -123,7 +123,7 @@ def find_question(
     _check_answered(messages, param)
     last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
     if last is None:
-        raise invalid("There is no message of a user; the last one is the question.", param)
+        raise invalid("There is no user message; the last user message is the question.", param)
     own, after = messages[last], messages[last + 1 :]
     if not own.content.strip():
         raise invalid("The question is empty: write what you want answered.", f"{param}.{last}.content")
@@ -132,7 +132,7 @@ def find_question(
     for number, message in enumerate(after, last + 1):
         if message.role != "system":
             raise invalid(
-                "The last message has to be a user's or a tool's: a worker's answer is not begun by its caller.",
+                "The last message must be a user's or a tool's; Podium does not continue an assistant's message.",
                 f"{param}.{number}",
             )
     return own.content, (*messages[:last], *after), own

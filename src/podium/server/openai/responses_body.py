@@ -42,7 +42,7 @@ from podium.server.worker_selection import resolve_model
 from podium.trace import Trace
 from podium.types import AnswerOptions, Message, Question, ToolCall
 
-_UNSUPPORTED = "Podium has no such thing."
+_UNSUPPORTED = "Podium does not support it."
 INSTRUCTIONS_KEY = "podium.instructions"
 """Metadata key of a trace whose first message is the instructions of a response."""
 _ID = re.compile(r"resp_([0-9a-f]{32})")
@@ -185,9 +185,12 @@ class ResponseBody(Body):
         "include": (([],), "there is nothing to include."),
         "max_tool_calls": ((), "there are no tools of the server's."),
         "prompt": ((), "there are no stored prompts; write the input."),
-        "reasoning": (({},), "not every worker can be told; set it in the pool file, with extra."),
+        "reasoning": (
+            ({},),
+            "not every worker supports it; set it for a worker in the pool file, with extra.",
+        ),
         "top_logprobs": ((0,), "the probabilities of workers' tokens are not known here."),
-        "truncation": (("disabled",), "nothing is cut off in silence."),
+        "truncation": (("disabled",), "Podium never truncates the input."),
     }
 
     model: Name
