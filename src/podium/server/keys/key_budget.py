@@ -86,7 +86,7 @@ class KeyBudget:
         return None
 
     def settle(self, held_usd: float, paid_usd: float) -> None:
-        """As `SpendLimit.settle`; the register is told a moment later."""
+        """As `SpendLimit.settle`; it reaches the register a moment later."""
         held, paid = round(held_usd * NANO_PER_USD), round(paid_usd * NANO_PER_USD)
         if not held and not paid:
             return

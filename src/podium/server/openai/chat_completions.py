@@ -245,7 +245,7 @@ class Chunks:
         self._texts: dict[int, StreamedText] = {}
 
     def for_event(self, choice: int, event: Event) -> bytes:
-        """The chunks for what event to the answer of that number; its end has its own."""
+        """The chunks for an orchestrator's event of answer number `choice`, except for its end."""
         if isinstance(event, StepText):
             text = self._text_of(choice).add(event.attempt, event.text)
             return self._chunk(choice, {"content": text}) if text else b""
