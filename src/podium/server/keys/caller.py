@@ -93,7 +93,7 @@ class KeyAllowance:
         return now.strftime(_NAMES[self.span])
 
     @property
-    def way_out(self) -> str:
+    def remedy(self) -> str:
         """What the key's holder can do when the allowance is spent, for error messages."""
         more = "ask whoever runs this server for more"
         if self.span == "ever":

@@ -116,9 +116,8 @@ class KeyBudget:
             StoreError: the register cannot be used.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[future] = (
-            self._short
-        )  # Of the reservation that was just refused; nothing ran in between.
+        # Nothing ran since the reservation that was refused, so `_short` is its sum.
+        self._waiting[future] = self._short
         self._wake.set()
         self._start()
         try:
@@ -136,13 +135,13 @@ class KeyBudget:
         return self._spending.spent + self._paid > self._allowance.nano
 
     @property
-    def spent_out(self) -> str | None:
+    def spent_message(self) -> str | None:
         """A sentence that the budget is spent; None: something is left, as far as this replica knows."""
         spent, limit = self._spending.spent + self._paid, self._allowance.nano
         if spent < limit or spent == limit == 0:  # A budget of 0 allows workers that cost nothing.
             return None
         return (
-            f"The budget of the key {self._name!r}, ${self._allowance}, is spent: {self._allowance.way_out}."
+            f"The budget of the key {self._name!r}, ${self._allowance}, is spent: {self._allowance.remedy}."
         )
 
     @property
@@ -263,13 +262,13 @@ class KeyBudget:
         return asyncio.get_running_loop().time()
 
     def _refusal_text(self, usd: float) -> str:
-        if self.spent_out is not None:
-            return self.spent_out
+        if self.spent_message is not None:
+            return self.spent_message
         spent = self._spending.spent + self._paid
         held = max(0, self._spending.held - self._reserved) + self._held
         left = max(0, self._allowance.nano - spent - held) / NANO_PER_USD
         return (
             f"The call could cost ${usd:.6f}, and ${left:.6f} of the key's ${self._allowance} are left "
             f"(${spent / NANO_PER_USD:.6f} spent, ${held / NANO_PER_USD:.6f} held for calls in flight): "
-            f"{self._allowance.way_out}, or lower the worker's max_tokens."
+            f"{self._allowance.remedy}, or lower the worker's max_tokens."
         )

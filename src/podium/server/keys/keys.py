@@ -121,8 +121,8 @@ class Keys:
             APIError: 402, nothing is left. OpenAI's clients do not retry on its code.
         """
         key_budget = self._key_budget(caller)
-        if key_budget is not None and key_budget.spent_out is not None:
-            raise APIError(402, "budget_exceeded", key_budget.spent_out, code="insufficient_quota")
+        if key_budget is not None and key_budget.spent_message is not None:
+            raise APIError(402, "budget_exceeded", key_budget.spent_message, code="insufficient_quota")
         return key_budget
 
     @property
