@@ -1,25 +1,29 @@
 """Answers that mean harm: they reach the steps that may see them, inside a fence, and break nothing."""
 
 from __future__ import annotations
-
 import io
 import json
-import re
-
-import pytest
-from rich.console import Console
-
 from podium.cli.drawing import print_trace
 from podium.executor import ExecutionSettings
 from podium.orchestrator import Orchestrator
-from podium.planner import Plan, PlanRequest
-from podium.testing import POISONS, FaultServer, Poison, Rule
+from podium.planner import Plan
+from podium.planner import PlanRequest
+from podium.testing import FaultServer
+from podium.testing import POISONS
+from podium.testing import Poison
+from podium.testing import Rule
 from podium.trace import Trace
 from podium.trace import serialization as jsonl
 from podium.trace.store import TraceStore
 from podium.types import Question
 from podium.workers.view import read_view
-from podium.workflow import Access, Step, Workflow, parse
+from podium.workflow import Access
+from podium.workflow import Step
+from podium.workflow import Workflow
+from podium.workflow import parse
+import pytest
+import re
+from rich.console import Console
 
 QUESTION = Question(text="What is 2 + 2?")
 PLAN = Workflow(
@@ -50,7 +54,7 @@ async def ask(pool, style: str = "packed") -> Trace:
 
 
 @pytest.mark.parametrize("name", SHOWN)
-async def test_it_is_seen_by_whom_it_may_be_seen_inside_its_fence_and_by_nobody_else(pool_at, name):
+async def test_it_reaches_only_the_steps_that_may_see_it_and_inside_its_fence(pool_at, name):
     async with FaultServer("Answer: 4") as server:
         pool = pool_at(server, "a", "b")
         clean = await ask(pool)

@@ -140,7 +140,7 @@ def test_nothing_of_podium_loads_inspect_before_inspect_asks_for_it():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_inspect_is_told_where_the_provider_is_by_the_package_that_is_installed():
+def test_the_installed_package_has_the_entry_point_of_the_provider():
     found = entry_points(group="inspect_ai")
     assert [entry.value for entry in found if entry.name == "podium"] == ["podium.inspection.registry"]
 

@@ -9,7 +9,7 @@ from running_server import Serve
 
 from postgres_server import DATABASES
 
-collect_ignore = [] if "postgresql" in DATABASES else ["test_replicas_events.py"]
+collect_ignore = [] if "postgresql" in DATABASES else ["api/test_replicas_events.py"]
 
 
 @pytest.fixture

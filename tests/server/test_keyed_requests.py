@@ -74,7 +74,7 @@ def test_a_request_that_names_a_forbidden_worker_is_refused_before_anything_runs
         assert "lark" not in {each.id for each in asking.models.list()}
 
 
-def test_a_key_whose_money_is_spent_is_told_so(serve: Serve, tmp_path: Path) -> None:
+def test_a_key_with_a_spent_budget_gets_402(serve: Serve, tmp_path: Path) -> None:
     with chat_model("42.") as model:
         pool = Pool([model.worker()])
         ring = Ring(serve, tmp_path, pool, eve={"allowance": KeyAllowance(0, "day")}, adam={})
@@ -86,7 +86,7 @@ def test_a_key_whose_money_is_spent_is_told_so(serve: Serve, tmp_path: Path) -> 
         assert ring.client("adam").chat.completions.create(model="wren", messages=ASKED).choices
 
 
-def test_a_key_that_asks_too_often_is_told_when_it_may(serve: Serve, tmp_path: Path) -> None:
+def test_a_key_over_its_rate_limit_gets_429_with_retry_after(serve: Serve, tmp_path: Path) -> None:
     ring = Ring(serve, tmp_path, eve={"rpm": 1})
     ring.client("eve").models.list()
     with pytest.raises(openai.RateLimitError) as refused:
@@ -107,7 +107,7 @@ def test_another_keys_response_is_not_there(serve: Serve, tmp_path: Path) -> Non
     assert ring.client("root").responses.retrieve(made.id).output_text == made.output_text
 
 
-def test_names_that_a_request_allows_or_denies_are_looked_at_also_where_a_worker_is_asked_straight(
+def test_allow_and_deny_lists_are_checked_also_where_the_model_is_a_worker(
     serve: Serve, tmp_path: Path
 ) -> None:
     with chat_model("42.") as model, chat_model("43.") as other:

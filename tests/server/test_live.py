@@ -1,4 +1,4 @@
-"""The log that watchers of one question read, at their own pace."""
+"""The event log of a question, which readers follow at their own pace."""
 
 from __future__ import annotations
 
@@ -54,9 +54,7 @@ async def test_tries_that_write_side_by_side_are_kept_apart() -> None:
 
 
 @given(st.lists(st.one_of(st.text(max_size=3), st.none()), max_size=12), st.integers(0, 30))
-def test_whoever_stops_anywhere_and_goes_on_has_read_everything_once(
-    course: list[str | None], cut: int
-) -> None:
+def test_a_reader_that_reconnects_anywhere_reads_every_event_once(course: list[str | None], cut: int) -> None:
     async def follow() -> None:
         live = LiveQuestions()
         observe = live.begin("t", None)
@@ -95,7 +93,7 @@ async def test_who_watches_while_a_question_is_forgotten_sees_its_end() -> None:
 
 
 async def test_only_so_many_ended_questions_are_remembered() -> None:
-    live = LiveQuestions(most_kept=3)
+    live = LiveQuestions(max_kept=3)
     for number in range(10):
         live.begin(str(number), None)(QuestionEnded(TRACE))
     running = live.begin("running", None)

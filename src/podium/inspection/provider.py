@@ -1,44 +1,48 @@
-"""Inspect's model provider: a chat in, an orchestrated answer out, with the id of its trace.
+"""Inspect's model provider: takes a chat, returns the orchestrated answer with the id of its trace.
 
-Inspect's limits on what is in flight come first, then the workers' own. Retries are the executor's: Inspect is never
-asked for any. No tools, no images, no log probabilities: an orchestrated pool has none to give.
+Inspect's concurrency limit applies first, then the workers' own. The executor retries, so Inspect never has to. There
+are no tools, images or log-probabilities: an orchestrated pool cannot provide them.
 """
 
 from __future__ import annotations
-
+from inspect_ai._util.error import PrerequisiteError
+from inspect_ai.log._samples import sample_active
+from inspect_ai.model import ChatMessage
+from inspect_ai.model import GenerateConfig
+from inspect_ai.model import ModelAPI
+from inspect_ai.model import ModelOutput
+from inspect_ai.model import ModelUsage
+from inspect_ai.tool import ToolChoice
+from inspect_ai.tool import ToolInfo
+from podium.errors import QuestionFailedError
+from podium.errors import UsageError
+from podium.inspection.team import open_team
+from podium.inspection.team import read_settings
+from podium.tasks.sets.inspect_samples import to_question
+from podium.trace import Trace
+from rich.markup import escape
 from secrets import token_hex
 from typing import Any
 
-from inspect_ai._util.error import PrerequisiteError
-from inspect_ai.log._samples import sample_active
-from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput, ModelUsage
-from inspect_ai.tool import ToolChoice, ToolInfo
-from rich.markup import escape
-
-from podium.errors import QuestionFailedError, UsageError
-from podium.inspection.team import open_team, read_settings
-from podium.tasks.sets.inspect_samples import to_question
-from podium.trace import Trace
-
-_NOT_GIVEN = ("logprobs", "top_logprobs", "prompt_logprobs", "response_schema", "modalities")
-"""What Inspect may ask for and no orchestrated pool has."""
-_NOT_PASSED_ON = (
+_UNSUPPORTED = ("logprobs", "top_logprobs", "prompt_logprobs", "response_schema", "modalities")
+"""Options of Inspect that an orchestrated pool cannot honour; they are refused."""
+_IGNORED = (
     *("temperature", "top_p", "top_k", "max_tokens", "stop_seqs", "frequency_penalty", "presence_penalty"),
     *("logit_bias", "best_of", "effort", "verbosity", "reasoning_effort", "reasoning_tokens", "extra_body"),
 )
-"""How one model is to sample: here each worker samples as its pool file says."""
+"""Sampling options for one model. They are ignored: each worker samples as its pool file says."""
 
 
 class Podium(ModelAPI):
     """`podium/<pool or planner>`.
 
     Args:
-        model_name: a planner's name, else a pool's (see `read_settings`).
-        config: its seed, 0 if there is none, names the randomness of all questions.
+        model_name: the name of a planner or a pool (see `read_settings`).
+        config: its seed (default 0) seeds all questions.
         settings: `TeamSettings`, by name.
 
     Raises:
-        PrerequisiteError: the settings cannot be used. Inspect shows it as one sentence.
+        PrerequisiteError: the settings are unusable. Inspect shows it as one sentence.
     """
 
     def __init__(
@@ -61,7 +65,7 @@ class Podium(ModelAPI):
             raise PrerequisiteError(escape(str(error))) from None
 
     def connection_key(self) -> str:
-        """One pool's questions do not wait for another's."""
+        """Inspect limits concurrency by this key: questions of one pool do not wait for another's."""
         return self.model_name
 
     async def generate(
@@ -74,18 +78,18 @@ class Podium(ModelAPI):
         """The answer to the last message of a chat.
 
         Raises:
-            UsageError: what is asked for cannot be given.
-            QuestionFailedError: there is no answer, because workers or the planner's own model failed, or the budget
+            UsageError: an option cannot be honoured.
+            QuestionFailedError: there is no answer, because workers or the planner's model failed, or the budget
                 allowed no call.
         """
         _refuse(tools, config)
         trace = await self._team.answer(to_question(input), seed=_seed(config), sample=_epoch())
-        if trace.answer is None and not _misplanned(trace):
+        if trace.answer is None and not _plan_was_invalid(trace):
             raise QuestionFailedError(f"{trace.error} (trace {trace.id})")
         return _output(trace, self.model_name, config)
 
     async def aclose(self) -> None:
-        """Give back the connections and the store of traces."""
+        """Close the connections and the store of traces."""
         await self._team.close()
 
 
@@ -94,7 +98,7 @@ def _refuse(tools: list[ToolInfo], config: GenerateConfig) -> None:
         raise UsageError(
             f"The tool {tools[0].name!r} was offered, and Podium's workers use none; run a solver without tools."
         )
-    for name in _NOT_GIVEN:
+    for name in _UNSUPPORTED:
         if getattr(config, name):
             raise UsageError(
                 f"{name} was asked for, and an orchestrated pool has none to give; leave it out."
@@ -106,7 +110,7 @@ def _refuse(tools: list[ToolInfo], config: GenerateConfig) -> None:
 
 
 def _seed(config: GenerateConfig) -> str:
-    """Named as `podium eval` names the seeds of its questions: so both meet the same luck."""
+    """The seed of a question, in the form of `podium eval`, so that both draw the same random numbers."""
     active = sample_active()
     if active is not None:
         return f"evaluation/{config.seed or 0}/{active.sample.id}/{active.epoch - 1}"
@@ -114,20 +118,20 @@ def _seed(config: GenerateConfig) -> str:
 
 
 def _epoch() -> int:
-    """From 0: with a response cache each epoch has answers of its own."""
+    """The epoch from 0: with a response cache each epoch has its own answers."""
     active = sample_active()
     return 0 if active is None else active.epoch - 1
 
 
-def _misplanned(trace: Trace) -> bool:
-    """Whether no worker was asked because of what the planner wrote: such a question is wrong, not broken."""
+def _plan_was_invalid(trace: Trace) -> bool:
+    """Whether no worker was called because the plan was invalid: the answer is then wrong, and nothing failed."""
     return not trace.spans and all(
         round_.plan_error_kind not in (None, "planner_failed", "time_is_up") for round_ in trace.rounds
     )
 
 
 def _output(trace: Trace, model: str, config: GenerateConfig) -> ModelOutput:
-    """An answer as Inspect logs it; an empty one where there was no plan to run."""
+    """The answer as Inspect logs it; an empty one where there was no plan to run."""
     output = ModelOutput.from_content(
         model,
         trace.answer or "",
@@ -150,6 +154,6 @@ def _output(trace: Trace, model: str, config: GenerateConfig) -> ModelOutput:
         "cost_usd": trace.cost_usd,
         "uncached_usd": trace.uncached_usd,
         "usage_estimated": trace.usage.estimated,
-        "not_passed_on": [name for name in _NOT_PASSED_ON if getattr(config, name) is not None],
+        "not_passed_on": [name for name in _IGNORED if getattr(config, name) is not None],
     }
     return output

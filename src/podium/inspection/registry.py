@@ -1,6 +1,7 @@
-"""Where Inspect finds Podium: the entry point `inspect_ai` of this package names this module.
+"""The entry point `inspect_ai` of this package, through which Inspect finds Podium.
 
-Importing it registers the provider, which is how Inspect's extensions work, and the one place where Podium does so.
+Importing it registers the provider: Inspect's extensions work so. Nowhere else does an import of Podium register
+anything.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 @modelapi(name="podium")
 def podium() -> type[ModelAPI]:
-    """The provider behind `podium/...`, loaded when one is asked for."""
+    """The provider of `podium/...` models, loaded when one is used."""
     from podium.inspection.provider import Podium  # noqa: PLC0415 - Inspect loads all extensions to find one
 
     return Podium

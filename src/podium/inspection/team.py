@@ -1,44 +1,51 @@
-"""A planner over a pool, within a budget, with a store for its traces: what answers when Inspect asks.
+"""The team that answers Inspect's questions: a planner over a pool, within a budget, with a store for its traces.
 
-Opened from settings, as `inspect eval` takes them behind -M. Knows nothing of Inspect.
+It is opened from settings, which `inspect eval` takes with -M. This module does not import Inspect.
 """
 
 from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
-
-from pydantic import Field, model_validator
-
 from podium.baselines import baseline_forms
 from podium.config import build
-from podium.executor import Dispatcher, ExecutionSettings
+from podium.executor import Dispatcher
+from podium.executor import ExecutionSettings
 from podium.executor.accounts import open_day_account
 from podium.executor.state_file import CooldownFile
-from podium.orchestrator import Event, Orchestrator, QuestionEnded
+from podium.orchestrator import Event
+from podium.orchestrator import Orchestrator
+from podium.orchestrator import QuestionEnded
 from podium.orchestrator.planner_settings import PlannerSettings
-from podium.orchestrator.planning import OpenedPlanner, open_planner, pays_for_plans
+from podium.orchestrator.planning import OpenedPlanner
+from podium.orchestrator.planning import open_planner
+from podium.orchestrator.planning import pays_for_plans
 from podium.orchestrator.team import open_pool
 from podium.trace import Trace
-from podium.trace.store import TraceStore, default_path
-from podium.types import Budget, Question
-from podium.workers.pool import Pool, has_real_workers
+from podium.trace.store import TraceStore
+from podium.trace.store import default_path
+from podium.types import Budget
+from podium.types import Question
+from podium.workers.pool import Pool
+from podium.workers.pool import has_real_workers
 from podium.workers.response_cache import ResponseCache
-
+from pydantic import Field
+from pydantic import model_validator
+from typing import Any
+from typing import Self
 
 class TeamSettings(PlannerSettings):
-    """Who answers, and within which limits."""
+    """The planner, the pool, and the limits of a question."""
 
     pool: str = "embedded"
     """The workers: a TOML file, or a shipped pool's name."""
     max_steps: int = Field(default=5, ge=1)
     """Steps that a plan may have."""
     early_stop: bool = False
-    """Whether votes ask for no more responses once they are certain."""
+    """Whether votes stop once their result is certain."""
     rounds: int = Field(default=1, ge=1)
     """Plans for a question at most."""
     budget_calls: int | None = Field(default=None, ge=0)
@@ -52,11 +59,11 @@ class TeamSettings(PlannerSettings):
     day_budget_usd: float | None = Field(default=None, ge=0)
     """Dollars of a day (UTC) for all commands together; None: $PODIUM_DAY_BUDGET_USD."""
     cache: Path | None = None
-    """The SQLite file of answers that were paid for already."""
+    """The SQLite file of the response cache."""
     replay: bool = False
-    """Answer from the cache alone."""
+    """Answer from the response cache alone."""
     store: Path | None = None
-    """The SQLite file of traces; None: the one of `podium ask`."""
+    """The SQLite file of traces; None: the same as for `podium ask`."""
     no_store: bool = False
     """Keep no traces."""
 
@@ -78,30 +85,30 @@ class TeamSettings(PlannerSettings):
         )
 
 
-def read_settings(name: str, given: Mapping[str, Any]) -> TeamSettings:
-    """The settings of the model `podium/<name>`: its name is a planner or a pool, unless -M says otherwise.
+def read_settings(name: str, settings: Mapping[str, Any]) -> TeamSettings:
+    """The settings of the model `podium/<name>`: the name is a planner's or a pool's, unless -M says otherwise.
 
     Raises:
-        ConfigError: a key or a value that is not known, or settings that exclude each other.
+        ConfigError: an unknown key or value, or settings that exclude each other.
     """
     planners = {form.partition(":")[0] for form in ("conductor", *baseline_forms())}
     named = "planner" if name.partition(":")[0] in planners else "pool"
-    return build({named: name, **given}, TeamSettings, source=f"podium/{name}")
+    return build({named: name, **settings}, TeamSettings, source=f"podium/{name}")
 
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """Answers questions, any number at a time; all of them share their workers' limits."""
+    """Answers any number of questions at a time, which share their workers' limits."""
 
     orchestrator: Orchestrator
     opened: OpenedPlanner
-    """Its planner, to be closed."""
+    """The planner, which is closed with the team."""
     store: TraceStore | None
     files: ExitStack
-    """All that is open: store, response cache, accounts."""
+    """All open files: store, response cache, accounts."""
 
     async def answer(self, question: Question, *, seed: str, sample: int = 0) -> Trace:
-        """The trace of a question, which is on disk when it is returned.
+        """Answer a question; its trace is on disk when this returns.
 
         Args:
             sample: as `Orchestrator.answer`'s.
@@ -112,17 +119,17 @@ class Team:
         """
         trace = await self.orchestrator.answer(question, seed=seed, sample=sample, on_event=self._keep)
         if self.store is not None:
-            # Inspect's own log may outlive a process that is killed: what it names must be there.
+            # Inspect's log may outlive a killed process, and the traces that it names must exist.
             await asyncio.to_thread(self.store.flush)
         return trace
 
     def _keep(self, event: Event) -> None:
-        """Also the trace of a question that was cancelled."""
+        """Store the trace, also of a question that was cancelled."""
         if self.store is not None and isinstance(event, QuestionEnded):
             self.store.add(event.trace)
 
     async def close(self) -> None:
-        """Give back connections and files. Calling twice is fine; nothing is answered afterwards."""
+        """Close connections and files. Calling twice is fine. The team cannot answer afterwards."""
         try:
             await self.orchestrator.pool.close()
             await self.opened.close()
@@ -131,13 +138,13 @@ class Team:
 
 
 def open_team(settings: TeamSettings, *, seed: str = "0") -> Team:
-    """Open pool, planner, store and what the calls share.
+    """Open pool, planner, store, and the dispatcher that all calls share.
 
     Args:
-        seed: names the randomness of a planner that plans at random.
+        seed: seeds a planner that plans at random.
 
     Raises:
-        UsageError: whatever the settings name is missing or unusable.
+        UsageError: something that the settings name is missing or unusable.
     """
     pool = open_pool(settings.pool)
     with ExitStack() as files:
@@ -158,7 +165,7 @@ def open_team(settings: TeamSettings, *, seed: str = "0") -> Team:
 
 
 def _open_dispatcher(settings: TeamSettings, pool: Pool, files: ExitStack) -> Dispatcher:
-    """As `podium ask` opens it: simulated workers alone spend nothing of the day's."""
+    """As `podium ask` opens it. Simulated workers alone do not touch the day's budget."""
     cache = None
     if settings.cache is not None:
         cache = files.enter_context(ResponseCache(settings.cache, replay=settings.replay))

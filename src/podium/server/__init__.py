@@ -1,5 +1,6 @@
-"""One endpoint in front of the team: OpenAI's routes, Podium's own, and the viewer.
+"""One HTTP endpoint in front of the team: OpenAI's routes in `openai`, Podium's own in `api`, and the viewer.
 
-An application beside evals and train: imports the orchestrator and what is below it, and is imported by cli alone.
-The web framework is imported here and nowhere else.
+A request passes the middleware (`host_check`, `in_flight`, `body_limits`) and a route; the `service` answers it.
+An application in the same layer as evals and train: it imports the orchestrator and what is below it, and only cli
+imports it. No other package imports the web framework.
 """

@@ -1,16 +1,7 @@
-"""One answer as the routes write it: what was said, why it ends, what it took.
+"""One answer as the routes return it: text, finish reason, usage, and the object `podium` that says how it was made.
 
-Made from a trace, or from a plan that was not run; how it is written on the wire is the routes'.
-
-
-@@What a trace without an answer is to its caller: a budget's stop, failed workers, or a plan that was none.
-
-A trace with an answer is never an error, also where a budget or a failure cut it short: its status says so.
-
-
-@@What a reply tells of how its answer came about: the object `podium`, and the usage of all who took part.
-
-JSON-ready, made from a trace or an event; the whole record is the trace.
+Everything here is made from a trace, an event, or a plan that was not run, and is ready for JSON. A trace without an
+answer becomes an `APIError`. The routes write the wire format; the full record is the trace.
 """
 
 from __future__ import annotations
@@ -28,22 +19,26 @@ from podium.trace import Span, Trace
 from podium.types import Profile, ToolCall, Usage
 from podium.workflow import Acceptance, Workflow, render
 
-_FINISHES = ("length", "content_filter")
-"""Reasons of a provider that are passed on; all others are "stop"."""
+_PASSED_ON = ("length", "content_filter")
+"""Finish reasons of a provider that are passed on; every other is reported as "stop"."""
+_OUT_OF_TIME = "time_is_up"
+"""Kind of the plan error that says that the budget's time was over."""
+_SUBTASK_CHARS = 160
+"""Characters of a subtask that a progress line shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedAnswer:
-    """One answer."""
+    """One answer, in the terms that all routes share."""
 
     trace_id: str
     text: str
     finish: str
-    """In OpenAI's words: "stop", "length", "content_filter", "tool_calls"."""
+    """OpenAI's finish reason: "stop", "length", "content_filter", "tool_calls"."""
     usage: Usage
     cost_usd: float
     podium: dict[str, Any]
-    """How it came about."""
+    """The object `podium` of the reply: plan, steps, cost."""
     tool_calls: tuple[ToolCall, ...] = ()
 
 
@@ -55,13 +50,15 @@ def from_trace(trace: Trace) -> ServedAnswer:
         finish=_finish(trace),
         usage=trace.usage,
         cost_usd=trace.cost_usd,
-        podium=details(trace),
+        podium=to_details(trace),
         tool_calls=trace.tool_calls,
     )
 
 
-def from_plan(by: Orchestrator, plan: Plan, expected: PlanEstimate | None, trace_id: str) -> ServedAnswer:
-    """What would be done, in canonical text, and what it would cost.
+def from_plan(
+    orchestrator: Orchestrator, plan: Plan, expected: PlanEstimate | None, trace_id: str
+) -> ServedAnswer:
+    """The answer of a dry run: the plan in canonical text, and its estimated cost.
 
     Raises:
         APIError: 502, the planner wrote no plan.
@@ -69,9 +66,9 @@ def from_plan(by: Orchestrator, plan: Plan, expected: PlanEstimate | None, trace
     if not isinstance(plan.decision, Workflow) or expected is None:
         raise APIError(502, "planner_failed", f"There is no plan. {plan.decision}", code="planner_failed")
     podium = {
-        "planner": by.planner.name,
+        "planner": orchestrator.planner.name,
         "status": "dry_run",
-        "plan": plan_rows(plan.decision, by.pool.profiles),
+        "plan": plan_rows(plan.decision, orchestrator.pool.profiles),
         "steps": [],
         "cost_usd": plan.cost_usd,
         "estimate": {
@@ -92,42 +89,41 @@ def from_plan(by: Orchestrator, plan: Plan, expected: PlanEstimate | None, trace
     return ServedAnswer(trace_id, render(plan.decision), "stop", plan.usage, plan.cost_usd, podium)
 
 
-def combined_details(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
-    """The object `podium` of a reply with several answers; of one, it is that one's."""
+def combine_details(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
+    """The object `podium` of a reply: that of the one answer, or the first with all of them under `answers`."""
     if len(answers) == 1:
         return answers[0].podium
-    details = [answer.podium for answer in answers]
-    first = details[0] | {"answers": details, "cost_usd": sum(answer.cost_usd for answer in answers)}
-    first["seconds"] = max(one.get("seconds", 0.0) for one in details)
-    return first
+    objects = [answer.podium for answer in answers]
+    combined = objects[0] | {"answers": objects, "cost_usd": sum(answer.cost_usd for answer in answers)}
+    combined["seconds"] = max(one.get("seconds", 0.0) for one in objects)
+    return combined
 
 
 def _finish(trace: Trace) -> str:
     if trace.tool_calls:
         return "tool_calls"
-    said = next((span.finish for span in reversed(trace.spans) if span.status == "done"), None)
-    return said if said in _FINISHES else "stop"
-
-
-_BUDGETS = "time_is_up"
-"""The kind of a plan's error where the time of the budget was over."""
+    reason = next((span.finish for span in reversed(trace.spans) if span.status == "done"), None)
+    return reason if reason in _PASSED_ON else "stop"
 
 
 def no_answer_error(trace: Trace) -> APIError | None:
-    """Why there is no answer; None: there is one."""
+    """Why the trace has no answer: failed workers, the budget, or the planner; None: it has one.
+
+    A trace with an answer is never an error, even where a budget or a failure cut it short: its status says so.
+    """
     if trace.answer is not None:
         return None
     headers = {
         "x-podium-trace-id": trace.id,
         "x-podium-cost-usd": f"{trace.cost_usd:.6f}",
-        # What may pass was tried again here; OpenAI's client would pay for it all twice more.
+        # The executor has retried already; OpenAI's client would pay for the whole question twice more.
         "x-should-retry": "false",
     }
     more = {"trace_id": trace.id}
     message = trace.error or "There is no answer."
-    failed = [span for span in trace.spans if span.status == "failed" and not _wanted_others(span)]
+    failed = [span for span in trace.spans if span.status == "failed" and not _failed_for_lack_of_input(span)]
     stopped = any(span.status == "refused" for span in trace.spans) or any(
-        round_.plan_error_kind == _BUDGETS for round_ in trace.rounds
+        round_.plan_error_kind == _OUT_OF_TIME for round_ in trace.rounds
     )
     if failed:
         names = list(dict.fromkeys(span.worker for span in failed))
@@ -145,16 +141,12 @@ def no_answer_error(trace: Trace) -> APIError | None:
     return APIError(502, "planner_failed", message, code="planner_failed", headers=headers, more=more)
 
 
-def _wanted_others(span: Span) -> bool:
-    """Whether a tool failed only because the steps that it was to see had."""
+def _failed_for_lack_of_input(span: Span) -> bool:
+    """Whether a tool failed only because the steps that it reads had failed."""
     return bool(span.attempts) and span.attempts[-1].error_kind == "missing"
 
 
-_SHOWN = 160
-"""Characters of a subtask in a line of progress."""
-
-
-def details(trace: Trace) -> dict[str, Any]:
+def to_details(trace: Trace) -> dict[str, Any]:
     """The object `podium` of one answer."""
     latest = next((round_ for round_ in reversed(trace.rounds) if round_.workflow is not None), None)
     details: dict[str, Any] = {
@@ -168,7 +160,7 @@ def details(trace: Trace) -> dict[str, Any]:
         ],
         "cost_usd": trace.cost_usd,
         "seconds": trace.seconds,
-        "usage": _apart(trace),
+        "usage": _usage_by_part(trace),
     }
     if trace.error is not None:
         details["error"] = trace.error
@@ -176,7 +168,7 @@ def details(trace: Trace) -> dict[str, Any]:
 
 
 def plan_rows(workflow: Workflow, pool: Sequence[Profile]) -> list[dict[str, Any]]:
-    """The steps of a plan."""
+    """The steps of a plan, ready for JSON."""
     return [
         {
             "step": number,
@@ -189,15 +181,15 @@ def plan_rows(workflow: Workflow, pool: Sequence[Profile]) -> list[dict[str, Any
 
 
 def progress(event: Event, pool: Sequence[Profile]) -> tuple[str, dict[str, Any]] | None:
-    """What a stream says of an event: a line for people, and the same for programs; None: nothing."""
+    """How a stream reports an event: a line for people and the same as JSON; None: it does not report it."""
     match event:
         case PlanReady():
             return _planned(event, pool)
         case StepStarted():
             subtask = " ".join(event.subtask.split())
-            cut = subtask if len(subtask) <= _SHOWN else f"{subtask[:_SHOWN]}..."
+            cut = subtask if len(subtask) <= _SUBTASK_CHARS else f"{subtask[:_SUBTASK_CHARS]}..."
             details = {"worker": event.worker, "subtask": event.subtask}
-            return f"Step {event.position}: {event.worker} is asked: {cut}", _named(
+            return f"Step {event.position}: {event.worker} is called: {cut}", _named(
                 "step_started", event.round, event.position, details
             )
         case StepEnded(span=span):
@@ -251,8 +243,8 @@ def _step_facts(span: Span) -> dict[str, Any]:
     }
 
 
-def _apart(trace: Trace) -> dict[str, Any]:
-    """The planner's own tokens, and each worker's."""
+def _usage_by_part(trace: Trace) -> dict[str, Any]:
+    """Tokens and dollars of the planner, and of each worker."""
     workers: dict[str, tuple[Usage, float]] = {}
     for span in trace.spans:
         if span.called:

@@ -1,6 +1,6 @@
-"""What a caller is told who asked for what cannot be had: one form for every route, OpenAI's.
+"""Errors as OpenAI's clients expect them: one form for every route.
 
-`APIError` is raised anywhere and becomes an answer here. So does what the framework itself refuses.
+Any code raises `APIError`; `install` makes responses of them, and of errors of Podium and of the web framework.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ _TYPES = {
     503: "server_error",
     504: "timeout_error",
 }
-"""Type by HTTP status, where nothing more exact is said."""
+"""Error type by HTTP status, for errors of the web framework."""
 
-_SAYS = {
+_DESCRIPTIONS = {
     400: "The request cannot be honoured; `param` names the field, if it is one.",
-    401: "No key, or one that is not known.",
-    402: "A budget stopped the question before there was an answer; `trace_id` is what was done.",
+    401: "The key is missing or unknown.",
+    402: "A budget stopped the question before there was an answer; `trace_id` names the trace of what was done.",
     403: "The key may not do this.",
-    404: "There is no such thing, or not for this key.",
-    405: "The address is known, with another method.",
-    408: "The body did not come in time.",
+    404: "It does not exist, or this key may not see it.",
+    405: "The path does not support this method.",
+    408: "The body did not arrive in time.",
     413: "The body is too large.",
     421: "The Host header names another server.",
     422: "The request cannot be understood; `param` names the field.",
@@ -65,8 +65,8 @@ _SAYS = {
     431: "The headers are too large.",
     500: "A fault of the server.",
     502: "No worker could answer; the message names those that failed.",
-    503: "The server is ending, or cannot write what it has to keep.",
-    504: "There was no answer within the server's time for a request.",
+    503: "The server is shutting down, or cannot write to its store.",
+    504: "There was no answer within the server's time limit.",
 }
 _SCHEMA = {
     "type": "object",
@@ -90,34 +90,34 @@ _SCHEMA = {
 def invalid(
     message: str, param: str | None = None, *, code: str | None = None, status: int = 400
 ) -> APIError:
-    """A request that cannot be honoured, and the field that is at fault."""
+    """The error for a request that cannot be honoured; `param` is the field at fault."""
     return APIError(status, "invalid_request_error", message, param=param, code=code)
 
 
 def forbidden(message: str, param: str | None = None) -> APIError:
-    """A request for what this caller may not have."""
+    """The error for what this caller may not have or do."""
     return APIError(403, "permission_error", message, param=param)
 
 
 def missing(message: str, param: str | None = None, *, code: str | None = None) -> APIError:
-    """A request for what there is not."""
+    """The error for something that does not exist."""
     return APIError(404, "not_found_error", message, param=param, code=code)
 
 
 def answer_changed(trace_id: str) -> APIError:
-    """The end of a stream whose answer is another than what was sent of it."""
+    """The error that ends a stream whose final answer does not begin with the text already sent."""
     return APIError(
         502,
         "answer_changed",
-        "A worker broke off after text of it had been sent, and the answer that was given then is another: ask again, "
-        "or without stream.",
+        "A worker broke off after part of its text had been sent, and the final answer differs from that text: ask "
+        "again, or without stream.",
         code="answer_changed",
         more={"trace_id": trace_id},
     )
 
 
 def to_body(error: APIError) -> dict[str, Any]:
-    """OpenAI's form of an error."""
+    """An error as OpenAI's JSON has it."""
     return {
         "error": {
             "message": error.message,
@@ -130,7 +130,7 @@ def to_body(error: APIError) -> dict[str, Any]:
 
 
 def to_response(error: APIError) -> Response:
-    """The HTTP answer that a complaint is."""
+    """The HTTP response for an error."""
     return Response(
         json.dumps(to_body(error)).encode(),
         status_code=error.status,
@@ -145,44 +145,44 @@ async def refuse(error: APIError, scope: Scope, receive: Receive, send: Send) ->
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """For a route's `responses=`: the refusals that it knows, as the OpenAPI schema has them."""
+    """For a route's `responses=`: its errors, described for the OpenAPI schema."""
     content = {"application/json": {"schema": _SCHEMA}}
-    return {status: {"description": _SAYS[status], "content": content} for status in statuses}
+    return {status: {"description": _DESCRIPTIONS[status], "content": content} for status in statuses}
 
 
 ANY_ROUTE = (408, 413, 421, 422, 429, 431, 503, 504)
-"""What any route may be refused with, before its own work or around it."""
+"""Errors of the middleware, which any route may answer with."""
 
 
 def install(app: FastAPI) -> None:
-    """Have every refusal of `app`, and every fault, answered in this form."""
+    """Answer every error of `app` in this form."""
 
-    async def complained(request: Request, error: Exception) -> Response:
+    async def respond(request: Request, error: Exception) -> Response:
         del request
         return to_response(to_api_error(error))
 
     for kind in (PodiumError, RequestValidationError, HTTPException, Exception):
-        app.add_exception_handler(kind, complained)
+        app.add_exception_handler(kind, respond)
 
 
 def to_api_error(error: Exception) -> APIError:
-    """What a refusal or a fault of any kind is to its caller."""
+    """Any exception as an `APIError`. The details of a bug stay in the server's log."""
     match error:
         case APIError():
-            told = error
+            converted = error
         case UsageError():
-            told = invalid(str(error))
+            converted = invalid(str(error))
         case WorkerError():
-            told = APIError(502, "workers_failed", str(error), code="workers_failed")
+            converted = APIError(502, "workers_failed", str(error), code="workers_failed")
         case StoreError():
-            told = APIError(503, "server_error", str(error), code="store_failed")
+            converted = APIError(503, "server_error", str(error), code="store_failed")
         case RequestValidationError():
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"][1:]) or None
-            told = invalid(f"{where or 'The body'}: {first['msg']}.", where, status=422)
+            converted = invalid(f"{where or 'The body'}: {first['msg']}.", where, status=422)
         case HTTPException():
             kind = _TYPES.get(error.status_code, "invalid_request_error")
-            told = APIError(error.status_code, kind, f"{error.detail}.", headers=error.headers)
+            converted = APIError(error.status_code, kind, f"{error.detail}.", headers=error.headers)
         case _:
-            told = APIError(500, "server_error", "Something is wrong in the server; its log says more.")
-    return told
+            converted = APIError(500, "server_error", "The server has an internal error; its log says more.")
+    return converted

@@ -1,13 +1,7 @@
-"""The bodies of requests: not too large, too slow, too deep or of too many values; counted while they come.
+"""Middleware that limits request bodies: bytes, seconds, nesting and number of values, measured while the body arrives.
 
-A route reads a body when it knows who asks, and finds it whole, or is stopped by a `APIError`. What comes after a
-refusal is thrown away by the server, so that its sender gets to read why.
-
-
-@@The shape of a JSON text, told while it comes: how deep it is and how many values it has.
-
-Costs a few milliseconds a megabyte and keeps nothing of the text, so that what would be dear to parse is refused before
-it is. Whether it is JSON is the parser's to say, who reads no further than to where it is none.
+A route reads the body after it knows the caller, and gets it in one piece or an `APIError`. The server discards the
+rest of a refused body, so that the client gets to read why.
 """
 
 from __future__ import annotations
@@ -22,17 +16,20 @@ from podium.server.api_errors import invalid, refuse
 from podium.server.host_check import SAFE_METHODS
 from podium.server.streaming import client_disconnected
 
-_DIGITS = 19
+_MAX_DIGITS = 19
+"""Digits of a Content-Length that are read at all."""
+_NOT_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
+_DEPTH_CHANGE = tuple(1 if byte in b"[{" else -1 if byte in b"]}" else 0 for byte in range(256))
 
 
 class BodyLimits:
-    """Hands each body to the application in one piece.
+    """Hands each body to the application in one piece, if it is within the limits.
 
     Args:
-        max_bytes: of a body.
-        max_seconds: from when the application asks for it until it is whole.
-        max_depth: lists and objects within one another.
-        max_values: in all lists and objects together.
+        max_bytes: size of a body.
+        max_seconds: from the application's first read until the body is complete.
+        max_depth: nesting of lists and objects.
+        max_values: values in all lists and objects together.
     """
 
     def __init__(
@@ -50,22 +47,22 @@ class BodyLimits:
             return
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
         digits = declared.lstrip(b"0") if declared.isdigit() else b""
-        if len(digits) > _DIGITS or int(digits or b"0") > self._max_bytes:
+        if len(digits) > _MAX_DIGITS or int(digits or b"0") > self._max_bytes:
             await refuse(self._too_large(), scope, receive, send)
             return
-        whole = False
+        complete = False
 
         async def read() -> Message:
-            nonlocal whole
-            if whole:
+            nonlocal complete
+            if complete:
                 return await receive()
-            message = await self._whole(receive)
-            whole = True
+            message = await self._read_all(receive)
+            complete = True
             return message
 
         await self._app(scope, read, send)
 
-    async def _whole(self, receive: Receive) -> Message:
+    async def _read_all(self, receive: Receive) -> Message:
         pieces = []
         size = 0
         shape = JsonShape()
@@ -94,13 +91,13 @@ class BodyLimits:
     def _check(self, shape: JsonShape) -> None:
         if shape.deepest > self._max_depth:
             raise invalid(
-                f"The body has more than {self._max_depth} lists and objects within one another: send it flatter.",
+                f"The body has more than {self._max_depth} levels of nested lists and objects: send it flatter.",
                 code="too_deep",
             )
         if shape.values > self._max_values:
             raise invalid(
-                f"The lists and objects of the body have more than {self._max_values} values together: send fewer; "
-                "how long a text is does not count.",
+                f"The lists and objects of the body have more than {self._max_values} values together: send fewer. "
+                "The length of a text does not count.",
                 code="too_many_values",
             )
 
@@ -108,8 +105,8 @@ class BodyLimits:
         return APIError(
             413,
             "invalid_request_error",
-            f"The body has more than the {self._max_bytes} bytes that are taken: send less, or have the server "
-            "started with a larger --max-body-mib.",
+            f"The body is larger than {self._max_bytes} bytes: send less, or have the server started with a larger "
+            "--max-body-mib.",
             code="body_too_large",
         )
 
@@ -117,42 +114,42 @@ class BodyLimits:
         return APIError(
             408,
             "timeout_error",
-            f"After {self._max_seconds:g} s the body was not whole; {size} bytes of it had come.",
+            f"The body was not complete after {self._max_seconds:g} s; {size} bytes of it had arrived.",
             code="body_too_slow",
             headers={"Connection": "close"},
         )
 
 
-_OTHERS = bytes(set(range(256)) - set(b"[]{},"))
-_STEPS = tuple(1 if byte in b"[{" else -1 if byte in b"]}" else 0 for byte in range(256))
-
-
 class JsonShape:
-    """What is known of a text after the pieces that were fed."""
+    """The depth and the number of values of a JSON text, measured piece by piece.
+
+    It costs a few milliseconds a megabyte and keeps nothing of the text, so that a text that is expensive to parse is
+    refused before it is parsed. It does not check that the text is JSON: the parser does, and stops at the first fault.
+    """
 
     __slots__ = ("_held", "_inside", "_open", "deepest", "may_be_json", "values")
 
     def __init__(self) -> None:
         self.deepest = 0
-        """Lists and objects within one another, at the deepest place."""
+        """Nesting of lists and objects at the deepest place."""
         self.values = 0
         """Members of all lists and objects together; an empty one counts as one."""
         self.may_be_json = True
-        """False: more was closed than was opened, and nothing after it counts."""
+        """False once more brackets were closed than opened; nothing after that counts."""
         self._open = 0
         self._inside = 0
         self._held = b""
 
     def feed(self, piece: bytes) -> None:
-        """Go on with `piece`, which may begin and end anywhere."""
+        """Measure the next piece, which may begin and end anywhere."""
         if not self.may_be_json:
             return
         text = self._held + piece
-        # What a backslash at the end escapes comes next.
+        # A backslash at the end escapes the first byte of the next piece.
         end = len(text) - (len(text) - len(text.rstrip(b"\\"))) % 2
         self._held = text[end:]
         parts = text[:end].replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
-        marks = b"".join(parts[self._inside :: 2]).translate(None, _OTHERS)
+        marks = b"".join(parts[self._inside :: 2]).translate(None, _NOT_STRUCTURE)
         self._inside = (self._inside + len(parts) - 1) % 2
         brackets = marks.replace(b",", b"")
         closed = brackets.count(b"]") + brackets.count(b"}")
@@ -160,6 +157,6 @@ class JsonShape:
             self.may_be_json = False
             return
         self.values += len(marks) - closed
-        depths = list(accumulate(map(_STEPS.__getitem__, brackets), initial=self._open))
+        depths = list(accumulate(map(_DEPTH_CHANGE.__getitem__, brackets), initial=self._open))
         self._open, deepest = depths[-1], max(depths)
         self.deepest = max(self.deepest, deepest)

@@ -1,11 +1,9 @@
-"""Who is let in at all: by the name that the server was called by, and by the web page that asks.
+"""Middleware against misuse by browsers: checks Host and Origin, and sets security headers on every response.
 
-Where no key is needed, whatever runs in this machine's browser could ask: a page that lets its own name point here
-(DNS rebinding) is told by the name, and a page of another origin by its Origin header. Where keys are needed a name
-proves nothing, and any is taken.
-
-
-@@Headers that every answer wears: what a browser may make of it. A route that knows better sets its own."""
+Without keys, any page in this machine's browser could call the server. A page that points its own host name here (DNS
+rebinding) is caught by the Host header, a page of another origin by its Origin header. With keys, any host name is
+accepted, since the name proves nothing.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +17,26 @@ from podium.server.keys.keys import is_loopback
 from podium.server.service import Service
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that ask and change nothing."""
-_USUAL = frozenset({"127.0.0.1", "localhost", "[::1]"})
+"""Methods that neither ask a question nor change anything."""
+_LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
+_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    # Other sites may not embed responses as scripts, styles or images.
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    # Traces and answers are private.
+    (b"cache-control", b"no-store"),
+)
 
 
 class HostCheck:
-    """Turns away requests with too many headers, under a foreign name, or from pages of foreign origins.
+    """Refuses requests with too large headers, a foreign Host header, or a foreign Origin header.
 
     Args:
-        service: whose settings have the origins that may ask; their names are also names of this server, as where a
-            proxy passes on the name that it was called by.
+        service: its settings name the allowed origins. Their host names are also accepted as Host, because a proxy may
+            pass its own name on.
     """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
@@ -36,7 +44,9 @@ class HostCheck:
         self._service = service
         self._most = service.settings.header_bytes
         self._origins = frozenset(origin.lower().encode() for origin in service.settings.origins)
-        self._names = _USUAL | {urlsplit(origin).hostname or "" for origin in service.settings.origins}
+        self._names = _LOOPBACK_NAMES | {
+            urlsplit(origin).hostname or "" for origin in service.settings.origins
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (refusal := self._refusal(scope)) is not None:
@@ -59,7 +69,7 @@ class HostCheck:
             return APIError(
                 431,
                 "invalid_request_error",
-                f"The address and headers of the request have {size} bytes, and {self._most} are taken at most.",
+                f"The address and headers of the request have {size} bytes; this server accepts at most {self._most}.",
                 code="headers_too_large",
             )
         if host is not None and not self._service.needs_keys and not self._known(host):
@@ -72,7 +82,7 @@ class HostCheck:
             )
         if origin is not None and scope["method"] not in SAFE_METHODS and not self._ours(origin, host):
             return forbidden(
-                f"Pages of {origin[:200].decode('latin-1')} may not ask this server, unless it is started with "
+                f"Pages of {origin[:200].decode('latin-1')} may not call this server unless it is started with "
                 "--cors and that origin."
             )
         return None
@@ -83,25 +93,13 @@ class HostCheck:
         return bare in self._names or is_loopback(bare)
 
     def _ours(self, origin: bytes, host: bytes | None) -> bool:
-        """Whether a page of this server asks, or one that may."""
+        """Whether the origin is this server or an allowed one."""
         lowered = origin.lower()
         return lowered in self._origins or (host is not None and lowered.partition(b"://")[2] == host.lower())
 
 
-_WORN = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-frame-options", b"DENY"),
-    # Pages of other sites may not put answers into their own as scripts, styles or images.
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    # Traces and answers are somebody's.
-    (b"cache-control", b"no-store"),
-)
-
-
 class SecurityHeaders:
-    """Adds to each answer those headers that it does not have."""
+    """Adds these headers to each response, except those that the route set itself."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -111,11 +109,11 @@ class SecurityHeaders:
             await self._app(scope, receive, send)
             return
 
-        async def dressed(message: Message) -> None:
+        async def add_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = message["headers"]
                 own = {name for name, _ in headers}
-                message["headers"] = [*headers, *(pair for pair in _WORN if pair[0] not in own)]
+                message["headers"] = [*headers, *(pair for pair in _HEADERS if pair[0] not in own)]
             await send(message)
 
-        await self._app(scope, receive, dressed)
+        await self._app(scope, receive, add_headers)

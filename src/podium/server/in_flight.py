@@ -1,13 +1,7 @@
-"""The requests under way, and whether more questions are taken: what draining a server waits for and cuts short.
+"""Requests that are running: their time limit, and their end when the server shuts down.
 
-Filled by `guards.clock`, emptied by `serving`, shown by `health` and `metrics`. Knows nothing of HTTP.
-
-
-@@How a guard answers in place of the application, before an answer has begun or in the middle of one.
-
-@@How long a request may take, and its end where the server ends.
-
-What is cut here is cancelled, and so recorded; its caller is told.
+`RequestTimeLimit` is the middleware that counts requests into `InFlightRequests`. `serving` waits for them and cancels
+them when the server drains; health checks and metrics read them.
 """
 
 from __future__ import annotations
@@ -21,43 +15,44 @@ from podium.server.api_errors import refuse, to_body
 from podium.server.host_check import SAFE_METHODS
 from podium.server.streaming import sse_event
 
-_LOOK_S = 0.02
+_POLL_S = 0.02
+_RETRY_AFTER_S = 5
 
 
 class InFlightRequests:
-    """Requests by what they are for. Belongs to one event loop."""
+    """The running requests, by whether they ask a question or only read. For one event loop."""
 
     def __init__(self) -> None:
         self.draining = False
-        """Whether no further question is taken, because the server is about to end."""
+        """Whether the server is shutting down and takes no more questions."""
         self.questions: set[asyncio.Task[object]] = set()
-        """Tasks of requests that ask or change something."""
+        """Tasks of requests that ask or change something (POST, DELETE)."""
         self.reads: set[asyncio.Task[object]] = set()
-        """Tasks of requests that only read, which may follow a question for as long as it runs."""
+        """Tasks of requests that only read. They may follow a question for as long as it runs."""
         self._cancelled: set[asyncio.Task[object]] = set()
 
     def __len__(self) -> int:
         return len(self.questions) + len(self.reads)
 
-    def begin(self, *, asks: bool) -> asyncio.Task[object]:
-        """Count the running task as one of these; to be given to `end`."""
+    def begin(self, *, is_question: bool) -> asyncio.Task[object]:
+        """Add the current task and return it, for `end`."""
         task = asyncio.current_task()
         assert task is not None
-        (self.questions if asks else self.reads).add(task)
+        (self.questions if is_question else self.reads).add(task)
         return task
 
     def end(self, task: asyncio.Task[object]) -> None:
-        """It is answered."""
+        """Remove a request that was answered."""
         self.questions.discard(task)
         self.reads.discard(task)
         self._cancelled.discard(task)
 
     def was_cancelled(self, task: asyncio.Task[object]) -> bool:
-        """Whether it was cancelled by `cancel`."""
+        """Whether `cancel` cancelled this task."""
         return task in self._cancelled
 
     def cancel(self, tasks: set[asyncio.Task[object]]) -> None:
-        """Cancel these, once: a second cancellation would disturb what the first one set off."""
+        """Cancel these tasks, each only once: a second cancellation would interrupt the clean-up of the first."""
         for task in tasks - self._cancelled:
             self._cancelled.add(task)
             task.cancel()
@@ -65,17 +60,13 @@ class InFlightRequests:
     async def wait_until_empty(
         self, *groups: set[asyncio.Task[object]] | dict[str, asyncio.Task[object]]
     ) -> None:
-        """Wait until all of these are empty."""
-        while any(groups):  # noqa: ASYNC110 - they change in many places, and this is waited for once in a life
-            await asyncio.sleep(_LOOK_S)
+        """Wait until all of these groups are empty."""
+        while any(groups):  # noqa: ASYNC110 - many places change them, and only the shutdown waits
+            await asyncio.sleep(_POLL_S)
 
 
 class TrackedSend:
-    """Remembers of an answer whether it has begun and ended, and can end it with a complaint.
-
-    Args:
-        send: where it goes.
-    """
+    """Passes a response on, knows whether it has begun and ended, and can end it with an error."""
 
     __slots__ = ("_ended", "_events", "_send", "begun")
 
@@ -96,23 +87,20 @@ class TrackedSend:
             self._ended = True
         await self._send(message)
 
-    async def break_off(self, error: APIError, scope: Scope, receive: Receive) -> None:
-        """End with `error`: as the answer, if none has begun, or as the last event of a stream.
+    async def end_with(self, error: APIError, scope: Scope, receive: Receive) -> None:
+        """End the response with `error`: as the whole response if none has begun, or as a stream's last event.
 
-        Any other answer stays without its end, by which its reader knows that it is not whole.
+        Any other response stays unfinished, which tells its reader that it is incomplete.
         """
         if not self.begun:
             await refuse(error, scope, receive, self._send)
         elif self._events and not self._ended:
-            told = sse_event(to_body(error))
-            await self._send({"type": "http.response.body", "body": told, "more_body": False})
-
-
-_AGAIN_S = 5
+            content = sse_event(to_body(error))
+            await self._send({"type": "http.response.body", "body": content, "more_body": False})
 
 
 class RequestTimeLimit:
-    """Counts requests into `in_flight`, and gives those that ask something `seconds`."""
+    """Middleware: counts requests into `in_flight`, and cancels a question after `seconds`."""
 
     def __init__(self, app: ASGIApp, in_flight: InFlightRequests, seconds: float) -> None:
         self._app = app
@@ -123,44 +111,44 @@ class RequestTimeLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        asks = scope["method"] not in SAFE_METHODS
-        if asks and self._in_flight.draining:
-            await refuse(_ending("takes no new questions"), scope, receive, send)
+        is_question = scope["method"] not in SAFE_METHODS
+        if is_question and self._in_flight.draining:
+            await refuse(_shutting_down("takes no new questions"), scope, receive, send)
             return
-        sending = TrackedSend(send)
-        limit = asyncio.timeout(self._seconds if asks else None)
-        task = self._in_flight.begin(asks=asks)
+        tracked = TrackedSend(send)
+        limit = asyncio.timeout(self._seconds if is_question else None)
+        task = self._in_flight.begin(is_question=is_question)
         try:
             async with limit:
-                await self._app(scope, receive, sending)
+                await self._app(scope, receive, tracked)
         except TimeoutError:
             if not limit.expired():
                 raise
-            await sending.break_off(self._late(), scope, receive)
+            await tracked.end_with(self._timed_out(), scope, receive)
         except asyncio.CancelledError:
             if not self._in_flight.was_cancelled(task):
                 raise
             task.uncancel()
-            if asks:
-                await sending.break_off(_ending("did not wait for this one"), scope, receive)
+            if is_question:
+                await tracked.end_with(_shutting_down("did not wait for this one"), scope, receive)
         finally:
             self._in_flight.end(task)
 
-    def _late(self) -> APIError:
+    def _timed_out(self) -> APIError:
         return APIError(
             504,
             "timeout_error",
-            f"There is no answer after {self._seconds:g} s, and what was done is recorded as cancelled: ask for less, "
+            f"There was no answer within {self._seconds:g} s, and the question is recorded as cancelled: ask for less, "
             "or have the server started with a longer --timeout.",
             code="request_timeout",
         )
 
 
-def _ending(what: str) -> APIError:
+def _shutting_down(what: str) -> APIError:
     return APIError(
         503,
         "server_error",
-        f"The server is ending and {what}; ask again in a moment.",
+        f"The server is shutting down and {what}; ask again in a moment.",
         code="server_ending",
-        headers={"Retry-After": str(_AGAIN_S), "Connection": "close"},
+        headers={"Retry-After": str(_RETRY_AFTER_S), "Connection": "close"},
     )

@@ -1,7 +1,7 @@
-"""The questions that are being answered in this process, for whoever wants to watch.
+"""The events of questions that this process is answering, for clients that follow them.
 
-A question never waits for its watchers: it writes into a log of its own, and each of them reads there at its own pace,
-pieces of text that came meanwhile together. The log is as long as the trace will be. All in one event loop.
+A question appends its events to a log and never waits for a reader. Each reader reads at its own pace and gets text
+that has piled up as one piece. A log takes as much memory as the trace will. For one event loop.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from podium.orchestrator import Event, QuestionEnded
 from podium.server.stream_events import ENDED, StreamEvent, started_event, text_event, to_stream_event
 
 KEPT_S = 5.0
-"""That a question which has ended can be watched from here; by then the store has it."""
-MOST_KEPT = 500
-"""Questions that have ended."""
+"""Seconds for which an ended question stays here; by then the store has its trace."""
+MAX_KEPT = 500
+"""Ended questions that stay here at most."""
 
 
 class LiveQuestions:
-    """Questions by the ids of their traces.
+    """The event logs of running questions, by trace id.
 
     Args:
-        kept_s, most_kept: how long, and how many, those that have ended are remembered.
+        kept_s, max_kept: how long ended questions are kept, and how many of them.
     """
 
-    def __init__(self, *, kept_s: float = KEPT_S, most_kept: int = MOST_KEPT) -> None:
+    def __init__(self, *, kept_s: float = KEPT_S, max_kept: int = MAX_KEPT) -> None:
         self._kept_s = kept_s
-        self._most_kept = most_kept
+        self._max_kept = max_kept
         self._logs: dict[str, EventLog] = {}
         self._ended: OrderedDict[str, asyncio.TimerHandle] = OrderedDict()
 
@@ -43,11 +43,11 @@ class LiveQuestions:
         planner: str | None = None,
         workers: Sequence[str] = (),
     ) -> Callable[[Event], None]:
-        """A question begins: gives its observer. `QuestionEnded`, or `end`, ends it.
+        """Begin a question's log, and return the observer that fills it. `QuestionEnded` or `end` closes it.
 
         Args:
-            owner: who may watch, besides admins.
-            question, planner, workers: told first, where they are known; `workers` in the order of the pool.
+            owner: the key that may read the log, besides admins.
+            question, planner, workers: for the first event; `workers` in the order of the pool.
         """
         log = self._logs[trace_id] = EventLog(trace_id, owner, question, planner, tuple(workers))
 
@@ -59,47 +59,47 @@ class LiveQuestions:
         return observe
 
     def end(self, trace_id: str) -> None:
-        """No more will happen; calling it for a question that has ended, or is not known, changes nothing."""
+        """Close a question's log. Does nothing for a question that has ended or is unknown."""
         log = self._logs.get(trace_id)
         if log is None or trace_id in self._ended:
             return
         log.end()
         later = asyncio.get_running_loop().call_later(self._kept_s, self.forget, trace_id)
         self._ended[trace_id] = later
-        if len(self._ended) > self._most_kept:
+        if len(self._ended) > self._max_kept:
             self.forget(next(iter(self._ended)))
 
     def forget(self, trace_id: str) -> None:
-        """Those who watch it see its end still; nobody can begin to."""
+        """Drop a question. Current readers still read to its end; there are no new ones."""
         self._logs.pop(trace_id, None)
         if timer := self._ended.pop(trace_id, None):
             timer.cancel()
 
     def find(self, trace_id: str, owner: str | None) -> EventLog | None:
-        """The question, if it is remembered and `owner` (None: an admin) may watch it."""
+        """The question's log, if it is here and `owner` (None: an admin) may read it."""
         log = self._logs.get(trace_id)
         return log if log is not None and owner in (None, log.owner) else None
 
     def events(self, trace_id: str, after: str | None = None) -> AsyncIterator[StreamEvent]:
-        """What happened so far, then what happens, until the end.
+        """The question's events from the beginning to its end, as they happen.
 
         Args:
-            after: the place of the last event that is known already; one that is none of ours: none.
+            after: the id of the last event that the reader has; an unknown id means none.
 
         Raises:
-            KeyError: the question is not remembered.
+            KeyError: the question is not here.
         """
         return self._logs[trace_id].events(after)
 
     def close(self) -> None:
-        """Forget all, and let those who watch go."""
+        """Close and drop every log; readers finish."""
         for trace_id in tuple(self._logs):
             self._logs[trace_id].end()
             self.forget(trace_id)
 
 
 class EventLog:
-    """What has happened to one question so far."""
+    """The events of one question so far."""
 
     def __init__(
         self,
@@ -116,23 +116,23 @@ class EventLog:
         )
         self._workers = workers
         self._log: list[Event | _Text] = []
-        self._over = False
-        self._watchers: set[asyncio.Event] = set()
+        self._closed = False
+        self._readers: set[asyncio.Event] = set()
 
     def append(self, event: Event) -> None:
-        """Something has happened."""
+        """Add an event."""
         last = self._log[-1] if self._log else None
         if not isinstance(event, StepText):
             self._log.append(event)
-        elif isinstance(last, _Text) and last.goes_on(event):
+        elif isinstance(last, _Text) and last.continues(event):
             last.add(event)
         else:
             self._log.append(_Text(event))
         self._wake()
 
     def end(self) -> None:
-        """Nothing more will happen."""
-        self._over = True
+        """Close the log."""
+        self._closed = True
         self._wake()
 
     async def events(self, after: str | None = None) -> AsyncIterator[StreamEvent]:
@@ -141,17 +141,17 @@ class EventLog:
             if stream_event is not None:
                 yield stream_event
 
-    async def watch(self, after: str | None, beat_s: float | None) -> AsyncIterator[StreamEvent | None]:
-        """As `events`; None whenever nothing has happened for `beat_s` seconds."""
+    async def watch(self, after: str | None, heartbeat_s: float | None) -> AsyncIterator[StreamEvent | None]:
+        """As `events`, with None after each `heartbeat_s` seconds without an event."""
         wake = asyncio.Event()
-        self._watchers.add(wake)
+        self._readers.add(wake)
         try:
             number, read = self._position(after)
             if number < 0:
                 number = 0
                 yield self._started
             while True:
-                # Before the log is read: what is told while a watcher is busy wakes it at once.
+                # Cleared before the log is read, so that an event that comes while the reader is busy wakes it.
                 wake.clear()
                 while number < len(self._log):
                     item = self._log[number]
@@ -165,18 +165,18 @@ class EventLog:
                         number, read = number + 1, 0
                     else:
                         break
-                if self._over:
+                if self._closed:
                     return
                 try:
-                    async with asyncio.timeout(beat_s):
+                    async with asyncio.timeout(heartbeat_s):
                         await wake.wait()
                 except TimeoutError:
                     yield None
         finally:
-            self._watchers.discard(wake)
+            self._readers.discard(wake)
 
     def _position(self, after: str | None) -> tuple[int, int]:
-        """Where to read on: a number in the log (-1: before it), and what of a text there is known."""
+        """Where to continue: the index in the log (-1: before the first), and the bytes known of a text there."""
         if after == ENDED:
             return len(self._log), 0
         number, dot, read = (after or "").partition(".")
@@ -188,12 +188,12 @@ class EventLog:
         return (at, int(read)) if dot else (at + 1, 0)
 
     def _wake(self) -> None:
-        for watcher in self._watchers:
-            watcher.set()
+        for reader in self._readers:
+            reader.set()
 
 
 class _Text:
-    """Pieces of one try of one step, put together; kept in UTF-8, a quarter of what a list of pieces takes."""
+    """The pieces of text of one attempt at one step, joined in UTF-8: a quarter of the memory of a list."""
 
     __slots__ = ("_written", "event")
 
@@ -206,8 +206,8 @@ class _Text:
     def length(self) -> int:
         return len(self._written)
 
-    def goes_on(self, event: StepText) -> bool:
-        """Whether `event` is of the same try."""
+    def continues(self, event: StepText) -> bool:
+        """Whether `event` belongs to the same attempt."""
         own = self.event
         return (own.round, own.position, own.attempt) == (event.round, event.position, event.attempt)
 
@@ -215,5 +215,5 @@ class _Text:
         self._written += event.text.encode("utf-8", "replace")
 
     def since(self, read: int) -> tuple[str, int]:
-        """The text behind the first `read` bytes, and how many there are now."""
+        """The text after the first `read` bytes, and the number of bytes now."""
         return self._written[read:].decode("utf-8", "replace"), len(self._written)

@@ -1,11 +1,8 @@
-"""GET /healthz and /readyz: whether the process lives, and whether it is of use to send it questions.
+"""/healthz, /readyz and /metrics: for whoever operates the server.
 
-For whoever runs servers; no key is needed, and nothing is told that is anybody's.
-
-
-@@GET /metrics: what Prometheus reads. Counted from finished traces and read off the dispatcher when asked for.
-
-Labels are names of workers, planners and routes, never texts or keys. Where keys are needed, an admin key is.
+Health checks need no key and say nothing private. Metrics are counted from finished traces and read from the dispatcher
+when Prometheus asks; their labels are names of workers, planners and routes, never texts or keys. /metrics needs an
+admin's key where keys are needed.
 """
 
 from __future__ import annotations
@@ -35,38 +32,43 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
-_SILENT = "The Conductor does not answer; the server's log says why."
+_PLANNER_DOWN = "The Conductor does not answer; the server's log says why."
+_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+_STATES = {"closed": 0, "half-open": 1, "open": 2}
+_MAX_PLANNERS = 200
+"""Planner names that get a label of their own; callers can make up names, as self-consistency:WORKER:7."""
+_OTHER = "other"
 
 
 def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> APIRouter:
-    """The routes on `service`."""
+    """GET /healthz, /readyz and /metrics."""
     router = APIRouter(tags=["operations"])
     checks: set[asyncio.Task[object]] = set()
 
     @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz")
     async def healthz() -> dict[str, Any]:
-        """The process lives."""
+        """The process is alive."""
         return {"status": "ok"}
 
     @router.head("/readyz", include_in_schema=False)
     @router.get("/readyz", responses=error_responses(503))
     async def readyz() -> dict[str, Any]:
-        """Questions can be answered and their traces kept; else 503, and why.
+        """The server can answer questions and keep their traces; otherwise 503 and the reason.
 
-        Where the Conductor does not answer and one worker takes all questions, the status is "degraded".
+        The status is "degraded" where the Conductor does not answer and one worker answers all questions.
         """
         if service.planners.check_is_due:
             checks.add(check := asyncio.create_task(service.planners.check()))
             check.add_done_callback(checks.discard)
         reason = unready(service, in_flight)
-        silent = None if service.planners.last_error is None else _SILENT
+        planner_down = None if service.planners.last_error is None else _PLANNER_DOWN
         if reason is None and service.planners.fallback is None:
-            reason = silent
+            reason = planner_down
         if reason is not None:
             raise APIError(503, "server_error", reason, code="not_ready", headers={"Retry-After": "5"})
-        if silent is not None:
-            return {"status": "degraded", "reason": f"{silent} One worker takes all questions."}
+        if planner_down is not None:
+            return {"status": "degraded", "reason": f"{planner_down} One worker takes all questions."}
         return {"status": "ready"}
 
     @router.get(
@@ -81,7 +83,7 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
         },
     )
     async def metrics_text(request: Request) -> Response:
-        """The figures of this process, for Prometheus."""
+        """The metrics of this process, for Prometheus."""
         caller = await service.authenticate(request.headers.get("authorization"))
         if not caller.admin:
             raise forbidden(
@@ -94,50 +96,53 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
 
 
 def unready(service: Service, in_flight: InFlightRequests) -> str | None:
-    """Why questions should go to another server for now, in one sentence; None: they need not."""
+    """Why a load balancer should send questions elsewhere for now, in one sentence; None: it need not."""
     if in_flight.draining:
-        return "The server is ending."
+        return "The server is shutting down."
     if service.store is not None and service.store.trouble is not None:
-        # The sentence of the store names files and hosts, and whoever asks here has shown no key.
+        # The store's own message names files and hosts, and this caller has shown no key.
         return "Traces cannot be written; the server's log says why."
-    resting = {status.worker for status in service.dispatcher.status if status.state != "closed"}
-    if resting.issuperset(service.pool.names):
-        return "All workers rest after failures."
+    failing = {status.worker for status in service.dispatcher.status if status.state != "closed"}
+    if failing.issuperset(service.pool.names):
+        return "All workers are in cooldown after failures."
     return None
 
 
-_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
-_STATES = {"closed": 0, "half-open": 1, "open": 2}
-_MOST_NAMES = 200
-"""Planners that are told apart: callers make up names, as self-consistency:WORKER:7."""
-_OTHER = "other"
-
-
 class Metrics:
-    """The figures of one application, in a registry of their own."""
+    """The Prometheus metrics of one application, in their own registry."""
 
     def __init__(self, service: Service, in_flight: InFlightRequests) -> None:
         self.registry = CollectorRegistry()
         self._planners: set[str] = set()
-        self._questions = self._counter("questions", "Questions that ended.", "planner", "status")
+        self._questions = self._counter(
+            "questions", "Questions answered or failed, by planner and status.", "planner", "status"
+        )
         self._seconds = Histogram(
             "podium_question_seconds",
-            "Seconds from a question to its end.",
+            "Seconds from a question's start to its end.",
             ("planner",),
             buckets=_SECONDS,
             registry=self.registry,
         )
-        self._tokens = self._counter("tokens", "Tokens of workers' answers.", "worker", "direction")
-        self._usd = self._counter("cost_usd", "Dollars paid for workers' answers.", "worker")
-        self._saved = self._counter("saved_usd", "Dollars that cached answers had cost.", "worker")
-        self._cached = self._counter("cache_hits", "Answers from the response cache.", "worker")
-        self._refused = self._counter("budget_refusals", "Steps that a budget refused.", "worker")
-        self._steps = self._counter("steps", "Steps of plans by how they ended.", "worker", "status")
-        self._plan_tokens = self._counter("planning_tokens", "Tokens of planning.", "direction")
+        self._tokens = self._counter("tokens", "Tokens of worker calls, by direction.", "worker", "direction")
+        self._usd = self._counter("cost_usd", "Dollars paid for worker calls.", "worker")
+        self._saved = self._counter(
+            "saved_usd",
+            "Dollars that answers from the response cache had cost when they were made.",
+            "worker",
+        )
+        self._cached = self._counter("cache_hits", "Worker calls answered from the response cache.", "worker")
+        self._refused = self._counter("budget_refusals", "Steps that a budget refused to run.", "worker")
+        self._steps = self._counter("steps", "Steps of plans, by worker and status.", "worker", "status")
+        self._plan_tokens = self._counter(
+            "planning_tokens", "Tokens of the planner, by direction.", "direction"
+        )
         self._plan_usd = self._counter("planning_cost_usd", "Dollars paid for planning.")
-        self._requests = self._counter("http_requests", "HTTP requests.", "method", "route", "status")
+        self._requests = self._counter(
+            "http_requests", "HTTP requests, by method, route and status.", "method", "route", "status"
+        )
         self._by_request: dict[tuple[str, str, int], Counter] = {}
-        """Those of `_requests`: finding one by its labels takes longer than counting."""
+        """The counters of `_requests` by label: looking one up there takes longer than counting."""
         self.registry.register(_CurrentState(service, in_flight))
         ProcessCollector(registry=self.registry)
 
@@ -145,7 +150,7 @@ class Metrics:
         return Counter(f"podium_{name}", help_, labels, registry=self.registry)
 
     def observer(self, trace_id: str, request: ChatRequest, caller: Caller) -> Callable[[Event], None]:
-        """An observer of one question, as `Service.observers` wants it."""
+        """The observer of one question; an `ObserverFactory`."""
         del trace_id, request, caller
 
         def observe(event: Event) -> None:
@@ -154,8 +159,8 @@ class Metrics:
 
         return observe
 
-    def requested(self, method: str, route: str, status: int) -> None:
-        """Count a request that was answered."""
+    def count_request(self, method: str, route: str, status: int) -> None:
+        """Count an answered HTTP request."""
         key = (method, route, status)
         counter = self._by_request.get(key)
         if counter is None:
@@ -188,55 +193,61 @@ class Metrics:
 
     def _name(self, planner: str) -> str:
         if planner not in self._planners:
-            if len(self._planners) >= _MOST_NAMES:
+            if len(self._planners) >= _MAX_PLANNERS:
                 return _OTHER
             self._planners.add(planner)
         return planner
 
 
 class _CurrentState(Collector):
-    """How it stands at the moment: read when asked for, so that nothing is counted twice."""
+    """The current state, read from the dispatcher and the store whenever Prometheus asks."""
 
     def __init__(self, service: Service, in_flight: InFlightRequests) -> None:
         self._service = service
         self._in_flight = in_flight
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics now."""
+        """The current values."""
         statuses = self._service.dispatcher.status
         for name, help_ in (
-            ("attempts", "Attempts at workers' calls."),
+            ("attempts", "Attempts at worker calls, retries and hedges included."),
             ("failures", "Attempts that failed."),
-            ("retries", "Attempts after one that failed."),
-            ("hedges", "Second attempts beside a slow one."),
+            ("retries", "Attempts that repeated a failed one."),
+            ("hedges", "Second attempts started while a slow one was running."),
         ):
             counter = CounterMetricFamily(f"podium_worker_{name}", help_, labels=("worker",))
             for status in statuses:
                 counter.add_metric((status.worker,), getattr(status, name))
             yield counter
         for name, help_ in (
-            ("in_flight", "Calls of the worker that are under way."),
-            ("waiting", "Calls that wait for the worker's limits."),
+            ("in_flight", "Worker calls that are running."),
+            ("waiting", "Worker calls that wait for the worker's rate or concurrency limits."),
         ):
             gauge = GaugeMetricFamily(f"podium_worker_{name}", help_, labels=("worker",))
             for status in statuses:
                 gauge.add_metric((status.worker,), getattr(status, name))
             yield gauge
         state = GaugeMetricFamily(
-            "podium_worker_breaker_state", "0: closed, 1: half open, 2: open, it rests.", labels=("worker",)
+            "podium_worker_breaker_state",
+            "Circuit breaker: 0 closed, 1 half open, 2 open (the worker is in cooldown).",
+            labels=("worker",),
         )
         for status in statuses:
             state.add_metric((status.worker,), _STATES[status.state])
         yield state
         store = self._service.store
         for name, help_, value in (
-            ("questions_in_flight", "Questions that are being answered.", len(self._service.running)),
-            ("http_requests_in_flight", "HTTP requests that are being answered.", len(self._in_flight)),
-            ("draining", "1: the server takes no new questions.", int(self._in_flight.draining)),
-            ("traces_waiting", "Traces that are not written yet.", 0 if store is None else store.waiting),
+            ("questions_in_flight", "Questions that are running.", len(self._service.running)),
+            ("http_requests_in_flight", "HTTP requests that are running.", len(self._in_flight)),
+            (
+                "draining",
+                "1 while the server shuts down and takes no new questions.",
+                int(self._in_flight.draining),
+            ),
+            ("traces_waiting", "Traces that wait to be written.", 0 if store is None else store.waiting),
             (
                 "store_down",
-                "1: traces cannot be written now.",
+                "1 while traces cannot be written.",
                 int(store is not None and bool(store.trouble)),
             ),
         ):
@@ -244,7 +255,7 @@ class _CurrentState(Collector):
 
 
 class RequestCounter:
-    """Counts requests by route and status; outside of all guards, so that what they refuse is counted too."""
+    """Middleware: counts requests by method, route and status."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
@@ -256,16 +267,16 @@ class RequestCounter:
             return
         status = 500
 
-        async def noted(message: Message) -> None:
+        async def note_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self._app(scope, receive, noted)
+            await self._app(scope, receive, note_status)
         finally:
-            # What no route took is one route: paths are the callers' to make up, and so are methods.
+            # Callers can make up paths and methods, so all requests without a route share one label.
             route = getattr(scope.get("route"), "path", _OTHER)
             method = scope["method"] if route != _OTHER else _OTHER
-            self._metrics.requested(method, route, status)
+            self._metrics.count_request(method, route, status)

@@ -1,13 +1,13 @@
-"""The spans of one trace, in the words of OpenTelemetry's conventions for generative AI.
+"""The OpenTelemetry spans of one trace, by the conventions for generative AI.
 
     invoke_workflow PLANNER            the question; its trace id is ours
-    ├── plan PLANNER                   each round's planning
+    ├── plan PLANNER                   the planning of each round
     ├── chat MODEL                     each step, retries and fallbacks included
-    │   └── attempt WORKER             each try, where there was more than one, or it failed
+    │   └── attempt WORKER             each attempt, where there were several or one failed
     └── ...
 
-The conventions (of 2026, status: development) have no words for workers and plans; those stand under `podium.`.
-Times are the trace's own. Texts of messages and of errors only where they are asked for.
+The conventions (2026, status: development) have no attributes for workers and plans; ours begin with `podium.`. Times
+are the trace's. Texts of messages and errors are included only on request.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ _PROVIDERS = {
     "api.perplexity.ai": "perplexity",
     "api.cohere.com": "cohere",
 }
-"""The conventions' names, by the ends of hosts; others are told by their host alone."""
-_ENDED = {"failed": "failed", "refused": "budget_exceeded", "cancelled": "cancelled"}
+"""Provider names of the conventions by the end of the host name; other providers are named by their host."""
+_ERROR_TYPES = {"failed": "failed", "refused": "budget_exceeded", "cancelled": "cancelled"}
 """`error.type` by status, where no attempt says more."""
 
 Attributes = dict[str, Any]
 
 
 class TraceIdGenerator(IdGenerator):
-    """Ids of spans at random; the id of a trace is the one that is being told."""
+    """Random span ids, and the trace id of the Podium trace that is being exported."""
 
     def __init__(self) -> None:
         self._random = RandomIdGenerator()
         self.trace: int | None = None
-        """Of the next spans without a parent; None: one at random."""
+        """The trace id of the next root span; None: a random one."""
 
     def generate_span_id(self) -> int:
         """64 bits."""
@@ -68,7 +68,7 @@ class TraceIdGenerator(IdGenerator):
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """What is known of the model behind a worker."""
+    """The model behind a worker, as far as it is known."""
 
     name: str
     provider: str
@@ -76,12 +76,12 @@ class _Model:
 
 
 class SpanExporter:
-    """Tells traces to a tracer. For one thread.
+    """Exports traces to a tracer. For one thread.
 
     Args:
-        ids: those of the tracer's provider.
-        pool: the workers, for what is known of their models.
-        texts: whether messages and errors are told word by word.
+        ids: the id generator of the tracer's provider.
+        pool: the workers, whose models the spans name.
+        texts: whether spans include the texts of messages and errors.
     """
 
     def __init__(self, tracer: Tracer, ids: TraceIdGenerator, pool: Pool, *, texts: bool = False) -> None:
@@ -91,11 +91,11 @@ class SpanExporter:
         self._models = {worker.profile.name: _model(worker.profile.name, worker.identity) for worker in pool}
 
     def export(self, trace: Trace) -> None:
-        """All spans of a question."""
+        """Export all spans of a question."""
         self._ids.trace = int(trace.id, 16) if len(trace.id) == 32 else None
         self._question(trace, Context())
 
-    def _question(self, trace: Trace, above: Context) -> None:
+    def _question(self, trace: Trace, parent: Context) -> None:
         started = _nanoseconds(trace.started_at)
         attributes: Attributes = {
             "gen_ai.operation.name": "invoke_workflow",
@@ -110,12 +110,12 @@ class SpanExporter:
         if trace.owner is not None:
             attributes["podium.key"] = trace.owner
         if self._texts:
-            asked = (*trace.question.history, Message(role="user", content=trace.question.text))
-            attributes["gen_ai.input.messages"] = _messages(asked)
+            messages = (*trace.question.history, Message(role="user", content=trace.question.text))
+            attributes["gen_ai.input.messages"] = _messages(messages)
             if trace.answer is not None:
                 attributes["gen_ai.output.messages"] = _answer(trace.answer, None)
-        error = _ENDED.get(trace.status)
-        with _OpenSpan(self, f"invoke_workflow {trace.planner}", started, trace.seconds, above) as open_span:
+        error = _ERROR_TYPES.get(trace.status)
+        with _OpenSpan(self, f"invoke_workflow {trace.planner}", started, trace.seconds, parent) as open_span:
             open_span.set(attributes, error, trace.error)
             at = started
             for number, round_ in enumerate(trace.rounds):
@@ -126,7 +126,7 @@ class SpanExporter:
                 ends = [_after(started, span.ended_s) for span in round_.spans]
                 at = max(ends, default=_after(at, round_.plan_seconds))
 
-    def _plan(self, planner: str, number: int, round_: RoundTrace, begun: int, above: Context) -> None:
+    def _plan(self, planner: str, number: int, round_: RoundTrace, start: int, parent: Context) -> None:
         attributes: Attributes = {
             "gen_ai.operation.name": "plan",
             **_usage(round_.plan_usage),
@@ -138,10 +138,10 @@ class SpanExporter:
         }
         if self._texts:
             attributes["gen_ai.output.messages"] = _answer(round_.plan_text, None)
-        with _OpenSpan(self, f"plan {planner}", begun, round_.plan_seconds, above) as open_span:
+        with _OpenSpan(self, f"plan {planner}", start, round_.plan_seconds, parent) as open_span:
             open_span.set(attributes, round_.plan_error_kind, round_.plan_error)
 
-    def _step(self, number: int, span: Span, started: int, above: Context) -> None:
+    def _step(self, number: int, span: Span, started: int, parent: Context) -> None:
         worker = span.answered_by or span.worker
         model = self._models.get(worker, _Model(worker, "podium"))
         attributes: Attributes = {
@@ -166,12 +166,12 @@ class SpanExporter:
             attributes["gen_ai.input.messages"] = _messages(span.messages)
             if span.response is not None:
                 attributes["gen_ai.output.messages"] = _answer(span.response, span.finish)
-        error = _ENDED.get(span.status)
+        error = _ERROR_TYPES.get(span.status)
         if span.status == "failed" and span.attempts:
             error = span.attempts[-1].error_kind or error
-        begun = _after(started, span.started_s)
+        start = _after(started, span.started_s)
         with _OpenSpan(
-            self, f"chat {model.name}", begun, span.ended_s - span.started_s, above, kind=SpanKind.CLIENT
+            self, f"chat {model.name}", start, span.ended_s - span.started_s, parent, kind=SpanKind.CLIENT
         ) as open_span:
             open_span.set(attributes, error, span.error)
             if len(span.attempts) > 1 or any(attempt.error_kind for attempt in span.attempts):
@@ -180,34 +180,34 @@ class SpanExporter:
             if span.nested is not None:
                 self._question(span.nested, open_span.context)
 
-    def _attempt(self, attempt: Attempt, started: int, above: Context) -> None:
-        begun = _after(started, attempt.started_s)
+    def _attempt(self, attempt: Attempt, started: int, parent: Context) -> None:
+        start = _after(started, attempt.started_s)
         seconds = attempt.ended_s - attempt.started_s
-        with _OpenSpan(self, f"attempt {attempt.worker}", begun, seconds, above) as open_span:
+        with _OpenSpan(self, f"attempt {attempt.worker}", start, seconds, parent) as open_span:
             attributes = {"podium.worker": attempt.worker, "podium.hedge": attempt.hedge}
             open_span.set(attributes, attempt.error_kind, attempt.error)
 
 
 class _OpenSpan:
-    """One span, from its beginning to its end, whenever they were."""
+    """One span with given start and end times."""
 
     def __init__(
         self,
         spans: SpanExporter,
         name: str,
-        begun: int,
+        start: int,
         seconds: float,
-        above: Context,
+        parent: Context,
         *,
         kind: SpanKind = SpanKind.INTERNAL,
     ) -> None:
-        self._span = spans._tracer.start_span(name, above, kind, start_time=begun)
-        self._ended = _after(begun, max(0.0, seconds))
+        self._span = spans._tracer.start_span(name, parent, kind, start_time=start)
+        self._ended = _after(start, max(0.0, seconds))
         self._texts = spans._texts
 
     @property
     def context(self) -> Context:
-        """For the spans within."""
+        """The context for child spans."""
         return set_span_in_context(self._span, Context())
 
     def __enter__(self) -> _OpenSpan:
@@ -217,24 +217,24 @@ class _OpenSpan:
         self._span.end(self._ended)
 
     def set(self, attributes: Mapping[str, Any], error: str | None, sentence: str | None) -> None:
-        """What is known, without what is None; and what went wrong, if something did."""
+        """Set the attributes that are not None, and the error if there is one."""
         self._span.set_attributes({key: value for key, value in attributes.items() if value is not None})
         if error is not None:
             self._span.set_attribute("error.type", error)
-            # A sentence about an error may quote what a model wrote.
+            # An error's message may quote what a model wrote.
             self._span.set_status(Status(StatusCode.ERROR, sentence if self._texts else None))
 
 
 def _usage(usage: Usage) -> Attributes:
-    told: Attributes = {
+    attributes: Attributes = {
         "gen_ai.usage.input_tokens": usage.input_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,
     }
     if usage.cached_tokens:
-        told["gen_ai.usage.cache_read.input_tokens"] = usage.cached_tokens
+        attributes["gen_ai.usage.cache_read.input_tokens"] = usage.cached_tokens
     if usage.reasoning_tokens:
-        told["gen_ai.usage.reasoning.output_tokens"] = usage.reasoning_tokens
-    return told
+        attributes["gen_ai.usage.reasoning.output_tokens"] = usage.reasoning_tokens
+    return attributes
 
 
 def _messages(messages: Sequence[Message]) -> str:
@@ -255,7 +255,7 @@ def _answer(text: str, finish: str | None) -> str:
 
 
 def _model(name: str, identity: Mapping[str, Any] | None) -> _Model:
-    """What a worker's identity tells; a worker without one is simulated or local, and its own model."""
+    """The model in a worker's identity. A worker without one is simulated or local, and is its own model."""
     if identity is None or not isinstance(identity.get("model"), str):
         return _Model(name, "podium")
     host = urlsplit(str(identity.get("url") or "")).hostname
@@ -268,5 +268,5 @@ def _nanoseconds(moment: str) -> int:
     return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e3) * 1_000_000
 
 
-def _after(begun: int, seconds: float) -> int:
-    return begun + round(seconds * 1e9)
+def _after(start: int, seconds: float) -> int:
+    return start + round(seconds * 1e9)

@@ -1,50 +1,51 @@
-"""The planners that requests may name: the configured one, and those that need nothing of this machine's files.
+"""The planners that requests may name: the configured one, and those that need no file on this machine.
 
-Opened when first asked for, once; closed with the server.
-
-
-@@The planner behind a worker's own name as a model: one call, and the worker is sent what the caller wrote.
-
-Goes with the context style `plain`, in which messages are passed as they are.
+Each is opened once, when a request first names it, and closed with the server. `DirectPlanner` is behind a worker's own
+name as a model: one worker, no plan.
 """
 
 from __future__ import annotations
-
 import asyncio
-import logging
-import time
 from dataclasses import dataclass
-
+import logging
 from podium.baselines import VOTE
 from podium.baselines.phrases import WHOLE
-from podium.baselines.plans import plan_once, position_of
+from podium.baselines.plans import plan_once
+from podium.baselines.plans import position_of
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.orchestrator.planner_settings import PlannerSettings
-from podium.orchestrator.planning import OpenedPlanner, check_planner, open_planner
-from podium.planner import Plan, PlanRequest
+from podium.orchestrator.planning import OpenedPlanner
+from podium.orchestrator.planning import check_planner
+from podium.orchestrator.planning import open_planner
+from podium.planner import Plan
+from podium.planner import PlanRequest
 from podium.server.api_errors import missing
 from podium.workers.checkup import CheckResult
-from podium.workers.pool import Pool, has_real_workers
-from podium.workflow import PlanError, Step, Workflow
+from podium.workers.pool import Pool
+from podium.workers.pool import has_real_workers
+from podium.workflow import PlanError
+from podium.workflow import Step
+from podium.workflow import Workflow
+import time
 
 _LOG = logging.getLogger("podium.server")
 _CONDUCTORS = ("conductor", "warmstart")
-_LONGEST = 2
+_MAX_DIGITS = 2
 """Digits of a number of samples."""
-_MOST_SAMPLES = 32
-_MOST_OPEN = 256
+_MAX_SAMPLES = 32
+_MAX_OPEN = 256
 _CHECK_AGAIN_S = 30.0
-"""Between two questions to a planner that did not answer, which nobody needs answered."""
+"""Seconds between two checks of a planner that did not answer."""
 
 
 class Planners:
-    """Planners by the name that requests use.
+    """Planners by the names that requests use.
 
     Args:
         pool: the workers that baselines may name.
-        settings: the planner that requests get that name none.
-        dispatcher: holds the limits of a worker that conducts.
+        settings: the configured planner, for requests that name none.
+        dispatcher: applies the limits of a worker that acts as the Conductor.
     """
 
     def __init__(self, pool: Pool, settings: PlannerSettings, dispatcher: Dispatcher) -> None:
@@ -52,48 +53,48 @@ class Planners:
         self._settings = settings
         self._dispatcher = dispatcher
         self.last_error: str | None = None
-        """Why the configured one last wrote no plan, where it did not answer; None: it did."""
+        """Why the configured planner did not answer the last time; None: it did."""
         self._checked_at = float("-inf")
         self._opened: dict[str, OpenedPlanner] = {}
         self._opening = asyncio.Lock()
 
     @property
     def configured(self) -> str:
-        """The name of the configured one."""
+        """The name of the configured planner."""
         return self._settings.planner
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Those that are offered by name; forms with a worker in them are known besides, see `get`."""
+        """The planners to list by name; `get` also knows forms that contain the name of a worker."""
         shipped = () if has_real_workers(self._pool) else _CONDUCTORS
         return tuple(dict.fromkeys((self.configured, *shipped, "random")))
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """All that a request may name, baselines of one worker as forms."""
+        """All that a request may name; baselines of one worker as forms like single:WORKER."""
         voting = ("self-consistency:WORKER:SAMPLES",) if "vote" in self._pool.names else ()
         return (*self.names, "single:WORKER", *voting)
 
     def named_worker(self, name: str) -> str | None:
-        """The worker that the planner called `name` is about, if it is about one; whether there is one is not asked."""
+        """The worker in a planner's name like single:WORKER, whether or not the pool has it; None: no such form."""
         form, _, rest = name.partition(":")
         if name == self.configured or form not in ("single", "self-consistency"):
             return None
         return rest if form == "single" else rest.rpartition(":")[0]
 
     def required_workers(self, name: str | None) -> tuple[str, ...]:
-        """The workers without which the planner called `name` cannot plan; None: the configured one."""
+        """The workers without which a planner cannot plan. `name` None: the configured planner."""
         form, _, rest = (self.configured if name is None else name).partition(":")
         if form == "single":
             return (rest,)
         return (rest.rpartition(":")[0], VOTE) if form == "self-consistency" else ()
 
     async def get(self, name: str | None, param: str | None = None) -> OpenedPlanner:
-        """The planner called `name`; None: the configured one.
+        """Open a planner, or return it if it is open. `name` None: the configured planner.
 
         Raises:
-            APIError: 404, there is none.
-            UsageError: it cannot be opened here.
+            APIError: 404, there is no such planner.
+            UsageError: the configured planner cannot be opened.
         """
         name = self.configured if name is None else name
         opened = self._opened.get(name)
@@ -103,7 +104,7 @@ class Planners:
         return opened
 
     async def check(self) -> CheckResult:
-        """Ask the configured one for a plan; what comes of it is remembered, and paid for as plans are."""
+        """Ask the configured planner for one plan, charge it like any plan, and remember whether it answered."""
         self._checked_at = time.monotonic()
         found = await check_planner(await self.get(None), self._pool)
         for account in self._dispatcher.accounts:
@@ -113,17 +114,17 @@ class Planners:
 
     @property
     def fallback(self) -> str | None:
-        """The worker that takes questions whose planning failed by the configured one; None: they fail."""
+        """The worker that answers when the configured planner fails; None: such questions fail."""
         opened = self._opened.get(self.configured)
         return None if opened is None else opened.fallback
 
     @property
     def check_is_due(self) -> bool:
-        """Whether it was in trouble, and was not asked again for a while."""
+        """Whether the configured planner failed, and was not checked again for a while."""
         return self.last_error is not None and time.monotonic() - self._checked_at > _CHECK_AGAIN_S
 
     def record_plan(self, name: str, error: PlanError | None) -> None:
-        """Remember how a plan of the planner called `name` went."""
+        """Remember whether the configured planner answered, after a question that it planned."""
         opened = self._opened.get(self.configured)
         if opened is not None and opened.planner.name == name:
             failed = error is not None and error.kind == "planner_failed"
@@ -148,12 +149,14 @@ class Planners:
             if name == self.configured:
                 raise
             raise missing(str(error), param, code="planner_not_found") from None
-        if len(self._opened) < _MOST_OPEN:  # Each holds a few values; names are the callers' to make up.
+        if (
+            len(self._opened) < _MAX_OPEN
+        ):  # Callers can make up names, so the number of open planners has a limit.
             self._opened[name] = opened
         return opened
 
     def _settings_for(self, name: str, param: str | None) -> PlannerSettings:
-        """What `name` stands for. Forms with a file in them are for whoever starts the server alone."""
+        """The settings of a planner that a request may name. Forms with a file path are refused."""
         if name == self.configured:
             return self._settings
         if name in _CONDUCTORS:
@@ -165,27 +168,30 @@ class Planners:
             known = (
                 samples.isascii()
                 and samples.isdecimal()
-                and len(samples) <= _LONGEST
-                and 1 <= int(samples) <= _MOST_SAMPLES
+                and len(samples) <= _MAX_DIGITS
+                and 1 <= int(samples) <= _MAX_SAMPLES
             )
         if not known:
             raise missing(
-                f"There is no planner {name[:100]!r} to ask for; there are {', '.join(self.forms)} "
-                f"(at most {_MOST_SAMPLES} samples).",
+                f"There is no planner {name[:100]!r}; there are {', '.join(self.forms)} "
+                f"(at most {_MAX_SAMPLES} samples).",
                 param,
                 code="planner_not_found",
             )
         return PlannerSettings(planner=name)
 
     async def close(self) -> None:
-        """Give back connections. Calling twice is fine."""
+        """Close the connections. Calling twice is fine."""
         for opened in self._opened.values():
             await opened.close()
 
 
 @dataclass(frozen=True, slots=True)
 class DirectPlanner:
-    """One step for `worker`, and no thought about it."""
+    """Sends the caller's messages to one worker in one step, without planning.
+
+    Goes with the context style `plain`, which passes messages on unchanged.
+    """
 
     worker: str
     """Its name in the pool."""

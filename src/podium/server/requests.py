@@ -1,11 +1,6 @@
-"""The bodies of requests: parsed and checked at once from the bytes, and refused in words of the field at fault.
+"""What a caller may send: bodies parsed and checked from bytes, the object `podium`, and the resulting request.
 
-What is common to all routes' bodies. What a route's fields are is its own.
-
-
-@@The object `podium` in a request's body: limits, workers, planner.
-
-What OpenAI's fields do not say. What it comes to is the service's.
+Errors name the field at fault. This module holds what all routes share; the fields of a route are in its own module.
 """
 
 from __future__ import annotations
@@ -28,27 +23,27 @@ from podium.types import Budget, Message, Question
 B = TypeVar("B", bound="Body")
 T = TypeVar("T")
 
-_AT_ONCE = 64 * 2**10
-"""Bytes that are checked within a few milliseconds, and so in the event loop."""
-_MOST_FAULTS = 100
-"""That are looked through for the one that the sender is told. A list has one at most; an object may have many."""
-_MOST_SAID = 1000
-"""Characters of what pydantic says of a fault, which may repeat what was sent."""
+_INLINE_BYTES = 64 * 2**10
+"""Bytes that take a few milliseconds to check, so they are checked on the event loop."""
+_MAX_FAULTS = 100
+"""Faults that are searched for the one to report. A list has one at most; an object may have many."""
+_MAX_MESSAGE_CHARS = 1000
+"""Characters of pydantic's message that are reported; it may repeat what was sent."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500)]
-"""Of a worker or a planner."""
+"""The name of a worker or a planner."""
 ListOf = Annotated[tuple[T, ...], Field(max_length=2048, fail_fast=True)]
-"""A list, as long as OpenAI takes messages, that is looked through until the first fault."""
+"""A list of at most as many items as OpenAI takes messages, checked up to its first fault."""
 
 
 class BodyPart(BaseModel):
-    """A part of a body; unknown fields are refused."""
+    """A part of a body. Unknown fields are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Body(BaseModel):
-    """A whole body. Fields that OpenAI knows and Podium cannot honour are let pass where they change nothing."""
+    """A whole body. A field of OpenAI that Podium does not support is accepted only where it changes nothing."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -59,7 +54,7 @@ class Body(BaseModel):
     )
 
     ignorable: ClassVar[Mapping[str, tuple[tuple[Any, ...], str]]] = {}
-    """Further fields: the values, besides null, with which they change nothing; why others are refused."""
+    """Unsupported fields: the values, besides null, that change nothing, and why other values are refused."""
 
 
 Metadata = Annotated[
@@ -69,25 +64,25 @@ Metadata = Annotated[
     ],
     Field(max_length=16),
 ]
-"""The caller's own pairs, as OpenAI limits them."""
+"""The caller's own key-value pairs, within OpenAI's limits."""
 
 
-async def parse_body(model: type[B], raw: bytes, turn: asyncio.Lock) -> B:
-    """The body in `raw`.
+async def parse_body(model: type[B], raw: bytes, lock: asyncio.Lock) -> B:
+    """Parse and check a request body.
 
     Args:
-        turn: held while a long one is checked in a thread, so that the event loop waits for one of them at most.
+        lock: held while a long body is checked in a thread, so that only one competes with the event loop.
 
     Raises:
-        APIError: 400, what is wrong with it and where.
+        APIError: 400, which names the fault and its field.
     """
-    if len(raw) <= _AT_ONCE:
-        return _checked(model, raw)
-    async with turn:
-        return await asyncio.to_thread(_checked, model, raw)
+    if len(raw) <= _INLINE_BYTES:
+        return _parse(model, raw)
+    async with lock:
+        return await asyncio.to_thread(_parse, model, raw)
 
 
-def _checked(model: type[B], raw: bytes) -> B:
+def _parse(model: type[B], raw: bytes) -> B:
     try:
         body = model.model_validate_json(raw)
     except ValidationError as error:
@@ -101,25 +96,25 @@ def _checked(model: type[B], raw: bytes) -> B:
                 code="unknown_field",
             )
         values, reason = model.ignorable[name]
-        if value is not None and not any(value == ignorable for ignorable in values):
+        if value is not None and not any(value == harmless for harmless in values):
             raise invalid(f"{name} cannot be honoured: {reason}", name, code="unsupported_field")
     return body
 
 
 def _refusal(error: ValidationError, raw: bytes) -> APIError:
-    if error.error_count() > _MOST_FAULTS:
+    if error.error_count() > _MAX_FAULTS:
         return invalid(
-            f"The body has {error.error_count()} faults: more fields that are not known, or of a wrong kind, than can "
-            "be named; send those that the API has.",
+            f"The body has {error.error_count()} faults, too many to name them: fields that are unknown or of a wrong "
+            "type. Send the fields that the API has.",
             code="invalid_value",
         )
     problems = error.errors(include_url=False, include_input=False)
     if problems[0]["type"] == "json_invalid":
         return invalid(f"The body is not JSON ({problems[0]['ctx']['error']}).", code="invalid_json")
     document = pydantic_core.from_json(raw)
-    # Of the alternatives that a value may be, the one that was followed furthest is the one that was meant.
+    # Of a union's alternatives, the one that matched deepest is the one that was meant.
     placed = [(_place(document, problem["loc"]), problem) for problem in problems]
-    # And of those at one place, one that is no text was meant as a list.
+    # Of several faults at one place, prefer the one that is not about a string: a list was meant.
     place, problem = max(placed, key=lambda pair: (len(pair[0]), pair[1]["type"] != "string_type"))
     param = ".".join(str(part) for part in place)[:200]
     kind = problem["type"]
@@ -127,10 +122,10 @@ def _refusal(error: ValidationError, raw: bytes) -> APIError:
         return invalid(f"Unknown field {param!r}; leave it out.", param, code="unknown_field")
     if kind == "missing":
         return invalid(f"The field {param!r} is missing.", param, code="missing_field")
-    said = problem["msg"][:_MOST_SAID]
+    message = problem["msg"][:_MAX_MESSAGE_CHARS]
     if kind == "value_error":
-        return invalid(said.removeprefix("Value error, "), param or None)
-    wanted = re.sub(r"^Input should ", "it should ", said).replace("Tuple should", "it should")
+        return invalid(message.removeprefix("Value error, "), param or None)
+    wanted = re.sub(r"^Input should ", "it should ", message).replace("Tuple should", "it should")
     wanted = wanted.replace(" after validation", "")
     if kind == "union_tag_invalid":
         wanted = f"{problem['ctx']['discriminator']} should be one of {problem['ctx']['expected_tags']}"
@@ -141,7 +136,7 @@ def _refusal(error: ValidationError, raw: bytes) -> APIError:
 
 
 def _place(document: Any, loc: tuple[int | str, ...]) -> list[int | str]:
-    """A location as the document has it, without pydantic's names of alternatives."""
+    """A location in the document, without the names that pydantic gives a union's alternatives."""
     place: list[int | str] = []
     for depth, part in enumerate(loc):
         inside = _inside(document, part)
@@ -154,7 +149,7 @@ def _place(document: Any, loc: tuple[int | str, ...]) -> list[int | str]:
 
 
 def _inside(document: Any, part: int | str) -> tuple[Any] | None:
-    """What stands under `part`; None: nothing does."""
+    """The value under `part`; None: there is none."""
     if isinstance(document, list) and isinstance(part, int):
         return (document[part],) if part < len(document) else None
     return (document[part],) if isinstance(document, dict) and part in document else None
@@ -174,59 +169,59 @@ class BudgetLimits(BodyPart):
 
 
 class PodiumOptions(BodyPart):
-    """How a question is to be answered."""
+    """The object `podium` of a body: what OpenAI's fields cannot say."""
 
     budget: BudgetLimits | None = None
     allow: Names | None = None
-    """Workers that may be asked; none: all."""
+    """Workers that may be called; None: all."""
     deny: Names | None = None
-    """Workers that may not be asked."""
+    """Workers that may not be called."""
     max_rounds: int | None = Field(default=None, ge=1)
-    """As budget.rounds; of the two the smaller holds."""
+    """As budget.rounds; the smaller of the two applies."""
     max_steps: int | None = Field(default=None, ge=1)
-    """Of a plan."""
+    """Steps that a plan may have."""
     early_stop: bool | None = None
-    """Whether those whom a vote hears are asked in turn, the cheapest first, and nobody more once it is certain."""
+    """Whether a vote calls its workers in turn, the cheapest first, and stops once its result is certain."""
     planner: Name | None = None
-    """None: that of the model."""
+    """The planner; None: the one that `model` names."""
     dry_run: bool | None = None
-    """Plan and estimate, and call no worker."""
+    """Plan and estimate the cost, without calling a worker."""
 
 
 NO_OPTIONS = PodiumOptions()
 
 
-def to_budget(wanted: PodiumOptions, settings: ServeSettings) -> Budget:
-    """The limits that `wanted` asks for.
+def requested_budget(options: PodiumOptions, settings: ServeSettings) -> Budget:
+    """The limits that the options ask for.
 
     Raises:
-        APIError: more rounds than the server gives.
+        APIError: more rounds than the server allows.
     """
-    limited = wanted.budget
-    asked = (wanted.max_rounds, None if limited is None else limited.rounds)
-    rounds = min((count for count in asked if count is not None), default=settings.budget.rounds)
+    limits = options.budget
+    requested = (options.max_rounds, None if limits is None else limits.rounds)
+    rounds = min((count for count in requested if count is not None), default=settings.budget.rounds)
     if rounds > settings.most_rounds:
-        where = "podium.max_rounds" if limited is None or limited.rounds is None else "podium.budget.rounds"
+        where = "podium.max_rounds" if limits is None or limits.rounds is None else "podium.budget.rounds"
         raise invalid(f"{where}: this server gives at most {settings.most_rounds} rounds.", where)
-    if limited is None:
+    if limits is None:
         return Budget(rounds=rounds)
     return Budget(
-        calls=limited.calls, tokens=limited.tokens, usd=limited.usd, seconds=limited.seconds, rounds=rounds
+        calls=limits.calls, tokens=limits.tokens, usd=limits.usd, seconds=limits.seconds, rounds=rounds
     )
 
 
-def to_early_stop(wanted: PodiumOptions, settings: ServeSettings) -> bool:
-    """Whether votes stop once they are certain."""
-    return settings.early_stop if wanted.early_stop is None else wanted.early_stop
+def requested_early_stop(options: PodiumOptions, settings: ServeSettings) -> bool:
+    """Whether votes stop early; the server's setting where the request does not say."""
+    return settings.early_stop if options.early_stop is None else options.early_stop
 
 
-def to_steps(wanted: PodiumOptions, settings: ServeSettings) -> int:
-    """The steps that a plan may have.
+def requested_steps(options: PodiumOptions, settings: ServeSettings) -> int:
+    """The steps that a plan may have; the server's setting where the request does not say.
 
     Raises:
-        APIError: more than the server gives.
+        APIError: more than the server allows.
     """
-    steps = settings.max_steps if wanted.max_steps is None else wanted.max_steps
+    steps = settings.max_steps if options.max_steps is None else options.max_steps
     if steps > settings.most_steps:
         raise invalid(
             f"podium.max_steps: this server lets a plan have at most {settings.most_steps}.",
@@ -237,32 +232,32 @@ def to_steps(wanted: PodiumOptions, settings: ServeSettings) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One request, understood."""
+    """One request for an answer, after parsing: what every route asks of the service."""
 
     question: Question
     model: str = "podium"
-    """As the request names it."""
+    """The request's `model`, unchanged."""
     budget: Budget = Budget()
     allow: tuple[str, ...] | None = None
-    """Workers that may be asked; None: all."""
+    """Workers that may be called; None: all."""
     deny: tuple[str, ...] = ()
     planner: str | None = None
-    """None: the configured one."""
+    """The planner's name; None: the configured one."""
     worker: str | None = None
-    """Who is asked straight, without a plan; None: the planner decides."""
+    """The worker to call directly, without a plan; None: a planner decides."""
     past: tuple[Message, ...] | None = None
-    """What that worker is shown in place of the question's history: it goes on where it called its caller's tools."""
+    """Messages for that worker in place of the question's history, where it continues after its tool calls."""
     max_steps: int = 5
     early_stop: bool = False
-    """Whether votes stop once they are certain."""
+    """Whether votes stop once their result is certain."""
     dry_run: bool = False
     seed: str = "0"
     metadata: dict[str, str] = field(default_factory=dict)
     user: str | None = None
     keep: bool = True
-    """Whether its trace is kept."""
+    """Whether the trace is kept."""
 
     @property
     def planner_param(self) -> str:
-        """The field that names the planner."""
+        """The request field that names the planner, for error messages."""
         return "model" if self.model.startswith("podium/") else "podium.planner"

@@ -1,40 +1,45 @@
-"""What every request needs, made once: the pool, the planners, the store, the keys, and how a question is answered.
+"""The service behind all routes: it holds the pool, planners, store and keys, and answers questions.
 
-Knows a request as `ChatRequest`; how it was written on the wire is its route's. Decides who may be asked what, before
-anything runs. Does not print, and answers no HTTP.
-
-
-@@One question asked several times at once: its independent answers, awaited together or followed event by event.
-
-No task outlives its request.
+A route turns HTTP into a `ChatRequest`, and a `Trace` into HTTP; the service knows no HTTP. It checks what a caller may
+ask for before it runs anything. `answer_all` and `stream_answers` answer one question several times at once.
 """
 
 from __future__ import annotations
-
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator
+from collections.abc import Awaitable
+from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
-
+import logging
 from podium.errors import StoreError
-from podium.executor import Dispatcher, ExecutionSettings
-from podium.executor.estimate import PlanEstimate, estimate
+from podium.executor import Dispatcher
+from podium.executor import ExecutionSettings
+from podium.executor.estimate import PlanEstimate
+from podium.executor.estimate import estimate
 from podium.executor.ledger import SpendLimit
-from podium.orchestrator import Event, Orchestrator, PlanReady, QuestionEnded
+from podium.orchestrator import Event
+from podium.orchestrator import Orchestrator
+from podium.orchestrator import PlanReady
+from podium.orchestrator import QuestionEnded
 from podium.orchestrator.planning import first_model
-from podium.planner import Plan, PlanRequest
-from podium.server.keys import ANONYMOUS, Caller
+from podium.planner import Plan
+from podium.planner import PlanRequest
+from podium.server.keys import ANONYMOUS
+from podium.server.keys import Caller
 from podium.server.live import LiveQuestions
-from podium.server.planners import DirectPlanner, Planners
+from podium.server.planners import DirectPlanner
+from podium.server.planners import Planners
 from podium.server.requests import ChatRequest
 from podium.server.settings import ServeSettings
-from podium.server.worker_selection import eligible_workers, worker_and_fallbacks
+from podium.server.worker_selection import eligible_workers
+from podium.server.worker_selection import worker_and_fallbacks
 from podium.trace import Trace
 from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workflow import Workflow
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from podium.server.keys import Keys
@@ -42,22 +47,22 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("podium.server")
 _RESPONSE_TOKENS = 200
-"""That a response is taken to have, where nothing was run."""
+"""Assumed tokens of a response when a plan's cost is estimated without running it."""
 
 
 ObserverFactory = Callable[[str, ChatRequest, Caller], Callable[[Event], None]]
-"""Told of each question as it begins (the id of its trace, what was asked, by whom): gives its observer."""
+"""Called when a question begins, with its trace id, request and caller; returns the observer of its events."""
 
 
 class Service:
-    """Answers what is asked, for all routes.
+    """Answers questions for all routes.
 
     Args:
-        pool, dispatcher, store, keys, live: stay the caller's to close.
-        store: where traces are kept; None: nowhere.
-        keys: who may ask; None: whoever can reach the server.
-        live: told of every question while it runs; None: one of its own.
-        watches: further observers of every question.
+        pool, dispatcher, store, keys: the code that opened them closes them.
+        store: where traces are kept; None: no trace is kept.
+        keys: the API keys; None: every client that reaches the server may ask.
+        live: receives the events of every running question; None: the service makes one.
+        observers: further observers of every question.
     """
 
     def __init__(
@@ -80,20 +85,20 @@ class Service:
         self.observers = list(observers)
         self.planners = Planners(pool, self.settings.planner, dispatcher)
         self.parse_lock = asyncio.Lock()
-        """Held by the request whose long body is checked."""
+        """Held while a long request body is parsed in a thread."""
         self.running: dict[str, asyncio.Task[object]] = {}
-        """The tasks that answer a question now, by the id of its trace."""
+        """The tasks that are answering questions, by trace id."""
 
     @property
     def needs_keys(self) -> bool:
-        """Whether nobody comes in without a key."""
+        """Whether every request needs a key."""
         return self.keys is not None and self.keys.needed
 
     async def authenticate(self, authorization: str | None) -> Caller:
-        """Who asks, by the header of that name, and that they may ask once more now.
+        """Find the caller by the Authorization header, and count this request against the key's rate limit.
 
         Raises:
-            APIError: 401 or 429.
+            APIError: 401 for an unknown key, 429 for too many requests.
         """
         if self.keys is None:
             return ANONYMOUS
@@ -107,23 +112,23 @@ class Service:
         caller: Caller,
         *,
         trace_id: str,
-        by: Orchestrator | None = None,
+        orchestrator: Orchestrator | None = None,
         sample: int = 0,
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
     ) -> Trace:
-        """The trace of `request`, which is kept, however it ends.
+        """Answer `request` and return the trace. The trace is kept whatever the outcome.
 
         Args:
-            by: who answers, as `orchestrator` gave it for these; None: it is asked for here.
-            sample, on_event, streams: as `Orchestrator.answer`.
+            orchestrator: the result of `open_orchestrator` for this request; None: it is opened here.
+            sample, on_event, streams: as in `Orchestrator.answer`.
 
         Raises:
-            APIError: it may not be asked so; nothing was run.
-            UsageError: it cannot be asked so.
-            asyncio.CancelledError: the caller went away; the trace is kept as cancelled.
+            APIError: the caller may not ask for this; nothing ran.
+            UsageError: the question cannot be answered as asked.
+            asyncio.CancelledError: the caller disconnected; the trace is kept as cancelled.
         """
-        orchestrator = by or await self.orchestrator(request, caller)
+        orchestrator = orchestrator or await self.open_orchestrator(request, caller)
         observe = self._observer(request, caller, orchestrator, trace_id, on_event)
         task = asyncio.current_task()
         assert task is not None
@@ -141,39 +146,41 @@ class Service:
             del self.running[trace_id]
             self.live.end(trace_id)
 
-    async def plan(self, request: ChatRequest, by: Orchestrator) -> tuple[Plan, PlanEstimate | None]:
-        """What would be done and what it would cost; no worker is called, and without a plan there is no estimate.
+    async def plan(
+        self, request: ChatRequest, orchestrator: Orchestrator
+    ) -> tuple[Plan, PlanEstimate | None]:
+        """Plan without running: the plan and its estimated cost, or None where the planner wrote no workflow.
 
         Raises:
-            UsageError: it cannot be asked so.
-            WorkerError: a served planner did not answer.
+            UsageError: the question cannot be planned as asked.
+            WorkerError: the planner's model did not answer.
         """
         question = request.question
-        profiles = by.pool.profiles_for(question.text)
+        profiles = orchestrator.pool.profiles_for(question.text)
         plan_request = PlanRequest(
             question,
             profiles,
-            max_steps=by.max_steps,
-            rounds=by.budget.rounds,
+            max_steps=orchestrator.max_steps,
+            rounds=orchestrator.budget.rounds,
             seed=f"{request.seed}/0/plan",
         )
-        plan = await by.planner.plan(plan_request)
-        for account in by.accounts:
+        plan = await orchestrator.planner.plan(plan_request)
+        for account in orchestrator.accounts:
             account.settle(0.0, plan.cost_usd)
         if not isinstance(plan.decision, Workflow):
             return plan, None
-        return plan, estimate(plan.decision, by.pool, question, response_tokens=_RESPONSE_TOKENS)
+        return plan, estimate(plan.decision, orchestrator.pool, question, response_tokens=_RESPONSE_TOKENS)
 
     async def close(self) -> None:
-        """Give back what this service opened itself. Calling twice is fine."""
+        """Close what this service opened itself. Calling twice is fine."""
         self.live.close()
         await self.planners.close()
 
-    async def orchestrator(self, request: ChatRequest, caller: Caller) -> Orchestrator:
-        """Who answers `request`: refusals are made here.
+    async def open_orchestrator(self, request: ChatRequest, caller: Caller) -> Orchestrator:
+        """The orchestrator for `request`: its planner, the workers that it may use, its budget.
 
         Raises:
-            APIError, UsageError: as `answer`.
+            APIError, UsageError: as in `answer`.
         """
         spend_limit = None if self.keys is None else self.keys.account(caller)
         accounts: tuple[SpendLimit, ...] = () if spend_limit is None else (spend_limit,)
@@ -208,73 +215,75 @@ class Service:
         assert self.store is not None
         try:
             self.store.add(trace)
-        except StoreError as error:  # The answer is paid for, and its caller waits for it.
+        except (
+            StoreError
+        ) as error:  # The answer is paid for and its caller is waiting, so a failing store must not lose it.
             _LOG.error("Trace %s is not kept: %s", trace.id, error)
 
     def _observer(
         self,
         request: ChatRequest,
         caller: Caller,
-        by: Orchestrator,
+        orchestrator: Orchestrator,
         trace_id: str,
         on_event: Callable[[Event], None] | None,
     ) -> Callable[[Event], None]:
-        """Tells everybody who wants to know, and has the trace kept with what only the server knows of it."""
+        """Pass events to all observers, and store the trace with its owner, user and metadata."""
         live = self.live.begin(
             trace_id,
             caller.name,
             question=request.question.text,
-            planner=by.planner.name,
-            workers=by.pool.names,
+            planner=orchestrator.planner.name,
+            workers=orchestrator.pool.names,
         )
-        told = [live, *(watch(trace_id, request, caller) for watch in self.observers)]
+        observers = [live, *(observer(trace_id, request, caller) for observer in self.observers)]
         if on_event is not None:
-            told.append(on_event)
+            observers.append(on_event)
 
         def observe(event: Event) -> None:
             if isinstance(event, QuestionEnded):
-                named = {"owner": caller.name, "user": request.user, "metadata": request.metadata}
-                trace = event.trace.model_copy(update=named)
+                added = {"owner": caller.name, "user": request.user, "metadata": request.metadata}
+                trace = event.trace.model_copy(update=added)
                 if self.store is not None and request.keep:
                     self._keep(trace)
                 event = replace(event, trace=trace)
             elif isinstance(event, PlanReady):
-                self.planners.record_plan(by.planner.name, event.error)
-            for tell in told:
-                tell(event)
+                self.planners.record_plan(orchestrator.planner.name, event.error)
+            for notify in observers:
+                notify(event)
 
         return observe
 
 
 def _within(budget: Budget, most: Budget) -> Budget:
-    """`budget`, and nowhere more than `most`; its rounds are its own."""
+    """`budget`, with no limit above that of `most`; the rounds stay those of `budget`."""
     if most == Budget():
         return budget
     limits = {}
     for name in ("calls", "tokens", "usd", "seconds"):
-        given = [value for value in (getattr(budget, name), getattr(most, name)) if value is not None]
-        limits[name] = min(given, default=None)
+        values = [value for value in (getattr(budget, name), getattr(most, name)) if value is not None]
+        limits[name] = min(values, default=None)
     return budget.model_copy(update=limits)
 
 
 NextEvents = Callable[[], Awaitable[list[tuple[int, Event]]]]
-"""Waits for something to happen; gives all that has, each with the number of its answer."""
+"""Waits for the next events and returns all that have happened, each with the number of its answer."""
 
 
 async def answer_all(
-    service: Service, request: ChatRequest, caller: Caller, ids: Sequence[str], by: Orchestrator
+    service: Service, request: ChatRequest, caller: Caller, ids: Sequence[str], orchestrator: Orchestrator
 ) -> list[Trace]:
-    """The traces of one answer for each id.
+    """Answer the question once for each trace id, at the same time; the traces in that order.
 
     Raises:
-        UsageError: it cannot be asked so.
+        UsageError: the question cannot be answered as asked.
     """
     if len(ids) == 1:
-        return [await service.answer(request, caller, trace_id=ids[0], by=by)]
+        return [await service.answer(request, caller, trace_id=ids[0], orchestrator=orchestrator)]
     ended: dict[int, Trace] = {}
-    async with stream_answers(service, request, caller, ids, by, streams=False) as take:
+    async with stream_answers(service, request, caller, ids, orchestrator, streams=False) as next_events:
         while len(ended) < len(ids):
-            for number, event in await take():
+            for number, event in await next_events():
                 if isinstance(event, QuestionEnded):
                     ended[number] = event.trace
     return [ended[number] for number in range(len(ids))]
@@ -286,41 +295,47 @@ async def stream_answers(
     request: ChatRequest,
     caller: Caller,
     ids: Sequence[str],
-    by: Orchestrator,
+    orchestrator: Orchestrator,
     *,
     streams: bool = True,
 ) -> AsyncIterator[NextEvents]:
-    """Asks, and gives the function that tells what happens; it raises what asking raises.
+    """Answer the question once for each trace id, and yield a function that waits for the next events.
 
-    What is still asked when the block is left is cancelled.
+    That function raises what answering raises. Leaving the block cancels the answers that are still running.
     """
     queue: asyncio.Queue[tuple[int, Event | Exception]] = asyncio.Queue()
 
-    async def ask(number: int, trace_id: str) -> None:
-        def tell(event: Event) -> None:
+    async def answer(number: int, trace_id: str) -> None:
+        def enqueue(event: Event) -> None:
             queue.put_nowait((number, event))
 
         try:
             await service.answer(
-                request, caller, trace_id=trace_id, by=by, sample=number, on_event=tell, streams=streams
+                request,
+                caller,
+                trace_id=trace_id,
+                orchestrator=orchestrator,
+                sample=number,
+                on_event=enqueue,
+                streams=streams,
             )
-        except Exception as error:  # Raised again by whoever takes: a task of its own would swallow it.
+        except Exception as error:  # `next_events` raises it again; in this task it would be lost.
             queue.put_nowait((number, error))
 
-    async def take() -> list[tuple[int, Event]]:
+    async def next_events() -> list[tuple[int, Event]]:
         batch = [await queue.get()]
         while not queue.empty():
             batch.append(queue.get_nowait())
         events: list[tuple[int, Event]] = []
-        for number, happened in batch:
-            if isinstance(happened, Exception):
-                raise happened
-            events.append((number, happened))
+        for number, item in batch:
+            if isinstance(item, Exception):
+                raise item
+            events.append((number, item))
         return events
 
-    tasks = [asyncio.create_task(ask(number, trace_id)) for number, trace_id in enumerate(ids)]
+    tasks = [asyncio.create_task(answer(number, trace_id)) for number, trace_id in enumerate(ids)]
     try:
-        yield take
+        yield next_events
     finally:
         for task in tasks:
             task.cancel()

@@ -1,13 +1,8 @@
-"""Runs the application on sockets, and ends it so that nothing is lost.
+"""Runs the application on sockets, and shuts it down without losing a question.
 
-On SIGTERM or SIGINT no new question is taken and /readyz says 503; questions in flight end within the time that the
-settings give, and the others are cancelled and recorded so. Sockets stay open until then, so that whoever balances
-the load hears why. A second signal cuts short at once, a third ends the process.
-
-
-@@One connection of a client: what uvicorn's has no limits for, a head that never ends and a client that says nothing.
-
-What it is asked, and with what answer, is the application's.
+On SIGTERM or SIGINT the server takes no new questions and /readyz answers 503. Running questions have the configured
+time to end; then they are cancelled and recorded as cancelled. Sockets stay open until then, so that a load balancer
+gets the 503. A second signal cancels at once, a third kills the process.
 """
 
 from __future__ import annotations
@@ -35,22 +30,30 @@ if TYPE_CHECKING:
 
 
 _BACKLOG = 2048
-"""Connections that may wait to be taken."""
-_AFTERWARDS_S = 5.0
-"""That cancelled questions are given to be recorded, and the last answers to be sent."""
-_FOLLOWERS_S = 0.5
-"""That those who only read are given to hear how it ends."""
+"""Connections that may wait to be accepted."""
+_CLEAN_UP_S = 5.0
+"""Seconds for cancelled questions to be recorded and the last answers to be sent."""
+_READERS_S = 0.5
+"""Seconds for requests that only read to receive the last events."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_HEAD_BYTES = 128 * 2**10
+"""Bytes of one request's first line and headers, or of what comes between two pieces of its body. The middleware
+refuses a smaller excess with a better message."""
+_PIECE_BYTES = 32 * 2**10
+"""Bytes that are parsed at once, and the precision with which a head is measured."""
+IDLE_S = 60.0
+"""Seconds after which a connection that has no running request is closed: between requests, in the middle of a head,
+or in the middle of a body that is no longer read."""
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
-    """Sockets on all addresses of `host`, with one port.
+    """Listening sockets on all addresses of `host`, on one port.
 
     Args:
-        port: 0: a free one.
+        port: 0 means any free port.
 
     Raises:
-        UsageError: they cannot be listened on.
+        UsageError: the address cannot be used.
     """
     sockets: list[socket.socket] = []
     where = f"--host {host} --port {port}"
@@ -74,7 +77,7 @@ def listen(host: str, port: int) -> list[socket.socket]:
 
 
 def run(serving: Coroutine[Any, Any, bool]) -> bool:
-    """Run it on the fastest event loop there is, with as many connections as the system allows."""
+    """Run on the fastest event loop available, with as many connections as the system allows."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
@@ -86,12 +89,12 @@ def run(serving: Coroutine[Any, Any, bool]) -> bool:
 
 
 async def serve(app: FastAPI, sockets: Sequence[socket.socket], ready: Callable[[], None]) -> bool:
-    """Serve until a signal says otherwise; whether all questions then had the time to end.
+    """Serve until a signal stops the server. Returns whether all running questions ended in time.
 
     Args:
-        app: of `create_app`.
-        sockets: as of `listen`; closed in the end.
-        ready: called once requests are answered.
+        app: from `create_app`.
+        sockets: from `listen`; closed at the end.
+        ready: called once the server answers requests.
     """
     service: Service = app.state.service
     in_flight: InFlightRequests = app.state.in_flight
@@ -106,43 +109,43 @@ async def serve(app: FastAPI, sockets: Sequence[socket.socket], ready: Callable[
             proxy_headers=False,
             server_header=False,
             timeout_keep_alive=int(IDLE_S),
-            timeout_graceful_shutdown=int(_AFTERWARDS_S),
+            timeout_graceful_shutdown=int(_CLEAN_UP_S),
         )
     )
     with _stop_signals() as (stop, hurry):
         running = asyncio.create_task(server.serve(list(sockets)))
-        while not server.started and not running.done():  # noqa: ASYNC110 - uvicorn tells it in no other way
+        while not server.started and not running.done():  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.01)
         if not running.done():
-            # What was loaded until now stays to the end: looking through it for garbage took a twelfth of a question.
+            # Modules and pools stay until the end; scanning them for garbage took a twelfth of a question's time.
             gc.collect()
             gc.freeze()
             ready()
         stopped = asyncio.create_task(stop.wait())
         await asyncio.wait((running, stopped), return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
-        whole = await _drain(service, in_flight, hurry)
+        in_time = await _drain(service, in_flight, hurry)
         server.should_exit = True
         await running
-    return whole
+    return in_time
 
 
 async def _drain(service: Service, in_flight: InFlightRequests, hurry: asyncio.Event) -> bool:
-    """Let questions end, or cut them short; whether none was."""
+    """Wait for questions to end, then cancel the rest. Returns whether none was cancelled."""
     in_flight.draining = True
     ended = asyncio.create_task(in_flight.wait_until_empty(in_flight.questions, service.running))
     hurried = asyncio.create_task(hurry.wait())
     seconds = service.settings.drain_seconds
     await asyncio.wait((ended, hurried), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    whole = ended.done()
+    in_time = ended.done()
     for task in (ended, hurried):
         task.cancel()
     in_flight.cancel(in_flight.questions)
-    await _within(_AFTERWARDS_S, in_flight.wait_until_empty(in_flight.questions))
-    await _within(_FOLLOWERS_S, in_flight.wait_until_empty(in_flight.reads))
+    await _within(_CLEAN_UP_S, in_flight.wait_until_empty(in_flight.questions))
+    await _within(_READERS_S, in_flight.wait_until_empty(in_flight.reads))
     in_flight.cancel(in_flight.reads)
-    await _within(_FOLLOWERS_S, in_flight.wait_until_empty(in_flight.reads))
-    return whole
+    await _within(_READERS_S, in_flight.wait_until_empty(in_flight.reads))
+    return in_time
 
 
 async def _within(seconds: float, waiting: Coroutine[Any, Any, None]) -> None:
@@ -155,17 +158,17 @@ async def _within(seconds: float, waiting: Coroutine[Any, Any, None]) -> None:
 
 @contextmanager
 def _stop_signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
-    """Two events: that it is to end, and that it is to end at once."""
+    """Two events: the first signal asks to stop, the second to stop at once. A third kills the process."""
     loop = asyncio.get_running_loop()
     stop, hurry = asyncio.Event(), asyncio.Event()
 
-    def tell() -> None:
+    def on_signal() -> None:
         if hurry.is_set():
             os._exit(1)
         (hurry if stop.is_set() else stop).set()
 
     for number in _SIGNALS:
-        loop.add_signal_handler(number, tell)
+        loop.add_signal_handler(number, on_signal)
     try:
         yield stop, hurry
     finally:
@@ -174,7 +177,7 @@ def _stop_signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn's, which leaves signals to us, and closes connections that say nothing."""
+    """Uvicorn's server, without its signal handlers, and with idle connections closed."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -186,23 +189,13 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-_HEAD_BYTES = 128 * 2**10
-"""Of one request's first line and headers, or of what else comes between two pieces of its body; the guards refuse
-less than that in better words."""
-_PIECE = 32 * 2**10
-"""Bytes that are parsed at once; a head is measured to within as many."""
-IDLE_S = 60.0
-"""Without a request that is being answered, after which a connection is closed: as between requests, so in the
-middle of a head, or of a body that nobody reads any more."""
-
-
 class Connection(HttpToolsProtocol):
-    """A connection that is closed when its head is too long, or by `close_idle`."""
+    """A client's connection. Unlike uvicorn's it is closed when a head is too long, or by `close_idle`."""
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self._head = 0
-        self._passed = False
+        self._head_ended = False
         self._idle_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -210,23 +203,23 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        for start in range(0, len(data), _PIECE):
+        for start in range(0, len(data), _PIECE_BYTES):
             if self.transport.is_closing():
                 return
-            piece = data[start : start + _PIECE]
-            self._passed = False
+            piece = data[start : start + _PIECE_BYTES]
+            self._head_ended = False
             super().data_received(piece)
-            # A piece in which a head or a body's data ended may hold the next head, but no more of it than a piece.
-            self._head = 0 if self._passed else self._head + len(piece)
+            # A piece that ends a head or a body may begin the next head, but holds less than a piece of it.
+            self._head = 0 if self._head_ended else self._head + len(piece)
             if self._head > _HEAD_BYTES and not self.transport.is_closing():
                 self.send_400_response("The request's headers are too long.")
 
     def on_headers_complete(self) -> None:
-        self._passed = True
+        self._head_ended = True
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        self._passed = True
+        self._head_ended = True
         super().on_body(body)
 
     def on_response_complete(self) -> None:
@@ -234,14 +227,14 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
 
     def idle_s(self, now: float) -> float:
-        """Seconds for which no request has been answered here."""
+        """Seconds since the last response ended; 0 while one is being made."""
         if self.cycle is not None and not self.cycle.response_complete:
             return 0.0
         return now - self._idle_since
 
 
 def close_idle(state: ServerState) -> None:
-    """Close the connections that have been idle for too long."""
+    """Close the connections that have been idle for more than `IDLE_S`."""
     now = asyncio.get_running_loop().time()
     for connection in tuple(state.connections):
         if isinstance(connection, Connection) and connection.idle_s(now) > IDLE_S:

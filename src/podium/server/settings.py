@@ -1,53 +1,49 @@
-"""What the server is told when it is started: who plans, within what limits, what requests may be like.
+"""The settings of a server: who plans, the limits of a question, and what requests may look like.
 
 Values alone; `podium serve` fills them from its options.
 """
 
 from __future__ import annotations
-
 from pathlib import Path
-
-from pydantic import Field
-
 from podium.config import Settings
 from podium.orchestrator.planner_settings import PlannerSettings
 from podium.types import Budget
-
+from pydantic import Field
 
 class ServeSettings(Settings):
-    """How requests are served."""
+    """How the server answers requests."""
 
     planner: PlannerSettings = PlannerSettings()
-    """Whom the model `podium` stands for."""
+    """The planner behind the model `podium`."""
     budget: Budget = Budget()
-    """The most that one question may take; a request may ask for less. Its rounds are those of a request that does
-    not say how many."""
+    """The limits of one question; a request may set lower ones. Its rounds are the default of a request that does not
+    say how many."""
     most_rounds: int = Field(default=5, ge=1)
-    """That a request may ask for."""
+    """Rounds that a request may ask for."""
     max_steps: int = Field(default=5, ge=1)
-    """Of a plan, where the request does not say."""
+    """Steps of a plan, where the request does not say."""
     most_steps: int = Field(default=20, ge=1)
-    """That a request may ask for."""
+    """Steps that a request may ask for."""
     early_stop: bool = False
-    """Whether votes ask for no more responses once they are certain, where the request does not say."""
+    """Whether votes stop once their result is certain, where the request does not say."""
     runs: Path = Path("runs")
     """Folder of the run folders that the viewer shows."""
     origins: tuple[str, ...] = ()
-    """Web pages of these origins may ask from a browser (CORS)."""
+    """Origins whose web pages may call the server from a browser (CORS)."""
     body_bytes: int = Field(default=20 * 2**20, ge=1)
-    """Of a request at most; images may be part of it."""
+    """Bytes of a request body at most, images included."""
     body_seconds: float = Field(default=30.0, gt=0)
-    """Within which a request's body has to come."""
+    """Seconds within which a request's body must arrive."""
     header_bytes: int = Field(default=32 * 2**10, ge=1)
-    """Of a request's headers at most."""
+    """Bytes of a request's headers at most."""
     depth: int = Field(default=32, ge=1)
-    """Lists and objects within one another that the JSON of a request may have."""
+    """Nesting of lists and objects that a request's JSON may have."""
     values: int = Field(default=30_000, ge=1)
-    """Members that all its lists and objects may have together: as many as are checked in some 20 ms, in which nobody
-    else is answered. A conversation as long as is taken, with every tool that is, has less."""
+    """Values in all its lists and objects together: as many as are checked in about 20 ms, while no other request
+    is answered. The longest conversation with the most tools has fewer."""
     request_seconds: float = Field(default=600.0, gt=0)
-    """That a request may take that asks something; then what it asked is cancelled."""
+    """Seconds after which a question is cancelled."""
     drain_seconds: float = Field(default=30.0, ge=0)
-    """That questions in flight have to end when the server ends; then they are cancelled and recorded so."""
+    """Seconds for running questions to end at shutdown; then they are cancelled and recorded so."""
     viewer: bool = True
     """Whether the viewer is served at `/`."""

@@ -1,39 +1,48 @@
-"""What is told of a question while it is answered, event by event, in the form of the wire; of one that has ended too.
+"""The stream events of `/api/traces/{id}/events`: made live from a question's events, or afterwards from its trace.
 
-From a trace the same events are made, but for the pieces of text: the responses are in the steps.
+A trace gives the same events without the pieces of text: the steps hold their whole responses.
 """
 
 from __future__ import annotations
-
+from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import asdict
+from dataclasses import dataclass
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from podium.executor import StepEnded
+from podium.executor import StepStarted
+from podium.executor import StepText
+from podium.orchestrator import Event
+from podium.orchestrator import PlanReady
+from podium.orchestrator import QuestionEnded
+from podium.orchestrator import RoundEnded
+from podium.planner import Plan
+from podium.trace import RoundTrace
+from podium.trace import Span
+from podium.trace import Trace
+from podium.trace.serialization import to_json
+from podium.workflow import Acceptance
+from podium.workflow import PlanError
+from podium.workflow import Workflow
 from typing import Any
 
-from podium.executor import StepEnded, StepStarted, StepText
-from podium.orchestrator import Event, PlanReady, QuestionEnded, RoundEnded
-from podium.planner import Plan
-from podium.trace import RoundTrace, Span, Trace
-from podium.trace.serialization import to_json
-from podium.workflow import Acceptance, PlanError, Workflow
-
 ENDED = "ended"
-"""The last event's kind, and its place: there is nothing after it."""
+"""Kind and id of the last event of every stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """One event."""
+    """One server-sent event."""
 
     id: str
-    """Where it stands in its stream: what comes behind it can be asked for."""
+    """Its id: a client that reconnects names the last one it has (Last-Event-ID)."""
     kind: str
     data: str
-    """An object, in JSON."""
+    """A JSON object."""
 
     @property
     def encoded(self) -> bytes:
-        """As a stream of events has it."""
+        """The event as bytes of the stream."""
         return f"id: {self.id}\nevent: {self.kind}\ndata: {self.data}\n\n".encode()
 
 
@@ -46,7 +55,7 @@ def started_event(
     started_at: str,
     workers: Sequence[str],
 ) -> StreamEvent:
-    """The first event; None: not known."""
+    """The first event of a stream; None: unknown."""
     data = {
         "id": trace_id,
         "question": question,
@@ -58,16 +67,16 @@ def started_event(
 
 
 def text_event(id: str, event: StepText, text: str) -> StreamEvent:
-    """A piece of a response, as long as it may be. `attempt`: each try of a step begins its text anew."""
+    """A piece of a response. Each `attempt` at a step begins its text anew."""
     data = {"round": event.round, "position": event.position, "attempt": event.attempt, "text": text}
     return _stream_event(id, "text", data)
 
 
 def to_stream_event(id: str, event: Event, workers: Sequence[str]) -> StreamEvent:
-    """Any other event.
+    """The stream event of an orchestrator's event.
 
     Args:
-        workers: names of the pool; plans say numbers.
+        workers: the names of the pool's workers, which plans refer to by number.
     """
     match event:
         case PlanReady():
@@ -86,7 +95,7 @@ def to_stream_event(id: str, event: Event, workers: Sequence[str]) -> StreamEven
 
 
 def events_of_trace(trace: Trace) -> Iterator[StreamEvent]:
-    """The events of a question that has ended, in the order in which they came."""
+    """The events of a question that has ended, in their order."""
     names = [profile.name for profile in trace.pool]
     yield started_event(
         "0",

@@ -1,17 +1,6 @@
-"""An answer of server-sent events, written while it is made.
+"""Streaming: responses of server-sent events, the end of work whose client has gone, and text that is safe to send.
 
-Begins with the first write, so that what is refused before is an ordinary refusal. Knows nothing of what is told.
-
-
-@@Whether the caller still waits: one who goes away cancels what is done for them.
-
-For work that runs in the request's own task.
-
-
-@@The text of an answer while it is written: what of it may be sent already.
-
-A try that breaks off and another that begins anew must not be read as one text: only what goes on from what was sent
-is sent.
+Knows nothing of questions; what a stream says is its route's.
 """
 
 from __future__ import annotations
@@ -30,20 +19,25 @@ from podium.errors import APIError
 Write = Callable[[bytes], Awaitable[None]]
 DONE = b"data: [DONE]\n\n"
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+CLIENT_CLOSED_REQUEST = 499
+"""The status in logs, as nginx has it; the client sees none."""
 
 
 class EventStream(Response):
-    """Runs `tell` with a function that writes; ends when it does, and cancels it when the caller goes away."""
+    """A response that `produce` writes; a client that disconnects cancels it.
+
+    The response begins with the first write, so an error before that is an ordinary error response.
+    """
 
     media_type = "text/event-stream"
 
     def __init__(
-        self, tell: Callable[[Write], Awaitable[None]], headers: Mapping[str, str], status_code: int = 200
+        self, produce: Callable[[Write], Awaitable[None]], headers: Mapping[str, str], status_code: int = 200
     ) -> None:
-        # The framework reads the default status of a class of answers off its constructor.
+        # FastAPI reads a response class's default status from its constructor.
         super().__init__(status_code=status_code, headers={**_HEADERS, **headers})
         del self.headers["content-length"]
-        self._tell = tell
+        self._produce = produce
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = False
@@ -59,7 +53,7 @@ class EventStream(Response):
 
         try:
             async with cancel_on_disconnect(receive):
-                await self._tell(write)
+                await self._produce(write)
         except APIError as error:
             if begun and error.status == CLIENT_CLOSED_REQUEST:
                 return
@@ -70,43 +64,39 @@ class EventStream(Response):
 
 
 def sse_event(payload: Mapping[str, Any], name: str | None = None) -> bytes:
-    """One event; `name` where its kind is told besides."""
+    """One server-sent event; `name` becomes its `event:` line."""
     data = json.dumps(payload, separators=(",", ":")).encode()
     return b"data: " + data + b"\n\n" if name is None else b"event: %b\ndata: %b\n\n" % (name.encode(), data)
 
 
-CLIENT_CLOSED_REQUEST = 499
-"""The status that logs show; the caller sees none."""
-
-
 def client_disconnected() -> APIError:
-    """What ends a request whose caller went away."""
+    """The error that ends a request whose client has disconnected."""
     return APIError(CLIENT_CLOSED_REQUEST, "cancelled", "The caller went away.")
 
 
 @asynccontextmanager
 async def cancel_on_disconnect(receive: Receive) -> AsyncIterator[None]:
-    """Cancels the block when the caller goes away; the body has to be read before.
+    """Cancel the block when the client disconnects. The request body must have been read.
 
     Raises:
-        APIError: 499, after the block was cancelled for it.
+        APIError: 499, after the block was cancelled.
     """
     task = asyncio.current_task()
     assert task is not None
-    gone = False
+    disconnected = False
 
     async def watch() -> None:
-        nonlocal gone
+        nonlocal disconnected
         while (await receive())["type"] != "http.disconnect":
             pass
-        gone = True
+        disconnected = True
         task.cancel()
 
     watcher = asyncio.create_task(watch())
     try:
         yield
     except asyncio.CancelledError:
-        if gone and not task.uncancel():
+        if disconnected and not task.uncancel():
             raise client_disconnected() from None
         raise
     finally:
@@ -114,38 +104,42 @@ async def cancel_on_disconnect(receive: Receive) -> AsyncIterator[None]:
 
 
 class StreamedText:
-    """The text that a caller has of one answer."""
+    """The text of one answer that a client has received.
+
+    A worker may break off and a retry begin anew. The client must not read the two as one text, so only what continues
+    the text already sent is sent.
+    """
 
     def __init__(self) -> None:
-        self._tries: dict[int, list[str]] = {}
+        self._attempts: dict[int, list[str]] = {}
         self._sent: list[str] = []
-        self._alone = True
-        """Whether one try alone has written, all of which was sent."""
+        self._one_attempt = True
+        """Whether only one attempt has written, and all of it was sent."""
 
     @property
     def text(self) -> str:
-        """All that was sent."""
+        """All text sent so far."""
         return "".join(self._sent)
 
     def add(self, attempt: int, piece: str) -> str:
-        """The text to send now that try number `attempt` has written `piece`; often the piece."""
-        written = self._tries.setdefault(attempt, [])
+        """The text to send after attempt number `attempt` wrote `piece`: usually the piece itself."""
+        written = self._attempts.setdefault(attempt, [])
         written.append(piece)
-        if len(self._tries) > 1:
-            self._alone = False
-        if self._alone:
+        if len(self._attempts) > 1:
+            self._one_attempt = False
+        if self._one_attempt:
             self._sent.append(piece)
             return piece
-        return self._go_on("".join(written)) or ""
+        return self._continuation("".join(written)) or ""
 
     def finish(self, answer: str) -> str | None:
-        """The rest to send now that the answer is known; None: it is another than what was sent."""
-        rest = self._go_on(answer)
+        """The rest of the final answer; None: the answer does not begin with the text that was sent."""
+        rest = self._continuation(answer)
         if rest is None and self.text.strip() == answer.strip():
             return ""
         return rest
 
-    def _go_on(self, text: str) -> str | None:
+    def _continuation(self, text: str) -> str | None:
         sent = self.text
         if not text.startswith(sent):
             return None

@@ -1,6 +1,7 @@
-"""Sends finished traces on, from a thread of its own: the questions that run wait for none of it.
+"""OpenTelemetry: sends finished traces to a collector, from a thread of its own, so that no question waits for it.
 
-What spans there are and what stands in them is `spans`; how they travel is OpenTelemetry's own.
+On where the environment names a collector; needs the extra `otel`. `otel_spans` turns a trace into spans, and
+OpenTelemetry's own exporter sends them.
 """
 
 from __future__ import annotations
@@ -26,36 +27,36 @@ if TYPE_CHECKING:
     from podium.workers.pool import Pool
 
 
-_MOST_WAITING = 4096
-"""Traces; what comes beyond them is left out, and said so."""
+_MAX_WAITING = 4096
+"""Traces that may wait; more are dropped and counted."""
 _FLUSH_MS = 10_000
-"""That the collector has to take the last spans."""
-_LOOK_S = 0.5
+"""Milliseconds for the collector to take the last spans."""
+_POLL_S = 0.5
 _LOG = logging.getLogger("podium.telemetry")
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-_SPOKEN = "http/protobuf"
-_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-"""Asks for the texts of messages, too."""
+_SUPPORTED = "http/protobuf"
+_CAPTURE_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+"""The variable that asks for the texts of messages as well."""
 _YES = ("true", "1", "span_only", "span_and_event")
 
 
 def open_telemetry(pool: Pool, environ: Mapping[str, str] = os.environ) -> Telemetry | None:
-    """What the variables of OpenTelemetry ask for; None: they name no collector, or switch it off.
+    """Open what OpenTelemetry's environment variables ask for; None: they name no collector, or disable it.
 
     Args:
-        pool: the workers, for what is known of their models.
+        pool: the workers, whose models the spans name.
 
     Raises:
-        UsageError: the extra is not installed, or they ask for what it does not speak.
+        UsageError: the extra is not installed, or the protocol is not supported.
     """
     place = next((name for name in _ENDPOINTS if environ.get(name)), None)
     if place is None or environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
-    protocol = next((environ[name] for name in _PROTOCOLS if environ.get(name)), _SPOKEN)
-    if protocol != _SPOKEN:
+    protocol = next((environ[name] for name in _PROTOCOLS if environ.get(name)), _SUPPORTED)
+    if protocol != _SUPPORTED:
         raise UsageError(
-            f"{place} is set, and spans are sent by {_SPOKEN}, not by {protocol}; unset the protocol."
+            f"{place} is set, and spans are sent by {_SUPPORTED}, not by {protocol}; unset the protocol."
         )
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415 - an extra
@@ -76,31 +77,31 @@ def open_telemetry(pool: Pool, environ: Mapping[str, str] = os.environ) -> Telem
     ids = TraceIdGenerator()
     provider = TracerProvider(resource=Resource.create(own), id_generator=ids, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    texts = environ.get(_CONTENT, "").lower() in _YES
+    texts = environ.get(_CAPTURE_CONTENT, "").lower() in _YES
     return Telemetry(
         provider, SpanExporter(provider.get_tracer("podium", __version__), ids, pool, texts=texts)
     )
 
 
 class Telemetry:
-    """Takes finished traces, and makes spans of them.
+    """Exports finished traces.
 
     Args:
         provider: closed with this.
-        spans: makes them.
+        spans: turns a trace into spans.
     """
 
     def __init__(self, provider: TracerProvider, spans: SpanExporter) -> None:
         self._provider = provider
         self._spans = spans
-        self._traces: Queue[Trace] = Queue(_MOST_WAITING)
-        self._left_out = 0
+        self._traces: Queue[Trace] = Queue(_MAX_WAITING)
+        self._dropped = 0
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="podium-telemetry", daemon=True)
         self._thread.start()
 
     def observer(self, trace_id: str, request: ChatRequest, caller: Caller) -> Callable[[Event], None]:
-        """An observer of one question, as `Service.observers` wants it."""
+        """The observer of one question; an `ObserverFactory`."""
         del trace_id, request, caller
 
         def observe(event: Event) -> None:
@@ -110,31 +111,31 @@ class Telemetry:
         return observe
 
     def close(self) -> None:
-        """Send what waits, and let go of the collector; some seconds at most. Calling twice is fine."""
+        """Send what is waiting and disconnect, within a few seconds. Calling twice is fine."""
         if self._closing.is_set():
             return
         self._closing.set()
         self._thread.join(_FLUSH_MS / 1000)
         self._provider.force_flush(_FLUSH_MS)
         self._provider.shutdown()
-        if self._left_out:
-            _LOG.warning("%d traces were not sent: they came faster than spans are made.", self._left_out)
+        if self._dropped:
+            _LOG.warning("%d traces were not sent: they came faster than spans are made.", self._dropped)
 
     def _put(self, trace: Trace) -> None:
         try:
             self._traces.put_nowait(trace)
         except Full:
-            self._left_out += 1
+            self._dropped += 1
 
     def _run(self) -> None:
         while True:
             try:
-                trace = self._traces.get(timeout=_LOOK_S)
+                trace = self._traces.get(timeout=_POLL_S)
             except Empty:
                 if self._closing.is_set():
                     return
                 continue
             try:
                 self._spans.export(trace)
-            except Exception:  # A bug here must not end the thread, and with it all that is told.
+            except Exception:  # A bug here must not end the thread and with it all later traces.
                 _LOG.exception("The trace %s could not be made into spans.", trace.id)

@@ -1,7 +1,6 @@
-"""The viewer's files, at `/` and under `/viewer/`: what a browser needs to show traces, runs and the pool.
+"""The viewer's static files, at `/` and under `/viewer/`. In the browser they show what the API returns.
 
-They hold nothing of anybody's, so they need no key. Read once, when the routes are made. What they show, they ask of
-the API.
+They contain nothing private, so they need no key. The files are read once, when the routes are made.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from podium.server.api_errors import missing
 from podium.server.service import Service
 
 FOLDER = Path(__file__).parent / "viewer"
-_KINDS = {
+_MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -26,8 +25,8 @@ _KINDS = {
     ".txt": "text/plain; charset=utf-8",
     "": "text/plain; charset=utf-8",
 }
-"""Media types by suffix: those of the system's table differ from machine to machine."""
-_POLICY = "; ".join(
+"""Media types by suffix. The system's own table differs from machine to machine."""
+_CONTENT_POLICY = "; ".join(
     (
         "default-src 'none'",
         "script-src 'self'",
@@ -37,15 +36,15 @@ _POLICY = "; ".join(
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",
-        # No text can become HTML at all, in browsers that know this.
+        # Browsers that support this do not let any text become HTML.
         "require-trusted-types-for 'script'",
         "trusted-types 'none'",
     )
 )
 _HEADERS = {
-    # Asked for anew each time, and not sent again while it is the same: an update is seen at once.
+    # Revalidated each time by ETag, so that an update shows at once.
     "cache-control": "no-cache",
-    "content-security-policy": _POLICY,
+    "content-security-policy": _CONTENT_POLICY,
     "cross-origin-opener-policy": "same-origin",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
@@ -60,7 +59,7 @@ class _File:
 
 
 def routes(service: Service) -> APIRouter:
-    """The viewer's routes; they need nothing of the service."""
+    """The viewer's routes. They do not use the service."""
     del service
     router = APIRouter(include_in_schema=False)
     files = _read(FOLDER)
@@ -88,9 +87,9 @@ def _answer(request: Request, file: _File) -> Response:
 def _read(folder: Path) -> dict[str, _File]:
     files = {}
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.suffix in _KINDS:
+        if path.is_file() and path.suffix in _MEDIA_TYPES:
             content = path.read_bytes()
             mark = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-            headers = {**_HEADERS, "etag": mark, "content-type": _KINDS[path.suffix]}
+            headers = {**_HEADERS, "etag": mark, "content-type": _MEDIA_TYPES[path.suffix]}
             files[path.relative_to(folder).as_posix()] = _File(content, headers)
     return files

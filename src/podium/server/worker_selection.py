@@ -1,11 +1,7 @@
-"""What a request's `model` stands for: the configured planner, another planner, or one worker.
+"""Which planner and which workers a request may use. Every refusal happens here, before anything runs.
 
-A name alone; whether the caller may have it is `eligible_workers`'s.
-
-
-@@Whom a request may have: what the key allows, what the request allows, and who can do what it needs.
-
-Every refusal is made before anything runs.
+The request's `model` names the configured planner, another planner or one worker. The workers are those that the key
+allows, the request allows, and whose profiles support the request's images and tools.
 """
 
 from __future__ import annotations
@@ -25,24 +21,24 @@ if TYPE_CHECKING:
     from podium.server.requests import ChatRequest
 
 
-_OURS = "podium"
+_PREFIX = "podium"
 
 
 def resolve_model(
     model: str, planner: str | None, pool: Pool, caller: Caller
 ) -> tuple[str | None, str | None]:
-    """The planner (None: the configured one) and the worker that is asked straight (None: a planner decides).
+    """The planner's name (None: the configured one) and the worker to call directly (None: a planner decides).
 
     Args:
-        planner: that of the object `podium`.
+        planner: the planner that the request's object `podium` names.
 
     Raises:
-        APIError: 404 for a model that is none, 400 for two planners.
+        APIError: 404 for an unknown model, 400 where model and `podium.planner` disagree.
     """
-    if model == _OURS:
+    if model == _PREFIX:
         return planner, None
     family, slash, name = model.partition("/")
-    if family == _OURS and slash and model not in pool.names:
+    if family == _PREFIX and slash and model not in pool.names:
         if planner not in (None, name):
             raise invalid(
                 f"The model {model[:100]!r} and podium.planner name two planners; give one.", "podium.planner"
@@ -52,7 +48,7 @@ def resolve_model(
         raise unknown_model(model, pool, caller)
     if planner is not None:
         raise invalid(
-            f"The model {model!r} is a worker, asked without a plan; leave podium.planner out.",
+            f"The model {model!r} is a worker and is called without a plan; leave podium.planner out.",
             "podium.planner",
         )
     return None, model
@@ -62,13 +58,13 @@ def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners:
     """The workers that a planner may choose from.
 
     Raises:
-        APIError: 400 or 404 for a name that is not known, 403 for one that is not allowed, 400 where nobody is left.
+        APIError: 400 or 404 for an unknown name, 403 for a worker that the key may not use, 400 where none is left.
     """
     allowed = caller.allowed(pool.names)
     _check_lists(pool, allowed, request)
-    about = None if request.planner is None else planners.named_worker(request.planner)
-    if about is not None and about in pool.names:
-        _check_allowed(about, allowed, request.planner_param)
+    named = None if request.planner is None else planners.named_worker(request.planner)
+    if named is not None and named in pool.names:
+        _check_allowed(named, allowed, request.planner_param)
     fits = _capability_filter(request.question)
     left = [
         number
@@ -85,16 +81,18 @@ def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners:
         if name not in offered:
             who = f"has no worker {name[:100]!r}" if name not in pool.names else f"leaves out {name!r}"
             raise invalid(
-                f"The planner needs what the request {who}.", request.planner_param, code="no_worker"
+                f"The planner needs a worker that is not available: the request {who}.",
+                request.planner_param,
+                code="no_worker",
             )
     return pool if len(left) == len(pool) else pool.subset(left)
 
 
 def worker_and_fallbacks(pool: Pool, caller: Caller, request: ChatRequest) -> Pool:
-    """The worker that is asked straight, first, and those who may take over from it.
+    """The worker that the request calls directly, followed by its fallbacks.
 
     Raises:
-        APIError: 404 for a worker that is not there, 403 for one that is not allowed, 400 for one that cannot do it.
+        APIError: 404 for an unknown worker, 403 for one that the key may not use, 400 for one that cannot do it.
     """
     name = request.worker or ""
     if name not in pool.names:
@@ -122,7 +120,7 @@ def worker_and_fallbacks(pool: Pool, caller: Caller, request: ChatRequest) -> Po
 
 
 def unknown_model(name: str, pool: Pool, caller: Caller) -> APIError:
-    """The refusal of a model that is none."""
+    """The error for a model that does not exist."""
     models = ["podium", *caller.allowed(pool.names)]
     return missing(
         f"The model {name[:100]!r} does not exist; {suggestion(name, models)} GET /v1/models lists them.",
@@ -132,7 +130,7 @@ def unknown_model(name: str, pool: Pool, caller: Caller) -> APIError:
 
 
 def _check_lists(pool: Pool, allowed: tuple[str, ...], request: ChatRequest) -> None:
-    """Every name that the request itself allows or denies is one that there is, and that may be asked for."""
+    """Check that every worker in the request's allow and deny lists exists and that the key may use it."""
     for key, names in (("podium.allow", request.allow or ()), ("podium.deny", request.deny)):
         for name in names:
             if name not in pool.names:
@@ -159,12 +157,12 @@ def _capability_filter(question: Question) -> Callable[[Profile], bool]:
 
 
 def has_images(question: Question) -> bool:
-    """Whether there is an image in the question or in its past."""
+    """Whether the question or its chat history has an image."""
     return bool(question.images) or any(message.images for message in question.history)
 
 
 def _no_worker(question: Question, name: str | None = None) -> APIError:
-    who = "No worker that may be asked" if name is None else f"The worker {name!r}"
+    who = "No allowed worker" if name is None else f"The worker {name!r}"
     lacks = "lacks" if name is not None else "has"
     what = [
         *(["sees = true (the request has images)"] if has_images(question) else []),

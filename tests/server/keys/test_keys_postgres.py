@@ -1,4 +1,4 @@
-"""Keys in PostgreSQL: its own clock, what its tables hold, what is told of one that is away."""
+"""Keys in PostgreSQL: its own clock, what its tables hold, and errors of an unreachable database."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ async def test_a_minute_of_postgres_slides_too(postgres_url: str, postgres_serve
     place = Place(postgres_url)
     _, caller = await place.added(rpm=2)
     register = place.open()
-    assert [await register.request(caller.id) is None for _ in range(3)] == [True, True, False]
+    assert [await register.count_request(caller.id) is None for _ in range(3)] == [True, True, False]
     database = postgres_url.rpartition("/")[2]
     postgres_server.psql("UPDATE podium_key_requests SET at = at - 59 WHERE place = 1", database)
-    assert 0 < (await register.request(caller.id) or 0) <= 1.0
+    assert 0 < (await register.count_request(caller.id) or 0) <= 1.0
     postgres_server.psql("UPDATE podium_key_requests SET at = at - 1 WHERE place = 1", database)
-    assert [await register.request(caller.id) is None for _ in range(2)] == [True, False]
+    assert [await register.count_request(caller.id) is None for _ in range(2)] == [True, False]
     await register.close()
 
 
@@ -31,7 +31,7 @@ async def test_a_database_holds_no_key(postgres_url: str, postgres_server) -> No
     assert key[12:] not in rows
 
 
-async def test_a_database_that_is_away_is_told_without_its_password(
+async def test_an_unreachable_database_is_reported_without_its_password(
     postgres_url: str, postgres_server
 ) -> None:
     wrong = Place(postgres_server.url("postgres", password="geheim/1"))

@@ -1,4 +1,4 @@
-"""What is kept of keys, whatever database it is in: each operation is one step, for any number of replicas."""
+"""The registers of keys, in each database: every operation is atomic for any number of replicas."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ async def test_a_name_has_one_key(place: Place) -> None:
 async def test_a_removed_key_can_neither_ask_nor_spend_and_takes_its_past_with_it(place: Place) -> None:
     _, caller = await place.added("web", rpm=2, budget="5/day")
     register, key = place.open(), caller.id
-    assert await register.request(key) is None
-    assert await register.take(key, "today", 100, 60) == Spending(0, 60)
+    assert await register.count_request(key) is None
+    assert await register.reserve(key, "today", 100, 60) == Spending(0, 60)
     assert await register.remove("web")
     assert not await register.remove("web")
     assert await register.keys() == ()
-    assert await register.request(key) == 60.0
-    assert await register.take(key, "today", 100, 1) is None
-    assert await register.book(key, "today", 10, 60) == Spending(), "a call in flight ends in peace"
+    assert await register.count_request(key) == 60.0
+    assert await register.reserve(key, "today", 100, 1) is None
+    assert await register.settle(key, "today", 10, 60) == Spending(), "a call in flight ends in peace"
     assert await register.spending(key, "today") == Spending()
     await register.close()
 
@@ -59,15 +59,15 @@ async def test_a_sum_is_held_spent_and_given_back_within_the_limit(place: Place)
     _, caller = await place.added(budget="1")
     register, key = place.open(), caller.id
     assert await register.spending(key, "x") == Spending(0, 0)
-    assert await register.take(key, "x", 100, 101) is None
-    assert await register.take(key, "x", 100, 60) == Spending(0, 60)
-    assert await register.take(key, "x", 100, 41) is None
-    assert await register.take(key, "x", 100, 40) == Spending(0, 100)
-    assert await register.take(key, "y", 100, 100) == Spending(0, 100), "periods are apart"
-    assert await register.book(key, "x", 25, 60) == Spending(25, 40)
-    assert await register.take(key, "x", 100, 35) == Spending(25, 75)
-    assert await register.book(key, "x", 5 * 10**15, 75) == Spending(25 + 5 * 10**15, 0), "sums are large"
-    assert await register.book(key, "z", 7, 0) == Spending(7, 0), "what nothing was held for is booked too"
+    assert await register.reserve(key, "x", 100, 101) is None
+    assert await register.reserve(key, "x", 100, 60) == Spending(0, 60)
+    assert await register.reserve(key, "x", 100, 41) is None
+    assert await register.reserve(key, "x", 100, 40) == Spending(0, 100)
+    assert await register.reserve(key, "y", 100, 100) == Spending(0, 100), "periods are apart"
+    assert await register.settle(key, "x", 25, 60) == Spending(25, 40)
+    assert await register.reserve(key, "x", 100, 35) == Spending(25, 75)
+    assert await register.settle(key, "x", 5 * 10**15, 75) == Spending(25 + 5 * 10**15, 0), "sums are large"
+    assert await register.settle(key, "z", 7, 0) == Spending(7, 0), "what nothing was held for is booked too"
     await register.close()
 
 
@@ -75,7 +75,7 @@ async def test_replicas_that_take_at_once_never_hold_more_than_the_limit(place: 
     _, caller = await place.added(budget="1")
     replicas = [place.open() for _ in range(3)]
     taken = await asyncio.gather(
-        *(replica.take(caller.id, "x", 100, 7) for _ in range(20) for replica in replicas)
+        *(replica.reserve(caller.id, "x", 100, 7) for _ in range(20) for replica in replicas)
     )
     assert sum(spending is not None for spending in taken) == 100 // 7
     assert await replicas[0].spending(caller.id, "x") == Spending(0, 98)
@@ -87,10 +87,12 @@ async def test_replicas_together_let_in_as_many_requests_as_a_minute_may_have(pl
     _, caller = await place.added(rpm=30)
     _, other = await place.added("other", rpm=3)
     replicas = [place.open() for _ in range(3)]
-    waits = await asyncio.gather(*(replica.request(caller.id) for _ in range(30) for replica in replicas))
+    waits = await asyncio.gather(
+        *(replica.count_request(caller.id) for _ in range(30) for replica in replicas)
+    )
     assert sum(wait is None for wait in waits) == 30
     assert all(0 < wait <= 60 for wait in waits if wait is not None)
-    assert await replicas[0].request(other.id) is None, "keys are apart"
+    assert await replicas[0].count_request(other.id) is None, "keys are apart"
     for replica in replicas:
         await replica.close()
 
@@ -110,9 +112,11 @@ async def test_a_minute_slides_over_requests_one_by_one(tmp_path: Path) -> None:
         (70, None),
     ]:
         now[0] = 1e9 + at
-        assert await register.request(caller.id) == wait, at
+        assert await register.count_request(caller.id) == wait, at
     now[0] -= 3600
-    assert await register.request(caller.id) is None, "a clock that is set back closes the door to nobody"
+    assert await register.count_request(caller.id) is None, (
+        "a clock that is set back closes the door to nobody"
+    )
     await register.close()
 
 
@@ -124,7 +128,7 @@ async def test_a_file_of_keys_is_its_owners_alone_and_holds_no_key(tmp_path: Pat
     place = Place(str(tmp_path / "deep" / "traces.sqlite"))
     keys = [(await place.added(name, rpm=3, budget="1"))[0] for name in ("ada", "bob")]
     register = place.open()
-    await register.request((await register.keys())[0].caller.id or "")
+    await register.count_request((await register.keys())[0].caller.id or "")
     files = contents(tmp_path)
     assert {path.name for path in files} >= {"keys.sqlite", "keys.sqlite-wal"}
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}

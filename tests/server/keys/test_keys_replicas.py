@@ -176,7 +176,7 @@ async def test_what_killed_replicas_held_stays_counted(place: Place, running: Ru
     assert counted == Spending(0, 16 * round(MOST_USD * NANO_PER_USD)), "what was in flight may be billed"
 
 
-async def test_replicas_that_are_told_to_end_book_what_their_last_questions_paid(
+async def test_replicas_that_shut_down_settle_what_their_last_questions_paid(
     place: Place, running: Running
 ) -> None:
     key, caller = await place.added(budget="100")

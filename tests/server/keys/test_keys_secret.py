@@ -1,4 +1,4 @@
-"""Keys themselves, allowances, and what a key may use."""
+"""Secrets, allowances, and the workers that a key may use."""
 
 from __future__ import annotations
 

@@ -26,7 +26,9 @@ def keyed(serve, folder: Path, **allowed: object) -> tuple[str, Secret]:
     return serve(keys=keys, store=folder / "traces.sqlite"), secret
 
 
-def test_a_key_is_asked_for_once_and_sent_with_everything(serve, opened, tmp_path: Path) -> None:
+def test_the_viewer_asks_for_a_key_once_and_sends_it_with_every_request(
+    serve, opened, tmp_path: Path
+) -> None:
     url, secret = keyed(serve, tmp_path, deny=("gus",))
     page = opened.go(url, "ask", "dialog[open]")
     page.fill("#key", "pk-wrong")
@@ -51,7 +53,7 @@ def test_a_key_is_asked_for_once_and_sent_with_everything(serve, opened, tmp_pat
     assert page.evaluate("Object.keys(localStorage)") == []
 
 
-def test_who_gives_no_key_is_told_so(serve, opened, tmp_path: Path) -> None:
+def test_without_a_key_the_viewer_says_so(serve, opened, tmp_path: Path) -> None:
     url, _ = keyed(serve, tmp_path)
     page = opened.go(url, "traces", "dialog[open]")
     page.click("text=Not now")

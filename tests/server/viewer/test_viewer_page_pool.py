@@ -93,5 +93,5 @@ def test_words_can_be_read_in_both_themes(serve, opened) -> None:
     assert page.evaluate(contrast) >= 4.5
 
 
-def test_an_address_of_no_page_is_said(serve, opened) -> None:
+def test_an_unknown_address_shows_a_message(serve, opened) -> None:
     opened.go(serve(), "nowhere", "text=There is no such page.")

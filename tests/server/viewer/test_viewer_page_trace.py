@@ -85,7 +85,7 @@ def test_a_beginning_of_an_id_is_enough_and_an_unknown_one_is_said(
     opened.go(url, "traces/0123456789", "[role=alert]")
 
 
-def test_a_question_is_asked_again_of_another_planner_and_compared(
+def test_a_question_can_be_repeated_with_another_planner_and_compared(
     kept_server, opened, tmp_path: Path
 ) -> None:
     page = opened_trace(kept_server, opened, tmp_path, plain())
@@ -141,7 +141,7 @@ def test_texts_that_mean_harm_are_shown_and_do_none(kept_server, opened, tmp_pat
     assert opened.overflow == 0
 
 
-def test_a_long_text_is_folded_and_shown_whole_when_asked_for(kept_server, opened, tmp_path: Path) -> None:
+def test_a_long_text_is_folded_and_can_be_unfolded(kept_server, opened, tmp_path: Path) -> None:
     page = opened_trace(kept_server, opened, tmp_path, plain("a" * 1_000_000))
     answer = page.locator(".answer")
     assert len(answer.locator("pre").all_inner_texts()[0]) == 4000

@@ -26,7 +26,7 @@ def test_a_trace_is_found_by_its_words_and_opened(kept_server, opened, tmp_path:
     assert page.input_value("[type=search]") == "number 17"
 
 
-def test_filters_stand_in_the_address_and_can_be_shared(kept_server, opened, tmp_path: Path) -> None:
+def test_filters_are_part_of_the_address_and_can_be_shared(kept_server, opened, tmp_path: Path) -> None:
     kept = keep(tmp_path / "traces.sqlite", *many(30))
     url = kept_server(kept=kept)
     page = opened.go(url, "traces", ".list-row a")

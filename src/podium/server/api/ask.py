@@ -1,6 +1,7 @@
-"""POST /api/ask starts a question that goes on without its caller; DELETE cancels it. For the viewer.
+"""POST /api/ask starts a question that runs in the background; DELETE /api/ask/{id} cancels it. Used by the viewer.
 
-What happens is told at /api/traces/{id}/events. The server's end is the question's: it is cancelled and recorded so.
+Clients follow the question at /api/traces/{id}/events. When the server shuts down, the question is cancelled and
+recorded as cancelled.
 """
 
 from __future__ import annotations
@@ -26,45 +27,47 @@ from podium.server.requests import (
     Names,
     PodiumOptions,
     parse_body,
-    to_budget,
-    to_early_stop,
-    to_steps,
+    requested_budget,
+    requested_early_stop,
+    requested_steps,
 )
 from podium.server.service import Service
 from podium.types import Question
 
 
 class AskBody(Body):
-    """A question."""
+    """The body of POST /api/ask."""
 
     question: Annotated[str, StringConstraints(min_length=1)]
     planner: Name | None = None
-    """None: the configured one."""
+    """The planner; None: the configured one."""
     allow: Names | None = None
     deny: Names | None = None
     budget: BudgetLimits | None = None
     max_steps: int | None = Field(default=None, ge=1)
     early_stop: bool | None = None
     rounds: int | None = Field(default=None, ge=1)
-    """As budget.rounds; of the two the smaller holds."""
+    """As budget.rounds; the smaller of the two applies."""
 
 
 class BackgroundQuestions:
-    """The questions that go on without their caller."""
+    """The questions that run without a waiting request."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._tasks: dict[str, tuple[asyncio.Task[None], Caller]] = {}
 
-    def start(self, asked: ChatRequest, caller: Caller, by: Orchestrator) -> str:
-        """Begin; gives the id of the trace."""
+    def start(self, request: ChatRequest, caller: Caller, orchestrator: Orchestrator) -> str:
+        """Start a question and return its trace id."""
         trace_id = uuid4().hex
 
         async def run() -> None:
             try:
-                await self._service.answer(asked, caller, trace_id=trace_id, by=by, streams=True)
+                await self._service.answer(
+                    request, caller, trace_id=trace_id, orchestrator=orchestrator, streams=True
+                )
             except PodiumError:
-                # There is nobody to tell: whoever follows the question sees it end without an answer.
+                # No request waits for it. Clients that follow the question see it end without an answer.
                 pass
             finally:
                 del self._tasks[trace_id]
@@ -73,7 +76,7 @@ class BackgroundQuestions:
         return trace_id
 
     def cancel(self, trace_id: str, caller: Caller) -> bool:
-        """Cancel a question; False: there is none that runs, or it is another's."""
+        """Cancel a question. False: it is not running, or belongs to another key."""
         task, owner = self._tasks.get(trace_id, (None, None))
         if task is None or owner is None or not (caller.admin or owner.name == caller.name):
             return False
@@ -81,7 +84,7 @@ class BackgroundQuestions:
         return True
 
     async def close(self) -> None:
-        """Cancel all, and wait until they are recorded."""
+        """Cancel all questions and wait until they are recorded."""
         tasks = [task for task, _ in self._tasks.values()]
         for task in tasks:
             task.cancel()
@@ -89,27 +92,27 @@ class BackgroundQuestions:
 
 
 def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
-    """The routes on `service`; what they start, `background` ends."""
+    """POST /api/ask and DELETE /api/ask/{id}; `background` runs the questions."""
     router = APIRouter()
-    wanted = {"required": True, "content": {"application/json": {"schema": AskBody.model_json_schema()}}}
+    body_schema = {"required": True, "content": {"application/json": {"schema": AskBody.model_json_schema()}}}
 
     @router.post(
         "/api/ask",
         status_code=202,
         responses=error_responses(400, 401, 402, 403, 404, 408, 413, 429, 503),
-        openapi_extra={"requestBody": wanted},
+        openapi_extra={"requestBody": body_schema},
     )
     async def ask(request: Request) -> dict[str, Any]:
         caller = await service.authenticate(request.headers.get("authorization"))
         body = await parse_body(AskBody, await request.body(), service.parse_lock)
         try:
-            asked = _asked(body, service)
-            by = await service.orchestrator(asked, caller)
-        except APIError as error:  # Here the fields stand by themselves.
+            chat_request = _to_request(body, service)
+            orchestrator = await service.open_orchestrator(chat_request, caller)
+        except APIError as error:  # This body has the fields of `podium` at its top level.
             if error.param is not None:
                 error.param = error.param.removeprefix("podium.").replace("max_rounds", "rounds")
             raise
-        return {"id": background.start(asked, caller, by)}
+        return {"id": background.start(chat_request, caller, orchestrator)}
 
     @router.delete(
         "/api/ask/{id}",
@@ -120,25 +123,25 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
     async def cancel(request: Request, id: str) -> Response:
         caller = await service.authenticate(request.headers.get("authorization"))
         if not background.cancel(id, caller):
-            raise missing(f"No question {id[:64]!r} runs that you asked.", "id")
+            raise missing(f"You have no running question {id[:64]!r}.", "id")
         return Response(status_code=204)
 
     return router
 
 
-def _asked(body: AskBody, service: Service) -> ChatRequest:
+def _to_request(body: AskBody, service: Service) -> ChatRequest:
     if not body.question.strip():
         raise invalid("The question is empty: write what you want answered.", "question")
-    wanted = PodiumOptions(
+    options = PodiumOptions(
         budget=body.budget, max_rounds=body.rounds, max_steps=body.max_steps, early_stop=body.early_stop
     )
     return ChatRequest(
         question=Question(text=body.question),
-        budget=to_budget(wanted, service.settings),
+        budget=requested_budget(options, service.settings),
         allow=body.allow,
         deny=body.deny or (),
         planner=body.planner,
-        max_steps=to_steps(wanted, service.settings),
-        early_stop=to_early_stop(wanted, service.settings),
+        max_steps=requested_steps(options, service.settings),
+        early_stop=requested_early_stop(options, service.settings),
         seed=token_hex(8),
     )

@@ -1,19 +1,15 @@
-"""GET /api/pool: who is on offer to this caller, at what price, how each does now and did in the latest traces.
+"""GET /api/pool: the workers that this caller may use, with price, current state and recent latency and errors.
 
-How each does now is this process's dispatcher's to say; the past is read from the store, at most once in a while.
+The current state is this process's; the history is read from the newest traces, at most once every few seconds.
 """
 
 from __future__ import annotations
-
 import asyncio
-import statistics
-import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
-
-from fastapi import APIRouter, Request
-
+from dataclasses import dataclass
+from dataclasses import field
+from fastapi import APIRouter
+from fastapi import Request
 from podium.executor.dispatcher import ChannelStatus
 from podium.server.api_errors import error_responses
 from podium.server.service import Service
@@ -21,24 +17,28 @@ from podium.trace import Trace
 from podium.types import Profile
 from podium.workers.base import Worker
 from podium.workers.build import UnreadyWorker
+import statistics
+import time
+from typing import Any
 
 _TRACES = 200
-"""The newest, which the past is read from."""
+"""Newest traces that the history is read from."""
 _FRESH_S = 10.0
+"""Seconds for which a history that was read is used again."""
 _SAMPLES = 5
-"""Of the votes that are offered by name."""
+"""Samples of the self-consistency planners that are listed."""
 
 
 @dataclass(slots=True)
 class CallHistory:
-    """One worker's calls in some traces. What was called off is no call; what was cached neither."""
+    """One worker's calls in some traces. Cancelled and cached calls do not count."""
 
     seconds: list[float] = field(default_factory=list)
-    """Of those that were answered: as claimed by a simulated worker, else by the clock."""
+    """Latencies of answered calls: simulated ones as the worker claims, others measured."""
     failures: int = 0
 
     def figures(self) -> dict[str, Any]:
-        """How many there were, how long they took, and the share that failed; None where there were none."""
+        """Number of calls, median and 90th percentile of latency, share of failures; None where there are no calls."""
         calls = len(self.seconds) + self.failures
         ordered = sorted(self.seconds)
         return {
@@ -50,7 +50,7 @@ class CallHistory:
 
 
 def call_histories(traces: Iterable[Trace]) -> dict[str, CallHistory]:
-    """The past of every worker that `traces` name."""
+    """The call history of every worker in `traces`."""
     histories: dict[str, CallHistory] = {}
     for trace in traces:
         for span in trace.spans:
@@ -64,8 +64,8 @@ def call_histories(traces: Iterable[Trace]) -> dict[str, CallHistory]:
     return histories
 
 
-class _Reader:
-    """The past as the store has it, read again when it is no longer fresh; by one request at a time."""
+class _HistoryReader:
+    """The histories from the store, read again when they are no longer fresh; by one request at a time."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -85,13 +85,13 @@ class _Reader:
 
 
 def routes(service: Service) -> APIRouter:
-    """The route of the service's pool."""
+    """GET /api/pool."""
     router = APIRouter(tags=["pool"])
-    reader = _Reader(service)
+    reader = _HistoryReader(service)
 
     @router.get("/api/pool", responses=error_responses(401, 429))
     async def pool(request: Request) -> dict[str, Any]:
-        """The workers that the caller's key may use, and the planners there are."""
+        """The workers that the caller's key may use, and the planners."""
         caller = await service.authenticate(request.headers.get("authorization"))
         histories = await reader.read()
         now = {status.worker: status for status in service.dispatcher.status}

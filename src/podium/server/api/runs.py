@@ -1,11 +1,7 @@
-"""GET /api/runs: what runs there are, what each measured, and its rows as they are written.
+"""GET /api/runs: training and evaluation runs, and one run's settings, metrics and comparison, as they are written.
 
-A run is a folder in the server's folder of runs. Nothing is changed here.
-
-
-@@The run folders under one folder, as their files say; read anew each time, for they may be written meanwhile.
-
-A name is looked up among those that are found, so none leads out of the folder. Knows nothing of HTTP.
+A run is a folder in the server's folder of runs. Its files are read anew for each request, since a run may be writing
+them. Names are looked up among the folders found, so none leads outside. Nothing is changed here.
 """
 
 from __future__ import annotations
@@ -25,14 +21,18 @@ from podium.server.api_errors import error_responses, missing
 from podium.server.service import Service
 from podium.server.streaming import EventStream, Write, sse_event
 
-_EVERY_S = 0.4
-"""From look to look."""
-_LONGEST_S = 20.0
-"""Of one stream, which the viewer then takes up again: a server that ends need not wait for it longer."""
+_POLL_S = 0.4
+"""Seconds between two looks at the files."""
+_MAX_STREAM_S = 20.0
+"""Seconds of one stream. The viewer reconnects, and a shutdown need not wait longer."""
+_MAX_DEPTH = 3
+_MAX_RUNS = 2000
+"""Runs that are listed at most."""
+_SUMMARY_METRICS = ("reward", "accuracy", "valid", "loss")
 
 
 def routes(service: Service) -> APIRouter:
-    """The routes of the runs in the service's folder of runs."""
+    """The routes under /api/runs."""
     router = APIRouter(tags=["runs"])
     folder = service.settings.runs
 
@@ -44,7 +44,7 @@ def routes(service: Service) -> APIRouter:
 
     @router.get("/api/runs", responses=error_responses(401, 429))
     async def runs(request: Request) -> dict[str, Any]:
-        """The runs there are, the latest first."""
+        """All runs, the latest first."""
         await service.authenticate(request.headers.get("authorization"))
         return {"runs": await asyncio.to_thread(_summaries, service)}
 
@@ -54,26 +54,29 @@ def routes(service: Service) -> APIRouter:
         responses={**error_responses(401, 404, 422, 429), 200: {"content": {"text/event-stream": {}}}},
     )
     async def events(request: Request, name: str, after: Annotated[int, Query(ge=0)] = 0) -> Response:
-        """Rows after the first `after`, as they are written: `row`; `rewound` where it goes on from an earlier one;
-        `comparison` when that is written. The stream ends after a while and can be taken up again."""
+        """The rows of metrics after the first `after`, as they are written, as events `row`.
+
+        `rewound` says that the file was rewritten from its beginning, `comparison` that a comparison was written. The
+        stream ends after a while; the client reconnects.
+        """
         await service.authenticate(request.headers.get("authorization"))
         run = await find(name)
 
-        async def tell(write: Write) -> None:
+        async def produce(write: Write) -> None:
             await write(b": rows\n\n")
             try:
-                async with asyncio.timeout(_LONGEST_S):
-                    await _tell(run, after, write)
+                async with asyncio.timeout(_MAX_STREAM_S):
+                    await _follow(run, after, write)
             except TimeoutError:
                 return
 
-        return EventStream(tell, {})
+        return EventStream(produce, {})
 
     @router.get("/api/runs/{name:path}", responses=error_responses(401, 404, 429))
     async def run(request: Request, name: str) -> dict[str, Any]:
-        """One run: its settings, its rows, and what it was compared with, if it was."""
+        """One run: its settings, its metrics, and its comparison if there is one."""
         await service.authenticate(request.headers.get("authorization"))
-        return await asyncio.to_thread(_whole, await find(name))
+        return await asyncio.to_thread(_document, await find(name))
 
     return router
 
@@ -82,7 +85,7 @@ def _summaries(service: Service) -> list[dict[str, Any]]:
     return [run.summary() for run in find_runs(service.settings.runs).values()]
 
 
-def _whole(run: RunFiles) -> dict[str, Any]:
+def _document(run: RunFiles) -> dict[str, Any]:
     return {
         "configuration": run.configuration(),
         "metrics": run.rows().read()[1],
@@ -90,8 +93,8 @@ def _whole(run: RunFiles) -> dict[str, Any]:
     }
 
 
-async def _tell(run: RunFiles, after: int, write: Write) -> None:
-    """Tell of new rows for ever."""
+async def _follow(run: RunFiles, after: int, write: Write) -> None:
+    """Send new rows as they are written, until cancelled."""
     rows = run.rows()
     _, known = await asyncio.to_thread(rows.read)
     compared = run.compared_at()
@@ -103,9 +106,9 @@ async def _tell(run: RunFiles, after: int, write: Write) -> None:
         await write(sse_event({"number": number, "row": row}, "row"))
         number += 1
     while True:
-        await asyncio.sleep(_EVERY_S)
-        anew, found = await asyncio.to_thread(rows.read)
-        if anew:
+        await asyncio.sleep(_POLL_S)
+        rewritten, found = await asyncio.to_thread(rows.read)
+        if rewritten:
             number = 0
             await write(sse_event({"rows": 0}, "rewound"))
         for row in found:
@@ -118,10 +121,6 @@ async def _tell(run: RunFiles, after: int, write: Write) -> None:
 
 
 _METRICS, _CONFIG, _COMPARISON = "metrics.jsonl", "config.json", "comparison.json"
-_DEEPEST = 3
-_MOST = 2000
-"""Runs that are listed."""
-_LATEST = ("reward", "accuracy", "valid", "loss")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,19 +128,21 @@ class RunFiles:
     """One run folder."""
 
     name: str
-    """Its path from the folder of runs, with slashes."""
+    """Its path within the folder of runs, with slashes."""
     path: Path
 
     def summary(self) -> dict[str, Any]:
-        """What a list shows of it."""
+        """What the list of runs shows."""
         content = _bytes(self.path / _METRICS)
         lines = content.split(b"\n")[:-1]
         comparison = None if lines else self.comparison()
         if lines:
             row = _json(lines[-1])
-            latest = {key: row[key] for key in _LATEST if key in row} if isinstance(row, dict) else {}
+            latest = (
+                {key: row[key] for key in _SUMMARY_METRICS if key in row} if isinstance(row, dict) else {}
+            )
         else:
-            latest = _compared(comparison)
+            latest = _accuracy(comparison)
         return {
             "name": self.name,
             "kind": "training" if lines or comparison is None else "evaluation",
@@ -151,22 +152,22 @@ class RunFiles:
         }
 
     def configuration(self) -> Any:
-        """Its settings; None where it has none that can be read."""
+        """Its settings; None where they cannot be read."""
         return _json(_bytes(self.path / _CONFIG))
 
     def comparison(self) -> Any:
-        """What it was compared with; None where it was not."""
+        """Its comparison; None where there is none."""
         return _json(_bytes(self.path / _COMPARISON))
 
     def compared_at(self) -> int:
-        """When that was written, as a mark that changes with it; 0: never."""
+        """When the comparison was last written, in nanoseconds; 0: never."""
         try:
             return (self.path / _COMPARISON).stat().st_mtime_ns
         except OSError:
             return 0
 
     def rows(self) -> RowReader:
-        """All whole rows of its metrics."""
+        """A reader of its metrics."""
         return RowReader(self.path / _METRICS)
 
     def _changed(self) -> float:
@@ -180,21 +181,21 @@ class RunFiles:
 
 
 class RowReader:
-    """Reads a file of rows on and on, as it grows. A line that is not whole yet waits for its end."""
+    """Reads a growing JSONL file. A line that is not finished yet is read later."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._place = 0
         self._file = 0
-        """The file's number: another, when it was written anew."""
+        """The file's inode: it changes when the file is replaced."""
 
     def read(self) -> tuple[bool, list[Any]]:
-        """Whether it was written anew, so that what was read before no longer holds; and the rows since then."""
+        """Whether the file was rewritten, so that earlier rows no longer hold; and the new rows."""
         try:
             with self._path.open("rb") as file:
                 at = os.fstat(file.fileno())
-                anew = bool(self._file) and (at.st_ino != self._file or at.st_size < self._place)
-                if anew:
+                rewritten = bool(self._file) and (at.st_ino != self._file or at.st_size < self._place)
+                if rewritten:
                     self._place = 0
                 self._file = at.st_ino
                 file.seek(self._place)
@@ -203,14 +204,14 @@ class RowReader:
             return False, []
         whole = content[: content.rfind(b"\n") + 1]
         self._place += len(whole)
-        return anew, [_json(line) for line in whole.split(b"\n")[:-1]]
+        return rewritten, [_json(line) for line in whole.split(b"\n")[:-1]]
 
 
 def find_runs(folder: Path) -> dict[str, RunFiles]:
     """The run folders under `folder` by name, the latest first."""
-    found = list(_found(folder, folder, _DEEPEST))
+    found = list(_found(folder, folder, _MAX_DEPTH))
     found.sort(key=lambda run: (-run._changed(), run.name))
-    return {run.name: run for run in found[:_MOST]}
+    return {run.name: run for run in found[:_MAX_RUNS]}
 
 
 def _found(folder: Path, root: Path, depth: int) -> Iterator[RunFiles]:
@@ -229,7 +230,7 @@ def _found(folder: Path, root: Path, depth: int) -> Iterator[RunFiles]:
             yield from _found(path, root, depth - 1)
 
 
-def _compared(comparison: Any) -> dict[str, float]:
+def _accuracy(comparison: Any) -> dict[str, float]:
     try:
         return {"accuracy": float(comparison["rows"][0]["accuracy"]["mean"])}
     except (KeyError, IndexError, TypeError, ValueError):
@@ -244,7 +245,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _json(content: bytes) -> Any:
-    """What it says, with null for what JSON has no word for; None where it says nothing."""
+    """The parsed content, with None for NaN and infinities; None where it is not JSON."""
     try:
         return json.loads(content, parse_constant=lambda word: None)
     except ValueError:

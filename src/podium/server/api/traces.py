@@ -1,63 +1,79 @@
-"""/api/traces: what was asked, page by page; one trace, whole or event by event; taking one away; all as JSONL.
+"""/api/traces: the list of traces page by page, one trace whole or event by event, deletion, and export as JSONL.
 
-A key sees the traces that were asked with it, an admin's key all. What a trace is, its own module says.
-
-
-@@The list of traces on the wire: what may be asked of it, and its pages."""
+A key sees the traces of the questions that were asked with it; an admin's key sees all.
+"""
 
 from __future__ import annotations
-
 import asyncio
-import re
-import time
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
-from typing import Annotated, Any, Self
-
-from fastapi import APIRouter, Header, Query, Request
-from fastapi.responses import Response, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
-
-from podium.errors import APIError, StoreError, UnknownTraceError, UsageError
-from podium.server.api_errors import error_responses, invalid, missing
+from datetime import UTC
+from datetime import datetime
+from fastapi import APIRouter
+from fastapi import Header
+from fastapi import Query
+from fastapi import Request
+from fastapi.responses import Response
+from fastapi.responses import StreamingResponse
+from podium.errors import APIError
+from podium.errors import StoreError
+from podium.errors import UnknownTraceError
+from podium.errors import UsageError
+from podium.server.api_errors import error_responses
+from podium.server.api_errors import invalid
+from podium.server.api_errors import missing
 from podium.server.keys import Caller
 from podium.server.live import EventLog
 from podium.server.service import Service
-from podium.server.stream_events import ENDED, StreamEvent, events_of_trace
-from podium.server.streaming import CLIENT_CLOSED_REQUEST, EventStream, Write
-from podium.trace import Trace, TraceStatus
+from podium.server.stream_events import ENDED
+from podium.server.stream_events import StreamEvent
+from podium.server.stream_events import events_of_trace
+from podium.server.streaming import CLIENT_CLOSED_REQUEST
+from podium.server.streaming import EventStream
+from podium.server.streaming import Write
+from podium.trace import Trace
+from podium.trace import TraceStatus
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.query import MAX_PAGE, Filters, TraceSummary
+from podium.trace.query import Filters
+from podium.trace.query import MAX_PAGE
+from podium.trace.query import TraceSummary
 from podium.trace.serialization import to_json
+from pydantic import BaseModel
+from pydantic import ConfigDict
+from pydantic import Field
+import re
+import time
+from typing import Annotated
+from typing import Any
+from typing import Self
 
-_BEAT_S = 15.0
-"""From sign of life to sign of life, where nothing happens: proxies cut what is silent for a minute."""
-_SLOW_S = 30.0
-"""That a watcher may take for one event, until it is dropped."""
-_EVERY_S = 0.5
-"""From look to look into the store, for a question that another server answers."""
-_LONGEST_S = 20.0
-"""Of a stream that waits so; it can be taken up again, and a server that ends need not wait for it longer."""
+_HEARTBEAT_S = 15.0
+"""Seconds between heartbeats of a silent stream; proxies close one that is silent for a minute."""
+_WRITE_TIMEOUT_S = 30.0
+"""Seconds that a client may take to read one event before it is dropped."""
+_POLL_S = 0.5
+"""Seconds between two looks into the store for a question that another server answers."""
+_MAX_WAIT_S = 20.0
+"""Seconds of a stream that polls the store. The client can reconnect, and a shutdown need not wait longer."""
 _CHUNK = 64 * 2**10
-"""Bytes of an export that are sent together."""
-_WHOLE_ID = re.compile("[0-9a-f]{32}")
-_TELLS = {
+"""Bytes of an export that are sent at once."""
+_FULL_ID = re.compile("[0-9a-f]{32}")
+_EVENTS = {
     "content": {"text/event-stream": {"schema": {"type": "string"}}},
     "description": "Events: started, plan, step_started, text, step_ended, round_ended, ended.",
 }
-_LINES = {
+_JSONL = {
     "content": {"application/jsonl": {"schema": {"type": "string"}}},
-    "description": "A trace a line, oldest first.",
+    "description": "One trace a line, oldest first.",
 }
 
 
 def routes(service: Service) -> APIRouter:
-    """The routes of the service's traces."""
+    """The routes under /api/traces."""
     router = APIRouter(tags=["traces"])
 
     @router.get("/api/traces", responses=error_responses(400, 401, 422, 429, 503))
     async def traces(request: Request, query: Annotated[PageQuery, Query()]) -> TracePage:
-        """What was asked, newest first, of what passes every filter that is given."""
+        """The traces that pass all given filters, newest first."""
         caller = await service.authenticate(request.headers.get("authorization"))
         if service.store is None:
             return TracePage(traces=[], next=None, total=0)
@@ -66,22 +82,22 @@ def routes(service: Service) -> APIRouter:
         except UsageError as error:
             raise invalid(str(error), "cursor", code="invalid_cursor") from None
         return TracePage(
-            traces=[TraceListed.of(row) for row in page.traces], next=page.next, total=page.total
+            traces=[ListedTrace.of(row) for row in page.traces], next=page.next, total=page.total
         )
 
     @router.get(
         "/api/traces/export",
         response_class=Response,
-        responses={**error_responses(400, 401, 404, 422, 429, 503), 200: _LINES},
+        responses={**error_responses(400, 401, 404, 422, 429, 503), 200: _JSONL},
     )
     async def export(request: Request, query: Annotated[TraceQuery, Query()]) -> Response:
-        """The traces that pass the filters, one a line, oldest first, as `podium traces import` reads them."""
+        """The traces that pass the filters, one a line, oldest first, in the form that `podium traces import` reads."""
         caller = await service.authenticate(request.headers.get("authorization"))
         lines = _chunks(_store(service).export(query.of(caller)))
-        # What fails before the first line is an ordinary refusal.
+        # An error before the first line is an ordinary error response.
         first = await anext(lines, b"")
         return StreamingResponse(
-            _after(first, lines),
+            _prepend(first, lines),
             media_type="application/jsonl",
             headers={"content-disposition": 'attachment; filename="traces.jsonl"'},
         )
@@ -92,7 +108,7 @@ def routes(service: Service) -> APIRouter:
         responses={**error_responses(400, 401, 404, 429, 503), 200: {"model": Trace}},
     )
     async def trace(request: Request, id: str) -> Response:
-        """One trace, whole; as much of its id is enough as no other trace shares."""
+        """One trace. A unique beginning of its id is enough."""
         caller = await service.authenticate(request.headers.get("authorization"))
         found = await _find(_store(service), id, caller)
         return Response(to_json(found), media_type="application/json")
@@ -102,34 +118,34 @@ def routes(service: Service) -> APIRouter:
         response_class=EventStream,
         responses={
             **error_responses(400, 401, 404, 429, 503),
-            200: _TELLS,
+            200: _EVENTS,
             204: {"description": "The last event was seen already: there is no more."},
         },
     )
     async def events(
         request: Request, id: str, last_event_id: Annotated[str | None, Header(max_length=100)] = None
     ) -> Response:
-        """What has happened to a question, and what happens, until it has ended; a late watcher gets all of it.
+        """The events of a question from its beginning until it has ended.
 
-        With `Last-Event-ID` what comes behind that event. Of a question that has ended there are the same events,
-        without the pieces of text; behind any of them the last one, which has the whole trace. Where several servers
-        share a store, one that does not answer the question itself tells of it when it is kept: the stream ends
-        without events after a while, and can be taken up again.
+        With `Last-Event-ID` the events after that one. A question that has ended gives the same events without the
+        pieces of text; after any of them comes the last one, with the whole trace. Where several servers share a
+        store, a server that does not run the question sends its events once the trace is stored; until then its
+        stream ends after a while without events, and the client reconnects.
         """
         caller = await service.authenticate(request.headers.get("authorization"))
         if last_event_id == ENDED:
             return Response(status_code=204)
-        log = None if service.live is None else service.live.find(id, seen_by(caller))
+        log = None if service.live is None else service.live.find(id, visible_owner(caller))
         if log is not None:
-            return EventStream(_watching(log, last_event_id), {})
+            return EventStream(_follow(log, last_event_id), {})
         store = _store(service)
         try:
             found = await _find(store, id, caller)
         except APIError as error:
-            if error.status != 404 or not store.shared or not _WHOLE_ID.fullmatch(id):
+            if error.status != 404 or not store.shared or not _FULL_ID.fullmatch(id):
                 raise
-            return EventStream(_waiting(store, id, caller), {})
-        return EventStream(_replaying(found, last_event_id), {})
+            return EventStream(_poll(store, id, caller), {})
+        return EventStream(_replay(found, last_event_id), {})
 
     @router.delete(
         "/api/traces/{id}",
@@ -138,9 +154,9 @@ def routes(service: Service) -> APIRouter:
         responses=error_responses(401, 404, 429, 503),
     )
     async def delete(request: Request, id: str) -> Response:
-        """Take a trace away, by its whole id."""
+        """Delete a trace, by its full id."""
         caller = await service.authenticate(request.headers.get("authorization"))
-        if not await _store(service).delete(id, seen_by(caller)):
+        if not await _store(service).delete(id, visible_owner(caller)):
             raise _unknown(id)
         if service.live is not None:
             service.live.forget(id)
@@ -161,7 +177,7 @@ def _unknown(id_: str) -> APIError:
 
 async def _find(store: AsyncTraceStore, id_: str, caller: Caller) -> Trace:
     try:
-        return await store.get(id_, seen_by(caller))
+        return await store.get(id_, visible_owner(caller))
     except UnknownTraceError:
         raise _unknown(id_) from None
     except UsageError as error:
@@ -179,68 +195,68 @@ async def _chunks(lines: AsyncIterator[str]) -> AsyncIterator[bytes]:
         yield bytes(waiting)
 
 
-async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _prepend(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
     async for chunk in rest:
         yield chunk
 
 
 async def _send(write: Write, stream_event: StreamEvent | None) -> None:
-    """One event, or a sign of life.
+    """Send one event, or a heartbeat.
 
     Raises:
-        APIError: the watcher does not read; it is dropped.
+        APIError: the client does not read; it is dropped.
     """
     try:
-        async with asyncio.timeout(_SLOW_S):
+        async with asyncio.timeout(_WRITE_TIMEOUT_S):
             await write(b": still here\n\n" if stream_event is None else stream_event.encoded)
     except TimeoutError:
         raise APIError(CLIENT_CLOSED_REQUEST, "cancelled", "The caller does not read.") from None
 
 
-def _watching(log: EventLog, after: str | None) -> Any:
-    async def tell(write: Write) -> None:
-        async for stream_event in log.watch(after, _BEAT_S):
+def _follow(log: EventLog, after: str | None) -> Any:
+    async def produce(write: Write) -> None:
+        async for stream_event in log.watch(after, _HEARTBEAT_S):
             await _send(write, stream_event)
 
-    return tell
+    return produce
 
 
-def _replaying(trace: Trace, after: str | None) -> Any:
-    async def tell(write: Write) -> None:
+def _replay(trace: Trace, after: str | None) -> Any:
+    async def produce(write: Write) -> None:
         for stream_event in events_of_trace(trace):
             if after is None or stream_event.kind == ENDED:
                 await _send(write, stream_event)
 
-    return tell
+    return produce
 
 
-def _waiting(store: AsyncTraceStore, id_: str, caller: Caller) -> Any:
-    async def tell(write: Write) -> None:
-        until = time.monotonic() + _LONGEST_S
+def _poll(store: AsyncTraceStore, id_: str, caller: Caller) -> Any:
+    async def produce(write: Write) -> None:
+        until = time.monotonic() + _MAX_WAIT_S
         await _send(write, None)
         while time.monotonic() < until:
             try:
-                found = await store.get(id_, seen_by(caller))
+                found = await store.get(id_, visible_owner(caller))
             except (UnknownTraceError, StoreError):
-                await asyncio.sleep(_EVERY_S)
+                await asyncio.sleep(_POLL_S)
                 continue
-            await _replaying(found, None)(write)
+            await _replay(found, None)(write)
             return
 
-    return tell
+    return produce
 
 
 class TraceQuery(BaseModel):
-    """Filters; each that is given must hold. A parameter that is not known is refused: it was meant to narrow."""
+    """Filters, all of which must hold. An unknown parameter is refused, since it was meant to narrow the list."""
 
     model_config = ConfigDict(extra="forbid")
 
-    since: datetime | None = Field(None, description="Begun then or later; in UTC where no zone is given.")
+    since: datetime | None = Field(None, description="Begun then or later; UTC where no zone is given.")
     until: datetime | None = Field(None, description="Begun before.")
     planner: str | None = Field(None, max_length=200)
     worker: str | None = Field(
-        None, max_length=200, description="That answered a step, or was asked in vain."
+        None, max_length=200, description="A worker that answered a step, or failed to."
     )
     status: TraceStatus | None = None
     min_cost: float | None = Field(None, ge=0, allow_inf_nan=False, description="Dollars.")
@@ -248,11 +264,11 @@ class TraceQuery(BaseModel):
     q: str | None = Field(
         None,
         max_length=1000,
-        description="In the first or the last 1,000 characters of the question; the case of letters is no matter.",
+        description="Text in the first or the last 1,000 characters of the question, in any case.",
     )
 
     def of(self, caller: Caller) -> Filters:
-        """As the store knows them, of what the caller may see."""
+        """The store's filters, restricted to what the caller may see."""
         return Filters(
             since=_utc(self.since),
             until=_utc(self.until),
@@ -262,19 +278,19 @@ class TraceQuery(BaseModel):
             min_cost=self.min_cost,
             max_cost=self.max_cost,
             q=self.q,
-            owner=seen_by(caller),
+            owner=visible_owner(caller),
         )
 
 
 class PageQuery(TraceQuery):
-    """Filters, and which page."""
+    """Filters and a page."""
 
     limit: int = Field(50, ge=1, le=MAX_PAGE)
-    cursor: str | None = Field(None, max_length=1000, description="`next` of the page before.")
+    cursor: str | None = Field(None, max_length=1000, description="`next` of the previous page.")
 
 
-class TraceListed(BaseModel):
-    """A line of the list."""
+class ListedTrace(BaseModel):
+    """One trace in the list."""
 
     id: str
     started_at: str
@@ -287,13 +303,13 @@ class TraceListed(BaseModel):
     cost_usd: float
     seconds: float
     workers: list[str]
-    """That answered, or were asked in vain."""
+    """Workers that answered, or failed to."""
     owner: str | None
-    """Name of the key."""
+    """The name of the key that asked."""
 
     @classmethod
     def of(cls, row: TraceSummary) -> Self:
-        """As the store has it."""
+        """From the store's summary."""
         return cls(
             id=row.id,
             started_at=row.started.isoformat(timespec="milliseconds"),
@@ -309,17 +325,17 @@ class TraceListed(BaseModel):
 
 
 class TracePage(BaseModel):
-    """A part of the list, newest first."""
+    """A page of the list, newest first."""
 
-    traces: list[TraceListed]
-    next: str | None = Field(description="The cursor of the next page; null: this is the last.")
+    traces: list[ListedTrace]
+    next: str | None = Field(description="The cursor of the next page; null on the last.")
     total: int | None = Field(
-        description="Of all pages, told with the first; null where there are more than are counted."
+        description="Traces on all pages, given with the first; null where there are too many to count."
     )
 
 
-def seen_by(caller: Caller) -> str | None:
-    """Whose traces alone the caller sees; None: all."""
+def visible_owner(caller: Caller) -> str | None:
+    """The owner whose traces the caller may see; None: all owners."""
     return None if caller.admin else caller.name or ""
 
 

@@ -1,6 +1,4 @@
-"""Who asks.
-
-@@Dollars for each day, each month, or once and for all; days and months are those of UTC."""
+"""The caller of a request: what its key may do, and the dollars that it may spend in each period (UTC)."""
 
 from __future__ import annotations
 
@@ -12,40 +10,41 @@ from typing import Literal
 
 from podium.errors import UsageError
 
+NANO_PER_USD = 10**9
+"""Sums are kept in whole billionths of a dollar, because sums of floats are inexact."""
+MAX_USD = 10**9
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, and what they may."""
+    """Who sends a request, and what they may do."""
 
     name: str | None = None
-    """Of the key; None: nobody needs one here."""
+    """The key's name; None: no key is needed."""
     admin: bool = False
-    """Sees the traces of all."""
+    """Whether it sees the traces of all keys."""
     allow: tuple[str, ...] | None = None
-    """Workers that the key may use; None: all."""
+    """Workers that it may use; None: all."""
     deny: tuple[str, ...] = ()
     """Workers that it may not use."""
     id: str | None = None
-    """The key's public beginning, new for every key."""
+    """The public beginning of the key, unique to it."""
     rpm: int | None = None
-    """Requests that it may make in any 60 seconds; None: any number."""
+    """Requests that it may make in any 60 seconds; None: unlimited."""
     allowance: KeyAllowance | None = None
-    """Dollars that it may spend; None: any number."""
+    """Dollars that it may spend; None: unlimited."""
 
     def allowed(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Those of `names` that this key may use, in order."""
+        """The workers among `names` that this key may use, in order."""
         return tuple(
             name for name in names if name not in self.deny and (self.allow is None or name in self.allow)
         )
 
 
 ANONYMOUS = Caller(admin=True)
-"""Whoever asks where no key is needed."""
+"""The caller where no key is needed."""
 
 
-NANO_PER_USD = 10**9
-"""Sums are kept in whole billionths of a dollar: sums of floats leave crumbs."""
-MAX_USD = 10**9
 Span = Literal["day", "month", "ever"]
 _SPANS: dict[str | None, Span] = {"day": "day", "month": "month", None: "ever"}
 _NAMES: dict[Span, str] = {"day": "%Y-%m-%d", "month": "%Y-%m", "ever": ""}
@@ -58,14 +57,14 @@ class KeyAllowance:
     nano: int
     """Billionths of a dollar."""
     span: Span
-    """For how long: each anew, or for ever."""
+    """The period after which it starts again; "ever": it never does."""
 
     @classmethod
     def read(cls, text: str) -> KeyAllowance:
-        """Of "5/day", "20/month", or "100", which is for ever.
+        """Parse "5/day", "20/month", or "100", which is for ever.
 
         Raises:
-            UsageError: it is none of these.
+            UsageError: it has another form.
         """
         found = re.fullmatch(r"([0-9]{1,10}(?:\.[0-9]{1,9})?)(?:/(day|month))?", text.strip())
         if found is not None:
@@ -86,7 +85,7 @@ class KeyAllowance:
         return self.nano / NANO_PER_USD
 
     def period(self, now: datetime) -> str:
-        """The name of the day or month, as "2026-03-01" or "2026-03"; "" where there is one for ever.
+        """The name of the current period, as "2026-03-01" or "2026-03"; "" for ever.
 
         Args:
             now: in UTC.
@@ -94,8 +93,8 @@ class KeyAllowance:
         return now.strftime(_NAMES[self.span])
 
     @property
-    def way_out(self) -> str:
-        """What its holder can do when it is used up."""
+    def remedy(self) -> str:
+        """What the key's holder can do when the allowance is spent, for error messages."""
         more = "ask whoever runs this server for more"
         if self.span == "ever":
             return more

@@ -1,37 +1,37 @@
-"""What one key may still spend in one period, as one replica knows it: a `SpendLimit` for its questions' ledgers.
+"""The budget of one key in one period, as one replica sees it: a `SpendLimit` for the ledgers of its questions.
 
-A ledger reserves without waiting, and a register over a network is waited for. So a replica takes what calls need
-out of the register first and reserves from that; `settled` is where a call waits for it. What was paid is booked, and
-what is left given back, a moment after a call ends. Nothing that replicas hold together passes the limit, and what a
-killed one held stays counted as if it were spent.
+A ledger reserves without waiting, but a register over a network must be awaited. So a replica reserves a sum in the
+register first and hands out parts of it; `settled` is where a call waits for more. A moment after a call ends its cost
+is settled in the register and the rest given back. All replicas together never pass the limit. What a killed replica
+had reserved counts as spent.
 """
 
 from __future__ import annotations
-
 import asyncio
+from itertools import accumulate
 import logging
 import math
-from itertools import accumulate
-
 from podium.errors import StoreError
-from podium.server.keys.caller import NANO_PER_USD, Caller
-from podium.server.keys.register import Register, Spending
+from podium.server.keys.caller import Caller
+from podium.server.keys.caller import NANO_PER_USD
+from podium.server.keys.register import Register
+from podium.server.keys.register import Spending
 
-_MOMENT_S = 0.05
-"""From the end of a call until it is booked: calls that end or begin meanwhile share the trip to the register."""
-_LONGEST_S = 0.5
-"""Until it is booked where calls never cease to begin."""
-_AGAIN_S = 0.2
-"""What the register denied is asked for again after that: other replicas may have given something back."""
+_SETTLE_DELAY_S = 0.05
+"""Seconds from a call's end until it is settled. Calls that end or begin meanwhile share the round trip."""
+_MAX_SETTLE_DELAY_S = 0.5
+"""The longest delay, where new calls keep beginning."""
+_RETRY_S = 0.2
+"""Seconds until a denied reservation is tried again: other replicas may have given something back."""
 _LOG = logging.getLogger("podium.keys")
 
 
 class KeyBudget:
-    """One key, one period, one replica.
+    """The budget of one key, one period and one replica.
 
     Args:
-        caller: has an allowance.
-        period: as `KeyAllowance.period` names it.
+        caller: must have an allowance.
+        period: a name from `KeyAllowance.period`.
     """
 
     def __init__(self, register: Register, caller: Caller, period: str) -> None:
@@ -40,53 +40,53 @@ class KeyBudget:
         self.refusal: str | None = None
         """Why the latest call was refused that the budget refused for good; None: none was."""
         self.refreshed_s: float | None = None
-        """When the register was last heard, on the event loop's clock; None: never."""
+        """When the register was last read, on the event loop's clock; None: never."""
         self._register = register
         self._key = caller.id
         self._name = caller.name
         self._allowance = caller.allowance
         self._period = period
         self._spending = Spending()
-        """Of all replicas, as the register last said."""
-        self._taken = 0
-        """Kept aside in the register for us. Held, paid or free."""
+        """Of all replicas, as last read from the register."""
+        self._reserved = 0
+        """Reserved in the register for this replica: held, paid or free."""
         self._held = 0
-        """For calls in flight."""
+        """Of that, held for calls in flight."""
         self._paid = 0
-        """By calls that ended, and not booked yet."""
+        """Of that, paid by calls that ended, and not settled in the register yet."""
         self._short = 0
-        """What the latest call lacked that found too little."""
+        """The sum that the latest refused call needed."""
         self._waiting: dict[asyncio.Future[None], int] = {}
-        """Calls that wait, and what each lacked."""
+        """Waiting calls, and the sum that each needs."""
         self._denied: tuple[int, float] | None = None
-        """The least that the register denied, and until when that is believed."""
-        self._booked_s = -math.inf
+        """The smallest sum that the register denied, and until when that answer is used."""
+        self._settled_s = -math.inf
         self._work: asyncio.Task[None] | None = None
-        """The only one that talks of this budget with the register; ends when there is nothing to say."""
+        """The one task that talks to the register; it ends when there is nothing to do."""
         self._wake = asyncio.Event()
-        """A call began to wait."""
+        """Set when a call begins to wait."""
         self._quiet = asyncio.Event()
-        """No call is in flight."""
+        """Set while no call is in flight."""
         self._quiet.set()
         self._closing = False
 
     def reserve(self, usd: float) -> str | None:
-        """As `SpendLimit.reserve`: from what was taken out of the register; see `may_free` for the rest.
+        """As `SpendLimit.reserve`, from what is reserved in the register; `may_free` says whether more may come.
 
-        A call that may cost nothing is refused only where the limit has been passed.
+        A call that costs nothing is refused only where the limit has been passed.
         """
         amount = round(usd * NANO_PER_USD)
         if not amount:
-            return self._sentence(usd) if self.exhausted else None
+            return self._refusal_text(usd) if self.exhausted else None
         if amount > self._free:
             self._short = amount
-            return self._sentence(usd)
+            return self._refusal_text(usd)
         self._held += amount
         self._quiet.clear()
         return None
 
     def settle(self, held_usd: float, paid_usd: float) -> None:
-        """As `SpendLimit.settle`; booked a moment later."""
+        """As `SpendLimit.settle`; it reaches the register a moment later."""
         held, paid = round(held_usd * NANO_PER_USD), round(paid_usd * NANO_PER_USD)
         if not held and not paid:
             return
@@ -99,24 +99,25 @@ class KeyBudget:
         self._start()
 
     def may_free(self, usd: float) -> bool:
-        """Whether the register may have `usd` more, or calls in flight here may give it back."""
+        """Whether the register may still have `usd`, or calls in flight here may give it back."""
         amount = round(usd * NANO_PER_USD)
         if not amount:
             return False
-        others = max(0, self._spending.held - self._taken)
+        others = max(0, self._spending.held - self._reserved)
         spent = self._spending.spent + self._paid
         if not self._is_denied(amount):
             return spent + amount <= self._allowance.nano
         return self._held > 0 and spent + others + amount <= self._allowance.nano
 
     async def settled(self) -> None:
-        """Wait until something was settled, or the register has been asked for what calls lack.
+        """Wait until a call was settled, or the register has answered for the waiting calls.
 
         Raises:
-            StoreError: it could not be asked.
+            StoreError: the register cannot be used.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[future] = self._short  # Of the reservation that sends us here: nothing ran in between.
+        # Nothing ran since the reservation that was refused, so `_short` is its sum.
+        self._waiting[future] = self._short
         self._wake.set()
         self._start()
         try:
@@ -130,107 +131,107 @@ class KeyBudget:
 
     @property
     def exhausted(self) -> bool:
-        """Whether more has been spent than the limit, as this replica knows."""
+        """Whether more was spent than the limit, as far as this replica knows."""
         return self._spending.spent + self._paid > self._allowance.nano
 
     @property
-    def spent_out(self) -> str | None:
-        """That the budget is spent, in a sentence; None: something is left of it, as this replica knows."""
+    def spent_message(self) -> str | None:
+        """A sentence that the budget is spent; None: something is left, as far as this replica knows."""
         spent, limit = self._spending.spent + self._paid, self._allowance.nano
-        if spent < limit or spent == limit == 0:  # A budget of nothing is for workers that cost nothing.
+        if spent < limit or spent == limit == 0:  # A budget of 0 allows workers that cost nothing.
             return None
         return (
-            f"The budget of the key {self._name!r}, ${self._allowance}, is spent: {self._allowance.way_out}."
+            f"The budget of the key {self._name!r}, ${self._allowance}, is spent: {self._allowance.remedy}."
         )
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing to book or to give back."""
-        return self._work is None and not (self._taken or self._held or self._paid)
+        """Whether there is nothing to settle or to give back."""
+        return self._work is None and not (self._reserved or self._held or self._paid)
 
     async def refresh(self) -> None:
-        """Hear from the register what was spent."""
-        self._hear(await self._register.spending(self._key, self._period))
+        """Read from the register what was spent."""
+        self._update(await self._register.spending(self._key, self._period))
 
     async def close(self) -> None:
-        """Book what was paid and give back what is not held, now. Calling twice is fine."""
+        """Settle what was paid and give back what is not held, now. Calling twice is fine."""
         self._closing = True
         self._wake.set()
         if self._work is not None:
             await self._work
         if self._paid or self._free > 0:
             try:
-                await self._book(back=self._taken - self._held)
+                await self._settle_register(back=self._reserved - self._held)
             except StoreError as error:
-                _LOG.error("What the key %s spent is not booked, and stays held: %s", self._name, error)
+                _LOG.error("What the key %s spent is not recorded, and stays reserved: %s", self._name, error)
 
     @property
     def _free(self) -> int:
-        """Taken out of the register, and neither held nor paid; below 0 where more was paid than held."""
-        return self._taken - self._held - self._paid
+        """Reserved, and neither held nor paid; below 0 where calls cost more than was held for them."""
+        return self._reserved - self._held - self._paid
 
     def _start(self) -> None:
         if self._work is None and not self._closing:
-            self._work = asyncio.create_task(self._talk(), name=f"budget of {self._key}")
+            self._work = asyncio.create_task(self._work_loop(), name=f"budget of {self._key}")
 
-    async def _talk(self) -> None:
-        """Take what calls lack, book what was paid, give back what is not needed, until there is nothing to do."""
+    async def _work_loop(self) -> None:
+        """Reserve what waiting calls need, settle what was paid, give back the rest, until there is nothing to do."""
         try:
             while not self._closing:
                 self._wake.clear()
                 if self._waiting and not self._is_denied(min(self._waiting.values())):
-                    await self._take()
-                    if self._paid and self._now() >= self._booked_s + _LONGEST_S:
-                        await self._book(back=min(self._paid, self._taken - self._held))
+                    await self._reserve_more()
+                    if self._paid and self._now() >= self._settled_s + _MAX_SETTLE_DELAY_S:
+                        await self._settle_register(back=min(self._paid, self._reserved - self._held))
                 elif self._paid or self._free > 0:
-                    if not await self._woken(_MOMENT_S):
-                        await self._book(back=self._taken - self._held)
+                    if not await self._wait_for_call(_SETTLE_DELAY_S):
+                        await self._settle_register(back=self._reserved - self._held)
                 elif self._waiting:
-                    await self._woken(_AGAIN_S)
+                    await self._wait_for_call(_RETRY_S)
                 else:
                     return
         except StoreError as error:
-            # What was paid stays held in the register until it can be booked.
+            # What was paid stays reserved in the register until it can be settled.
             _LOG.error("The budget of the key %s cannot be kept: %s", self._name, error)
             self._release(error)
         finally:
             self._work = None
 
-    async def _take(self) -> None:
-        """Take out of the register what those who wait lack: of all, or of as many as it has enough for."""
+    async def _reserve_more(self) -> None:
+        """Reserve what the waiting calls need: for all of them, or for as many as the register has enough."""
         sums = list(accumulate(sorted(self._waiting.values())))
         least = sums[0]
         while sums and sums[-1] > self._free:
             amount = sums.pop() - self._free
-            spending = await self._register.take(self._key, self._period, self._allowance.nano, amount)
+            spending = await self._register.reserve(self._key, self._period, self._allowance.nano, amount)
             if spending is not None:
-                self._taken += amount
-                self._hear(spending)
+                self._reserved += amount
+                self._update(spending)
                 break
             await self.refresh()
             left = self._allowance.nano - self._spending.spent - self._spending.held + self._free
             while sums and sums[-1] > left:
                 sums.pop()
             if not sums:
-                self._denied = (least, self._now() + _AGAIN_S)
+                self._denied = (least, self._now() + _RETRY_S)
         self._release()
 
-    async def _book(self, *, back: int) -> None:
-        """Book all that was paid, and give `back` what is not held."""
+    async def _settle_register(self, *, back: int) -> None:
+        """Settle all that was paid, and give `back` what is not held."""
         paid, back = self._paid, max(0, back)
-        self._taken -= back  # At once, so that nobody reserves from it.
+        self._reserved -= back  # At once, so that no call reserves from it.
         try:
-            spending = await self._register.book(self._key, self._period, paid, back)
+            spending = await self._register.settle(self._key, self._period, paid, back)
         except BaseException:
-            # Perhaps it was booked: rather twice than not at all.
-            self._taken += back
+            # It may have been recorded: better twice than not at all.
+            self._reserved += back
             raise
         self._paid -= paid
-        self._hear(spending)
-        self._booked_s = self._now()
+        self._update(spending)
+        self._settled_s = self._now()
 
-    async def _woken(self, seconds: float) -> bool:
-        """Whether a call began to wait within that time, or all is to end."""
+    async def _wait_for_call(self, seconds: float) -> bool:
+        """Whether a call began to wait within that time, or the budget is closing."""
         try:
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
@@ -239,15 +240,15 @@ class KeyBudget:
         return True
 
     def _is_denied(self, amount: int) -> bool:
-        """Whether the register would deny it, as it did a moment ago."""
+        """Whether the register denied as much a moment ago."""
         return self._denied is not None and amount >= self._denied[0] and self._now() < self._denied[1]
 
-    def _hear(self, spending: Spending) -> None:
+    def _update(self, spending: Spending) -> None:
         self._spending = spending
         self.refreshed_s = self._now()
 
     def _release(self, error: StoreError | None = None) -> None:
-        """Let those who wait try again, or tell them why they cannot."""
+        """Let waiting calls try again, or fail them with `error`."""
         waiting, self._waiting = self._waiting, {}
         for future in waiting:
             if future.done():
@@ -260,14 +261,14 @@ class KeyBudget:
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
 
-    def _sentence(self, usd: float) -> str:
-        if self.spent_out is not None:
-            return self.spent_out
+    def _refusal_text(self, usd: float) -> str:
+        if self.spent_message is not None:
+            return self.spent_message
         spent = self._spending.spent + self._paid
-        held = max(0, self._spending.held - self._taken) + self._held
+        held = max(0, self._spending.held - self._reserved) + self._held
         left = max(0, self._allowance.nano - spent - held) / NANO_PER_USD
         return (
             f"The call could cost ${usd:.6f}, and ${left:.6f} of the key's ${self._allowance} are left "
             f"(${spent / NANO_PER_USD:.6f} spent, ${held / NANO_PER_USD:.6f} held for calls in flight): "
-            f"{self._allowance.way_out}, or lower the worker's max_tokens."
+            f"{self._allowance.remedy}, or lower the worker's max_tokens."
         )

@@ -1,12 +1,7 @@
-"""The keys of a server: whose a request is, whether it may come in now, and the money that it may spend.
+"""The keys of a server: authentication, rate limits, and each key's budget. Sits between the routes and the register.
 
-Sits between the routes and the register. What a key may ask of whom is its `Caller`'s; what becomes of a refusal is
-the routes'. No key and no part of one, but its public beginning, leaves this folder.
-
-
-@@Opens the keys that belong to a store of traces.
-
-@@Where keys are needed: anywhere but on the loopback interface, which nobody but this machine reaches."""
+Off the loopback interface a key is always required. A key leaves this folder only as its public beginning.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +27,13 @@ from podium.server.keys.register import (
 from podium.trace.store import default_path
 
 _FRESH_S = 1.0
-"""For so long what was read is believed: a key that is removed is refused from then on at the latest."""
+"""Seconds for which the keys that were read are used again. A removed key is refused after that at the latest."""
 _UNKNOWN = (
     "This server does not know your key; send one as 'Authorization: Bearer pk-...'. "
     "Whoever runs the server makes them with `podium keys add`."
 )
+FILE = "keys.sqlite"
+"""Name of the file of keys, in the folder of the file of traces."""
 
 
 def _utc() -> datetime:
@@ -44,11 +41,11 @@ def _utc() -> datetime:
 
 
 class Keys:
-    """Who may ask, how often, and for how much. Belongs to one event loop.
+    """Checks keys, rate limits and budgets. For one event loop.
 
     Args:
-        register: where the keys are kept; closed with this.
-        always: whether a key is needed even where there is none yet; else one is needed once there is one.
+        register: stores the keys; closed with this.
+        always: whether a key is needed even while none exists; else one is needed as soon as one exists.
         now: the time in UTC.
     """
 
@@ -64,12 +61,12 @@ class Keys:
         self._budgets: dict[tuple[str, str], KeyBudget] = {}
 
     async def caller(self, authorization: str | None) -> Caller:
-        """Whose the request with this header is.
+        """The caller of a request, by its Authorization header.
 
-        A server that has once seen a key lets nobody in without one, also when the last is removed.
+        Once a server has seen a key it always requires one, even after the last is removed.
 
         Raises:
-            APIError: 401, the same whatever is wrong with the key.
+            APIError: 401, with the same message whatever is wrong with the key.
             StoreError: the keys cannot be read.
         """
         await self._read()
@@ -77,7 +74,7 @@ class Keys:
             return ANONYMOUS
         text = bearer_token(authorization)
         stored = self._known.get(public_part(text))
-        # Compared in any case, so that an unknown key takes as long as a wrong one.
+        # Compared even if the key is unknown, so that both cases take equally long.
         right = matches_digest(text, NO_DIGEST if stored is None else stored.digest)
         if stored is None or not right:
             raise APIError(
@@ -90,16 +87,16 @@ class Keys:
         return stored.caller
 
     async def admit(self, caller: Caller) -> None:
-        """Book one request of the caller.
+        """Count one request of the caller against its rate limit.
 
         Raises:
-            APIError: 429, with the whole seconds to wait in Retry-After.
-            StoreError: it cannot be booked.
+            APIError: 429, with the seconds to wait in Retry-After.
+            StoreError: the request cannot be counted.
         """
         if caller.id is None:
             return
         if caller.rpm is not None:
-            wait_s = await self.register.request(caller.id)
+            wait_s = await self.register.count_request(caller.id)
             if wait_s is not None:
                 seconds = max(1, math.ceil(wait_s))
                 raise APIError(
@@ -116,37 +113,37 @@ class Keys:
                 await key_budget.refresh()
 
     def account(self, caller: Caller) -> KeyBudget | None:
-        """What the caller may spend on one question, for its ledger; None: any sum.
+        """The budget that a question of this caller is charged to; None: unlimited.
 
-        A question is paid for by the day or the month in which it begins.
+        A question is charged to the day or month in which it begins.
 
         Raises:
-            APIError: 402, nothing is left. Its code is the one at which OpenAI's clients do not try again.
+            APIError: 402, nothing is left. OpenAI's clients do not retry on its code.
         """
         key_budget = self._key_budget(caller)
-        if key_budget is not None and key_budget.spent_out is not None:
-            raise APIError(402, "budget_exceeded", key_budget.spent_out, code="insufficient_quota")
+        if key_budget is not None and key_budget.spent_message is not None:
+            raise APIError(402, "budget_exceeded", key_budget.spent_message, code="insufficient_quota")
         return key_budget
 
     @property
     def needed(self) -> bool:
-        """Whether nobody comes in without a key, as far as is known."""
+        """Whether a key is needed, by the keys that were last read."""
         return self._needed
 
     async def refresh(self) -> bool:
-        """Whether nobody comes in without a key, by the keys that there are now."""
+        """Read the keys again; whether a key is needed now."""
         await self._read()
         return self._needed
 
     async def require(self) -> bool:
-        """Let nobody in without a key from now on; whether there is any key."""
+        """Require a key from now on; whether any key exists."""
         self._needed = True
         self._read_s = -math.inf
         await self._read()
         return bool(self._known)
 
     async def close(self) -> None:
-        """Book what was spent, and let go of the register. Calling twice is fine."""
+        """Settle what was spent, and close the register. Calling twice is fine."""
         for key_budget in self._budgets.values():
             await key_budget.close()
         self._budgets.clear()
@@ -166,34 +163,30 @@ class Keys:
     def _key_budget(self, caller: Caller) -> KeyBudget | None:
         if caller.id is None or caller.allowance is None:
             return None
-        place = (caller.id, caller.allowance.period(self._now()))
-        if place not in self._budgets:
-            # Those of days and months that are over are closed by themselves: all that they held is booked.
+        period_key = (caller.id, caller.allowance.period(self._now()))
+        if period_key not in self._budgets:
+            # Budgets of past periods are idle once all that they reserved is settled.
             over = [
                 old for old, key_budget in self._budgets.items() if old[0] == caller.id and key_budget.idle
             ]
             for old in over:
                 del self._budgets[old]
-            self._budgets[place] = KeyBudget(self.register, caller, place[1])
-        return self._budgets[place]
-
-
-FILE = "keys.sqlite"
-"""Beside the file of traces."""
+            self._budgets[period_key] = KeyBudget(self.register, caller, period_key[1])
+        return self._budgets[period_key]
 
 
 def open_register(
     store: str | Path | None = None, *, create: bool = True, environ: Mapping[str, str] = os.environ
 ) -> Register:
-    """The keys in the same database as a store's traces, or in a file beside theirs.
+    """Open the keys that belong to a store of traces: in the same database, or in a file in the same folder.
 
     Args:
-        store: where the traces are: an SQLite file, or an address as "postgresql+asyncpg://user@host/database"; None:
+        store: the store of traces: an SQLite file, or an address like "postgresql+asyncpg://user@host/database"; None:
             the default place.
-        create: whether a missing file of keys is made.
+        create: whether a missing file of keys is created.
 
     Raises:
-        UsageError: it cannot be opened, or what it needs is not installed.
+        UsageError: the keys cannot be opened, or a package is missing.
     """
     place = str(store or environ.get("PODIUM_STORE") or "")
     if "://" in place:
@@ -207,7 +200,7 @@ def open_register(
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address to listen on is reached from this machine alone. Of names "localhost" is."""
+    """Whether only this machine reaches an address. The one name that does is "localhost"."""
     if host.lower() == "localhost":
         return True
     try:
@@ -217,10 +210,10 @@ def is_loopback(host: str) -> bool:
 
 
 async def require_keys(host: str, keys: Keys | None) -> None:
-    """Before a server listens on `host`: off the loopback interface, from now on, nobody comes in without a key.
+    """Require a key where `host` is not loopback. To be called before the server listens on it.
 
     Raises:
-        UsageError: there is no key.
+        UsageError: a key is needed and none exists.
     """
     if is_loopback(host):
         return

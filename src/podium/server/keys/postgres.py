@@ -1,22 +1,27 @@
 """Keys in PostgreSQL: for replicas on several machines.
 
-Each operation is one statement and one round trip, and the database's clock is everybody's. Its tables are
+Each operation is one statement and one round trip, and the database's clock counts for all. The tables are
 `podium_keys`, `podium_key_requests` and `podium_key_spending`. A register may be used from several event loops.
 """
 
 from __future__ import annotations
-
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-from podium.errors import StoreError, UsageError
+from dataclasses import dataclass
+from dataclasses import field
+from podium.errors import StoreError
+from podium.errors import UsageError
 from podium.per_loop import PerLoop
-from podium.server.keys.caller import Caller, KeyAllowance
-from podium.server.keys.register import WINDOW_S, Spending, StoredKey
+from podium.server.keys.caller import Caller
+from podium.server.keys.caller import KeyAllowance
+from podium.server.keys.register import Spending
+from podium.server.keys.register import StoredKey
+from podium.server.keys.register import WINDOW_S
 from podium.trace.postgres_connection import PostgresAddress
+from typing import Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import asyncpg
@@ -35,11 +40,11 @@ CREATE TABLE IF NOT EXISTS podium_key_spending (
 );
 """
 _LOCK = 0x506F444B
-"""Who makes tables: two at once would stumble over one another."""
+"""The advisory lock for creating tables, so that two replicas do not create them at once."""
 _ADD = "INSERT INTO podium_keys VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING id"
 _PLACES = "INSERT INTO podium_key_requests SELECT $1, place, 0 FROM generate_series(1, $2::integer) AS place"
 _NOW = "extract(epoch FROM statement_timestamp())::double precision"
-# SKIP LOCKED: a place that another request is taking at this moment is no longer free.
+# SKIP LOCKED: a row that another request is taking at this moment is not free.
 _REQUEST = f"""
 WITH free AS (
     SELECT place FROM podium_key_requests
@@ -50,18 +55,18 @@ WITH free AS (
 )
 SELECT EXISTS (SELECT FROM came),
     (SELECT min(at) FROM podium_key_requests WHERE key = $1 AND at > {_NOW} - {WINDOW_S}) + {WINDOW_S} - {_NOW}"""
-_TAKE = """
+_RESERVE = """
 INSERT INTO podium_key_spending AS s (key, period, spent, held)
 SELECT id, $2, 0, $4::bigint FROM podium_keys WHERE id = $1 AND $4::bigint <= $3::bigint
 ON CONFLICT (key, period) DO UPDATE SET held = s.held + $4::bigint WHERE s.spent + s.held + $4::bigint <= $3::bigint
 RETURNING spent, held"""
-_BOOK = """
+_SETTLE = """
 INSERT INTO podium_key_spending AS s (key, period, spent, held)
 SELECT id, $2, $3::bigint, 0 FROM podium_keys WHERE id = $1
 ON CONFLICT (key, period) DO UPDATE SET spent = s.spent + $3::bigint, held = greatest(0, s.held - $4::bigint)
 RETURNING spent, held"""
 _SPENDING = "SELECT spent, held FROM podium_key_spending WHERE key = $1 AND period = $2"
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 _CONNECTIONS = 4
 
 
@@ -75,13 +80,13 @@ class _Link:
 
 
 class PostgresRegister:
-    """Keys in a database.
+    """Keys in a PostgreSQL database.
 
     Args:
-        url: as "postgresql+asyncpg://user:password@host/database". It is connected to when it is first needed.
+        url: like "postgresql+asyncpg://user:password@host/database". The connection is made when first needed.
 
     Raises:
-        UsageError: asyncpg is not installed, or `url` is none.
+        UsageError: asyncpg is not installed, or `url` is not such an address.
     """
 
     def __init__(self, url: str) -> None:
@@ -129,22 +134,22 @@ class PostgresRegister:
         """As `Register.keys`."""
         return tuple(_stored(row) for row in await self._rows("SELECT * FROM podium_keys ORDER BY added, id"))
 
-    async def request(self, key: str) -> float | None:
-        """As `Register.request`."""
+    async def count_request(self, key: str) -> float | None:
+        """As `Register.count_request`."""
         ((came, wait),) = await self._rows(_REQUEST, key)
         if came:
             return None
-        # All places are being taken at this moment, or the key was just removed and has none.
+        # All rows are being taken at this moment, or the key was just removed and has none.
         return WINDOW_S if wait is None else max(0.0, float(wait))
 
-    async def take(self, key: str, period: str, limit: int, amount: int) -> Spending | None:
-        """As `Register.take`."""
-        rows = await self._rows(_TAKE, key, period, limit, amount)
+    async def reserve(self, key: str, period: str, limit: int, amount: int) -> Spending | None:
+        """As `Register.reserve`."""
+        rows = await self._rows(_RESERVE, key, period, limit, amount)
         return Spending(*rows[0]) if rows else None
 
-    async def book(self, key: str, period: str, paid: int, back: int) -> Spending:
-        """As `Register.book`."""
-        rows = await self._rows(_BOOK, key, period, paid, back)
+    async def settle(self, key: str, period: str, paid: int, back: int) -> Spending:
+        """As `Register.settle`."""
+        rows = await self._rows(_SETTLE, key, period, paid, back)
         return Spending(*rows[0]) if rows else Spending()
 
     async def spending(self, key: str, period: str) -> Spending:
@@ -174,8 +179,8 @@ class PostgresRegister:
             async with link.pool.acquire() as connection:
                 yield connection
         except self._failures as error:
-            said = self._address.scrub(error) or type(error).__name__
-            raise StoreError(f"The keys in {self._address.shown} cannot be used ({said}).") from None
+            detail = self._address.scrub(error) or type(error).__name__
+            raise StoreError(f"The keys in {self._address.shown} cannot be used ({detail}).") from None
 
     async def _link(self) -> AsyncGenerator[_Link]:
         import asyncpg  # noqa: PLC0415 - an extra
@@ -185,8 +190,8 @@ class PostgresRegister:
                 self._address.dsn,
                 min_size=0,
                 max_size=_CONNECTIONS,
-                timeout=_PATIENCE_S,
-                command_timeout=_PATIENCE_S,
+                timeout=_TIMEOUT_S,
+                command_timeout=_TIMEOUT_S,
                 server_settings={"application_name": "podium keys"},
             )
         )
@@ -195,7 +200,7 @@ class PostgresRegister:
         finally:
             if link.open:
                 try:
-                    async with asyncio.timeout(_PATIENCE_S):
+                    async with asyncio.timeout(_TIMEOUT_S):
                         await link.pool.close()
                 except TimeoutError:
                     link.pool.terminate()

@@ -1,13 +1,8 @@
-"""What is kept of keys, and what every form of keeping it can do: in a file of SQLite, or in PostgreSQL.
+"""Keys as they are stored: the secret, what is kept of it, and the interface of the two registers (SQLite, PostgreSQL).
 
-Each operation is one step that no other comes between, in this process or another. That is what rates and budgets
-over several replicas stand on. It decides nothing else; see `keys` and `key_budget`.
-
-
-@@The keys themselves: made, taken apart, and told from others.
-
-A key is 256 random bits behind a public beginning, by which it is looked up. Only its SHA-256 is kept. Slow hashes
-are for what people make up and others can guess; 256 random bits cannot be, and every request would wait for it.
+A key is 256 random bits behind a public beginning by which it is found. Only its SHA-256 is kept: a slow hash protects
+secrets that people make up, and would delay every request. Each operation of a register is atomic across processes;
+rate limits and budgets over several replicas depend on that. `keys` and `key_budget` make the decisions.
 """
 
 from __future__ import annotations
@@ -23,15 +18,18 @@ from typing import Protocol
 from podium.server.keys.caller import Caller
 
 WINDOW_S = 60.0
-"""Requests a minute are those of any 60 seconds."""
+"""Seconds of the sliding window in which requests a minute are counted."""
+_FORM = re.compile(r"(pk-[0-9a-f]{8})-[A-Za-z0-9_-]{43}")
+NO_DIGEST = bytes(32)
+"""The digest that an unknown key is compared with. No known text has this SHA-256."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredKey:
-    """A key, as it is kept."""
+    """A key as it is stored."""
 
     caller: Caller
-    """Who asks with it: name and id are given."""
+    """The caller that uses it; name and id are set."""
     digest: bytes = field(repr=False)
     """The key's SHA-256."""
     added: datetime
@@ -40,60 +38,57 @@ class StoredKey:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What became of a budget in one period, in billionths of a dollar, over all replicas."""
+    """The state of a key's budget in one period over all replicas, in billionths of a dollar."""
 
     spent: int = 0
     held: int = 0
-    """Kept aside by replicas for calls in flight. What a replica that was killed held stays so: its providers may
-    bill it."""
+    """Reserved by replicas for calls in flight. What a killed replica had reserved stays so: its providers may bill
+    it."""
 
 
 class Register(Protocol):
-    """Where keys are kept. `key` is a key's id, `period` as `KeyAllowance.period` names it.
+    """Stores keys. `key` is a key's id, `period` a name from `KeyAllowance.period`.
 
     Raises:
-        StoreError: it cannot be read or written.
+        StoreError: the register cannot be read or written.
     """
 
     async def add(self, key: StoredKey) -> bool:
-        """Keep a key; False: there is one of this name or id, and nothing was done."""
+        """Store a key. False: its name or id exists already, and nothing changed."""
         ...
 
     async def remove(self, name: str) -> bool:
-        """Forget a key and what it spent; False: there is none of this name."""
+        """Remove a key and what it spent. False: there is no key of this name."""
         ...
 
     async def keys(self) -> tuple[StoredKey, ...]:
-        """All, the oldest first."""
+        """All keys, the oldest first."""
         ...
 
-    async def request(self, key: str) -> float | None:
-        """Book one request now; or the seconds until another may be made, and none is booked."""
+    async def count_request(self, key: str) -> float | None:
+        """Count one request now, or return the seconds until the rate limit allows one."""
         ...
 
-    async def take(self, key: str, period: str, limit: int, amount: int) -> Spending | None:
-        """Keep `amount` aside; None: then more than `limit` would be spent or held, or the key was removed."""
+    async def reserve(self, key: str, period: str, limit: int, amount: int) -> Spending | None:
+        """Reserve `amount`. None: that would pass `limit`, or the key was removed."""
         ...
 
-    async def book(self, key: str, period: str, paid: int, back: int) -> Spending:
-        """Book what was paid, and give back what was kept aside."""
+    async def settle(self, key: str, period: str, paid: int, back: int) -> Spending:
+        """Add `paid` to what was spent, and give back `back` of what was reserved."""
         ...
 
     async def spending(self, key: str, period: str) -> Spending:
-        """What was spent and is held."""
+        """What was spent and is reserved."""
         ...
 
     async def close(self) -> None:
-        """Let go of the file or the connections. Calling twice is fine."""
+        """Close the file or the connections. Calling twice is fine."""
         ...
-
-
-_FORM = re.compile(r"(pk-[0-9a-f]{8})-[A-Za-z0-9_-]{43}")
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A new key. It is not to be had again."""
+    """A new key. It cannot be read again later."""
 
     id: str
     """Its public beginning, as "pk-3f9a1c2e"."""
@@ -108,27 +103,23 @@ class Secret:
 
     @property
     def digest(self) -> bytes:
-        """What is kept of it."""
+        """The SHA-256 that is stored."""
         return _digest(self.text)
 
 
-NO_DIGEST = bytes(32)
-"""What an unknown key is compared with. Nobody knows a text that has this SHA-256."""
-
-
 def public_part(text: str) -> str:
-    """The public beginning of a key; "" of what has not the form of one."""
+    """The public beginning of a key; "" if the text does not have the form of a key."""
     found = _FORM.fullmatch(text)
     return found[1] if found else ""
 
 
 def matches_digest(text: str, digest: bytes) -> bool:
-    """Whether `text` is the key of this digest; it takes as long whatever they are."""
+    """Whether `text` is the key with this digest, compared in constant time."""
     return hmac.compare_digest(_digest(text), digest)
 
 
 def bearer_token(authorization: str | None) -> str:
-    """The key in an Authorization header; "": there is none."""
+    """The key in an Authorization header; "" if there is none."""
     scheme, _, text = (authorization or "").partition(" ")
     return text.strip() if scheme.lower() == "bearer" else ""
 

@@ -1,7 +1,7 @@
-"""Keys in a file of SQLite: for one machine, and any number of processes on it.
+"""Keys in an SQLite file: for one machine, and any number of processes on it.
 
-Each operation is one short transaction, some microseconds on the event loop. The file holds no key, and is readable
-to its owner alone.
+Each operation is one short transaction, some microseconds on the event loop. The file holds digests, not keys, and only
+its owner can read it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KEYS = FileForm(
     tables=(
         "CREATE TABLE IF NOT EXISTS keys (id TEXT PRIMARY KEY, name TEXT UNIQUE, digest BLOB, admin INTEGER, "
         "allow TEXT, deny TEXT, rpm INTEGER, budget INTEGER, span TEXT, added REAL) WITHOUT ROWID",
-        # A place for each request of a minute: whoever finds one that was last used over a minute ago may come in.
+        # One row for each request of a minute; a request takes one that was last used over a minute ago.
         "CREATE TABLE IF NOT EXISTS requests ("
         "key TEXT, place INTEGER, at REAL, PRIMARY KEY (key, place)) WITHOUT ROWID",
         "CREATE INDEX IF NOT EXISTS requests_by_time ON requests (key, at)",
@@ -35,18 +35,18 @@ KEYS = FileForm(
         "PRIMARY KEY (key, period)) WITHOUT ROWID",
     ),
     way_out="move it away or give another with --store",
-    synchronous="NORMAL",  # Written before and after each call that is paid for.
+    synchronous="NORMAL",  # It is written before and after each paid call.
 )
 _REQUEST = """
 UPDATE requests SET at = :now WHERE key = :key AND place = (
     SELECT place FROM requests WHERE key = :key AND (at <= :now - :window OR at > :now + :window) ORDER BY at LIMIT 1
 ) RETURNING place"""
-_TAKE = """
+_RESERVE = """
 INSERT INTO spending (key, period, spent, held)
 SELECT id, :period, 0, :amount FROM keys WHERE id = :key AND :amount <= :limit
 ON CONFLICT (key, period) DO UPDATE SET held = held + :amount WHERE spent + held + :amount <= :limit
 RETURNING spent, held"""
-_BOOK = """
+_SETTLE = """
 INSERT INTO spending (key, period, spent, held) SELECT id, :period, :paid, 0 FROM keys WHERE id = :key
 ON CONFLICT (key, period) DO UPDATE SET spent = spent + :paid, held = max(0, held - :back)
 RETURNING spent, held"""
@@ -57,11 +57,11 @@ class SqliteRegister:
 
     Args:
         path: the file.
-        create: whether a missing file is made, with its folders; else it is a `UsageError`.
+        create: whether a missing file is created, with its folders; else it is a `UsageError`.
         clock: seconds since 1970.
 
     Raises:
-        UsageError: it is missing, cannot be opened, or is not a file of keys.
+        UsageError: the file is missing, cannot be opened, or is not a file of keys.
     """
 
     def __init__(self, path: Path, *, create: bool = True, clock: Callable[[], float] = time.time) -> None:
@@ -114,41 +114,41 @@ class SqliteRegister:
 
     async def keys(self) -> tuple[StoredKey, ...]:
         """As `Register.keys`."""
-        return tuple(_stored(row) for row in self._do("SELECT * FROM keys ORDER BY added, id"))
+        return tuple(_stored(row) for row in self._execute("SELECT * FROM keys ORDER BY added, id"))
 
-    async def request(self, key: str) -> float | None:
-        """As `Register.request`."""
+    async def count_request(self, key: str) -> float | None:
+        """As `Register.count_request`."""
         now = self._clock()
-        if self._do(_REQUEST, {"key": key, "now": now, "window": WINDOW_S}):
+        if self._execute(_REQUEST, {"key": key, "now": now, "window": WINDOW_S}):
             return None
-        ((oldest,),) = self._do("SELECT min(at) FROM requests WHERE key = ?", (key,))
-        # A key that was just removed has no places any more.
+        ((oldest,),) = self._execute("SELECT min(at) FROM requests WHERE key = ?", (key,))
+        # A key that was just removed has no rows any more.
         return WINDOW_S if oldest is None else max(0.0, oldest + WINDOW_S - now)
 
-    async def take(self, key: str, period: str, limit: int, amount: int) -> Spending | None:
-        """As `Register.take`."""
-        rows = self._do(_TAKE, {"key": key, "period": period, "limit": limit, "amount": amount})
+    async def reserve(self, key: str, period: str, limit: int, amount: int) -> Spending | None:
+        """As `Register.reserve`."""
+        rows = self._execute(_RESERVE, {"key": key, "period": period, "limit": limit, "amount": amount})
         return Spending(*rows[0]) if rows else None
 
-    async def book(self, key: str, period: str, paid: int, back: int) -> Spending:
-        """As `Register.book`."""
-        rows = self._do(_BOOK, {"key": key, "period": period, "paid": paid, "back": back})
+    async def settle(self, key: str, period: str, paid: int, back: int) -> Spending:
+        """As `Register.settle`."""
+        rows = self._execute(_SETTLE, {"key": key, "period": period, "paid": paid, "back": back})
         return Spending(*rows[0]) if rows else Spending()
 
     async def spending(self, key: str, period: str) -> Spending:
         """As `Register.spending`."""
-        rows = self._do("SELECT spent, held FROM spending WHERE key = ? AND period = ?", (key, period))
+        rows = self._execute("SELECT spent, held FROM spending WHERE key = ? AND period = ?", (key, period))
         return Spending(*rows[0]) if rows else Spending()
 
     async def close(self) -> None:
         """As `Register.close`."""
         self._file.close()
 
-    def _do(self, statement: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[Any]:
+    def _execute(self, statement: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[Any]:
         try:
             return self._file.execute(statement, values).fetchall()
         except sqlite3.Error as error:
-            raise self._unusable(error) from error
+            raise self._store_error(error) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -161,9 +161,9 @@ class SqliteRegister:
                 if self._file.in_transaction:
                     self._file.execute("ROLLBACK")
         except sqlite3.Error as error:
-            raise self._unusable(error) from error
+            raise self._store_error(error) from error
 
-    def _unusable(self, error: sqlite3.Error) -> StoreError:
+    def _store_error(self, error: sqlite3.Error) -> StoreError:
         return StoreError(f"The file of keys {self.path} cannot be used ({error}).")
 
 

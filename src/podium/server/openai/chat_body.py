@@ -1,9 +1,7 @@
-"""The body of a chat completion, as far as Podium can honour it.
+"""The body of a chat completion: its fields, and the request that they make.
 
-Lenient where OpenAI is (null is as good as nothing); what would be dropped is refused.
-
-
-@@From the body of a chat completion to what is asked."""
+As lenient as OpenAI (null is the same as leaving a field out). A field that Podium would have to ignore is refused.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +14,13 @@ from pydantic import Field, StringConstraints
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller
 from podium.server.openai.conversation import (
-    Called,
     ChosenTool,
+    ToolCallPart,
     ToolChoice,
     Tools,
-    check_choice,
+    check_tool_choice,
+    find_question,
     resume_after_tools,
-    to_messages,
 )
 from podium.server.requests import (
     NO_OPTIONS,
@@ -33,30 +31,30 @@ from podium.server.requests import (
     Metadata,
     Name,
     PodiumOptions,
-    to_budget,
-    to_early_stop,
-    to_steps,
+    requested_budget,
+    requested_early_stop,
+    requested_steps,
 )
 from podium.server.service import Service
 from podium.server.worker_selection import resolve_model
 from podium.types import AnswerOptions, Message, Question, ToolCall
 
-_OLD = "it is the old form; use tools and tool_choice."
-_SAMPLING = "not every worker can be told; set it in the pool file, with extra."
-_ABSENT = "Podium's answers are texts of the team; it has no such thing."
+_DEPRECATED = "it is the old form; use tools and tool_choice."
+_SAMPLING = "not every worker supports it; set it for a worker in the pool file, with extra."
+_UNSUPPORTED = "Podium answers with texts only."
 _HINT = "it is a hint to a provider's own cache."
 
 HINTS: Mapping[str, tuple[tuple[Any, ...], str]] = {
-    "moderation": ((), _ABSENT),
+    "moderation": ((), _UNSUPPORTED),
     "prompt_cache_options": ((), _HINT),
     "prompt_cache_retention": ((), _HINT),
-    "service_tier": (("auto", "default"), "workers have no tiers here."),
+    "service_tier": (("auto", "default"), "workers have no tiers."),
 }
 
 
 class ImageAddress(BodyPart):
     url: Annotated[str, StringConstraints(pattern=r"^(https?://|data:image/)")]
-    """https: or data:; a worker's provider fetches it, not Podium."""
+    """https: or data:. The worker's provider fetches it; Podium does not."""
     detail: Literal["auto"] | None = None
 
 
@@ -91,14 +89,14 @@ class UserMessage(BodyPart):
 
 
 class AssistantMessage(BodyPart):
-    """An answer of before; what Podium's own replies have beside the text is taken back, too."""
+    """An earlier answer. Accepts every field that Podium's own replies have."""
 
     role: Literal["assistant"]
     content: str | ListOf[AssistantPart] | None = None
     refusal: str | None = None
-    tool_calls: Annotated[ListOf[Called], Field(max_length=999)] | None = None
+    tool_calls: Annotated[ListOf[ToolCallPart], Field(max_length=999)] | None = None
     reasoning_content: str | None = None
-    """Progress that a reply told of; no part of the conversation."""
+    """Progress from an earlier reply; not part of the conversation."""
     annotations: Annotated[tuple[Any, ...], Field(max_length=0)] | None = None
     audio: None = None
     function_call: None = None
@@ -142,19 +140,19 @@ class ChatBody(Body):
 
     ignorable: ClassVar[Mapping[str, tuple[tuple[Any, ...], str]]] = {
         **HINTS,
-        "audio": ((), _ABSENT),
+        "audio": ((), _UNSUPPORTED),
         "frequency_penalty": ((0,), _SAMPLING),
-        "function_call": ((), _OLD),
-        "functions": ((), _OLD),
+        "function_call": ((), _DEPRECATED),
+        "functions": ((), _DEPRECATED),
         "logit_bias": (({},), _SAMPLING),
         "logprobs": ((False,), "the probabilities of workers' tokens are not known here."),
-        "modalities": ((["text"],), _ABSENT),
-        "prediction": ((), _ABSENT),
+        "modalities": ((["text"],), _UNSUPPORTED),
+        "prediction": ((), _UNSUPPORTED),
         "presence_penalty": ((0,), _SAMPLING),
         "reasoning_effort": ((), _SAMPLING),
         "top_logprobs": ((0,), "the probabilities of workers' tokens are not known here."),
         "verbosity": ((), _SAMPLING),
-        "web_search_options": ((), "what workers can do is the pool's to say."),
+        "web_search_options": ((), "the pool decides what workers can do."),
     }
 
     model: Name
@@ -166,17 +164,17 @@ class ChatBody(Body):
     top_p: float | None = Field(default=None, gt=0, le=1)
     stop: str | Annotated[ListOf[str], Field(max_length=4)] | None = None
     seed: int | None = Field(default=None, ge=-(2**63), le=2**63 - 1)
-    """Names the randomness of the question."""
+    """Names the random seed of the question."""
     n: int | None = Field(default=None, ge=1, le=8)
-    """So many independent answers."""
+    """Number of independent answers."""
     user: str | None = None
     safety_identifier: str | None = None
-    """As `user`, under its new name."""
+    """OpenAI's new name for `user`."""
     prompt_cache_key: str | None = None
-    """A hint to a provider's own cache: taken, and without effect."""
+    """A hint for a provider's cache; accepted without effect."""
     metadata: Metadata | None = None
     store: bool | None = None
-    """False: no trace is kept."""
+    """False: the trace is not kept."""
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     response_format: Annotated[PlainFormat | SchemaFormat, Field(discriminator="type")] | None = None
@@ -187,37 +185,37 @@ class ChatBody(Body):
 
 
 async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatRequest:
-    """What `body` asks.
+    """The request that `body` makes.
 
     Raises:
-        APIError: it cannot be asked so.
+        APIError: the request cannot be honoured.
     """
-    wanted, settings = body.podium or NO_OPTIONS, service.settings
-    planner, worker = resolve_model(body.model, wanted.planner, service.pool, caller)
-    text, history, message = to_messages(tuple(_message(m) for m in body.messages))
+    options, settings = body.podium or NO_OPTIONS, service.settings
+    planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
+    text, history, message = find_question(tuple(_message(m) for m in body.messages))
     question = Question(
         text=text,
         history=history,
         images=() if message is None else message.images,
         options=_options(body),
     )
-    asked = ChatRequest(
+    request = ChatRequest(
         question=question,
         model=body.model,
-        budget=to_budget(wanted, settings),
-        allow=wanted.allow,
-        deny=wanted.deny or (),
+        budget=requested_budget(options, settings),
+        allow=options.allow,
+        deny=options.deny or (),
         planner=planner,
         worker=worker,
-        max_steps=to_steps(wanted, settings),
-        early_stop=to_early_stop(wanted, settings),
-        dry_run=bool(wanted.dry_run),
+        max_steps=requested_steps(options, settings),
+        early_stop=requested_early_stop(options, settings),
+        dry_run=bool(options.dry_run),
         seed=token_hex(8) if body.seed is None else str(body.seed),
         metadata=body.metadata or {},
         user=body.user if body.user is not None else body.safety_identifier,
         keep=body.store is not False,
     )
-    return await resume_after_tools(asked, service, caller)
+    return await resume_after_tools(request, service, caller)
 
 
 def _message(message: ChatMessage) -> Message:
@@ -258,27 +256,27 @@ def _options(body: ChatBody) -> AnswerOptions:
     if "" in stop:
         raise invalid("stop: a text before which the answer ends may not be empty.", "stop")
     choice = body.tool_choice
-    check_choice(
+    check_tool_choice(
         [tool.function.name for tool in body.tools or ()],
         choice.function.name if isinstance(choice, ChosenTool) else choice,
         body.parallel_tool_calls,
         "tool_choice.function.name",
     )
-    given = [n for n in (body.max_tokens, body.max_completion_tokens) if n is not None]
+    limits = [n for n in (body.max_tokens, body.max_completion_tokens) if n is not None]
     return AnswerOptions(
-        max_tokens=min(given, default=None),
+        max_tokens=min(limits, default=None),
         temperature=body.temperature,
         top_p=body.top_p,
         stop=stop,
         tools=tuple(tool.model_dump(exclude_unset=True) for tool in body.tools or ()),
         tool_choice=choice.model_dump() if isinstance(choice, ChosenTool) else choice,
         parallel_tool_calls=body.parallel_tool_calls,
-        response_format=_format(body),
+        response_format=_response_format(body),
     )
 
 
-def _format(body: ChatBody) -> dict[str, Any] | None:
-    wanted = body.response_format
-    if wanted is None or wanted.type == "text":
+def _response_format(body: ChatBody) -> dict[str, Any] | None:
+    response_format = body.response_format
+    if response_format is None or response_format.type == "text":
         return None
-    return wanted.model_dump(exclude_unset=True, by_alias=True)
+    return response_format.model_dump(exclude_unset=True, by_alias=True)

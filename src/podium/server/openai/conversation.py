@@ -1,12 +1,8 @@
-"""Functions of the caller, as a request describes them, and the calls that a worker makes of them.
+"""Conversations with the caller's tools: the tools of a request, the calls that a worker makes, and the way back to it.
 
-Passed on as they are: they are run by the caller alone.
-
-
-@@Conversations that pause for their caller's tools: the answers of tools go to the worker that asked for them.
-
-The ids of its calls name the trace in which it made them; there stands what it saw. Where that trace is not to be had
-(not kept, deleted, another's), the conversation is a question with a past like any other.
+Podium passes tool calls on; the caller runs the tools. A call's id names the trace in which the worker made it. When
+the caller sends the results, the conversation continues with that worker and the messages that the trace recorded.
+Where the trace is missing (not kept, deleted, another key's), it is a question with a past like any other.
 """
 
 from __future__ import annotations
@@ -28,12 +24,12 @@ from podium.types import Message, ToolCall
 
 FunctionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 MAX_TOOLS = 128
-"""Tools of one request."""
+"""Tools of one request at most."""
 _ID = re.compile(r"call_([0-9a-f]{32})_(\d{1,3})")
 
 
 class Function(BodyPart):
-    """What a worker may have called."""
+    """A function that a worker may call."""
 
     name: FunctionName
     description: str | None = None
@@ -42,7 +38,7 @@ class Function(BodyPart):
 
 
 class Tool(BodyPart):
-    """A tool of the one kind that there is."""
+    """A tool. Functions are the only kind."""
 
     type: Literal["function"]
     function: Function
@@ -53,36 +49,36 @@ class ChosenName(BodyPart):
 
 
 class ChosenTool(BodyPart):
-    """The one tool that has to be called."""
+    """The one tool that must be called."""
 
     type: Literal["function"]
     function: ChosenName
 
 
-class CalledFunction(BodyPart):
+class FunctionCall(BodyPart):
     name: str
     arguments: str
 
 
-class Called(BodyPart):
-    """A call in an assistant's message."""
+class ToolCallPart(BodyPart):
+    """A tool call in an assistant's message."""
 
     id: str
     type: Literal["function"] = "function"
-    function: CalledFunction
+    function: FunctionCall
 
 
 ToolChoice = Literal["none", "auto", "required"] | ChosenTool
 Tools = Annotated[ListOf[Tool], Field(max_length=MAX_TOOLS)]
 
 
-def check_choice(tools: Sequence[str], choice: str | None, parallel: bool | None, param: str) -> None:
-    """Refuse what is said of tools that there are not.
+def check_tool_choice(tools: Sequence[str], choice: str | None, parallel: bool | None, param: str) -> None:
+    """Check that a request's choice of tools refers to tools that it has.
 
     Args:
-        tools: the names of those that there are.
-        choice: the one that has to be called; or a word, which is none.
-        param: where that one is named.
+        tools: the names of the request's tools.
+        choice: the tool that must be called, or "none", "auto", "required".
+        param: the field that names the tool.
 
     Raises:
         APIError: 400.
@@ -95,18 +91,18 @@ def check_choice(tools: Sequence[str], choice: str | None, parallel: bool | None
 
 
 def call_id(trace_id: str, number: int) -> str:
-    """The id under which a caller is told of a call: it names the trace. At most 40 characters, OpenAI's limit."""
+    """The id of a tool call as the caller sees it: it names the trace. At most 40 characters, OpenAI's limit."""
     return f"call_{trace_id}_{number}"
 
 
 def parse_call_id(id_: str) -> tuple[str, int] | None:
-    """The trace and the number of the call that an id names; None: it is not one of ours."""
+    """The trace id and call number in a call's id; None: the id is not one of ours."""
     match = _ID.fullmatch(id_)
     return None if match is None else (match[1], int(match[2]))
 
 
 def to_call(call: ToolCall, trace_id: str, number: int) -> dict[str, Any]:
-    """A call as a chat completion has it."""
+    """A tool call in the form of a chat completion."""
     return {
         "id": call_id(trace_id, number),
         "type": "function",
@@ -114,34 +110,36 @@ def to_call(call: ToolCall, trace_id: str, number: int) -> dict[str, Any]:
     }
 
 
-def to_messages(
+def find_question(
     messages: tuple[Message, ...], param: str = "messages"
 ) -> tuple[str, tuple[Message, ...], Message | None]:
-    """The question in a conversation: its text, its past, and its own message; the latter None where tools spoke last.
+    """Find the question in a conversation: its text, the messages before it, and its own message.
+
+    The own message is None where the last message is a tool's.
 
     Raises:
-        APIError: there is no question in it.
+        APIError: the conversation has no question.
     """
     _check_answered(messages, param)
     last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
     if last is None:
-        raise invalid("There is no message of a user; the last one is the question.", param)
-    asked, after = messages[last], messages[last + 1 :]
-    if not asked.content.strip():
+        raise invalid("There is no user message; the last user message is the question.", param)
+    own, after = messages[last], messages[last + 1 :]
+    if not own.content.strip():
         raise invalid("The question is empty: write what you want answered.", f"{param}.{last}.content")
     if messages[-1].role == "tool":
-        return asked.content, messages, None
+        return own.content, messages, None
     for number, message in enumerate(after, last + 1):
         if message.role != "system":
             raise invalid(
-                "The last message has to be a user's or a tool's: a worker's answer is not begun by its caller.",
+                "The last message must be a user's or a tool's; Podium does not continue an assistant's message.",
                 f"{param}.{number}",
             )
-    return asked.content, (*messages[:last], *after), asked
+    return own.content, (*messages[:last], *after), own
 
 
 def _check_answered(messages: tuple[Message, ...], param: str) -> None:
-    """Every call of a tool is answered, and every answer has its call."""
+    """Check that every tool call has a result, and every result its call."""
     open_: dict[str, int] = {}
     for number, message in enumerate(messages):
         if message.role == "tool":
@@ -163,25 +161,25 @@ def _check_answered(messages: tuple[Message, ...], param: str) -> None:
         )
 
 
-async def resume_after_tools(asked: ChatRequest, service: Service, caller: Caller) -> ChatRequest:
-    """`asked`, where tools spoke last, as a question to the worker that called them."""
-    history = asked.question.history
-    if asked.worker is not None or not history or history[-1].role != "tool":
-        return asked
+async def resume_after_tools(request: ChatRequest, service: Service, caller: Caller) -> ChatRequest:
+    """Direct a request whose last message is a tool's result to the worker that called the tool."""
+    history = request.question.history
+    if request.worker is not None or not history or history[-1].role != "tool":
+        return request
     start = max(i for i, message in enumerate(history) if message.tool_calls)
-    trace = await _made_in(history[start].tool_calls[0].id, service, caller)
+    trace = await _find_trace(history[start].tool_calls[0].id, service, caller)
     spans = trace.spans if trace is not None else ()
     if trace is None or not trace.tool_calls:
-        return asked
+        return request
     worker = spans[-1].answered_by or spans[-1].worker
-    past = _past(spans[-1], trace.id, history[start + 1 :])
-    if past is None or not _may_go_on(worker, asked, service, caller):
-        return asked
-    return replace(asked, worker=worker, past=past)
+    past = _worker_messages(spans[-1], trace.id, history[start + 1 :])
+    if past is None or not _may_continue(worker, request, service, caller):
+        return request
+    return replace(request, worker=worker, past=past)
 
 
-async def _made_in(call_id: str, service: Service, caller: Caller) -> Trace | None:
-    """The trace in which a call was made, if it is to be had."""
+async def _find_trace(call_id: str, service: Service, caller: Caller) -> Trace | None:
+    """The trace in which the call was made, if it was kept and the caller may see it."""
     found = parse_call_id(call_id)
     if found is None or service.store is None:
         return None
@@ -191,21 +189,21 @@ async def _made_in(call_id: str, service: Service, caller: Caller) -> Trace | No
         return None
 
 
-def _may_go_on(worker: str, asked: ChatRequest, service: Service, caller: Caller) -> bool:
+def _may_continue(worker: str, request: ChatRequest, service: Service, caller: Caller) -> bool:
     return (
         worker in caller.allowed(service.pool.names)
-        and worker not in asked.deny
-        and (asked.allow is None or worker in asked.allow)
+        and worker not in request.deny
+        and (request.allow is None or worker in request.allow)
     )
 
 
-def _past(span: Span, trace_id: str, answers: tuple[Message, ...]) -> tuple[Message, ...] | None:
-    """What the worker saw, said, and is told now, with its own ids; None: the answers are of other calls."""
-    told = []
+def _worker_messages(span: Span, trace_id: str, answers: tuple[Message, ...]) -> tuple[Message, ...] | None:
+    """The worker's messages, its response and the tools' results, with its own call ids; None: other calls' results."""
+    results = []
     for answer in answers:
         found = parse_call_id(answer.tool_call_id or "")
         if found is None or found[0] != trace_id or found[1] >= len(span.tool_calls):
             return None
-        told.append(answer.model_copy(update={"tool_call_id": span.tool_calls[found[1]].id}))
-    said = Message(role="assistant", content=span.response or "", tool_calls=span.tool_calls)
-    return (*span.messages, said, *told)
+        results.append(answer.model_copy(update={"tool_call_id": span.tool_calls[found[1]].id}))
+    response = Message(role="assistant", content=span.response or "", tool_calls=span.tool_calls)
+    return (*span.messages, response, *results)

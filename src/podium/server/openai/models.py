@@ -1,4 +1,4 @@
-"""GET /v1/models: the names that a request's `model` may have, with what is known of who stands behind them."""
+"""GET /v1/models: the names that a request's `model` may have, and the planner or worker behind each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from podium.server.service import Service
 from podium.types import Profile
 
 _CREATED = 0
-"""Models are made by nobody at no time; OpenAI's form wants a number."""
+"""OpenAI's format requires a number; models here have no creation time."""
 
 
 def routes(service: Service) -> APIRouter:
@@ -43,7 +43,7 @@ def _models(service: Service, caller: Caller) -> dict[str, dict[str, Any]]:
     allowed = caller.allowed(service.pool.names)
     workers = {p.name: _worker(p) for p in service.pool.profiles if p.name in allowed}
     planned = ["podium", *(f"podium/{name}" for name in service.planners.names)]
-    # A worker that is called podium is not to be had under its own name.
+    # The planner's names win over a worker of the same name.
     return workers | {name: _planned(name, service) for name in planned}
 
 

@@ -1,4 +1,4 @@
-"""POST /v1/responses and GET /v1/responses/{id}: from bytes to bytes."""
+"""POST /v1/responses and GET /v1/responses/{id}: from bytes to the response, whole or as a stream of events."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from podium.errors import PodiumError
-from podium.orchestrator import Orchestrator, QuestionEnded
+from podium.orchestrator import Event, Orchestrator, QuestionEnded
 from podium.server.answers import ServedAnswer, from_plan, from_trace, no_answer_error
 from podium.server.api_errors import error_responses, to_api_error
 from podium.server.keys import Caller
-from podium.server.openai.responses_body import ResponseBody, read_response, trace_of
-from podium.server.openai.responses_reply import Frame, ResponseEvents, items
+from podium.server.openai.responses_body import ResponseBody, find_trace, read_response
+from podium.server.openai.responses_reply import ResponseEvents, ResponseFrame, output_items
 from podium.server.requests import ChatRequest, parse_body
 from podium.server.service import Service, stream_answers
 from podium.server.streaming import EventStream, Write, cancel_on_disconnect
 from podium.trace import Trace
 
-_REFUSALS = (400, 401, 402, 403, 404, 408, 413, 429, 502, 503)
-_ANSWERED = {
+_ERRORS = (400, 401, 402, 403, 404, 408, 413, 429, 502, 503)
+_REPLY = {
     "description": "A response; with `stream`, its events as server-sent events.",
     "content": {
         "application/json": {"schema": {"type": "object", "required": ["id", "object", "status", "output"]}},
@@ -35,41 +35,46 @@ _ANSWERED = {
 
 
 def routes(service: Service) -> APIRouter:
-    """The routes on `service`."""
+    """POST /v1/responses and GET /v1/responses/{id}."""
     router = APIRouter()
-    wanted = {"required": True, "content": {"application/json": {"schema": ResponseBody.model_json_schema()}}}
+    body_schema = {
+        "required": True,
+        "content": {"application/json": {"schema": ResponseBody.model_json_schema()}},
+    }
 
     @router.post(
         "/v1/responses",
         response_class=Response,
-        responses={200: _ANSWERED, **error_responses(*_REFUSALS)},
-        openapi_extra={"requestBody": wanted},
+        responses={200: _REPLY, **error_responses(*_ERRORS)},
+        openapi_extra={"requestBody": body_schema},
     )
     async def respond(request: Request) -> Response:
         caller = await service.authenticate(request.headers.get("authorization"))
         body = await parse_body(ResponseBody, await request.body(), service.parse_lock)
-        asked = await read_response(body, service, caller)
-        frame = Frame(
+        chat_request = await read_response(body, service, caller)
+        frame = ResponseFrame(
             trace_id=uuid4().hex,
             created=int(time.time()),
             model=body.model,
-            question=asked.question,
-            metadata=asked.metadata,
-            user=asked.user,
-            store=asked.keep and service.store is not None,
+            question=chat_request.question,
+            metadata=chat_request.metadata,
+            user=chat_request.user,
+            store=chat_request.keep and service.store is not None,
             previous=body.previous_response_id,
         )
-        responding = _Responding(service, asked, caller, await service.orchestrator(asked, caller), frame)
+        response = _Response(
+            service, chat_request, caller, await service.open_orchestrator(chat_request, caller), frame
+        )
         if body.stream:
-            return responding.streamed()
+            return response.streamed()
         async with cancel_on_disconnect(request.receive):
-            return await responding.whole()
+            return await response.whole()
 
     @router.get("/v1/responses/{id}", responses=error_responses(400, 401, 404, 429, 503))
-    async def made(request: Request, id: str) -> dict[str, Any]:
+    async def retrieve(request: Request, id: str) -> dict[str, Any]:
         caller = await service.authenticate(request.headers.get("authorization"))
-        trace = await trace_of(id, service, caller, "id")
-        frame = Frame(
+        trace = await find_trace(id, service, caller, "id")
+        frame = ResponseFrame(
             trace_id=trace.id,
             created=int(datetime.fromisoformat(trace.started_at).timestamp()),
             model=_model(trace),
@@ -79,91 +84,91 @@ def routes(service: Service) -> APIRouter:
             store=True,
             previous=None,
         )
-        refusal = no_answer_error(trace)
-        if refusal is not None:
-            error = {"code": refusal.code, "message": refusal.message}
-            return frame.response("failed", error=error)
+        error = no_answer_error(trace)
+        if error is not None:
+            body = {"code": error.code, "message": error.message}
+            return frame.response("failed", error=body)
         answer = from_trace(trace)
-        return frame.ended(answer, items(answer))
+        return frame.final(answer, output_items(answer))
 
     return router
 
 
 def _model(trace: Trace) -> str:
-    """Who was asked, as far as the trace tells: it keeps the planner, not what the request called it."""
+    """The model of a stored response. The trace keeps the planner, not the name that the request used."""
     form, _, worker = trace.planner.partition(":")
     return worker if form == "straight" else "podium"
 
 
 @dataclass(frozen=True, slots=True)
-class _Responding:
-    """One request on its way to its response."""
+class _Response:
+    """One request and what its response needs."""
 
     service: Service
-    asked: ChatRequest
+    request: ChatRequest
     caller: Caller
-    by: Orchestrator
-    frame: Frame
+    orchestrator: Orchestrator
+    frame: ResponseFrame
 
     async def whole(self) -> Response:
-        """The response at once."""
-        if self.asked.dry_run:
+        """The response in one piece."""
+        if self.request.dry_run:
             answer = await self._planned()
         else:
             trace = await self.service.answer(
-                self.asked, self.caller, trace_id=self.frame.trace_id, by=self.by
+                self.request, self.caller, trace_id=self.frame.trace_id, orchestrator=self.orchestrator
             )
-            refusal = no_answer_error(trace)
-            if refusal is not None:
-                raise refusal
+            error = no_answer_error(trace)
+            if error is not None:
+                raise error
             answer = from_trace(trace)
-        response = self.frame.ended(answer, items(answer))
+        response = self.frame.final(answer, output_items(answer))
         headers = {**self._headers(), "x-podium-cost-usd": f"{answer.cost_usd:.6f}"}
         content = json.dumps(response, separators=(",", ":")).encode()
         return Response(content, media_type="application/json", headers=headers)
 
     def streamed(self) -> Response:
-        """The response in pieces, as they come."""
-        events = ResponseEvents(self.frame, self.by.pool.profiles)
+        """The response as a stream of events."""
+        events = ResponseEvents(self.frame, self.orchestrator.pool.profiles)
 
-        async def tell(write: Write) -> None:
-            if self.asked.dry_run:
+        async def produce(write: Write) -> None:
+            if self.request.dry_run:
                 planned = await self._planned()
-                await write(events.begun() + events.ended(planned))
+                await write(events.start() + events.end(planned))
                 return
-            begun = False
+            started = False
             try:
                 async with stream_answers(
-                    self.service, self.asked, self.caller, [self.frame.trace_id], self.by
-                ) as take:
-                    ended, first = False, events.begun()
+                    self.service, self.request, self.caller, [self.frame.trace_id], self.orchestrator
+                ) as next_events:
+                    ended, first = False, events.start()
                     while not ended:
                         pieces = []
-                        for _, happened in await take():
-                            ended = isinstance(happened, QuestionEnded)
-                            pieces.append(self._piece(events, happened))
+                        for _, event in await next_events():
+                            ended = isinstance(event, QuestionEnded)
+                            pieces.append(self._piece(events, event))
                         if any(pieces):
-                            begun = True
+                            started = True
                             await write(first + b"".join(pieces))
                             first = b""
-            except PodiumError as error:
-                if not begun:
+            except PodiumError as failure:
+                if not started:
                     raise
-                await write(events.failed(to_api_error(error)))
+                await write(events.fail(to_api_error(failure)))
 
-        return EventStream(tell, self._headers())
+        return EventStream(produce, self._headers())
 
-    def _piece(self, events: ResponseEvents, happened: Any) -> bytes:
-        if not isinstance(happened, QuestionEnded):
-            return events.told(happened)
-        refusal = no_answer_error(happened.trace)
-        if refusal is not None:
-            raise refusal
-        return events.ended(from_trace(happened.trace))
+    def _piece(self, events: ResponseEvents, event: Event) -> bytes:
+        if not isinstance(event, QuestionEnded):
+            return events.for_event(event)
+        error = no_answer_error(event.trace)
+        if error is not None:
+            raise error
+        return events.end(from_trace(event.trace))
 
     async def _planned(self) -> ServedAnswer:
-        plan, expected = await self.service.plan(self.asked, self.by)
-        return from_plan(self.by, plan, expected, self.frame.trace_id)
+        plan, estimate = await self.service.plan(self.request, self.orchestrator)
+        return from_plan(self.orchestrator, plan, estimate, self.frame.trace_id)
 
     def _headers(self) -> dict[str, str]:
-        return {} if self.asked.dry_run else {"x-podium-trace-id": self.frame.trace_id}
+        return {} if self.request.dry_run else {"x-podium-trace-id": self.frame.trace_id}

@@ -1,9 +1,7 @@
-"""The body of a request for a response, as far as Podium can honour it.
+"""The body of a request for a response: its fields, and the request that they make.
 
-Lenient where OpenAI is (null is as good as nothing); what would be dropped is refused.
-
-
-@@From the body of a request for a response to what is asked."""
+As lenient as OpenAI (null is the same as leaving a field out). A field that Podium would have to ignore is refused.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +20,9 @@ from podium.server.openai.conversation import (
     MAX_TOOLS,
     FunctionName,
     call_id,
-    check_choice,
+    check_tool_choice,
+    find_question,
     resume_after_tools,
-    to_messages,
 )
 from podium.server.requests import (
     NO_OPTIONS,
@@ -35,16 +33,19 @@ from podium.server.requests import (
     Metadata,
     Name,
     PodiumOptions,
-    to_budget,
-    to_early_stop,
-    to_steps,
+    requested_budget,
+    requested_early_stop,
+    requested_steps,
 )
 from podium.server.service import Service
 from podium.server.worker_selection import resolve_model
 from podium.trace import Trace
 from podium.types import AnswerOptions, Message, Question, ToolCall
 
-_ABSENT = "Podium has no such thing."
+_UNSUPPORTED = "Podium does not support it."
+INSTRUCTIONS_KEY = "podium.instructions"
+"""Metadata key of a trace whose first message is the instructions of a response."""
+_ID = re.compile(r"resp_([0-9a-f]{32})")
 
 
 class InputText(BodyPart):
@@ -55,13 +56,13 @@ class InputText(BodyPart):
 class InputImage(BodyPart):
     type: Literal["input_image"]
     image_url: Annotated[str, StringConstraints(pattern=r"^(https?://|data:image/)")]
-    """https: or data:; a worker's provider fetches it, not Podium."""
+    """https: or data:. The worker's provider fetches it; Podium does not."""
     detail: Literal["auto"] | None = None
     file_id: None = None
 
 
 class OutputText(BodyPart):
-    """Of an answer that is given back."""
+    """The text of an earlier answer."""
 
     type: Literal["output_text"]
     text: str
@@ -78,7 +79,7 @@ Content = Annotated[InputText | InputImage | OutputText | Refusal, Field(discrim
 
 
 class MessageItem(BodyPart):
-    """A message, of a user or given back."""
+    """A message of a user, or an earlier answer."""
 
     type: Literal["message"] | None = None
     role: Literal["user", "assistant", "system", "developer"]
@@ -89,7 +90,7 @@ class MessageItem(BodyPart):
 
 
 class CallItem(BodyPart):
-    """A call that is given back."""
+    """A tool call of an earlier answer."""
 
     type: Literal["function_call"]
     call_id: str
@@ -100,7 +101,7 @@ class CallItem(BodyPart):
 
 
 class ResultItem(BodyPart):
-    """What the caller's tool gave."""
+    """The result of the caller's tool."""
 
     type: Literal["function_call_output"]
     call_id: str
@@ -110,7 +111,7 @@ class ResultItem(BodyPart):
 
 
 class ReasoningItem(BodyPart):
-    """Progress that a response told of; no part of the conversation."""
+    """Progress from an earlier response; not part of the conversation."""
 
     type: Literal["reasoning"]
     id: str | None = None
@@ -134,7 +135,7 @@ Item = Annotated[
 
 
 class FlatTool(BodyPart):
-    """A function, in the flat form of responses."""
+    """A function, in the flat form that the Responses API uses."""
 
     type: Literal["function"]
     name: FunctionName
@@ -160,7 +161,7 @@ class SchemaText(BodyPart):
     strict: bool | None = None
 
 
-class TextWanted(BodyPart):
+class TextOptions(BodyPart):
     format: Annotated[PlainText | SchemaText, Field(discriminator="type")] | None = None
     verbosity: Literal["medium"] | None = None
 
@@ -175,71 +176,69 @@ class ResponseBody(Body):
 
     ignorable: ClassVar[Mapping[str, tuple[tuple[Any, ...], str]]] = {
         **HINTS,
-        "access_programs": ((), _ABSENT),
+        "access_programs": ((), _UNSUPPORTED),
         "background": ((False,), "ask with POST /api/ask, and follow the trace's events."),
-        "background_options": ((), _ABSENT),
-        "context_management": ((), _ABSENT),
+        "background_options": ((), _UNSUPPORTED),
+        "context_management": ((), _UNSUPPORTED),
         "conversation": ((), "there are no stored conversations; use previous_response_id."),
-        "image": ((), _ABSENT),
+        "image": ((), _UNSUPPORTED),
         "include": (([],), "there is nothing to include."),
         "max_tool_calls": ((), "there are no tools of the server's."),
         "prompt": ((), "there are no stored prompts; write the input."),
-        "reasoning": (({},), "not every worker can be told; set it in the pool file, with extra."),
+        "reasoning": (
+            ({},),
+            "not every worker supports it; set it for a worker in the pool file, with extra.",
+        ),
         "top_logprobs": ((0,), "the probabilities of workers' tokens are not known here."),
-        "truncation": (("disabled",), "nothing is cut off in silence."),
+        "truncation": (("disabled",), "Podium never truncates the input."),
     }
 
     model: Name
     """podium, podium/PLANNER or a worker's name."""
     input: str | Annotated[ListOf[Item], Field(min_length=1)]
     instructions: str | None = None
-    """The first system message; not carried over to what follows on this response."""
+    """The first system message. A response that continues this one does not inherit it."""
     max_output_tokens: int | None = Field(default=None, ge=1, le=10**9)
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: float | None = Field(default=None, gt=0, le=1)
     tools: Annotated[ListOf[FlatTool], Field(max_length=MAX_TOOLS)] | None = None
     tool_choice: Literal["none", "auto", "required"] | FlatChoice | None = None
     parallel_tool_calls: bool | None = None
-    text: TextWanted | None = None
+    text: TextOptions | None = None
     metadata: Metadata | None = None
     user: str | None = None
     safety_identifier: str | None = None
-    """As `user`, under its new name."""
+    """OpenAI's new name for `user`."""
     prompt_cache_key: str | None = None
-    """A hint to a provider's own cache: taken, and without effect."""
+    """A hint for a provider's cache; accepted without effect."""
     previous_response_id: str | None = None
     store: bool | None = None
-    """False: no trace is kept, and nothing can follow on the response."""
+    """False: the trace is not kept, so no later response can continue this one."""
     stream: bool | None = None
     stream_options: ResponseStreamOptions | None = None
     podium: PodiumOptions | None = None
 
 
-INSTRUCTED = "podium.instructions"
-"""In a trace's metadata: its first message is the instructions of a response."""
-_ID = re.compile(r"resp_([0-9a-f]{32})")
-
-
 async def read_response(body: ResponseBody, service: Service, caller: Caller) -> ChatRequest:
-    """What `body` asks.
+    """The request that `body` makes.
 
     Raises:
-        APIError: it cannot be asked so.
+        APIError: the request cannot be honoured.
     """
-    wanted, settings = body.podium or NO_OPTIONS, service.settings
-    planner, worker = resolve_model(body.model, wanted.planner, service.pool, caller)
+    options, settings = body.podium or NO_OPTIONS, service.settings
+    planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
     metadata = dict(body.metadata or {})
-    if INSTRUCTED in metadata:
-        raise invalid(f"metadata: {INSTRUCTED} is Podium's own; take another name.", "metadata")
-    before = await _before(body, service, caller)
-    given = (
+    if INSTRUCTIONS_KEY in metadata:
+        raise invalid(f"metadata: {INSTRUCTIONS_KEY} is Podium's own; take another name.", "metadata")
+    previous = await _previous_messages(body, service, caller)
+    new = (
         (Message(role="user", content=body.input),) if isinstance(body.input, str) else _messages(body.input)
     )
     instructions = (Message(role="system", content=body.instructions),) if body.instructions else ()
     if instructions:
-        metadata[INSTRUCTED] = "true"
-    text, history, message = to_messages((*instructions, *before, *given), "input")
-    asked = ChatRequest(
+        metadata[INSTRUCTIONS_KEY] = "true"
+    text, history, message = find_question((*instructions, *previous, *new), "input")
+    request = ChatRequest(
         question=Question(
             text=text,
             history=history,
@@ -247,27 +246,27 @@ async def read_response(body: ResponseBody, service: Service, caller: Caller) ->
             options=_options(body),
         ),
         model=body.model,
-        budget=to_budget(wanted, settings),
-        allow=wanted.allow,
-        deny=wanted.deny or (),
+        budget=requested_budget(options, settings),
+        allow=options.allow,
+        deny=options.deny or (),
         planner=planner,
         worker=worker,
-        max_steps=to_steps(wanted, settings),
-        early_stop=to_early_stop(wanted, settings),
-        dry_run=bool(wanted.dry_run),
+        max_steps=requested_steps(options, settings),
+        early_stop=requested_early_stop(options, settings),
+        dry_run=bool(options.dry_run),
         seed=token_hex(8),
         metadata=metadata,
         user=body.user if body.user is not None else body.safety_identifier,
         keep=body.store is not False,
     )
-    return await resume_after_tools(asked, service, caller)
+    return await resume_after_tools(request, service, caller)
 
 
-async def trace_of(response_id: str, service: Service, caller: Caller, param: str) -> Trace:
+async def find_trace(response_id: str, service: Service, caller: Caller, param: str) -> Trace:
     """The trace of a response.
 
     Raises:
-        APIError: 404, there is none, or it is another key's; 400, this server keeps none.
+        APIError: 404 for an unknown response or another key's; 400 if the server keeps no traces.
     """
     if service.store is None:
         raise invalid("This server keeps no traces, so nothing can follow on a response.", param)
@@ -283,17 +282,17 @@ async def trace_of(response_id: str, service: Service, caller: Caller, param: st
         raise unknown from None
 
 
-async def _before(body: ResponseBody, service: Service, caller: Caller) -> tuple[Message, ...]:
-    """The conversation up to and with the response on which this one follows."""
+async def _previous_messages(body: ResponseBody, service: Service, caller: Caller) -> tuple[Message, ...]:
+    """The conversation up to and including the response that this one continues."""
     if body.previous_response_id is None:
         return ()
-    trace = await trace_of(body.previous_response_id, service, caller, "previous_response_id")
+    trace = await find_trace(body.previous_response_id, service, caller, "previous_response_id")
     if trace.answer is None:
         raise invalid(
             f"{body.previous_response_id} has no answer to go on from; ask it again.", "previous_response_id"
         )
     question = trace.question
-    past = question.history[1:] if INSTRUCTED in trace.metadata else question.history
+    past = question.history[1:] if INSTRUCTIONS_KEY in trace.metadata else question.history
     if not past or past[-1].role != "tool":
         past = (*past, Message(role="user", content=question.text, images=question.images))
     calls = tuple(
@@ -304,7 +303,7 @@ async def _before(body: ResponseBody, service: Service, caller: Caller) -> tuple
 
 
 def _messages(items: tuple[Item, ...]) -> tuple[Message, ...]:
-    """The items as messages: calls that stand together are one assistant's."""
+    """The input items as messages. Adjacent tool calls become one assistant message."""
     messages: list[Message] = []
     for item in items:
         match item:
@@ -341,7 +340,7 @@ def _images(content: str | tuple[Content, ...]) -> tuple[str, ...]:
 
 def _options(body: ResponseBody) -> AnswerOptions:
     choice = body.tool_choice
-    check_choice(
+    check_tool_choice(
         [tool.name for tool in body.tools or ()],
         choice.name if isinstance(choice, FlatChoice) else choice,
         body.parallel_tool_calls,
@@ -357,15 +356,15 @@ def _options(body: ResponseBody) -> AnswerOptions:
         if isinstance(choice, FlatChoice)
         else choice,
         parallel_tool_calls=body.parallel_tool_calls,
-        response_format=_format(body),
+        response_format=_response_format(body),
     )
 
 
-def _format(body: ResponseBody) -> dict[str, Any] | None:
-    wanted = None if body.text is None else body.text.format
-    if wanted is None or wanted.type == "text":
+def _response_format(body: ResponseBody) -> dict[str, Any] | None:
+    text_format = None if body.text is None else body.text.format
+    if text_format is None or text_format.type == "text":
         return None
-    if wanted.type == "json_object":
+    if text_format.type == "json_object":
         return {"type": "json_object"}
-    schema = wanted.model_dump(exclude_unset=True, exclude={"type"}, by_alias=True)
+    schema = text_format.model_dump(exclude_unset=True, exclude={"type"}, by_alias=True)
     return {"type": "json_schema", "json_schema": schema}

@@ -1,8 +1,6 @@
-"""A response, whole: JSON-ready, made from what was asked and what was given.
+"""The JSON of a response, and the stream of events that OpenAI's client assembles into one.
 
-@@A response in pieces: the events that OpenAI's client puts together again.
-
-Progress is the summary of a reasoning item, which stands first; the text is a message after it.
+Progress is the summary of a reasoning item, which stands first; the answer's text is a message after it.
 """
 
 from __future__ import annotations
@@ -17,14 +15,14 @@ from podium.orchestrator import Event
 from podium.server.answers import ServedAnswer, progress
 from podium.server.api_errors import answer_changed
 from podium.server.openai.conversation import call_id
-from podium.server.openai.responses_body import INSTRUCTED
+from podium.server.openai.responses_body import INSTRUCTIONS_KEY
 from podium.server.streaming import StreamedText, sse_event
 from podium.types import AnswerOptions, Message, Profile, Question, Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """What a response says of its request, from the beginning."""
+class ResponseFrame:
+    """What a response repeats of its request."""
 
     trace_id: str
     created: int
@@ -35,11 +33,11 @@ class Frame:
     store: bool
     previous: str | None
 
-    def response(self, status: str, **told: Any) -> dict[str, Any]:
-        """The object as it stands.
+    def response(self, status: str, **fields: Any) -> dict[str, Any]:
+        """The response object with a status.
 
         Args:
-            told: what is known besides: output, usage, error, incomplete_details, podium.
+            fields: output, usage, error, incomplete_details, podium, where they are known.
         """
         options = self.question.options
         return {
@@ -52,7 +50,7 @@ class Frame:
             "incomplete_details": None,
             "instructions": self._instructions,
             "max_output_tokens": options.max_tokens,
-            "metadata": {name: value for name, value in self.metadata.items() if name != INSTRUCTED},
+            "metadata": {name: value for name, value in self.metadata.items() if name != INSTRUCTIONS_KEY},
             "model": self.model,
             "output": [],
             "parallel_tool_calls": options.parallel_tool_calls is not False,
@@ -63,39 +61,39 @@ class Frame:
             "temperature": options.temperature,
             "text": {"format": _format(options)},
             "tool_choice": _choice(options),
-            "tools": [_flat(tool) for tool in options.tools],
+            "tools": [_flat_tool(tool) for tool in options.tools],
             "top_p": options.top_p,
             "truncation": "disabled",
             "usage": None,
             "user": self.user,
-            **told,
+            **fields,
         }
 
-    def ended(self, answer: ServedAnswer, output: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The object in the end, with its items."""
-        cut = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(answer.finish)
+    def final(self, answer: ServedAnswer, output: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The final response object, with its output items."""
+        reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(answer.finish)
         return self.response(
-            "completed" if cut is None else "incomplete",
-            incomplete_details=None if cut is None else {"reason": cut},
+            "completed" if reason is None else "incomplete",
+            incomplete_details=None if reason is None else {"reason": reason},
             output=list(output),
-            usage=counts(answer.usage),
+            usage=response_usage(answer.usage),
             podium=answer.podium,
         )
 
     @property
     def _instructions(self) -> str | None:
         history: Sequence[Message] = self.question.history
-        return history[0].content if INSTRUCTED in self.metadata and history else None
+        return history[0].content if INSTRUCTIONS_KEY in self.metadata and history else None
 
 
-def items(answer: ServedAnswer) -> list[dict[str, Any]]:
-    """What was answered: a message, unless there are calls in its place."""
-    said = [message(answer.trace_id, answer.text)] if answer.text or not answer.tool_calls else []
-    return [*said, *calls(answer)]
+def output_items(answer: ServedAnswer) -> list[dict[str, Any]]:
+    """The output items of an answer: its message, and the tool calls that the worker asks for."""
+    messages = [message(answer.trace_id, answer.text)] if answer.text or not answer.tool_calls else []
+    return [*messages, *function_calls(answer)]
 
 
 def message(trace_id: str, text: str, status: str = "completed") -> dict[str, Any]:
-    """The item of an answer's text."""
+    """The output item of an answer's text."""
     content = [text_part(text)] if status == "completed" else []
     return {
         "id": f"msg_{trace_id}",
@@ -107,12 +105,12 @@ def message(trace_id: str, text: str, status: str = "completed") -> dict[str, An
 
 
 def text_part(text: str) -> dict[str, Any]:
-    """The one part of a message."""
+    """The one content part of a message."""
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def calls(answer: ServedAnswer) -> list[dict[str, Any]]:
-    """The items of what the worker wants called."""
+def function_calls(answer: ServedAnswer) -> list[dict[str, Any]]:
+    """The output items of the tool calls that the worker asks for."""
     return [
         {
             "id": f"fc_{answer.trace_id}_{number}",
@@ -126,7 +124,7 @@ def calls(answer: ServedAnswer) -> list[dict[str, Any]]:
     ]
 
 
-def counts(usage: Usage) -> dict[str, Any]:
+def response_usage(usage: Usage) -> dict[str, Any]:
     """The usage of a response: tokens of workers and planners."""
     return {
         "input_tokens": usage.input_tokens,
@@ -149,7 +147,7 @@ def _choice(options: AnswerOptions) -> str | dict[str, Any]:
     return choice if isinstance(choice, str) else {"type": "function", "name": choice["function"]["name"]}
 
 
-def _flat(tool: Mapping[str, Any]) -> dict[str, Any]:
+def _flat_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "function", "description": None, "parameters": None, "strict": None, **tool["function"]}
 
 
@@ -157,62 +155,61 @@ class ResponseEvents:
     """The events of one response.
 
     Args:
-        pool: the workers that plans number.
+        pool: profiles of the workers, which plans refer to by number.
     """
 
-    def __init__(self, frame: Frame, pool: Sequence[Profile]) -> None:
+    def __init__(self, frame: ResponseFrame, pool: Sequence[Profile]) -> None:
         self._frame = frame
         self._pool = pool
         self._number = 0
-        self._sent = StreamedText()
+        self._text = StreamedText()
         self._lines: list[str] = []
-        self._reasons = self._speaks = False
-        """Whether the item of progress, and that of the message, has begun."""
+        self._reasoning_started = self._message_started = False
         self._output: list[dict[str, Any]] = []
 
-    def begun(self) -> bytes:
+    def start(self) -> bytes:
         """The first events."""
         response = self._frame.response("in_progress")
         return self._event("created", response=response) + self._event("in_progress", response=response)
 
-    def told(self, happened: Event) -> bytes:
-        """The events for what happened; its end has its own."""
-        if isinstance(happened, StepText):
-            text = self._sent.add(happened.attempt, happened.text)
+    def for_event(self, event: Event) -> bytes:
+        """The events for an orchestrator's event, except for the end."""
+        if isinstance(event, StepText):
+            text = self._text.add(event.attempt, event.text)
             return self._delta(text) if text else b""
-        known = progress(happened, self._pool)
-        if known is None:
+        reported = progress(event, self._pool)
+        if reported is None:
             return b""
-        line, facts = known
-        begun = b"" if self._reasons else self._reasoning_begun()
+        line, facts = reported
+        opening = b"" if self._reasoning_started else self._start_reasoning()
         self._lines.append(f"{line}\n")
-        return begun + self._event(
+        return opening + self._event(
             "reasoning_summary_text.delta", **self._reasoning_place, delta=f"{line}\n", podium=facts
         )
 
-    def ended(self, answer: ServedAnswer) -> bytes:
+    def end(self, answer: ServedAnswer) -> bytes:
         """The last events.
 
         Raises:
-            APIError: the answer is another than what was sent.
+            APIError: the answer does not begin with the text that was sent.
         """
-        rest = self._sent.finish(answer.text)
+        rest = self._text.finish(answer.text)
         if rest is None:
             raise answer_changed(answer.trace_id)
-        pieces = [self._delta(rest)] if rest or not (answer.tool_calls or self._speaks) else []
-        if self._reasons:
-            pieces.insert(0, self._reasoning_ended())
-        if self._speaks:
-            pieces.append(self._message_ended())
-        pieces += [self._call(call) for call in calls(answer)]
-        response = self._frame.ended(answer, self._output)
+        pieces = [self._delta(rest)] if rest or not (answer.tool_calls or self._message_started) else []
+        if self._reasoning_started:
+            pieces.insert(0, self._end_reasoning())
+        if self._message_started:
+            pieces.append(self._end_message())
+        pieces += [self._call(call) for call in function_calls(answer)]
+        response = self._frame.final(answer, self._output)
         return b"".join([*pieces, self._event(response["status"], response=response)])
 
-    def failed(self, complaint: APIError) -> bytes:
+    def fail(self, error: APIError) -> bytes:
         """The last event of a response without an answer."""
-        error = {"code": complaint.code or complaint.type, "message": complaint.message}
+        body = {"code": error.code or error.type, "message": error.message}
         podium = {"trace_id": self._frame.trace_id, "status": "failed"}
-        return self._event("failed", response=self._frame.response("failed", error=error, podium=podium))
+        return self._event("failed", response=self._frame.response("failed", error=body, podium=podium))
 
     @property
     def _reasoning_place(self) -> dict[str, Any]:
@@ -222,18 +219,18 @@ class ResponseEvents:
     def _message_place(self) -> dict[str, Any]:
         return {
             "item_id": f"msg_{self._frame.trace_id}",
-            "output_index": int(self._reasons),
+            "output_index": int(self._reasoning_started),
             "content_index": 0,
         }
 
-    def _reasoning_begun(self) -> bytes:
-        self._reasons = True
+    def _start_reasoning(self) -> bytes:
+        self._reasoning_started = True
         item = {"id": f"rs_{self._frame.trace_id}", "type": "reasoning", "summary": []}
         return self._event("output_item.added", output_index=0, item=item) + self._event(
             "reasoning_summary_part.added", **self._reasoning_place, part={"type": "summary_text", "text": ""}
         )
 
-    def _reasoning_ended(self) -> bytes:
+    def _end_reasoning(self) -> bytes:
         text = "".join(self._lines)
         part = {"type": "summary_text", "text": text}
         item = {"id": f"rs_{self._frame.trace_id}", "type": "reasoning", "summary": [part]}
@@ -245,22 +242,22 @@ class ResponseEvents:
         )
 
     def _delta(self, text: str) -> bytes:
-        begun = b"" if self._speaks else self._message_begun()
+        opening = b"" if self._message_started else self._start_message()
         if not text:
-            return begun
-        return begun + self._event("output_text.delta", **self._message_place, delta=text, logprobs=[])
+            return opening
+        return opening + self._event("output_text.delta", **self._message_place, delta=text, logprobs=[])
 
-    def _message_begun(self) -> bytes:
-        self._speaks = True
+    def _start_message(self) -> bytes:
+        self._message_started = True
         place = self._message_place
         item = message(self._frame.trace_id, "", "in_progress")
         return self._event("output_item.added", output_index=place["output_index"], item=item) + self._event(
             "content_part.added", **place, part=text_part("")
         )
 
-    def _message_ended(self) -> bytes:
+    def _end_message(self) -> bytes:
         place = self._message_place
-        text = self._sent.text
+        text = self._text.text
         item = message(self._frame.trace_id, text)
         self._output.append(item)
         return (
@@ -272,10 +269,10 @@ class ResponseEvents:
     def _call(self, call: Mapping[str, Any]) -> bytes:
         index = len(self._output)
         self._output.append(dict(call))
-        begun = {**call, "status": "in_progress", "arguments": ""}
+        started = {**call, "status": "in_progress", "arguments": ""}
         place = {"item_id": call["id"], "output_index": index}
         return (
-            self._event("output_item.added", output_index=index, item=begun)
+            self._event("output_item.added", output_index=index, item=started)
             + self._event("function_call_arguments.delta", **place, delta=call["arguments"])
             + self._event(
                 "function_call_arguments.done", **place, name=call["name"], arguments=call["arguments"]
@@ -283,7 +280,7 @@ class ResponseEvents:
             + self._event("output_item.done", output_index=index, item=call)
         )
 
-    def _event(self, kind: str, **told: Any) -> bytes:
+    def _event(self, kind: str, **fields: Any) -> bytes:
         name = f"response.{kind}"
         number, self._number = self._number, self._number + 1
-        return sse_event({"type": name, "sequence_number": number, **told}, name)
+        return sse_event({"type": name, "sequence_number": number, **fields}, name)

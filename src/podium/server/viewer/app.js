@@ -8,9 +8,9 @@ import { RunPage } from "./pages/run.js";
 import { RunsPage } from "./pages/runs.js";
 import { TracePage } from "./pages/trace.js";
 import { TracesPage } from "./pages/traces.js";
-import { here, to } from "./route.js";
+import { here, to } from "./address.js";
 import { ThemeSwitch } from "./theme_switch.js";
-import { Trouble } from "./trouble.js";
+import { ErrorNote } from "./text.js";
 
 const PAGES = [
   ["ask", "Ask"],
@@ -53,7 +53,7 @@ class App extends Component {
       </header>
       <main id="main" tabindex="-1">
         ${fault
-          ? html`<${Trouble} error=${new Error(`The page could not be drawn: ${fault.message}`)} />`
+          ? html`<${ErrorNote} error=${new Error(`The page could not be drawn: ${fault.message}`)} />`
           : html`<${Page} first=${first} rest=${parts.slice(1)} query=${query} />`}
       </main>
       <${KeyDialog} />`;

@@ -1,6 +1,6 @@
 // Curves over iterations, drawn by uPlot: one or several series, in the colours of the theme, live.
 import { Component, createRef, html } from "./html.js";
-import { short } from "./figures.js";
+import { short } from "./format.js";
 import uPlot from "./vendor/uplot/uPlot.esm.js";
 
 const HEIGHT = 190;

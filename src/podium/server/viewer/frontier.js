@@ -1,7 +1,7 @@
-// Accuracy over cost: each method of a comparison with its interval, and the line of those that nothing beats.
+// Accuracy over cost: each method of a comparison with its interval, and the Pareto frontier.
 import { html } from "./html.js";
-import { percent } from "./figures.js";
-import { colour } from "./marks.js";
+import { percent } from "./format.js";
+import { colour } from "./status_mark.js";
 import { line } from "./text.js";
 
 const SIZE = { width: 720, height: 360, left: 52, right: 20, top: 14, bottom: 42 };

@@ -1,6 +1,6 @@
-// Where the boxes of a plan stand and how the lines between them run. Pure: steps in, places out.
+// The layout of a plan's graph: positions of boxes and edges. A pure function of the steps.
 import { Graph, layout } from "./vendor/dagre/dagre.esm.js";
-import { direct } from "./facts.js";
+import { direct } from "./trace_stats.js";
 
 export const BOX = { width: 184, height: 60 };
 const MANY = 300;

@@ -1,4 +1,4 @@
-// The template tag and what components are made of. Everything that is shown goes through it, as text.
+// The template tag and the parts of components. Everything on a page passes through the tag, as text.
 import { Component, Fragment, createRef, h, render } from "./vendor/preact/preact.mjs";
 import htm from "./vendor/htm/htm.module.js";
 

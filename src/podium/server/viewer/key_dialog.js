@@ -1,6 +1,6 @@
-// Asks for the API key, once, when the server wants one.
+// The dialog that asks for the API key when the server requires one.
 import { Component, createRef, html } from "./html.js";
-import * as key from "./key.js";
+import * as key from "./api_key.js";
 import { line } from "./text.js";
 
 export class KeyDialog extends Component {

@@ -1,9 +1,9 @@
-// A plan as a picture: a box for each step, a line from whom it reads. Boxes are buttons.
+// A plan as a graph: a box for each step, an edge from each step that it reads. Boxes are buttons.
 import { Component, createRef, html } from "./html.js";
-import { money, seconds } from "./figures.js";
-import { took } from "./facts.js";
+import { money, seconds } from "./format.js";
+import { took } from "./trace_stats.js";
 import { BOX, curve, placed } from "./graph_layout.js";
-import { colour, sign, tone, word } from "./marks.js";
+import { colour, sign, tone, word } from "./status_mark.js";
 import { line } from "./text.js";
 
 const SMALLEST = 0.75; // Smaller words are hard to read.

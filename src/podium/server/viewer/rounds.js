@@ -1,7 +1,7 @@
-// The rounds of a question side by side: plan, graph, waterfall, and the step that was chosen.
+// The rounds of a question: plan, graph, waterfall, and the selected step.
 import { Component, html } from "./html.js";
-import { money, seconds } from "./figures.js";
-import { spent, timing } from "./facts.js";
+import { money, seconds } from "./format.js";
+import { spent, timing } from "./trace_stats.js";
 import { PlanGraph } from "./plan_graph.js";
 import { StepDetail } from "./step_detail.js";
 import { Text } from "./text.js";
@@ -20,9 +20,9 @@ export class Rounds extends Component {
     };
   }
 
-  render({ shown, names, nested }, { chosen }) {
-    const step = chosen && shown.rounds[chosen.round]?.steps[chosen.position];
-    const rounds = shown.rounds.length ? shown.rounds : [{ number: 0, steps: [], planned: false }];
+  render({ view, names, nested }, { chosen }) {
+    const step = chosen && view.rounds[chosen.round]?.steps[chosen.position];
+    const rounds = view.rounds.length ? view.rounds : [{ number: 0, steps: [], planned: false }];
     return html`<div onKeyDown=${this.close}>
       <div class=${`rounds ${rounds.length > 1 ? "several" : ""}`}>
         ${rounds.map(
@@ -30,7 +30,7 @@ export class Rounds extends Component {
             html`<${Round}
               key=${round.number}
               round=${round}
-              running=${shown.status === "running"}
+              running=${view.status === "running"}
               alone=${rounds.length === 1}
               names=${names}
               chosen=${chosen?.round === round.number ? chosen.position : null}

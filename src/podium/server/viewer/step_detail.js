@@ -1,8 +1,8 @@
-// One step in full: what its worker saw, word for word, what it answered, what it took, what went wrong.
+// One step in full: the messages that its worker got, its response, cost and time, and errors.
 import { Component, html } from "./html.js";
-import { count, money, seconds } from "./figures.js";
-import { took } from "./facts.js";
-import { Mark } from "./marks.js";
+import { count, money, seconds } from "./format.js";
+import { took } from "./trace_stats.js";
+import { Mark } from "./status_mark.js";
 import { Text, line } from "./text.js";
 
 export function StepDetail({ step, onClose, nested }) {

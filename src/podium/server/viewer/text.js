@@ -1,6 +1,6 @@
-// Texts of strangers: shown as text and never as HTML, invisible characters made visible, long ones folded.
+// Untrusted texts: drawn as text and never as HTML, with invisible characters made visible and long ones folded.
 import { Component, html } from "./html.js";
-import { bytes } from "./figures.js";
+import { bytes } from "./format.js";
 
 const FOLD = 4000;
 const BLOCK = 32768;
@@ -41,7 +41,7 @@ export class Text extends Component {
   }
 }
 
-/** Pieces that the browser can lay out one by one: a million characters in one would stop the page. */
+/** Pieces that the browser lays out one by one; a million characters in one element would block the page. */
 function blocks(text) {
   if (text.length <= BLOCK) return [text];
   const found = [];
@@ -60,4 +60,9 @@ function fenced(block) {
   return block
     .split(/^(<<<[^\n]{1,200}>>>)$/m)
     .map((part, i) => (i % 2 ? html`<span class="fence">${part}</span>` : part));
+}
+
+/** An error, shown in place of what could not be loaded. */
+export function ErrorNote({ error }) {
+  return html`<p class="trouble" role="alert">${line(error.message ?? error, 2000)}</p>`;
 }

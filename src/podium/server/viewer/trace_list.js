@@ -1,12 +1,11 @@
 // The traces that pass the filters, newest first: only the rows in sight are drawn, and pages are fetched as far
-// as somebody scrolls. Rows are links; arrow keys move between them.
+// as the user scrolls. Rows are links; arrow keys move between them.
 import { Component, createRef, html } from "./html.js";
-import { count, money, moment, plural, seconds } from "./figures.js";
-import { Mark } from "./marks.js";
-import { to } from "./route.js";
-import { ask } from "./server.js";
-import { line } from "./text.js";
-import { Trouble } from "./trouble.js";
+import { count, money, moment, plural, seconds } from "./format.js";
+import { Mark } from "./status_mark.js";
+import { to } from "./address.js";
+import { requestJson } from "./api.js";
+import { ErrorNote, line } from "./text.js";
 
 const PAGE = 200;
 const AROUND = 8;
@@ -73,7 +72,7 @@ export class TraceList extends Component {
       while (!this.reading.signal.aborted && this.wanted() && !this.ended) {
         this.setState({ loading: true });
         const query = new URLSearchParams({ ...this.props.filters, limit: PAGE, ...(this.next && { cursor: this.next }) });
-        const page = await ask(`/api/traces?${query}`, { signal: this.reading.signal });
+        const page = await requestJson(`/api/traces?${query}`, { signal: this.reading.signal });
         this.rows.push(...page.traces);
         this.next = page.next;
         this.ended = !page.next;
@@ -132,7 +131,7 @@ export class TraceList extends Component {
       <p class="list-note" role="status">
         ${error ? "" : there === 0 && !loading ? "No trace passes these filters." : said(there, total, loading, this.ended)}
       </p>
-      ${error && html`<${Trouble} error=${error} />`}
+      ${error && html`<${ErrorNote} error=${error} />`}
       <div class=${`list ${narrow ? "narrow" : ""}`} role="table" aria-label="Traces" aria-rowcount=${all + 1}>
         <div class="list-frame" ref=${this.frame} onScroll=${this.scrolled} onKeyDown=${this.press} role="presentation">
           <div class="list-head" role="row" aria-rowindex="1">

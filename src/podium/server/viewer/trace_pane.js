@@ -1,9 +1,9 @@
-// One question by its id, wherever it stands: read whole if it has ended, followed event by event while it runs.
+// One question by its id: loaded whole if it has ended, followed event by event while it runs.
 import { Component, html } from "./html.js";
-import { Refused, ask, follow } from "./server.js";
-import { after, nothingYet, ofTrace } from "./shown.js";
-import { Trouble } from "./trouble.js";
+import { ApiError, follow, requestJson } from "./api.js";
+import { applyEvent, initialView, fromTrace } from "./view_state.js";
 import { TraceView } from "./trace_view.js";
+import { ErrorNote } from "./text.js";
 
 const EVERY_MS = 50; // Pieces of text that come faster than this are drawn together.
 const AGAIN_MS = 1000;
@@ -12,7 +12,7 @@ const MOST_TRIES = 600;
 export class TracePane extends Component {
   constructor(props) {
     super(props);
-    this.state = { shown: null, error: null, elapsed: 0 };
+    this.state = { view: null, error: null, elapsed: 0 };
   }
 
   componentDidMount() {
@@ -40,10 +40,10 @@ export class TracePane extends Component {
   async open() {
     const { id, begun } = this.props;
     const reading = (this.reading = new AbortController());
-    this.setState({ shown: begun ?? null, error: null, elapsed: 0 });
+    this.setState({ view: begun ?? null, error: null, elapsed: 0 });
     try {
       const trace = begun ? null : await this.kept(id, reading.signal);
-      if (trace) this.show(ofTrace(trace));
+      if (trace) this.show(fromTrace(trace));
       else await this.follow(id, reading.signal);
     } catch (error) {
       if (!reading.signal.aborted) this.setState({ error });
@@ -55,9 +55,9 @@ export class TracePane extends Component {
   /** The trace, if it has ended: one that runs is not in the store yet. */
   async kept(id, signal) {
     try {
-      return await ask(`/api/traces/${encodeURIComponent(id)}`, { signal });
+      return await requestJson(`/api/traces/${encodeURIComponent(id)}`, { signal });
     } catch (error) {
-      if (error instanceof Refused && error.status === 404) return null;
+      if (error instanceof ApiError && error.status === 404) return null;
       throw error;
     }
   }
@@ -67,29 +67,29 @@ export class TracePane extends Component {
     for (let tries = 0; tries < MOST_TRIES && !signal.aborted; tries++) {
       await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
       const trace = await this.kept(id, signal);
-      if (trace) return this.show(ofTrace(trace));
+      if (trace) return this.show(fromTrace(trace));
     }
   }
 
   async follow(id, signal) {
     const began = performance.now();
     this.ticking = setInterval(() => this.setState({ elapsed: (performance.now() - began) / 1000 }), 100);
-    let shown;
+    let view;
     await follow(`/api/traces/${encodeURIComponent(id)}/events`, {
       signal,
       onBegin: () => {
-        shown = this.props.begun ?? nothingYet(id); // The stream begins anew with all that happened so far.
+        view = this.props.begun ?? initialView(id); // The stream begins anew with all that happened so far.
       },
       onEvent: (type, data) => {
-        shown = after(shown, type, data);
+        view = applyEvent(view, type, data);
         if (type === "ended") {
           clearInterval(this.ticking);
-          this.show(shown);
+          this.show(view);
           return true;
         }
         this.drawing ??= setTimeout(() => {
           this.drawing = null;
-          this.setState({ shown });
+          this.setState({ view });
         }, EVERY_MS);
         return false;
       },
@@ -99,16 +99,16 @@ export class TracePane extends Component {
     });
   }
 
-  show(shown) {
+  show(view) {
     clearTimeout(this.drawing);
     this.drawing = null;
-    this.setState({ shown });
-    this.props.onEnded?.(shown);
+    this.setState({ view });
+    this.props.onEnded?.(view);
   }
 
-  render({ actions, begun }, { shown, error, elapsed }) {
-    if (error) return html`<${Trouble} error=${error} />`;
-    if (!shown) return html`<p class="none loading" role="status">Reading the trace …</p>`;
-    return html`<${TraceView} shown=${shown} elapsed=${elapsed} actions=${actions?.(shown)} steady=${!!begun} />`;
+  render({ actions, begun }, { view, error, elapsed }) {
+    if (error) return html`<${ErrorNote} error=${error} />`;
+    if (!view) return html`<p class="none loading" role="status">Reading the trace …</p>`;
+    return html`<${TraceView} view=${view} elapsed=${elapsed} actions=${actions?.(view)} steady=${!!begun} />`;
   }
 }

@@ -1,55 +1,55 @@
-// One question, running or ended: the question, the figures, the answer, the rounds. Draws what `shown` has.
+// One question, running or ended: the question, its figures, the answer, the rounds. Draws a view state.
 import { html } from "./html.js";
-import { calls, cost, saved, tokens } from "./facts.js";
-import { count, money, moment, seconds } from "./figures.js";
-import { Mark } from "./marks.js";
+import { calls, cost, saved, tokens } from "./trace_stats.js";
+import { count, money, moment, seconds } from "./format.js";
+import { Mark } from "./status_mark.js";
 import { Rounds } from "./rounds.js";
-import { ofTrace } from "./shown.js";
+import { fromTrace } from "./view_state.js";
 import { Text, line } from "./text.js";
 
-export function TraceView({ shown, elapsed, actions, steady }) {
-  const running = shown.status === "running";
-  const workers = shown.names.length ? shown.names : namesOf(shown);
+export function TraceView({ view, elapsed, actions, steady }) {
+  const running = view.status === "running";
+  const workers = view.names.length ? view.names : namesOf(view);
   return html`<article class=${steady ? "trace steady" : "trace"} aria-busy=${running ? "true" : "false"}>
-    <${Figures} shown=${shown} elapsed=${elapsed} />
+    <${Figures} view=${view} elapsed=${elapsed} />
     ${actions}
     <section class="answer-box" aria-label="Question and answer">
       <h3>Question</h3>
-      <${Text} text=${shown.question} fold=${1200} quiet="…" />
-      <${Past} trace=${shown.trace} />
+      <${Text} text=${view.question} fold=${1200} quiet="…" />
+      <${Past} trace=${view.trace} />
       <h3>Answer</h3>
       <div class="answer" tabindex=${steady ? 0 : null} role="group" aria-label="Answer" aria-live="polite" aria-atomic="false">
-        ${shown.answer == null
-          ? html`<p class="none">${running ? (shown.rounds[0]?.planned ? "The team is at work …" : "Planning …") : "There is no answer."}</p>`
-          : html`<${Text} text=${shown.answer} quiet="an empty answer" />`}
-        ${shown.error && html`<p class="trouble">${line(shown.error, 2000)}</p>`}
+        ${view.answer == null
+          ? html`<p class="none">${running ? (view.rounds[0]?.planned ? "The team is at work …" : "Planning …") : "There is no answer."}</p>`
+          : html`<${Text} text=${view.answer} quiet="an empty answer" />`}
+        ${view.error && html`<p class="trouble">${line(view.error, 2000)}</p>`}
       </div>
-      ${(shown.trace?.rounds.at(-1)?.spans.at(-1)?.tool_calls ?? []).length > 0 &&
+      ${(view.trace?.rounds.at(-1)?.spans.at(-1)?.tool_calls ?? []).length > 0 &&
       html`<p class="note">The last worker wants tools to be called; see its step.</p>`}
     </section>
     <${Rounds}
-      shown=${shown}
+      view=${view}
       names=${workers}
-      nested=${(trace) => html`<${TraceView} shown=${ofTrace(trace)} />`}
+      nested=${(trace) => html`<${TraceView} view=${fromTrace(trace)} />`}
     />
   </article>`;
 }
 
-function Figures({ shown, elapsed }) {
-  const { rounds, trace } = shown;
+function Figures({ view, elapsed }) {
+  const { rounds, trace } = view;
   const spared = saved(rounds);
   const facts = [
-    ["time", seconds(shown.seconds ?? elapsed)],
+    ["time", seconds(view.seconds ?? elapsed)],
     ["cost", money(cost(rounds))],
     ["calls", count(calls(rounds))],
     ["tokens", count(tokens(rounds))],
-    ["planner", line(shown.planner ?? "–", 40)],
-    ["asked", moment(shown.started)],
+    ["planner", line(view.planner ?? "–", 40)],
+    ["asked", moment(view.started)],
   ];
   if (spared) facts.push(["saved by the cache", money(spared)]);
   if (trace?.owner) facts.push(["key", line(trace.owner, 40)]);
   return html`<div class="headline">
-    <${Mark} state=${shown.status} />
+    <${Mark} state=${view.status} />
     <dl class="facts">
       ${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
     </dl>
@@ -70,6 +70,6 @@ function Past({ trace }) {
 }
 
 /** Workers that have been named so far, where the pool is not known. */
-function namesOf(shown) {
-  return [...new Set(shown.rounds.flatMap((round) => round.steps.map((step) => step.worker)))];
+function namesOf(view) {
+  return [...new Set(view.rounds.flatMap((round) => round.steps.map((step) => step.worker)))];
 }

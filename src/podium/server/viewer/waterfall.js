@@ -1,8 +1,8 @@
 // When each step ran; a row for each step from the start, so that nothing moves when it ends. Bars of the critical path are marked, by colour and by a sign.
 import { html } from "./html.js";
-import { seconds } from "./figures.js";
-import { called, took } from "./facts.js";
-import { colour, word } from "./marks.js";
+import { seconds } from "./format.js";
+import { called, took } from "./trace_stats.js";
+import { colour, word } from "./status_mark.js";
 import { line } from "./text.js";
 
 export function Waterfall({ steps, timing, names, chosen, onChoose }) {

@@ -1,11 +1,11 @@
-// Ask: a question, who may answer it within what limits, and the team at work.
+// Ask a question: its workers and limits, and the running workflow.
 import { Component, createRef, html } from "../html.js";
-import { PlannerChoice, WorkerChoice, readPool } from "../offer.js";
-import { ask } from "../server.js";
-import { nothingYet } from "../shown.js";
-import { to } from "../route.js";
+import { PlannerChoice, WorkerChoice, readPool } from "../pool_choice.js";
+import { requestJson } from "../api.js";
+import { initialView } from "../view_state.js";
+import { to } from "../address.js";
 import { TracePane } from "../trace_pane.js";
-import { Trouble } from "../trouble.js";
+import { ErrorNote } from "../text.js";
 
 const LIMITS = [
   ["usd", "dollars", "0.001", "any"],
@@ -54,7 +54,7 @@ export class AskPage extends Component {
     const { rounds, ...limits } = given(budget);
     this.setState({ error: null, sending: true });
     try {
-      const { id } = await ask("/api/ask", {
+      const { id } = await requestJson("/api/ask", {
         method: "POST",
         body: {
           question: question.trim(),
@@ -65,7 +65,7 @@ export class AskPage extends Component {
           ...(rounds && { rounds }),
         },
       });
-      this.setState({ id, running: true, sending: false, begun: nothingYet(id, question.trim(), planner || this.state.pool?.configured) });
+      this.setState({ id, running: true, sending: false, begun: initialView(id, question.trim(), planner || this.state.pool?.configured) });
     } catch (error) {
       this.setState({ error, sending: false });
     }
@@ -73,7 +73,7 @@ export class AskPage extends Component {
 
   async cancel() {
     try {
-      await ask(`/api/ask/${this.state.id}`, { method: "DELETE" });
+      await requestJson(`/api/ask/${this.state.id}`, { method: "DELETE" });
     } catch (error) {
       if (this.state.running) this.setState({ error });
     }
@@ -106,15 +106,15 @@ export class AskPage extends Component {
             : html`<button class="first" disabled=${!question.trim() || sending}>Ask</button>`}
         </div>
       </form>
-      ${error && html`<${Trouble} error=${error} />`}
+      ${error && html`<${ErrorNote} error=${error} />`}
       ${id
         ? html`<${TracePane}
             key=${id}
             id=${id}
             begun=${begun}
             onEnded=${() => this.setState({ running: false })}
-            actions=${(shown) => html`<p class="actions">
-              ${shown.trace ? html`<a href=${to(["traces", id])}>Open the trace</a>` : html`<span class="none">The trace is kept when it has ended.</span>`}
+            actions=${(view) => html`<p class="actions">
+              ${view.trace ? html`<a href=${to(["traces", id])}>Open the trace</a>` : html`<span class="none">The trace is kept when it has ended.</span>`}
             </p>`}
           />`
         : html`<p class="none empty">The plan is drawn here, and each step as it runs.</p>`}

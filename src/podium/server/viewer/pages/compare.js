@@ -1,9 +1,9 @@
-// Two traces side by side, and what differs between them.
+// Two traces side by side, with their differences.
 import { Component, html } from "../html.js";
-import { calls, cost, tokens } from "../facts.js";
-import { count, money, seconds } from "../figures.js";
-import { Mark } from "../marks.js";
-import { to } from "../route.js";
+import { calls, cost, tokens } from "../trace_stats.js";
+import { count, money, seconds } from "../format.js";
+import { Mark } from "../status_mark.js";
+import { to } from "../address.js";
 import { line } from "../text.js";
 import { TracePane } from "../trace_pane.js";
 
@@ -22,7 +22,7 @@ export class ComparePage extends Component {
         ${ids.map(
           (id) => html`<div key=${id}>
             <p class="trail"><a href=${to(["traces", id])}>${line(id, 12)}</a></p>
-            <${TracePane} id=${id} onEnded=${(shown) => this.setState({ ended: { ...this.state.ended, [id]: shown } })} />
+            <${TracePane} id=${id} onEnded=${(view) => this.setState({ ended: { ...this.state.ended, [id]: view } })} />
           </div>`,
         )}
       </div>
@@ -31,13 +31,13 @@ export class ComparePage extends Component {
 }
 
 const ROWS = [
-  ["planner", (shown) => line(shown.planner, 40)],
-  ["status", (shown) => html`<${Mark} state=${shown.status} />`],
-  ["time", (shown) => seconds(shown.seconds), (shown) => shown.seconds, seconds],
-  ["cost", (shown) => money(cost(shown.rounds)), (shown) => cost(shown.rounds), money],
-  ["calls", (shown) => count(calls(shown.rounds)), (shown) => calls(shown.rounds), count],
-  ["tokens", (shown) => count(tokens(shown.rounds)), (shown) => tokens(shown.rounds), count],
-  ["rounds", (shown) => count(shown.rounds.length), (shown) => shown.rounds.length, count],
+  ["planner", (view) => line(view.planner, 40)],
+  ["status", (view) => html`<${Mark} state=${view.status} />`],
+  ["time", (view) => seconds(view.seconds), (view) => view.seconds, seconds],
+  ["cost", (view) => money(cost(view.rounds)), (view) => cost(view.rounds), money],
+  ["calls", (view) => count(calls(view.rounds)), (view) => calls(view.rounds), count],
+  ["tokens", (view) => count(tokens(view.rounds)), (view) => tokens(view.rounds), count],
+  ["rounds", (view) => count(view.rounds.length), (view) => view.rounds.length, count],
 ];
 
 function Difference({ both: [left, right] }) {

@@ -1,10 +1,9 @@
-// Pool: who is on offer, at what price, and how each does now. Read anew every few seconds while it is open.
+// The pool: workers, prices and current state. Reloaded every few seconds while it is open.
 import { Component, html } from "../html.js";
-import { count, percent, seconds } from "../figures.js";
-import { Mark, colour } from "../marks.js";
-import { readPool } from "../offer.js";
-import { line } from "../text.js";
-import { Trouble } from "../trouble.js";
+import { count, percent, seconds } from "../format.js";
+import { Mark, colour } from "../status_mark.js";
+import { readPool } from "../pool_choice.js";
+import { ErrorNote, line } from "../text.js";
 
 const EVERY_MS = 5000;
 
@@ -38,7 +37,7 @@ export class PoolPage extends Component {
     const names = pool?.workers.map(({ name }) => name);
     return html`<div>
       <h1>Pool</h1>
-      ${error && html`<${Trouble} error=${error} />`}
+      ${error && html`<${ErrorNote} error=${error} />`}
       ${!pool && !error && html`<p class="none loading" role="status">Reading the pool …</p>`}
       <ul class="workers">
         ${(pool?.workers ?? []).map((worker) => html`<${Worker} key=${worker.name} worker=${worker} hue=${colour(worker.name, names)} />`)}

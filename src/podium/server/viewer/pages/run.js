@@ -2,11 +2,10 @@
 import { Component, html } from "../html.js";
 import { Curves } from "../curves.js";
 import { Frontier } from "../frontier.js";
-import { money, percent, plural, seconds, short } from "../figures.js";
-import { to } from "../route.js";
-import { ask, follow } from "../server.js";
-import { Text, line } from "../text.js";
-import { Trouble } from "../trouble.js";
+import { money, percent, plural, seconds, short } from "../format.js";
+import { to } from "../address.js";
+import { follow, requestJson } from "../api.js";
+import { ErrorNote, Text, line } from "../text.js";
 
 const KNOWN = [
   ["reward", "Reward", "mean over rollouts"],
@@ -43,7 +42,7 @@ export class RunPage extends Component {
   async watch() {
     const { signal } = this.reading;
     const path = `/api/runs/${this.props.name.split("/").map(encodeURIComponent).join("/")}`;
-    const run = await ask(path, { signal });
+    const run = await requestJson(path, { signal });
     let rows = run.metrics;
     this.setState({ run, rows, comparison: run.comparison });
     await follow(`${path}/events`, {
@@ -69,7 +68,7 @@ export class RunPage extends Component {
         <h1>${line(name, 80)}</h1>
         <p role="status" class="none">${run ? plural(rows.length, "row") : "Reading the run …"}${live ? ", growing" : ""}</p>
       </div>
-      ${error && html`<${Trouble} error=${error} />`}
+      ${error && html`<${ErrorNote} error=${error} />`}
       ${rows.length > 0 && html`<${Figures} rows=${rows} />`}
       ${comparison && html`<${Comparison} comparison=${comparison} />`}
       ${run &&

@@ -1,10 +1,9 @@
 // Runs: the folders of training and evaluation, the latest first.
 import { Component, html } from "../html.js";
-import { moment, percent, plural, short } from "../figures.js";
-import { to } from "../route.js";
-import { ask } from "../server.js";
-import { line } from "../text.js";
-import { Trouble } from "../trouble.js";
+import { moment, percent, plural, short } from "../format.js";
+import { to } from "../address.js";
+import { requestJson } from "../api.js";
+import { ErrorNote, line } from "../text.js";
 
 export class RunsPage extends Component {
   constructor(props) {
@@ -14,7 +13,7 @@ export class RunsPage extends Component {
 
   componentDidMount() {
     this.reading = new AbortController();
-    ask("/api/runs", { signal: this.reading.signal }).then(
+    requestJson("/api/runs", { signal: this.reading.signal }).then(
       ({ runs }) => this.setState({ runs }),
       (error) => this.reading.signal.aborted || this.setState({ error }),
     );
@@ -27,7 +26,7 @@ export class RunsPage extends Component {
   render(_, { runs, error }) {
     return html`<div>
       <h1>Runs</h1>
-      ${error && html`<${Trouble} error=${error} />`}
+      ${error && html`<${ErrorNote} error=${error} />`}
       ${runs === null && !error && html`<p class="none loading" role="status">Reading the runs …</p>`}
       ${runs?.length === 0 && html`<p class="none">There is no run in the server's folder of runs. <code>podium train</code> makes one.</p>`}
       <ul class="run-list">

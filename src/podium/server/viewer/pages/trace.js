@@ -1,11 +1,10 @@
-// One trace: everything, a link to share, its JSON, and the same question asked of another planner.
+// One trace: all of it, a link to share, its JSON, and the same question for another planner.
 import { Component, html } from "../html.js";
-import { PlannerChoice, readPool } from "../offer.js";
-import { ask } from "../server.js";
-import { go, to } from "../route.js";
-import { Text, line } from "../text.js";
+import { PlannerChoice, readPool } from "../pool_choice.js";
+import { requestJson } from "../api.js";
+import { go, to } from "../address.js";
+import { ErrorNote, Text, line } from "../text.js";
 import { TracePane } from "../trace_pane.js";
-import { Trouble } from "../trouble.js";
 
 export class TracePage extends Component {
   constructor(props) {
@@ -13,15 +12,15 @@ export class TracePage extends Component {
     this.state = { copied: false, pool: null, planner: "", error: null, asking: false };
   }
 
-  async again(shown) {
+  async again(view) {
     this.setState({ asking: true, error: null });
     const { planner } = this.state;
     try {
-      const { id } = await ask("/api/ask", {
+      const { id } = await requestJson("/api/ask", {
         method: "POST",
-        body: { question: shown.question, ...(planner && { planner }), rounds: shown.trace.budget.rounds },
+        body: { question: view.question, ...(planner && { planner }), rounds: view.trace.budget.rounds },
       });
-      go(["compare", shown.id, id]);
+      go(["compare", view.id, id]);
     } catch (error) {
       this.setState({ asking: false, error });
     }
@@ -37,21 +36,21 @@ export class TracePage extends Component {
     }
   }
 
-  save(shown) {
-    const blob = new Blob([JSON.stringify(shown.trace, null, 2)], { type: "application/json" });
-    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: `${shown.id}.json` });
+  save(view) {
+    const blob = new Blob([JSON.stringify(view.trace, null, 2)], { type: "application/json" });
+    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: `${view.id}.json` });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   }
 
-  async remove(shown) {
+  async remove(view) {
     if (!this.state.sure) {
       this.setState({ sure: true });
       setTimeout(() => this.setState({ sure: false }), 4000);
       return;
     }
     try {
-      await ask(`/api/traces/${shown.id}`, { method: "DELETE" });
+      await requestJson(`/api/traces/${view.id}`, { method: "DELETE" });
       go(["traces"]);
     } catch (error) {
       this.setState({ error });
@@ -67,26 +66,26 @@ export class TracePage extends Component {
   }
 
   render({ id }, { copied, pool, planner, error, asking, raw, sure }) {
-    const actions = (shown) =>
+    const actions = (view) =>
       html`<div class="actions">
           <button class="quiet" onClick=${() => this.copy()}>${copied ? "copied" : "copy the link"}</button>
-          ${shown.trace &&
+          ${view.trace &&
           html`<button class="quiet" aria-expanded=${!!raw} onClick=${() => this.setState({ raw: !raw })}>raw JSON</button>
-            <button class="quiet" onClick=${() => this.save(shown)}>save as a file</button>
+            <button class="quiet" onClick=${() => this.save(view)}>save as a file</button>
             <details class="again" onToggle=${(event) => this.choose(event)}>
               <summary>ask again</summary>
               <div class="field">
                 ${pool
                   ? html`<label class="aside" for="again">Planner</label>
                       <${PlannerChoice} id="again" pool=${pool} value=${planner} onChange=${(value) => this.setState({ planner: value })} />
-                      <button class="second" disabled=${asking} onClick=${() => this.again(shown)}>Ask and compare</button>`
+                      <button class="second" disabled=${asking} onClick=${() => this.again(view)}>Ask and compare</button>`
                   : html`<span class="none">Reading the pool …</span>`}
               </div>
             </details>
-            <button class="quiet danger" onClick=${() => this.remove(shown)}>${sure ? "delete for good?" : "delete"}</button>`}
+            <button class="quiet danger" onClick=${() => this.remove(view)}>${sure ? "delete for good?" : "delete"}</button>`}
         </div>
-        ${error && html`<${Trouble} error=${error} />`}
-        ${raw && shown.trace && html`<div class="raw"><${Text} text=${JSON.stringify(shown.trace, null, 2)} fold=${20000} /></div>`}`;
+        ${error && html`<${ErrorNote} error=${error} />`}
+        ${raw && view.trace && html`<div class="raw"><${Text} text=${JSON.stringify(view.trace, null, 2)} fold=${20000} /></div>`}`;
     return html`<div>
       <p class="trail"><a href=${to(["traces"])}>Traces</a> / <span class="id">${line(id, 40)}</span></p>
       <h1 class="aside">Trace ${line(id, 40)}</h1>

@@ -1,7 +1,7 @@
-// Traces: what was asked, found by words and filters that stand in the address; two can be marked and compared.
+// The list of traces, with a search and filters that are part of the address. Two can be selected and compared.
 import { Component, html } from "../html.js";
-import { readPool } from "../offer.js";
-import { amend, go } from "../route.js";
+import { readPool } from "../pool_choice.js";
+import { amend, go } from "../address.js";
 import { line } from "../text.js";
 import { TraceList } from "../trace_list.js";
 

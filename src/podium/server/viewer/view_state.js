@@ -1,4 +1,4 @@
-// One form for what is drawn of a question: made from a finished trace, or event by event while it runs.
+// The state that a question's page draws: made from a finished trace, or event by event while it runs.
 //
 // {id, question, planner, status, error, answer, seconds, started, names, rounds, trace}; names are the workers' by
 // number; status "running" until it has
@@ -6,8 +6,8 @@
 // response}. A step: {position, worker, subtask, reads, previous, status, span, since}; status "waiting" or "running"
 // until its span has one.
 
-/** What is drawn of a finished trace. */
-export function ofTrace(trace) {
+/** The state of a finished trace. */
+export function fromTrace(trace) {
   const names = trace.pool.map((profile) => profile.name);
   return {
     id: trace.id,
@@ -24,8 +24,8 @@ export function ofTrace(trace) {
   };
 }
 
-/** What is drawn before anything has happened. */
-export function nothingYet(id, question = null, planner = null, names = []) {
+/** The state before the first event. */
+export function initialView(id, question = null, planner = null, names = []) {
   return {
     id,
     question,
@@ -41,14 +41,14 @@ export function nothingYet(id, question = null, planner = null, names = []) {
   };
 }
 
-/** `shown` after an event; a new value wherever something changed. */
-export function after(shown, type, data) {
-  const { names = [] } = shown;
+/** The state after an event, as a new object wherever something changed. */
+export function applyEvent(view, type, data) {
+  const { names = [] } = view;
   switch (type) {
     case "started":
-      return { ...shown, ...known(data) };
+      return { ...view, ...known(data) };
     case "plan":
-      return withRound(shown, data.round, (round) => ({
+      return withRound(view, data.round, (round) => ({
         ...round,
         planned: true,
         plan_text: data.text,
@@ -61,7 +61,7 @@ export function after(shown, type, data) {
         steps: planned(data.workflow, data.workers ?? names, data.round > 0),
       }));
     case "step_started":
-      return withStep(shown, data.round, data.position, (step) => ({
+      return withStep(view, data.round, data.position, (step) => ({
         ...step,
         worker: data.worker,
         subtask: data.subtask,
@@ -69,26 +69,26 @@ export function after(shown, type, data) {
         since: performance.now(),
       }));
     case "text": {
-      const text = textSoFar(shown, data) + data.text;
+      const text = textSoFar(view, data) + data.text;
       const { round, position, attempt } = data;
-      return { ...withStep(shown, round, position, (step) => ({ ...step, text, attempt })), answer: text };
+      return { ...withStep(view, round, position, (step) => ({ ...step, text, attempt })), answer: text };
     }
     case "step_ended":
-      return withStep(shown, data.round, data.span.position, (step) => ended(step, data.span));
+      return withStep(view, data.round, data.span.position, (step) => ended(step, data.span));
     case "round_ended":
       return {
-        ...withRound(shown, data.round, (round) => ({
+        ...withRound(view, data.round, (round) => ({
           ...round,
           accepted: data.accepted,
           response: data.response,
           steps: round.steps.map((step) => (step.span ? step : { ...step, status: "skipped" })),
         })),
-        answer: data.response ?? shown.answer,
+        answer: data.response ?? view.answer,
       };
     case "ended":
-      return ofTrace(data.trace);
+      return fromTrace(data.trace);
     default:
-      return shown;
+      return view;
   }
 }
 
@@ -119,24 +119,24 @@ function ended(step, span) {
   return { ...step, worker: span.worker, subtask: span.subtask, status: span.status, span };
 }
 
-function withRound(shown, number, change) {
-  const rounds = [...shown.rounds];
+function withRound(view, number, change) {
+  const rounds = [...view.rounds];
   while (rounds.length <= number) rounds.push({ number: rounds.length, steps: [], planned: false });
   rounds[number] = change(rounds[number]);
-  return { ...shown, rounds };
+  return { ...view, rounds };
 }
 
-function withStep(shown, number, position, change) {
-  return withRound(shown, number, (round) => {
+function withStep(view, number, position, change) {
+  return withRound(view, number, (round) => {
     const steps = [...round.steps];
     steps[position] = change(steps[position] ?? { position, reads: [], status: "waiting", span: null });
     return { ...round, steps };
   });
 }
 
-/** Pieces of another step are another answer, and a step that is tried again writes it anew. */
-function textSoFar(shown, { round, position, attempt }) {
-  const step = shown.rounds[round]?.steps[position];
+/** The text of this attempt so far. Another step or attempt starts a new text. */
+function textSoFar(view, { round, position, attempt }) {
+  const step = view.rounds[round]?.steps[position];
   return step?.attempt === attempt ? (step.text ?? "") : "";
 }
 

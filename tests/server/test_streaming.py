@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from podium.server.streaming import StreamedText
 
 
-def test_what_one_try_writes_is_sent_as_it_comes() -> None:
+def test_one_attempts_text_is_sent_as_it_comes() -> None:
     sent = StreamedText()
     assert [sent.add(0, piece) for piece in ("Six", " by", " seven")] == ["Six", " by", " seven"]
     assert sent.finish("Six by seven") == ""
@@ -16,14 +16,14 @@ def test_an_answer_that_was_not_streamed_is_sent_in_the_end() -> None:
     assert StreamedText().finish("42.") == "42."
 
 
-def test_a_second_try_is_sent_from_where_the_first_broke_off() -> None:
+def test_a_retry_is_sent_from_where_the_first_attempt_broke_off() -> None:
     sent = StreamedText()
     sent.add(0, "Six by")
     assert [sent.add(1, piece) for piece in ("Six", " by se", "ven")] == ["", " se", "ven"]
     assert sent.finish("Six by seven is 42.") == " is 42."
 
 
-def test_an_answer_that_is_another_cannot_be_gone_on_with() -> None:
+def test_a_different_answer_cannot_continue_the_text_sent() -> None:
     sent = StreamedText()
     sent.add(0, "Six by")
     assert sent.add(1, "It is 42.") == ""

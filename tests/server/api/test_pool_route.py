@@ -1,4 +1,4 @@
-"""GET /api/pool: who is on offer, how each does, and what became of the newest traces."""
+"""GET /api/pool: workers, their current state, and their history in the newest traces."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_workers_come_with_prices_states_and_planners(serve) -> None:
 
 
 @pytest.mark.parametrize("planner", ["single:gus", "self-consistency:gus:5", "random"])
-def test_a_planner_that_is_offered_can_be_asked(serve, planner: str) -> None:
+def test_every_listed_planner_answers(serve, planner: str) -> None:
     url = serve()
     assert planner in httpx.get(f"{url}/api/pool").json()["planners"]
     assert (

@@ -76,7 +76,7 @@ def test_a_workers_calls_come_back_in_the_ordinary_form_with_ids_that_name_the_t
     assert body["parallel_tool_calls"] is True
 
 
-def test_the_answers_of_tools_go_to_the_worker_that_asked_with_what_it_saw(
+def test_tool_results_go_to_the_worker_that_called_with_its_earlier_messages(
     serve: Serve, tmp_path: Path
 ) -> None:
     with chat_model(forecaster) as model, chat_model("I am another.") as other:
@@ -112,7 +112,7 @@ def test_a_conversation_of_an_unknown_trace_is_a_question_with_a_past(serve: Ser
     assert reply.choices[0].message.content == "snow and sun"
 
 
-def test_a_worker_asked_straight_gets_the_calls_and_answers_as_they_are(serve: Serve) -> None:
+def test_a_worker_called_directly_gets_tool_calls_and_results_unchanged(serve: Serve) -> None:
     with chat_model(forecaster) as model:
         asking = client(serve(Pool([model.worker(calls_tools=True)])))
         called = asking.chat.completions.create(model="wren", messages=ASKED, tools=TOOLS)
@@ -175,7 +175,7 @@ def test_a_tool_that_has_to_be_called_is_one_of_the_request(serve: Serve) -> Non
     assert refused.value.param == "tool_choice.function.name"
 
 
-def test_images_are_shown_to_workers_that_see_and_to_nobody_else(serve: Serve) -> None:
+def test_images_go_only_to_workers_that_accept_images(serve: Serve) -> None:
     address = "data:image/png;base64,iVBORw0KGgo="
     asked: list[Any] = [
         {

@@ -60,7 +60,7 @@ def test_the_clients_own_accumulation_of_a_stream_works(serve: Serve) -> None:
         assert stream.get_final_completion().choices[0].message.content
 
 
-def test_usage_comes_last_where_it_is_asked_for(serve: Serve) -> None:
+def test_usage_comes_last_where_it_is_requested(serve: Serve) -> None:
     chunks = list(
         client(serve()).chat.completions.create(
             model="podium", messages=ASKED, stream=True, stream_options={"include_usage": True}
@@ -110,7 +110,7 @@ def test_only_the_text_of_the_last_step_is_streamed(serve: Serve, tmp_path: Path
     assert [content for content in contents if content] == ["The", " end."]
 
 
-def test_a_try_that_breaks_off_is_gone_on_from_where_the_next_says_the_same(serve: Serve) -> None:
+def test_a_retry_continues_the_stream_where_it_repeats_the_text_sent(serve: Serve) -> None:
     tries: list[int] = []
 
     def answer(body: dict[str, Any]) -> Say:

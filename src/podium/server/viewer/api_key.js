@@ -9,7 +9,7 @@ export function headers() {
   return key ? { Authorization: `Bearer ${key}` } : {};
 }
 
-/** Ask for a key, once however many requests want one; resolves when it is given, rejects when it is not. */
+/** Ask the user for a key, once for all waiting requests. Resolves with the key, rejects if there is none. */
 export function want(message) {
   if (asking === null) {
     let settle;

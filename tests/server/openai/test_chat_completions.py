@@ -22,7 +22,7 @@ def client(url: str) -> OpenAI:
     return OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
 
 
-def test_the_official_client_is_answered_by_the_team_and_told_how(serve) -> None:
+def test_the_official_client_gets_an_answer_and_its_details(serve) -> None:
     made = client(serve()).chat.completions.with_raw_response.create(model="podium", messages=ASKED)
     reply = made.parse()
     told = reply.podium
@@ -53,7 +53,7 @@ def test_usage_counts_the_planner_and_every_worker(serve) -> None:
     assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
 
 
-def test_cached_and_reasoning_tokens_are_told_apart(serve) -> None:
+def test_cached_and_reasoning_tokens_are_counted_apart(serve) -> None:
     with chat_model("42.") as model:
         reply = client(serve(Pool([model.worker()]))).chat.completions.create(model="wren", messages=ASKED)
     assert reply.usage.prompt_tokens_details.cached_tokens == 4
@@ -154,7 +154,7 @@ def test_an_answer_that_was_cut_says_so(serve) -> None:
     assert reply.choices[0].finish_reason == "length"
 
 
-def test_a_dry_run_gives_plan_and_estimate_and_calls_nobody(serve) -> None:
+def test_a_dry_run_gives_plan_and_estimate_and_calls_no_worker(serve) -> None:
     with chat_model("42.") as model:
         url = serve(Pool([model.worker()]), planner="single:wren")
         reply = client(url).chat.completions.create(
@@ -190,7 +190,7 @@ def test_votes_stop_early_where_the_server_or_the_request_says_so(
     assert skipped == (["ada"] if stops else [])
 
 
-def test_only_workers_that_are_allowed_and_not_denied_are_asked(serve) -> None:
+def test_only_allowed_workers_are_called(serve) -> None:
     asking = client(serve(planner="random"))
     for seed in range(5):
         wanted = {"allow": ["ada", "bram", "cleo"], "deny": ["bram"]}

@@ -1,17 +1,17 @@
-// Talks to the server: JSON, and streams of events read with fetch, so that the key can go along.
-import * as key from "./key.js";
+// Calls the server's API: JSON, and event streams read with fetch, which can send the key.
+import * as key from "./api_key.js";
 
 const MOST_WAITS = 5;
 
-export class Refused extends Error {
+export class ApiError extends Error {
   constructor(status, message) {
     super(message);
     this.status = status;
   }
 }
 
-/** The JSON that `path` answers; asks for a key when one is needed. */
-export async function ask(path, { method = "GET", body, signal } = {}) {
+/** The JSON at `path`. Asks the user for a key when one is needed. */
+export async function requestJson(path, { method = "GET", body, signal } = {}) {
   const response = await send(path, {
     method,
     signal,
@@ -21,7 +21,7 @@ export async function ask(path, { method = "GET", body, signal } = {}) {
   return response.status === 204 ? null : response.json();
 }
 
-/** Each event of a stream, as {type, data}; ends when the stream does. */
+/** The events of a stream, as {type, data}. */
 async function* events(path, { signal } = {}) {
   const response = await send(path, { headers: { Accept: "text/event-stream" }, signal });
   const reader = response.body.getReader();
@@ -43,7 +43,7 @@ async function* events(path, { signal } = {}) {
   }
 }
 
-/** Follow a stream until `onEvent` returns true; begins again, with pauses, when the connection breaks. */
+/** Follow a stream until `onEvent` returns true. Reconnects, with pauses, when the connection breaks. */
 export async function follow(path, { signal, onBegin = () => path, onEvent }) {
   for (let failures = 0; !signal.aborted; failures++) {
     try {
@@ -54,14 +54,14 @@ export async function follow(path, { signal, onBegin = () => path, onEvent }) {
       failures = 0; // A stream that ends without its last event is taken up again.
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof Refused && error.status < 500 && error.status !== 429) throw error;
+      if (error instanceof ApiError && error.status < 500 && error.status !== 429) throw error;
       if (failures >= 8) throw error;
     }
     await pause(Math.min(8000, 250 * 2 ** failures), signal);
   }
 }
 
-/** The answer to a request; one that came too soon for its key is made again when it may be. */
+/** The response to a request. A request that the key's rate limit refused is sent again when allowed. */
 async function send(path, options) {
   for (let waits = 0; ; ) {
     let response;
@@ -69,7 +69,7 @@ async function send(path, options) {
       response = await fetch("." + path, { ...options, headers: { ...options.headers, ...key.headers() } });
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      throw new Refused(599, "The server cannot be reached. Is it still running?");
+      throw new ApiError(599, "The server cannot be reached. Is it still running?");
     }
     if (response.ok) return response;
     const message = await complaint(response);
@@ -78,7 +78,7 @@ async function send(path, options) {
     } else if (response.status === 429 && !options.method?.match(/POST|DELETE/) && waits++ < MOST_WAITS) {
       await pause(1000 * Math.min(60, Number(response.headers.get("Retry-After")) || 1), options.signal);
     } else {
-      throw new Refused(response.status, message);
+      throw new ApiError(response.status, message);
     }
   }
 }

@@ -1,20 +1,20 @@
-"""What stands before the routes, asked over real sockets."""
+"""The middleware around the routes, over real sockets."""
 
 import asyncio
+import httpx
+from hypothesis import given
+from hypothesis import strategies as st
 import json
+from podium.server.body_limits import JsonShape
+from podium.testing import FaultServer
+from podium.testing import Rule
+from podium.testing import SlowFirstByte
+from podium.trace.query import Filters
+from podium.workers.pool import load_pool
+import pytest
 import re
 import socket
 import time
-
-import httpx
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from podium.server.body_limits import JsonShape
-from podium.testing import FaultServer, Rule, SlowFirstByte
-from podium.trace.query import Filters
-from podium.workers.pool import load_pool
 
 CHAT = "/v1/chat/completions"
 HELLO = {"model": "ada", "messages": [{"role": "user", "content": "Hello?"}]}
@@ -228,7 +228,7 @@ def test_our_own_page_may_ask(serve):
     assert httpx.post(url + CHAT, headers={"origin": url}, content=b"{}").status_code == 400
 
 
-def test_no_page_is_told_that_it_may_unless_it_was_named(serve):
+def test_only_configured_origins_get_cors_headers(serve):
     url = serve()
     wanted = {"origin": "https://chat.example.com", "access-control-request-method": "POST"}
     assert httpx.options(url + CHAT, headers=wanted).status_code == 405

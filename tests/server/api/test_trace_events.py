@@ -1,4 +1,4 @@
-"""Events of questions while they are answered, and afterwards: real servers, and a model that waits for the test."""
+"""Events of questions while they run and afterwards: real servers, and a model that waits for the test."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def url(serve: Serve, model: ChatModel, tmp_path: Path) -> str:
     return serve(pool, planner="single:wren", store=tmp_path / "traces.sqlite")
 
 
-def test_a_watcher_is_told_everything_as_it_happens(url: str, writer: Writer) -> None:
+def test_a_reader_gets_every_event_as_it_happens(url: str, writer: Writer) -> None:
     trace_id = asked(url)
     with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=20) as reply:
         assert reply.headers["content-type"].startswith("text/event-stream")
@@ -154,7 +154,7 @@ def test_a_stream_that_broke_goes_on_behind_any_of_its_events(url: str, writer: 
             assert next(events(reply))[1] == "started"
 
 
-def test_of_a_question_that_has_ended_the_same_events_are_told_without_the_text(
+def test_an_ended_question_gives_the_same_events_without_the_text(
     url: str, writer: Writer, serve: Serve
 ) -> None:
     trace_id = asked(url)
@@ -186,7 +186,7 @@ def test_a_question_that_is_cancelled_ends_its_stream(url: str, model: ChatModel
 def test_where_nothing_happens_there_are_signs_of_life(
     url: str, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(traces, "_BEAT_S", 0.02)
+    monkeypatch.setattr(traces, "_HEARTBEAT_S", 0.02)
     trace_id = asked(url)
     with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=20) as reply:
         beats = 0
@@ -197,10 +197,10 @@ def test_where_nothing_happens_there_are_signs_of_life(
     assert beats >= 3
 
 
-def test_a_watcher_who_does_not_read_slows_nobody_and_is_dropped(
+def test_a_client_that_does_not_read_slows_no_question_and_is_dropped(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(traces, "_SLOW_S", 0.3)
+    monkeypatch.setattr(traces, "_WRITE_TIMEOUT_S", 0.3)
     piece = "x" * 100_000
     with chat_model(lambda body: Say("|".join([piece] * 40))) as model:
         pool = Pool([model.worker(stream=True)])
@@ -208,12 +208,12 @@ def test_a_watcher_who_does_not_read_slows_nobody_and_is_dropped(
         service = serve.service(url)
         trace_id = asked(url)
         with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=20) as lazy:
-            course = service.live.find(trace_id, None)
-            assert course is not None
+            log = service.live.find(trace_id, None)
+            assert log is not None
             until(lambda: not service.running)
             reply = httpx.get(f"{url}/api/traces/{trace_id}", timeout=60).json()
             assert len(reply["answer"]) == 40 * len(piece)
-            until(lambda: not course._watchers)
+            until(lambda: not log._readers)
             with pytest.raises(httpx.RemoteProtocolError):
                 lazy.read()
 

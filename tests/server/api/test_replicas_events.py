@@ -1,20 +1,17 @@
-"""Several servers on one PostgreSQL: one that does not answer a question tells of it when it is kept."""
+"""Several servers on one PostgreSQL: a server that does not run a question sends its events once it is stored."""
 
 from __future__ import annotations
-
 import asyncio
-import json
-import threading
-from pathlib import Path
-
+from chat_model import Say
+from chat_model import chat_model
 import httpx
-from chat_model import Say, chat_model
-from running_server import Serve
-
+import json
+from pathlib import Path
 from podium.server.api import traces
 from podium.trace.store import open_store
 from podium.workers.pool import Pool
-
+from running_server import Serve
+import threading
 
 def read(url: str) -> list[tuple[str, dict[str, object]]]:
     with httpx.stream("GET", url, timeout=60) as reply:
@@ -51,7 +48,7 @@ def test_a_question_can_be_followed_at_another_server_and_is_seen_by_all(
 
 
 def test_a_stream_that_waits_in_vain_ends(serve: Serve, postgres_url: str, monkeypatch) -> None:
-    monkeypatch.setattr(traces, "_LONGEST_S", 0.2)
+    monkeypatch.setattr(traces, "_MAX_WAIT_S", 0.2)
     store = open_store(postgres_url)
     url = serve(store=store)
     assert read(f"{url}/api/traces/{'0' * 32}/events") == []

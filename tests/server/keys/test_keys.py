@@ -147,7 +147,7 @@ def test_without_a_key_or_with_a_wrong_one_the_answer_is_the_same(start: Start, 
         ("GET", "/metrics"),
     ],
 )
-def test_nothing_but_the_viewer_and_the_probes_is_told_without_a_key(
+def test_only_the_viewer_and_the_health_checks_work_without_a_key(
     start: Start, file: Place, tmp_path: Path, method: str, path: str
 ) -> None:
     file.add()
@@ -226,7 +226,7 @@ def test_another_keys_trace_is_not_there_and_an_admin_sees_all(
     assert answer(f"{url}/api/traces/{trace}", f"Bearer {ada}", method="DELETE")[0] == 204
 
 
-def test_more_requests_than_a_minute_may_have_are_told_when_to_come_again(start: Start, file: Place) -> None:
+def test_requests_over_the_rate_limit_get_retry_after(start: Start, file: Place) -> None:
     key, other, url = file.add(rpm=3), file.add("other"), start()
     for _ in range(3):
         ask(url, key)
@@ -321,7 +321,9 @@ def test_a_key_is_in_no_file_log_trace_or_figure(
         assert not [text for text in said if secret[12:40].encode() in text]
 
 
-def test_a_server_whose_keys_cannot_be_read_lets_nobody_in(start: Start, file: Place, serve: Serve) -> None:
+def test_a_server_that_cannot_read_its_keys_refuses_every_request(
+    start: Start, file: Place, serve: Serve
+) -> None:
     key, url = file.add(), start()
     assert answer(f"{url}/v1/models", f"Bearer {key}")[0] == 200
     keys = serve.service(url).keys

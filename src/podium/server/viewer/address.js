@@ -1,4 +1,4 @@
-// Addresses inside the viewer: the part after "#", so that a link to a page can be shared.
+// The address of a page: the part after "#", so that a link to a page can be shared.
 
 /** {parts: ["traces", "3f2a"], query: URLSearchParams} of the address that is open. */
 export function here() {

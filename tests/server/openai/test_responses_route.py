@@ -179,7 +179,7 @@ def test_calls_of_functions_are_items_and_their_results_go_to_the_same_worker(
     assert past == ["Weather?", "", "snow", "snow"]
 
 
-def test_a_structured_answer_is_asked_for_as_a_chat_completion_does(serve: Serve) -> None:
+def test_a_structured_answer_is_requested_like_in_a_chat_completion(serve: Serve) -> None:
     wanted: Any = {
         "format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": True}
     }

@@ -100,7 +100,7 @@ def test_what_fails_says_so_by_its_kind(tmp_path):
     assert SECRET not in str(collector.spans)
 
 
-def test_texts_are_told_where_they_are_asked_for(tmp_path):
+def test_texts_are_exported_only_on_request(tmp_path):
     with (
         collecting() as collector,
         served(
@@ -121,7 +121,7 @@ def test_texts_are_told_where_they_are_asked_for(tmp_path):
     assert {said(step)["gen_ai.provider.name"] for step in steps} == {"podium"}
 
 
-def test_a_collector_that_is_away_stops_nobody(tmp_path):
+def test_an_unreachable_collector_delays_no_question(tmp_path):
     with served(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1") as server:
         _, status = ask(server.url, "What is 2 + 3?")
         ended, _ = server.end()

@@ -1,13 +1,13 @@
-// The pool as the server offers it, read once for a page; and the controls to choose planners and workers.
+// The pool, loaded once for a page, and the controls to choose planners and workers.
 import { html } from "./html.js";
-import { ask } from "./server.js";
+import { requestJson } from "./api.js";
 import { line } from "./text.js";
 
 export async function readPool(signal) {
-  return ask("/api/pool", { signal });
+  return requestJson("/api/pool", { signal });
 }
 
-/** A list of planners in groups: those that plan, and those that are one worker. */
+/** A list of planners in groups: those that plan, one worker, and votes of one worker. */
 export function PlannerChoice({ pool, value, onChange, id }) {
   const groups = [
     ["Planners", pool.planners.filter((name) => !name.includes(":"))],
@@ -25,7 +25,7 @@ export function PlannerChoice({ pool, value, onChange, id }) {
   </select>`;
 }
 
-/** For each worker: let the planner choose, only among those marked, or never. */
+/** For each worker: use it if the planner chooses it, use only the marked ones, or never use it. */
 export function WorkerChoice({ pool, allow, deny, onChange }) {
   const change = (name, place) =>
     onChange({

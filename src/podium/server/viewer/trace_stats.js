@@ -1,4 +1,4 @@
-// What follows from a trace and is not kept in it: totals, who is read directly, the critical path.
+// Values derived from a trace: totals, the direct edges of a plan, the critical path.
 
 export function cost(rounds) {
   return sum(rounds, (round) => (round.plan_cost_usd ?? 0) + sum(spans(round), (span) => span.cost_usd));
@@ -24,7 +24,7 @@ export function called(span) {
   return span.attempts.length > 0 || span.cached;
 }
 
-/** Seconds that a step took: as claimed by a simulated worker, else by the clock. */
+/** Seconds that a step took: claimed by a simulated worker, else measured. */
 export function took(span) {
   return span.simulated_s ?? span.ended_s - span.started_s;
 }
@@ -33,7 +33,7 @@ function spans(round) {
   return round.steps.map((step) => step.span).filter(Boolean);
 }
 
-/** For each step the earlier ones that it reads and that no other step it reads stands between. */
+/** For each step the earlier steps that it reads directly, not only through another step. */
 export function direct(steps) {
   const behind = new Map(); // position -> Set of all that it needs
   const found = new Map();

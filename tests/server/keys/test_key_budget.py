@@ -1,23 +1,25 @@
-"""Wallets: what replicas take out of one budget never passes it, is booked whole, and is given back."""
+"""Key budgets: replicas together never pass the limit, settle all that was paid, and give the rest back."""
 
 from __future__ import annotations
-
 import asyncio
-from datetime import UTC, datetime
-from pathlib import Path
-from random import Random
-
-import pytest
+from datetime import UTC
+from datetime import datetime
 from keys_place import Place
-
-from podium.errors import APIError, StoreError
-from podium.executor import Ledger, Reservation
-from podium.server.keys import Caller, Keys
+from pathlib import Path
+from podium.errors import APIError
+from podium.errors import StoreError
+from podium.executor import Ledger
+from podium.executor import Reservation
+from podium.server.keys import Caller
+from podium.server.keys import Keys
 from podium.server.keys.caller import NANO_PER_USD
 from podium.server.keys.key_budget import KeyBudget
 from podium.server.keys.register import Register
 from podium.server.keys.sqlite import SqliteRegister
-from podium.types import Budget, Usage
+from podium.types import Budget
+from podium.types import Usage
+import pytest
+from random import Random
 
 NOW = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)
 
@@ -242,7 +244,7 @@ async def test_a_budget_of_a_day_begins_anew_and_a_question_over_midnight_is_pai
     await register.close()
 
 
-async def test_a_spent_budget_is_told_before_anything_runs_also_where_another_replica_spent_it(
+async def test_a_spent_budget_is_refused_before_anything_runs_also_where_another_replica_spent_it(
     place: Place,
 ) -> None:
     _, caller = await place.added(budget="1/month")

@@ -1,4 +1,4 @@
-"""GET /api/runs: what a server tells of the run folders that it is shown."""
+"""GET /api/runs: the runs in a server's folder, whole and as they are written."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_there_may_be_no_folder_of_runs(serve, tmp_path: Path) -> None:
     assert httpx.get(f"{serve(runs=tmp_path / 'none')}/api/runs").json() == {"runs": []}
 
 
-def test_a_run_is_told_whole_and_a_torn_line_is_not(serve, tmp_path: Path) -> None:
+def test_a_run_is_returned_whole_without_an_unfinished_line(serve, tmp_path: Path) -> None:
     make_run(tmp_path, "deep/er", 3)
     with (tmp_path / "deep/er/metrics.jsonl").open("a") as file:
         file.write('{"iteration": 3, "rew')
@@ -80,7 +80,7 @@ def test_no_name_leads_out_of_the_folder(serve, tmp_path: Path) -> None:
             assert answer.json()["error"]["type"] == "not_found_error"
 
 
-def test_rows_are_told_as_they_are_written(serve, tmp_path: Path) -> None:
+def test_rows_are_streamed_as_they_are_written(serve, tmp_path: Path) -> None:
     run = make_run(tmp_path, "run", 2)
     with httpx.Client(base_url=serve(runs=tmp_path), timeout=30) as client:
         with client.stream("GET", "/api/runs/run/events?after=1") as stream:
@@ -91,7 +91,7 @@ def test_rows_are_told_as_they_are_written(serve, tmp_path: Path) -> None:
         assert [(row["number"], row["row"]["iteration"]) for row in (first, second)] == [(1, 1), (2, 2)]
 
 
-def test_a_run_that_goes_on_from_an_earlier_row_is_told_again(serve, tmp_path: Path) -> None:
+def test_a_run_that_resumes_from_an_earlier_row_is_streamed_again(serve, tmp_path: Path) -> None:
     run = make_run(tmp_path, "run", 3)
     with httpx.Client(base_url=serve(runs=tmp_path), timeout=30) as client:
         with client.stream("GET", "/api/runs/run/events?after=2") as stream:
@@ -112,7 +112,7 @@ def test_a_run_that_goes_on_from_an_earlier_row_is_told_again(serve, tmp_path: P
         ]
 
 
-def test_a_comparison_is_told_when_it_is_written(serve, tmp_path: Path) -> None:
+def test_a_comparison_is_streamed_when_it_is_written(serve, tmp_path: Path) -> None:
     make_run(tmp_path, "run", 1)
     with (
         httpx.Client(base_url=serve(runs=tmp_path), timeout=30) as client,

@@ -1,4 +1,4 @@
-// The marks of a state: a sign, a word and a colour, so that none of the three has to be seen alone.
+// The mark of a status: a sign, a word and a colour, so that none of the three is needed alone.
 import { html } from "./html.js";
 
 const MARKS = {
@@ -34,7 +34,7 @@ export function Mark({ state }) {
   return html`<span class=${`mark ${tone(state)}`}><span aria-hidden="true">${sign(state)}</span> ${word(state)}</span>`;
 }
 
-/** Which of the colours is a worker's: by its number among the names that are shown together. */
+/** A worker's colour, by its position among the names that are drawn together. */
 export function colour(name, names) {
   const at = names.indexOf(name);
   return at < 0 ? "var(--calm)" : `var(--hue-${at % 9})`;

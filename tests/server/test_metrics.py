@@ -1,4 +1,4 @@
-"""What Prometheus reads, and what is told of health."""
+"""The metrics that Prometheus reads, and the health checks."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -151,7 +151,7 @@ async def test_a_server_all_of_whose_workers_rest_is_not_ready(serve, tmp_path):
         unready = await client.get("/readyz")
         assert (await client.get("/healthz")).status_code == 200
     assert (unready.status_code, unready.json()["error"]["code"]) == (503, "not_ready")
-    assert "rest" in unready.json()["error"]["message"]
+    assert "cooldown" in unready.json()["error"]["message"]
 
 
 class _BrokenStore:

@@ -1,19 +1,18 @@
+
+
 from __future__ import annotations
-
 import asyncio
-import time
-from pathlib import Path
-from typing import Any
-
+from chat_model import Say
+from chat_model import chat_model
 import httpx
-import pytest
-from chat_model import Say, chat_model
-from running_server import Serve
-
+from pathlib import Path
 from podium.trace import Trace
 from podium.trace.store import open_store
 from podium.workers.pool import Pool
-
+import pytest
+from running_server import Serve
+import time
+from typing import Any
 
 def kept(path: Path, trace_id: str) -> Trace:
     async def get() -> Trace:
@@ -82,7 +81,7 @@ def test_questions_under_way_when_the_server_ends_are_recorded_as_cancelled(
         ({"question": "x", "colour": "red"}, 400, "colour"),
     ],
 )
-def test_a_question_that_cannot_be_asked_is_refused_with_its_field(
+def test_an_invalid_question_is_refused_with_its_field(
     serve: Serve, body: dict[str, Any], status: int, param: str
 ) -> None:
     reply = httpx.post(f"{serve(planner='single:ada')}/api/ask", json=body)

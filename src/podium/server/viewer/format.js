@@ -1,4 +1,4 @@
-// Figures as words: money, time, counts. Every one of them has a width that tabular digits keep steady.
+// Formats money, times and counts. With tabular digits their width stays the same.
 
 export function money(usd) {
   if (usd == null) return "–";
@@ -25,7 +25,7 @@ export function percent(share, digits = 1) {
   return share == null ? "–" : `${(100 * share).toFixed(digits)}%`;
 }
 
-/** A figure of unknown size, short. */
+/** A number of unknown size, in short form. */
 export function short(value) {
   if (value == null) return "–";
   if (Number.isInteger(value)) return value.toLocaleString("en");
