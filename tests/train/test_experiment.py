@@ -77,6 +77,15 @@ async def test_a_run_begun_under_earlier_names_of_settings_is_resumed(policy: Pa
         )
 
 
+@pytest.mark.parametrize(
+    ("earlier", "now"),
+    [("floor", "std_eps"), ("sure", "freeze_prob"), ("kl", "beta"), ("kl_end", "beta_end")],
+)
+def test_a_setting_is_read_under_its_earlier_name(earlier: str, now: str) -> None:
+    settings = Experiment.model_validate({"grpo": {earlier: 0.25}}).grpo
+    assert getattr(settings, now) == 0.25
+
+
 def test_the_configuration_of_the_shipped_run_is_read_as_it_was_trained() -> None:
     shipped = Path(podium.__file__).parent / "assets" / "conductor" / "run" / "config.json"
     grpo = Experiment.model_validate_json(shipped.read_text()).grpo

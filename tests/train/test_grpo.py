@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -164,30 +165,49 @@ def trl_parts(tmp_path_factory: pytest.TempPathFactory) -> tuple:
     return start, trainer
 
 
+@pytest.mark.parametrize("beta", [0.0, 0.1])
 @pytest.mark.parametrize("loss_type", LOSSES)
-def test_the_update_equals_trls(trl_parts: tuple, loss_type: str) -> None:
+def test_the_update_equals_trls(trl_parts: tuple, loss_type: str, beta: float) -> None:
     start, make = trl_parts
     groups = [group("a"), group("b", advantages=(0.0,) * 4)]
+    if beta:
+        groups = [replace(g, reference_logprobs=made_up_logprobs(g)) for g in groups]
     rows = [
         (g.prompt, completion, advantage)
         for g in groups
         for completion, advantage in zip(g.completions, g.advantages, strict=True)
     ]
     trainer = make(loss_type)
+    trainer.beta = beta
     theirs = trainer.model.train()
     trainer.current_gradient_accumulation_steps = 1
-    loss = trainer.compute_loss(theirs, trl_inputs(rows))
+    inputs = trl_inputs(rows)
+    if beta:
+        inputs["ref_per_token_logps"] = padded([row for g in groups for row in g.reference_logprobs])
+    loss = trainer.compute_loss(theirs, inputs)
     loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(theirs.parameters(), 1.0)
     torch.optim.AdamW(theirs.parameters(), lr=1e-2, weight_decay=0.0).step()
 
     ours = read_model(start)
-    result = update(ours, adamw(ours), groups, rate=1e-2, loss_type=loss_type, max_tokens=MAX_TOKENS)
+    result = update(
+        ours, adamw(ours), groups, rate=1e-2, loss_type=loss_type, max_tokens=MAX_TOKENS, beta=beta
+    )
     assert result.loss == pytest.approx(loss.item(), rel=1e-4, abs=1e-6)
     assert result.grad_norm == pytest.approx(float(norm), rel=1e-4)
     expected = theirs.state_dict()
     for name, weight in stored_tensors(ours):
         torch.testing.assert_close(weight, expected[name], atol=1e-4, rtol=1e-3, msg=name)
+
+
+def made_up_logprobs(group: Group) -> tuple[tuple[float, ...], ...]:
+    rng = Random("log-probabilities")
+    return tuple(tuple(rng.uniform(-4, -2) for _ in row) for row in group.completions)
+
+
+def padded(rows: list[tuple[float, ...]]) -> torch.Tensor:
+    longest = max(map(len, rows))
+    return torch.tensor([list(row) + [0.0] * (longest - len(row)) for row in rows])
 
 
 def trl_inputs(rows: list[tuple]) -> dict[str, torch.Tensor]:

@@ -131,7 +131,7 @@ async def test_a_policy_that_chats_is_refused(tmp_path: Path) -> None:
         await run(tmp_path / "run", Checkpoint.read(start.path))
 
 
-def leave_one_out(groups: Sequence[Rewards], *, std_eps: float) -> list[Advantages]:
+def leave_one_out(groups: Sequence[Rewards], *, scale_rewards: str, std_eps: float) -> list[Advantages]:
     """Each reward less the mean of the others in its group."""
     return [
         tuple(

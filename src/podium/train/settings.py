@@ -14,7 +14,7 @@ from podium.config import Settings, suggestion
 from podium.rollout import RewardSettings
 from podium.rollout.pools import PoolDraw
 from podium.tasks.embedded import HOP_SHARES
-from podium.train.objective import ADVANTAGES, LOSSES
+from podium.train.objective import ADVANTAGES, LOSSES, ScaleRewards
 from podium.train.runtime import Precision
 
 
@@ -60,19 +60,22 @@ class GRPOSettings(Settings):
     each completion and then over completions, "dr_grpo" over completions times `max_tokens`."""
     advantage: Annotated[str, _named_in(ADVANTAGES)] = "grpo"
     """How rewards become advantages: "grpo" against the mean of their group."""
+    scale_rewards: ScaleRewards = "group"
+    """What an advantage is divided by, in TRL's words: the standard deviation of its "group", as in the paper, that of
+    the whole "batch", or by nothing ("none"), as in Dr. GRPO. docs/training.md says what that does to penalties."""
     std_eps: float = Field(default=1e-4, gt=0, validation_alias=AliasChoices("std_eps", "floor"))
-    """Added to a group's standard deviation when advantages are scaled. The paper's code has 1e-4. Where rewards have
+    """Added to the standard deviation that advantages are divided by. The paper's code has 1e-4. Where rewards have
     small parts, such as costs, a larger value keeps groups that differ in those alone from counting like the others."""
     cost_weights: tuple[float, ...] = Field(
         default=(), validation_alias=AliasChoices("cost_weights", "thrift")
     )
     """Reward lost for each dollar, at each level of cost sensitivity that the prompt may name, in place of
     `reward.cost`. Each question has one level, drawn by the seed. Empty: the prompt names no level."""
-    kl: float = Field(default=0.0, ge=0)
-    """Reward lost at first for each nat by which a completion is likelier than under the policy that training started
-    from. The paper has none; with one, plans that are seldom tried are not given up before they could pay."""
-    kl_end: float | None = Field(default=None, ge=0)
-    """The same at the end, reached in equal ratios; None: it stays as it is."""
+    beta: float = Field(default=0.0, ge=0, validation_alias=AliasChoices("beta", "kl"))
+    """At first, the weight in the loss of the KL divergence from the policy that training started from. The paper has
+    none; with one, plans that are seldom tried are not given up before they could pay."""
+    beta_end: float | None = Field(default=None, ge=0, validation_alias=AliasChoices("beta_end", "kl_end"))
+    """The same weight at the end, reached in equal ratios; None: it stays as it is."""
     freeze_prob: float = Field(default=1.0, gt=0, le=1, validation_alias=AliasChoices("freeze_prob", "sure"))
     """At the end of a completion, tokens that were all drawn with this probability or more are left out of the update:
     0.999 halves the work and changes the gradient by a thousandth. 1: only those of probability 1."""
