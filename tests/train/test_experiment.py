@@ -14,11 +14,12 @@ from podium.config import build
 from podium.errors import CheckpointError, RunMismatchError
 from podium.recordings import Recording, Response
 from podium.train.experiment import make_draw_tasks, run_experiment
-from podium.train.settings import Experiment, Stage
+from podium.train.settings import Experiment, GRPOSettings, Stage
 from podium.train.warmstart.pretraining import WarmStartSettings, WarmStartStage
 from podium.train.warmstart.run import run_warmstart
 from podium.workers.pool import open_pool
 
+ASSETS = Path(podium.__file__).parent / "assets"
 TINY = {"iterations": 2, "questions": 2, "group": 4, "max_tokens": 24, "save_every": 1}
 
 
@@ -87,10 +88,21 @@ def test_a_setting_is_read_under_its_earlier_name(earlier: str, now: str) -> Non
 
 
 def test_the_configuration_of_the_shipped_run_is_read_as_it_was_trained() -> None:
-    shipped = Path(podium.__file__).parent / "assets" / "conductor" / "run" / "config.json"
-    grpo = Experiment.model_validate_json(shipped.read_text()).grpo
+    shipped = (ASSETS / "conductor" / "run" / "config.json").read_text()
+    grpo = Experiment.model_validate_json(shipped).grpo
     assert (grpo.iterations, grpo.questions, grpo.group, grpo.lr) == (130, 16, 16, 2e-4)
     assert (grpo.std_eps, grpo.temperature, grpo.loss_type, grpo.optimizer) == (0.1, 0.7, "bnpo", "adamw")
+
+
+def test_the_defaults_are_those_of_the_run_that_ships() -> None:
+    shipped = json.loads((ASSETS / "conductor" / "run" / "config.json").read_text())["grpo"]
+    shipped["std_eps"] = shipped.pop("floor")
+    of_this_run = {"minutes"}
+    assert {key: value for key, value in shipped.items() if key not in of_this_run} == {
+        key: value
+        for key, value in GRPOSettings().model_dump().items()
+        if key in shipped and key not in of_this_run
+    }
 
 
 async def test_a_start_that_is_no_checkpoint_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -32,20 +32,21 @@ def _named_in(table: Mapping[str, object]) -> AfterValidator:
 class GRPOSettings(Settings):
     """One run of GRPO on one device."""
 
-    iterations: int = Field(default=400, ge=1)
+    iterations: int = Field(default=130, ge=1)
     """Each is one batch and one step of the optimiser; the learning rate's cosine ends here."""
-    questions: int = Field(default=8, ge=1)
+    questions: int = Field(default=16, ge=1)
     """Tasks of an iteration."""
-    group: int = Field(default=32, ge=2)
+    group: int = Field(default=16, ge=2)
     """Rollouts of each task."""
-    lr: float = Field(default=3e-4, gt=0)
+    lr: float = Field(default=2e-4, gt=0)
     """Peak learning rate."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """AdamW, as in the paper, or Muon on the layers' matrices. AdamW follows the largest directions of a gradient,
     Muon makes all of them equally long; what a policy learns about few questions is a small part of a gradient."""
     warmup: float = Field(default=0.03, ge=0, lt=1)
     """Share of the iterations in which the learning rate rises."""
-    temperature: float = Field(default=1.0, gt=0)
+    temperature: float = Field(default=0.7, gt=0)
+    """Of sampling in training. The most likely plan is what runs after training, so training looks near it."""
     max_tokens: int = Field(default=128, ge=1)
     """Longest completion; one that is cut off there is most likely no plan and earns nothing."""
     max_steps: int = Field(default=5, ge=1)
@@ -63,7 +64,7 @@ class GRPOSettings(Settings):
     scale_rewards: ScaleRewards = "group"
     """What an advantage is divided by, in TRL's words: the standard deviation of its "group", as in the paper, that of
     the whole "batch", or by nothing ("none"), as in Dr. GRPO. docs/training.md says what that does to penalties."""
-    std_eps: float = Field(default=1e-4, gt=0, validation_alias=AliasChoices("std_eps", "floor"))
+    std_eps: float = Field(default=0.1, gt=0, validation_alias=AliasChoices("std_eps", "floor"))
     """Added to the standard deviation that advantages are divided by. The paper's code has 1e-4. Where rewards have
     small parts, such as costs, a larger value keeps groups that differ in those alone from counting like the others."""
     cost_weights: tuple[float, ...] = Field(
