@@ -188,7 +188,12 @@ def test_a_group_takes_the_advantages_of_its_own_rollouts_and_its_trainable_toke
     )
     group = sampled.group([0.0, 1.5, None, -0.5], freeze_prob=0.99)
     assert group == Group(
-        (1, 4), ((5, 6, 2), (7, 2)), (-0.5, 1.5), prompt_suffixes=((8,), (9, 9)), trainable_tokens=(1, 2)
+        (1, 4),
+        ((5, 6, 2), (7, 2)),
+        (-0.5, 1.5),
+        prompt_suffixes=((8,), (9, 9)),
+        trainable_tokens=(1, 2),
+        old_logprobs=samples.logprobs,
     )
     assert sampled.group([0.0, None, None, -0.5], freeze_prob=0.99).advantages == (-0.5, None)
     assert sampled.group([0.0] * 4, freeze_prob=1.0).trainable_tokens == (2, 2)

@@ -26,10 +26,19 @@ class RowTerms:
 
     weight: float = 0.0
     """Of each of its tokens."""
-    weighted_advantage: float = 0.0
-    """Advantage times weight."""
+    gain: float = 0.0
+    """Advantage times weight, of the completions with a positive advantage."""
+    loss: float = 0.0
+    """The same of those with a negative one: the clip treats the two differently."""
+    old_logprobs: tuple[float, ...] = ()
+    """Of its tokens that are trained on; empty: not known."""
     reference_logprobs: tuple[float, ...] = ()
-    """Of its tokens that are trained on; empty: there is no KL term."""
+    """Likewise; empty: there is no KL term."""
+
+    @property
+    def weighted_advantage(self) -> float:
+        """Advantage times weight, of all its completions."""
+        return self.gain + self.loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +55,10 @@ class Group:
     trainable_tokens: tuple[int, ...] | None = None
     """How many tokens of each completion, from the first, are trained on (`count_trainable_tokens`); None: all."""
 
+    old_logprobs: tuple[tuple[float, ...], ...] | None = None
+    """Of each token of each completion, under the policy that sampled it; None: that is the one that is trained."""
     reference_logprobs: tuple[tuple[float, ...], ...] | None = None
-    """Of each token of each completion, under the policy that training started from; None: there is no KL term."""
+    """The same under the policy that training started from; None: there is no KL term."""
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -63,7 +74,8 @@ class Group:
     def rows(self, weights: Mapping[int, float]) -> dict[Row, RowTerms]:
         """Each different row once, with the sums over the completions that it stands for.
 
-        The loss is linear in these sums, so the gradient is that of all completions.
+        The loss is linear in these sums, so the gradient is that of all completions: a token that several of them begin
+        with had the same probability in each.
 
         Args:
             weights: of a token, by the length of its completion.
@@ -71,16 +83,20 @@ class Group:
         rows: dict[Row, RowTerms] = {}
         ends = self.trainable_tokens or tuple(map(len, self.completions))
         suffixes = self.prompt_suffixes or ((),) * len(ends)
+        olds = self.old_logprobs or ((),) * len(ends)
         references = self.reference_logprobs or ((),) * len(ends)
-        for suffix, completion, end, advantage, reference in zip(
-            suffixes, self.completions, ends, self.advantages, references, strict=True
+        for suffix, completion, end, advantage, old, reference in zip(
+            suffixes, self.completions, ends, self.advantages, olds, references, strict=True
         ):
             if advantage is not None:
                 weight = weights[len(completion)]
                 row = (*suffix, *completion[:end]), len(suffix)
-                terms = rows.setdefault(row, RowTerms(reference_logprobs=reference[:end]))
+                terms = rows.setdefault(
+                    row, RowTerms(old_logprobs=old[:end], reference_logprobs=reference[:end])
+                )
                 terms.weight += weight
-                terms.weighted_advantage += advantage * weight
+                terms.gain += max(advantage, 0.0) * weight
+                terms.loss += min(advantage, 0.0) * weight
         return rows
 
 
@@ -107,12 +123,22 @@ class MicroBatch:
     inputs_N: Tensor
     """The token before each target; that of the first is the last of the prompt."""
     targets_N: Tensor
-    weighted_advantages_N: Tensor
-    """Advantage times weight, summed over the completions that the token stands for; 0 in a prompt suffix."""
+    gains_N: Tensor
+    """Advantage times weight, summed over the completions that the token stands for and whose advantage is positive; 0
+    in a prompt suffix."""
+    losses_N: Tensor
+    """The same of the completions whose advantage is negative."""
     token_weights_N: Tensor
     """The weights alone, summed and 0 likewise."""
+    old_logprobs_N: Tensor | None
+    """Under the policy that sampled; 0 in a prompt suffix; None: not known."""
     reference_logprobs_N: Tensor | None
     """Under the reference; 0 in a prompt suffix; None: there is no KL term."""
+
+    @property
+    def weighted_advantages_N(self) -> Tensor:  # noqa: N802 (a tensor, named with its shape)
+        """Advantage times weight, summed over all completions that the token stands for."""
+        return self.gains_N + self.losses_N
 
 
 def micro_batches(
@@ -142,7 +168,9 @@ def _collate(groups: Sequence[tuple[tuple[int, ...], Mapping[Row, RowTerms]]]) -
     places: list[Tensor] = []
     inputs: list[int] = []
     targets: list[int] = []
-    weighted_advantages: list[float] = []
+    gains: list[float] = []
+    losses: list[float] = []
+    olds: list[float] = []
     token_weights: list[float] = []
     references: list[float] = []
     for q, (prompt, rows) in enumerate(groups):
@@ -152,8 +180,11 @@ def _collate(groups: Sequence[tuple[tuple[int, ...], Mapping[Row, RowTerms]]]) -
             inputs += (prompt[-1], *tokens[:-1])
             targets += tokens
             count = len(tokens) - suffix
-            weighted_advantages += [0.0] * suffix + [terms.weighted_advantage] * count
+            gains += [0.0] * suffix + [terms.gain] * count
+            losses += [0.0] * suffix + [terms.loss] * count
             token_weights += [0.0] * suffix + [terms.weight] * count
+            if terms.old_logprobs:
+                olds += (*[0.0] * suffix, *terms.old_logprobs)
             if terms.reference_logprobs:
                 references += (*[0.0] * suffix, *terms.reference_logprobs)
     return MicroBatch(
@@ -163,7 +194,9 @@ def _collate(groups: Sequence[tuple[tuple[int, ...], Mapping[Row, RowTerms]]]) -
         size_QGT=torch.Size((len(groups), height, longest)),
         inputs_N=torch.tensor(inputs),
         targets_N=torch.tensor(targets),
-        weighted_advantages_N=torch.tensor(weighted_advantages),
+        gains_N=torch.tensor(gains),
+        losses_N=torch.tensor(losses),
+        old_logprobs_N=torch.tensor(olds) if olds else None,
         token_weights_N=torch.tensor(token_weights),
         reference_logprobs_N=torch.tensor(references) if references else None,
     )

@@ -62,10 +62,16 @@ def accumulate(
     total = 0.0
     for batch in batches:
         logprobs_N = completion_logprobs(model, batch, temperature)
-        loss = loss_of.surrogate(logprobs_N, batch.weighted_advantages_N, clip=clip)
+        # Tokens of a prompt suffix may be so unlikely that their ratios overflow, and infinity times 0 is no number.
+        trained = batch.token_weights_N.nonzero().flatten()
+        logprobs_N = logprobs_N[trained]
+        old_N = None if batch.old_logprobs_N is None else batch.old_logprobs_N[trained]
+        # Completions of either sign share a row, and the clip bounds the ratio of the one above, of the other below.
+        gain = loss_of.surrogate(logprobs_N, batch.gains_N[trained], old_logprobs_N=old_N, clip=clip)
+        loss = gain + loss_of.surrogate(logprobs_N, batch.losses_N[trained], old_logprobs_N=old_N, clip=clip)
         if batch.reference_logprobs_N is not None:
-            kl_N = kl_to_reference(logprobs_N, batch.reference_logprobs_N)
-            loss = loss + beta * (kl_N * batch.token_weights_N).sum()
+            kl_N = kl_to_reference(logprobs_N, batch.reference_logprobs_N[trained], old_logprobs_N=old_N)
+            loss = loss + beta * (kl_N * batch.token_weights_N[trained]).sum()
         torch.autograd.backward(loss)
         total += float(loss.detach())
     return total

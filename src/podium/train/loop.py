@@ -137,7 +137,7 @@ class _Trainer:
     async def iterate(
         self, iteration: int, model: PolicyModel, optimizers: Optimizers, reference: Reference | None
     ) -> dict[str, Any]:
-        """One batch, one step. Sampling and the update block the event loop: nothing else runs meanwhile."""
+        """One batch of rollouts, and the steps on it. Sampling and updates block the event loop."""
         settings = self.settings
         name = f"train/{settings.seed}/{iteration}"
         clock = [time.perf_counter()]
@@ -164,20 +164,24 @@ class _Trainer:
         rate = learning_rate(
             iteration, peak=settings.lr, iterations=settings.iterations, warmup=settings.warmup
         )
-        updated = update(
-            model,
-            optimizers,
-            groups,
-            rate=rate,
-            loss_type=settings.loss_type,
-            max_tokens=settings.max_tokens,
-            clip=settings.clip,
-            temperature=settings.temperature,
-            beta=kl_weight(
-                iteration, first=settings.beta, last=settings.beta_end, iterations=settings.iterations
-            ),
-            max_norm=settings.max_norm,
+        beta = kl_weight(
+            iteration, first=settings.beta, last=settings.beta_end, iterations=settings.iterations
         )
+        updates = [
+            update(
+                model,
+                optimizers,
+                groups,
+                rate=rate,
+                loss_type=settings.loss_type,
+                max_tokens=settings.max_tokens,
+                clip=settings.clip,
+                temperature=settings.temperature,
+                beta=beta,
+                max_norm=settings.max_norm,
+            )
+            for _ in range(settings.num_iterations)
+        ]
         clock.append(time.perf_counter())
         began, scored, ended = clock
         return metrics_row(
@@ -186,7 +190,7 @@ class _Trainer:
             samples=[sampled.samples for sampled in sampler.rounds],
             groups=groups,
             log_ratios=rollout_nats,
-            update=updated,
+            update=updates[-1],
             rate=rate,
             seconds={
                 "sample": sampler.seconds,

@@ -104,7 +104,8 @@ class Surrogate(Protocol):
 
         Args:
             logprobs_N: of the sampled tokens under the policy that is trained.
-            weighted_advantages_N: the advantage of each token's completion, times the token's weight.
+            weighted_advantages_N: the advantage of each token's completion, times the token's weight; summed over equal
+                completions whose advantages have one sign.
             old_logprobs_N: under the policy that sampled them. None: that is the policy before this one step, so the
                 ratio is 1 and never clipped, and its gradient is that of the log-probability.
             clip: how far the ratio may leave 1 before a further step in that direction gains nothing.

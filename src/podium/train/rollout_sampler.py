@@ -147,6 +147,7 @@ class SampledRound:
             advantages=tuple(advantages[rollout] for rollout in self.rollouts),
             prompt_suffixes=self.prompt_suffixes,
             trainable_tokens=tuple(count_trainable_tokens(row, freeze_prob) for row in self.samples.logprobs),
+            old_logprobs=self.samples.logprobs,
             reference_logprobs=reference_logprobs,
         )
 

@@ -33,7 +33,7 @@ class GRPOSettings(Settings):
     """One run of GRPO on one device."""
 
     iterations: int = Field(default=130, ge=1)
-    """Each is one batch and one step of the optimiser; the learning rate's cosine ends here."""
+    """Each is one batch of rollouts; the learning rate's cosine ends here."""
     questions: int = Field(default=16, ge=1)
     """Tasks of an iteration."""
     group: int = Field(default=16, ge=2)
@@ -80,7 +80,12 @@ class GRPOSettings(Settings):
     freeze_prob: float = Field(default=1.0, gt=0, le=1, validation_alias=AliasChoices("freeze_prob", "sure"))
     """At the end of a completion, tokens that were all drawn with this probability or more are left out of the update:
     0.999 halves the work and changes the gradient by a thousandth. 1: only those of probability 1."""
+    num_iterations: int = Field(default=1, ge=1)
+    """Steps of the optimiser on each batch of rollouts (TRL's name; the paper has 1). From the second on the policy has
+    moved away from the one that sampled."""
     clip: float = Field(default=0.2, gt=0, lt=1)
+    """How far the ratio of a token's probability to the one that it was sampled with may leave 1, before moving further
+    gains nothing."""
     max_norm: float = Field(default=1.0, gt=0)
     """Gradients are scaled down to this norm."""
     dtype: Precision = "auto"
