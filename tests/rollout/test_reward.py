@@ -2,12 +2,19 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from podium.rollout import PENALTY_CAP, Reward, RewardSettings, reward
+from podium.rollout import PENALTY_CAP
+from podium.rollout import Reward
+from podium.rollout import RewardSettings
+from podium.rollout import reward
 from podium.tasks.task import Grade
-from podium.trace import Attempt, RoundTrace, Span, Trace
+from podium.trace import Attempt
+from podium.trace import RoundTrace
+from podium.trace import Span
+from podium.trace import Trace
 from podium.types import Question
-from podium.workflow import Step, Workflow
+from podium.workflow import Step
+from podium.workflow import Workflow
+import pytest
 
 WEIGHTS = st.builds(
     RewardSettings,
@@ -75,6 +82,45 @@ def test_the_components_are_kept_apart():
     found = reward(trace(0.02, 3.0, 2), Grade(1.0), RewardSettings(cost=1.0, calls=0.01, latency=0.001))
     assert found == Reward(format=0.5, correct=0.5, cost=0.02, calls=0.02, latency=0.003)
     assert abs(found.total - 0.957) < 1e-12
+
+
+READ_AGAIN = trace().rounds[0]
+ACCEPTED = RoundTrace(plan_text="...", accepted=True)
+UNREADABLE = RoundTrace(plan_text="?", plan_error="There is no list.", plan_error_kind="no_plan")
+TOO_LATE = RoundTrace(plan_text="", plan_error="Time is up.", plan_error_kind="time_is_up")
+
+
+def rounds(*later: RoundTrace) -> Trace:
+    first = trace()
+    return first.model_copy(update={"rounds": (*first.rounds, *later)})
+
+
+@pytest.mark.parametrize(
+    ("later", "share"),
+    [
+        ((ACCEPTED,), 1),
+        ((READ_AGAIN, ACCEPTED), 1),
+        ((TOO_LATE,), 1),
+        ((UNREADABLE,), 1 / 2),
+        ((READ_AGAIN, UNREADABLE), 2 / 3),
+    ],
+)
+def test_an_unreadable_plan_of_a_later_round_earns_less_than_an_acceptance(
+    later: tuple[RoundTrace, ...], share: float
+) -> None:
+    for score, correct in ((1.0, 0.5), (0.0, 0.0)):
+        found = reward(rounds(*later), Grade(score), RewardSettings())
+        assert found.format == pytest.approx(0.5 * share)
+        assert found.total == pytest.approx(correct + 0.5 * share)
+
+
+@given(WEIGHTS, st.lists(st.sampled_from([READ_AGAIN, UNREADABLE]), max_size=4))
+def test_right_is_above_wrong_whatever_is_unreadable_later(
+    settings: RewardSettings, later: list[RoundTrace]
+) -> None:
+    right = reward(rounds(*later), Grade(1.0), settings)
+    assert right.total > 0.5 >= reward(trace(), Grade(0.0), settings).total
+    assert reward(rounds(*later), Grade(0.0), settings).total > 0
 
 
 def test_half_a_score_is_not_right():

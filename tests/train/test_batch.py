@@ -149,7 +149,8 @@ def test_each_different_row_comes_once_with_the_sum_of_its_weighted_advantages(
     group: Group, weighted: dict[tuple[tuple[int, ...], int], float]
 ) -> None:
     # A token's weight is the length of its completion here, to see that it is taken before the trimming.
-    assert group.weighted_advantages({length: float(length) for length in range(1, 9)}) == weighted
+    found = group.rows({length: float(length) for length in range(1, 9)})
+    assert {row: terms.weighted_advantage for row, terms in found.items()} == weighted
 
 
 def test_the_tokens_of_a_prompt_suffix_are_read_and_not_trained_on() -> None:

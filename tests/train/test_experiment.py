@@ -1,23 +1,28 @@
 """A training run from its configuration: real tasks, real specialists, a policy made on the spot."""
 
 from __future__ import annotations
-
-import json
 from collections.abc import Callable
+import json
 from pathlib import Path
-
-import pytest
-from pydantic import ValidationError
-
 import podium
 from podium.config import build
-from podium.errors import CheckpointError, RunMismatchError
-from podium.recordings import Recording, Response
-from podium.train.experiment import make_draw_tasks, run_experiment
-from podium.train.settings import Experiment, Stage
-from podium.warmstart.supervised import WarmStartSettings, WarmStartStage, run_warmstart
+from podium.errors import CheckpointError
+from podium.errors import RunMismatchError
+from podium.recordings import Recording
+from podium.recordings import Response
+from podium.train.experiment import make_draw_tasks
+from podium.train.experiment import run_experiment
+from podium.train.settings import Experiment
+from podium.train.settings import GRPOSettings
+from podium.train.settings import Stage
+from podium.warmstart.supervised import WarmStartSettings
+from podium.warmstart.supervised import WarmStartStage
+from podium.warmstart.supervised import run_warmstart
 from podium.workers.pool import open_pool
+from pydantic import ValidationError
+import pytest
 
+ASSETS = Path(podium.__file__).parent / "assets"
 TINY = {"iterations": 2, "questions": 2, "group": 4, "max_tokens": 24, "save_every": 1}
 
 
@@ -76,11 +81,31 @@ async def test_a_run_begun_under_earlier_names_of_settings_is_resumed(policy: Pa
         )
 
 
+@pytest.mark.parametrize(
+    ("earlier", "now"),
+    [("floor", "std_eps"), ("sure", "freeze_prob"), ("kl", "beta"), ("kl_end", "beta_end")],
+)
+def test_a_setting_is_read_under_its_earlier_name(earlier: str, now: str) -> None:
+    settings = Experiment.model_validate({"grpo": {earlier: 0.25}}).grpo
+    assert getattr(settings, now) == 0.25
+
+
 def test_the_configuration_of_the_shipped_run_is_read_as_it_was_trained() -> None:
-    shipped = Path(podium.__file__).parent / "assets" / "conductor" / "run" / "config.json"
-    grpo = Experiment.model_validate_json(shipped.read_text()).grpo
+    shipped = (ASSETS / "conductor" / "run" / "config.json").read_text()
+    grpo = Experiment.model_validate_json(shipped).grpo
     assert (grpo.iterations, grpo.questions, grpo.group, grpo.lr) == (130, 16, 16, 2e-4)
     assert (grpo.std_eps, grpo.temperature, grpo.loss_type, grpo.optimizer) == (0.1, 0.7, "bnpo", "adamw")
+
+
+def test_the_defaults_are_those_of_the_run_that_ships() -> None:
+    shipped = json.loads((ASSETS / "conductor" / "run" / "config.json").read_text())["grpo"]
+    shipped["std_eps"] = shipped.pop("floor")
+    of_this_run = {"minutes"}
+    assert {key: value for key, value in shipped.items() if key not in of_this_run} == {
+        key: value
+        for key, value in GRPOSettings().model_dump().items()
+        if key in shipped and key not in of_this_run
+    }
 
 
 async def test_a_start_that_is_no_checkpoint_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -13,7 +14,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from podium.train.batch import Group, micro_batches
 from podium.train.checkpoints import read_model, stored_tensors
-from podium.train.grpo import accumulate, update
+from podium.train.grpo import accumulate, completion_logprobs, update
 from podium.train.model import PolicyModel
 from podium.train.objective import LOSSES, clipped_surrogate, mean_over_tokens
 from podium.train.optimizer import adamw
@@ -127,6 +128,30 @@ def test_the_ratio_stops_to_earn_beyond_the_clip() -> None:
     assert [value != 0 for value in logprobs.grad.tolist()] == [False, True, True, False]
 
 
+def test_the_clip_binds_when_the_policy_has_moved_since_it_sampled(model: PolicyModel) -> None:
+    """Equal completions of either sign are one row, and each is clipped on its own side."""
+    better = Group((1, 4, 9), ((5, 6, 2),), (1.0,))
+    (batch,) = micro_batches([better], mean_over_tokens, max_tokens=MAX_TOKENS)
+    now = completion_logprobs(model, batch).tolist()
+    rose, fell = tuple(value - 0.5 for value in now), tuple(value + 0.5 for value in now)
+    worse = replace(better, advantages=(-1.0,))
+    both = Group((1, 4, 9), ((5, 6, 2),) * 2, (1.0, -1.0), old_logprobs=(rose, rose))
+    moving = [
+        any(bool(grad.any()) for grad in gradient(model, [g])[1].values())
+        for g in (
+            replace(better, old_logprobs=(rose,)),
+            replace(better, old_logprobs=(fell,)),
+            replace(worse, old_logprobs=(rose,)),
+            replace(worse, old_logprobs=(fell,)),
+        )
+    ]
+    assert moving == [False, True, True, False]
+    # Of the two completions the better one is clipped; what is left is half of what the worse one alone has.
+    _, together = gradient(model, [both])
+    _, alone = gradient(model, [replace(worse, old_logprobs=(rose,))])
+    assert_same(together, {name: grad / 2 for name, grad in alone.items()})
+
+
 def test_token_weights() -> None:
     assert LOSSES["bnpo"].token_weights([3, 1], max_tokens=8) == (0.25, 0.25)
     assert LOSSES["grpo"].token_weights([3, 1], max_tokens=8) == pytest.approx((1 / 6, 1 / 2))
@@ -164,30 +189,54 @@ def trl_parts(tmp_path_factory: pytest.TempPathFactory) -> tuple:
     return start, trainer
 
 
+@pytest.mark.parametrize(("beta", "moved"), [(0.0, False), (0.1, False), (0.0, True), (0.1, True)])
 @pytest.mark.parametrize("loss_type", LOSSES)
-def test_the_update_equals_trls(trl_parts: tuple, loss_type: str) -> None:
+def test_the_update_equals_trls(trl_parts: tuple, loss_type: str, beta: float, moved: bool) -> None:
+    """Also where the policy has moved since it sampled, so that the clip binds for some tokens."""
     start, make = trl_parts
     groups = [group("a"), group("b", advantages=(0.0,) * 4)]
+    if moved:
+        groups = [replace(g, old_logprobs=made_up_logprobs(g)) for g in groups]
+    if beta:
+        groups = [replace(g, reference_logprobs=made_up_logprobs(g)) for g in groups]
     rows = [
         (g.prompt, completion, advantage)
         for g in groups
         for completion, advantage in zip(g.completions, g.advantages, strict=True)
     ]
     trainer = make(loss_type)
+    trainer.beta = beta
     theirs = trainer.model.train()
     trainer.current_gradient_accumulation_steps = 1
-    loss = trainer.compute_loss(theirs, trl_inputs(rows))
+    inputs = trl_inputs(rows)
+    if beta:
+        inputs["ref_per_token_logps"] = padded([row for g in groups for row in g.reference_logprobs])
+    if moved:
+        inputs["old_per_token_logps"] = padded([row for g in groups for row in g.old_logprobs])
+    loss = trainer.compute_loss(theirs, inputs)
     loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(theirs.parameters(), 1.0)
     torch.optim.AdamW(theirs.parameters(), lr=1e-2, weight_decay=0.0).step()
 
     ours = read_model(start)
-    result = update(ours, adamw(ours), groups, rate=1e-2, loss_type=loss_type, max_tokens=MAX_TOKENS)
+    result = update(
+        ours, adamw(ours), groups, rate=1e-2, loss_type=loss_type, max_tokens=MAX_TOKENS, beta=beta
+    )
     assert result.loss == pytest.approx(loss.item(), rel=1e-4, abs=1e-6)
     assert result.grad_norm == pytest.approx(float(norm), rel=1e-4)
     expected = theirs.state_dict()
     for name, weight in stored_tensors(ours):
         torch.testing.assert_close(weight, expected[name], atol=1e-4, rtol=1e-3, msg=name)
+
+
+def made_up_logprobs(group: Group) -> tuple[tuple[float, ...], ...]:
+    rng = Random("log-probabilities")
+    return tuple(tuple(rng.uniform(-4, -2) for _ in row) for row in group.completions)
+
+
+def padded(rows: list[tuple[float, ...]]) -> torch.Tensor:
+    longest = max(map(len, rows))
+    return torch.tensor([list(row) + [0.0] * (longest - len(row)) for row in rows])
 
 
 def trl_inputs(rows: list[tuple]) -> dict[str, torch.Tensor]:

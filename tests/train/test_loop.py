@@ -131,7 +131,16 @@ async def test_a_policy_that_chats_is_refused(tmp_path: Path) -> None:
         await run(tmp_path / "run", Checkpoint.read(start.path))
 
 
-def leave_one_out(groups: Sequence[Rewards], *, std_eps: float) -> list[Advantages]:
+async def test_several_steps_on_each_batch_learn_from_fewer_rollouts(tmp_path: Path) -> None:
+    start = write_start(tmp_path / "start")
+    few = SETTINGS.model_copy(update={"iterations": 16, "lr": 5e-3})
+    await run(tmp_path / "one", start, few)
+    await run(tmp_path / "three", start, few.model_copy(update={"num_iterations": 3}))
+    one, three = (fmean(row["reward"] for row in rows(tmp_path / run_)) for run_ in ("one", "three"))
+    assert three > one + 0.05
+
+
+def leave_one_out(groups: Sequence[Rewards], *, scale_rewards: str, std_eps: float) -> list[Advantages]:
     """Each reward less the mean of the others in its group."""
     return [
         tuple(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statistics import fmean
+from statistics import fmean, stdev
 
 import pytest
 from hypothesis import given
@@ -53,3 +53,28 @@ def test_a_larger_std_eps_keeps_small_differences_small() -> None:
     by_cost, by_answer = [0.99, 0.98, 0.97, 0.96], [0.5, 1.0, 0.5, 1.0]
     assert max(advantages(by_cost)) > 0.9 * max(advantages(by_answer))  # type: ignore[type-var]
     assert max(advantages(by_cost, 0.1)) < 0.25 * max(advantages(by_answer, 0.1))  # type: ignore[type-var]
+
+
+GROUPS = [[0.99, 0.98, 0.97, 0.96], [0.5, None, 1.0, 0.5, 1.0], [0.7, 0.7]]
+
+
+def test_rewards_are_scaled_by_the_deviation_of_the_group_of_the_batch_or_not_at_all() -> None:
+    by_group, by_batch, unscaled = (
+        grpo_advantages(GROUPS, scale_rewards=scale, std_eps=0.1) for scale in ("group", "batch", "none")
+    )
+    everything = stdev([reward for rewards in GROUPS for reward in rewards if reward is not None])
+    for rewards, *found in zip(GROUPS, by_group, by_batch, unscaled, strict=True):
+        known = [reward for reward in rewards if reward is not None]
+        for advantages, scale in zip(found, (stdev(known) + 0.1, everything + 0.1, 1.0), strict=True):
+            assert list(advantages) == [
+                None if reward is None else pytest.approx((reward - fmean(known)) / scale)
+                for reward in rewards
+            ]
+    assert by_group[2] == by_batch[2] == unscaled[2] == (0.0, 0.0)
+
+
+def test_only_unscaled_rewards_keep_a_small_cost_small() -> None:
+    """Among answers that are all right the cost alone differs; divided by a tiny deviation it counts in full."""
+    costs = [[1 - 0.001 * k for k in range(4)]]
+    assert max(grpo_advantages(costs)[0]) > 1  # type: ignore[type-var]
+    assert max(grpo_advantages(costs, scale_rewards="none")[0]) == pytest.approx(0.0015)  # type: ignore[type-var]

@@ -9,9 +9,9 @@ import torch
 from tiny_run import SHAPE
 
 from podium.train.batch import Group
-from podium.train.grpo import Reference, update
+from podium.train.grpo import Reference, accumulate, log_ratios, update
 from podium.train.model import PolicyModel
-from podium.train.objective import kl_weight
+from podium.train.objective import kl_to_reference, kl_weight
 from podium.train.optimizer import adamw
 from podium.train.runtime import generator
 from podium.train.sampler import Samples, sample
@@ -52,10 +52,9 @@ def logprob(model: PolicyModel, before: list[int], completion: tuple[int, ...], 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 def test_the_log_ratios_of_a_policy_to_itself_are_zero(temperature: float) -> None:
     model = make("policy")
-    log_ratios = Reference(model, temperature).log_ratios(
-        PROMPT, SUFFIXES, draw(model, temperature=temperature)
-    )
-    assert log_ratios == pytest.approx([0.0] * len(SUFFIXES), abs=1e-4)
+    samples = draw(model, temperature=temperature)
+    reference = Reference(model, temperature).logprobs(PROMPT, SUFFIXES, samples.tokens)
+    assert log_ratios(samples, reference) == pytest.approx([0.0] * len(SUFFIXES), abs=1e-4)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
@@ -65,36 +64,38 @@ def test_a_log_ratio_is_how_much_likelier_a_completion_is_under_the_policy_that_
     policy, start = make("policy"), make("start")
     samples = draw(policy, temperature=temperature)
     assert len(set(zip(SUFFIXES, samples.tokens, strict=True))) < len(SUFFIXES), "no completion came twice"
-    log_ratios = Reference(start, temperature).log_ratios(PROMPT, SUFFIXES, samples)
+    reference = Reference(start, temperature).logprobs(PROMPT, SUFFIXES, samples.tokens)
+    found = log_ratios(samples, reference)
     expected = [
         logprob(policy, [*PROMPT, *before], completion, temperature)
         - logprob(start, [*PROMPT, *before], completion, temperature)
         for before, completion in zip(SUFFIXES, samples.tokens, strict=True)
     ]
-    assert log_ratios == pytest.approx(expected, abs=1e-4)
-    assert max(map(abs, log_ratios)) > 0.5
+    assert found == pytest.approx(expected, abs=1e-4)
+    assert max(map(abs, found)) > 0.5
 
 
 def test_the_mean_log_ratio_of_a_policys_own_completions_is_the_kl_divergence() -> None:
     policy, start = make("policy"), make("start")
     (samples,) = sample(policy, [PROMPT], prompt_suffixes=[[()] * 4000], max_tokens=1, end=2, seed="many")
-    log_ratios = Reference(start).log_ratios(PROMPT, ((),) * 4000, samples)
+    found = log_ratios(samples, Reference(start).logprobs(PROMPT, ((),) * 4000, samples.tokens))
     ours, theirs = (
         model(torch.tensor([PROMPT]))[0, -1].detach().log_softmax(-1) for model in (policy, start)
     )
     exact = float((ours.exp() * (ours - theirs)).sum())
     assert exact > 0.5
-    assert fmean(log_ratios) == pytest.approx(exact, abs=4 * stdev(log_ratios) / 4000**0.5)
+    assert fmean(found) == pytest.approx(exact, abs=4 * stdev(found) / 4000**0.5)
 
 
 def test_the_reference_stays_where_training_began() -> None:
     model = make("policy")
     reference, samples = Reference(model), draw(model)
-    before = reference.log_ratios(PROMPT, SUFFIXES, samples)
+    before = log_ratios(samples, reference.logprobs(PROMPT, SUFFIXES, samples.tokens))
     group = Group(tuple(PROMPT), ((5, 6, 2), (9, 2)), (1.0, -1.0))
     assert update(model, adamw(model), [group], rate=0.1, max_tokens=4).stepped
-    assert reference.log_ratios(PROMPT, SUFFIXES, samples) == before
-    assert max(map(abs, reference.log_ratios(PROMPT, SUFFIXES, draw(model)))) > 0.1
+    assert log_ratios(samples, reference.logprobs(PROMPT, SUFFIXES, samples.tokens)) == before
+    moved = draw(model)
+    assert max(map(abs, log_ratios(moved, reference.logprobs(PROMPT, SUFFIXES, moved.tokens)))) > 0.1
 
 
 @pytest.mark.parametrize(
@@ -115,3 +116,38 @@ def test_the_weight_goes_from_the_first_to_the_last(
         kl_weight(iteration, first=first, last=last, iterations=iterations) for iteration in range(iterations)
     ]
     assert found == pytest.approx(weights)
+
+
+def test_the_kl_term_is_zero_at_the_reference_and_its_mean_is_the_divergence() -> None:
+    policy, start = make("policy"), make("start")
+    (samples,) = sample(policy, [PROMPT], prompt_suffixes=[[()] * 4000], max_tokens=1, end=2, seed="many")
+    reference = Reference(start).logprobs(PROMPT, ((),) * 4000, samples.tokens)
+    drawn = torch.tensor([value for (value,) in samples.logprobs])
+    terms = kl_to_reference(drawn, torch.tensor([value for (value,) in reference]))
+    ours, theirs = (
+        model(torch.tensor([PROMPT]))[0, -1].detach().log_softmax(-1) for model in (policy, start)
+    )
+    exact = float((ours.exp() * (ours - theirs)).sum())
+    assert float(terms.min()) >= 0
+    assert float(terms.mean()) == pytest.approx(exact, abs=4 * float(terms.std()) / 4000**0.5)
+    assert kl_to_reference(drawn, drawn).tolist() == [0.0] * 4000
+
+
+def test_equal_rewards_keep_the_weight_of_the_kl_term() -> None:
+    """As a part of the reward it cancelled there: every weight gave the same advantages."""
+    model, start = make("policy"), make("start")
+    samples = draw(model)
+    group = Group(
+        tuple(PROMPT),
+        samples.tokens,
+        (0.0,) * len(SUFFIXES),
+        prompt_suffixes=SUFFIXES,
+        reference_logprobs=Reference(start).logprobs(PROMPT, SUFFIXES, samples.tokens),
+    )
+    norms = []
+    for beta in (0.001, 0.01, 0.1):
+        model.zero_grad()
+        assert accumulate(model, [group], loss_type="bnpo", max_tokens=3, beta=beta) is not None
+        norms.append(float(torch.nn.utils.get_total_norm([p.grad for p in model.parameters()])))
+    assert norms[0] > 1e-6
+    assert norms == pytest.approx([norms[0], 10 * norms[0], 100 * norms[0]], rel=1e-4)

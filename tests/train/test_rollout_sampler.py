@@ -17,7 +17,7 @@ from podium.errors import ConfigError
 from podium.planner import Outcome, PlanRequest
 from podium.train.batch import Group
 from podium.train.checkpoints import read_model
-from podium.train.grpo import Reference
+from podium.train.grpo import Reference, log_ratios
 from podium.train.model import PolicyModel
 from podium.train.rollout_sampler import RolloutSampler, SampledRound
 from podium.train.sampler import Samples
@@ -124,9 +124,10 @@ def test_what_is_drawn_has_the_probability_that_the_whole_prompt_gives_it(
     sampler.generate(LATER)
     reference = Reference(model, temperature=0.7)
     for sampled in sampler.rounds:
-        assert sampled.log_ratios(reference) == pytest.approx([0.0] * len(sampled.rollouts), abs=1e-4)
+        of_rows = log_ratios(sampled.samples, sampled.reference_logprobs(reference))
+        assert of_rows == pytest.approx([0.0] * len(sampled.rollouts), abs=1e-4)
         whole = [
-            reference.log_ratios(prompt, [()], one)
+            log_ratios(one, reference.logprobs(prompt, [()], one.tokens))
             for prompt, one in zip(prompts(sampled), alone(sampled), strict=True)
         ]
         assert [nats for (nats,) in whole] == pytest.approx([0.0] * len(sampled.rollouts), abs=1e-4)
@@ -187,7 +188,12 @@ def test_a_group_takes_the_advantages_of_its_own_rollouts_and_its_trainable_toke
     )
     group = sampled.group([0.0, 1.5, None, -0.5], freeze_prob=0.99)
     assert group == Group(
-        (1, 4), ((5, 6, 2), (7, 2)), (-0.5, 1.5), prompt_suffixes=((8,), (9, 9)), trainable_tokens=(1, 2)
+        (1, 4),
+        ((5, 6, 2), (7, 2)),
+        (-0.5, 1.5),
+        prompt_suffixes=((8,), (9, 9)),
+        trainable_tokens=(1, 2),
+        old_logprobs=samples.logprobs,
     )
     assert sampled.group([0.0, None, None, -0.5], freeze_prob=0.99).advantages == (-0.5, None)
     assert sampled.group([0.0] * 4, freeze_prob=1.0).trainable_tokens == (2, 2)

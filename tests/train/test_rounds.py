@@ -23,7 +23,7 @@ from podium.workers.pool import Pool
 from podium.workflow import parse
 
 TWO = SETTINGS.model_copy(update={"rounds": 2})
-HELD = TWO.model_copy(update={"kl": 0.05, "kl_end": 0.01, "freeze_prob": 0.99})
+HELD = TWO.model_copy(update={"beta": 0.05, "beta_end": 0.01, "freeze_prob": 0.99})
 
 
 def rows(folder: Path) -> list[dict]:
@@ -117,7 +117,8 @@ async def log_ratios(folder: Path, start: Checkpoint, **settings: object) -> lis
 async def test_the_dearer_a_nat_the_nearer_the_policy_stays_to_its_start(tmp_path: Path) -> None:
     start = write_start(tmp_path / "start", accepts=True)
     free, held = [
-        await log_ratios(tmp_path / f"{kl}", start, rounds=2, iterations=12, kl=kl) for kl in (1e-9, 0.5)
+        await log_ratios(tmp_path / f"{beta}", start, rounds=2, iterations=12, beta=beta)
+        for beta in (1e-9, 0.5)
     ]
     assert free[0] == held[0] == pytest.approx(0.0, abs=1e-4), "no step was taken before the first batch"
     assert fmean(free[-4:]) > 4 * fmean(held[-4:]) > 0
@@ -126,7 +127,7 @@ async def test_the_dearer_a_nat_the_nearer_the_policy_stays_to_its_start(tmp_pat
 async def test_a_weight_that_falls_lets_the_policy_go(tmp_path: Path) -> None:
     start = write_start(tmp_path / "start")
     kept, freed = [
-        await log_ratios(tmp_path / f"{end}", start, iterations=16, kl=3.0, kl_end=end)
+        await log_ratios(tmp_path / f"{end}", start, iterations=16, beta=3.0, beta_end=end)
         for end in (None, 1e-6)
     ]
     assert fmean(freed[-4:]) > 2 * fmean(kept[-4:])
@@ -138,7 +139,7 @@ async def test_without_a_kl_weight_no_kl_is_measured(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("rounds", 0), ("kl", -0.1), ("kl_end", -0.1), ("freeze_prob", 0.0), ("freeze_prob", 1.01)],
+    [("rounds", 0), ("beta", -0.1), ("beta_end", -0.1), ("freeze_prob", 0.0), ("freeze_prob", 1.01)],
 )
 def test_settings_without_a_meaning_are_refused(field: str, value: float) -> None:
     with pytest.raises(ValidationError, match=f"^1 validation error for GRPOSettings\n{field}\n"):

@@ -142,7 +142,16 @@ def write_start(
 
 
 SETTINGS = GRPOSettings(
-    iterations=24, questions=4, group=8, lr=3e-2, max_tokens=3, save_every=4, dtype="fp32", seed=7
+    iterations=24,
+    questions=4,
+    group=8,
+    lr=3e-2,
+    max_tokens=3,
+    save_every=4,
+    dtype="fp32",
+    seed=7,
+    temperature=1.0,
+    std_eps=1e-4,
 )
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from podium.train.batch import Group, MicroBatch, micro_batches
 from podium.train.model import PolicyModel
-from podium.train.objective import LOSSES, mean_over_tokens
+from podium.train.objective import LOSSES, kl_to_reference, mean_over_tokens
 from podium.train.optimizer import Optimizers, step
 from podium.train.sampler import Samples
 
@@ -27,7 +27,7 @@ class Update:
     grad_norm: float
     """Before clipping."""
     stepped: bool
-    """False: every group was dead, and nothing changed."""
+    """False: no group had a gradient, and nothing changed."""
 
 
 def completion_logprobs(model: PolicyModel, batch: MicroBatch, temperature: float = 1.0) -> Tensor:
@@ -45,12 +45,14 @@ def accumulate(
     max_tokens: int,
     clip: float = 0.2,
     temperature: float = 1.0,
+    beta: float = 0.0,
     questions: int = 1,
 ) -> float | None:
-    """Add the gradient of the batch to the parameters' and return the loss; None when every group is dead.
+    """Add the gradient of the batch to the parameters' and return the loss; None when there is none.
 
     Args:
         loss_type: a name in `LOSSES`.
+        beta: weight of the KL divergence from the reference, for groups that have its log-probabilities.
         questions: groups of a micro-batch; it changes memory and time, not the gradient.
     """
     loss_of = LOSSES[loss_type]
@@ -60,7 +62,16 @@ def accumulate(
     total = 0.0
     for batch in batches:
         logprobs_N = completion_logprobs(model, batch, temperature)
-        loss = loss_of.surrogate(logprobs_N, batch.weighted_advantages_N, clip=clip)
+        # Tokens of a prompt suffix may be so unlikely that their ratios overflow, and infinity times 0 is no number.
+        trained = batch.token_weights_N.nonzero().flatten()
+        logprobs_N = logprobs_N[trained]
+        old_N = None if batch.old_logprobs_N is None else batch.old_logprobs_N[trained]
+        # Completions of either sign share a row, and the clip bounds the ratio of the one above, of the other below.
+        gain = loss_of.surrogate(logprobs_N, batch.gains_N[trained], old_logprobs_N=old_N, clip=clip)
+        loss = gain + loss_of.surrogate(logprobs_N, batch.losses_N[trained], old_logprobs_N=old_N, clip=clip)
+        if batch.reference_logprobs_N is not None:
+            kl_N = kl_to_reference(logprobs_N, batch.reference_logprobs_N[trained], old_logprobs_N=old_N)
+            loss = loss + beta * (kl_N * batch.token_weights_N[trained]).sum()
         torch.autograd.backward(loss)
         total += float(loss.detach())
     return total
@@ -76,14 +87,21 @@ def update(
     max_tokens: int,
     clip: float = 0.2,
     temperature: float = 1.0,
+    beta: float = 0.0,
     max_norm: float = 1.0,
 ) -> Update:
     """One step of the optimisers on the whole batch.
 
-    When every group is dead no step is taken: Adam's momentum would move the policy without evidence.
+    When no group has a gradient no step is taken: Adam's momentum would move the policy without evidence.
     """
     loss = accumulate(
-        model, groups, loss_type=loss_type, max_tokens=max_tokens, clip=clip, temperature=temperature
+        model,
+        groups,
+        loss_type=loss_type,
+        max_tokens=max_tokens,
+        clip=clip,
+        temperature=temperature,
+        beta=beta,
     )
     if loss is None:
         return Update(loss=0.0, grad_norm=0.0, stepped=False)
@@ -110,7 +128,7 @@ class Reference:
         prompt: Sequence[int],
         prompt_suffixes: Sequence[tuple[int, ...]],
         completions: Sequence[tuple[int, ...]],
-    ) -> list[list[float]]:
+    ) -> tuple[tuple[float, ...], ...]:
         """Of each token of completions, each of which follows the prompt and its own suffix."""
         rows = list(zip(prompt_suffixes, completions, strict=True))
         distinct = list(dict.fromkeys(rows))
@@ -124,12 +142,10 @@ class Reference:
         with torch.no_grad():
             logprobs_N = completion_logprobs(self._model, batch, self._temperature)
         parts = torch.split(logprobs_N, [len(suffix) + len(completion) for suffix, completion in distinct])
-        by_row = {row: part[len(row[0]) :].tolist() for row, part in zip(distinct, parts, strict=True)}
-        return [by_row[row] for row in rows]
+        by_row = {row: tuple(part[len(row[0]) :].tolist()) for row, part in zip(distinct, parts, strict=True)}
+        return tuple(by_row[row] for row in rows)
 
-    def log_ratios(
-        self, prompt: Sequence[int], prompt_suffixes: Sequence[tuple[int, ...]], samples: Samples
-    ) -> list[float]:
-        """By how many nats each completion is likelier under the policy that drew it than under the reference."""
-        reference = self.logprobs(prompt, prompt_suffixes, samples.tokens)
-        return [fsum(drawn) - fsum(row) for drawn, row in zip(samples.logprobs, reference, strict=True)]
+
+def log_ratios(samples: Samples, reference_logprobs: Sequence[Sequence[float]]) -> list[float]:
+    """By how many nats each completion is likelier under the policy that drew it than under the reference."""
+    return [fsum(drawn) - fsum(row) for drawn, row in zip(samples.logprobs, reference_logprobs, strict=True)]

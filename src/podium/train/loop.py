@@ -26,7 +26,7 @@ from podium.rollout.run_folder import RunFolder
 from podium.tasks.task import Task
 from podium.train.checkpoints import Checkpoints, TrainingState, read_model
 from podium.train.display import Display
-from podium.train.grpo import Reference, update
+from podium.train.grpo import Reference, log_ratios, update
 from podium.train.metrics import metrics_row
 from podium.train.model import PolicyModel
 from podium.train.objective import ADVANTAGES, kl_weight
@@ -75,7 +75,7 @@ async def train(
     checkpoints = Checkpoints(run.path / "checkpoints", start)
     model = read_model(start)
     model.dtype = resolve_dtype(settings.dtype)
-    reference = Reference(model, settings.temperature) if settings.kl or settings.kl_end else None
+    reference = Reference(model, settings.temperature) if settings.beta or settings.beta_end else None
     optimizers = OPTIMIZERS[settings.optimizer](model)
     latest = checkpoints.latest()
     state = TrainingState(0, 0.0) if latest is None else checkpoints.restore(latest, model, optimizers)
@@ -137,7 +137,7 @@ class _Trainer:
     async def iterate(
         self, iteration: int, model: PolicyModel, optimizers: Optimizers, reference: Reference | None
     ) -> dict[str, Any]:
-        """One batch, one step. Sampling and the update block the event loop: nothing else runs meanwhile."""
+        """One batch of rollouts, and the steps on it. Sampling and updates block the event loop."""
         settings = self.settings
         name = f"train/{settings.seed}/{iteration}"
         clock = [time.perf_counter()]
@@ -146,37 +146,42 @@ class _Trainer:
         sampler = RolloutSampler(model, self.start, self.codec, self.end, settings, levels, f"{name}/sample")
         rollouts = await self._rollouts(tasks, levels, BatchedPolicy(sampler.generate), name)
         clock.append(time.perf_counter())
-        log_ratios = [[0.0] * settings.group for _ in rollouts]
-        if reference is not None:
-            for sampled in sampler.rounds:
-                for rollout, nats in zip(sampled.rollouts, sampled.log_ratios(reference), strict=True):
-                    log_ratios[sampled.question][rollout] += nats
-        kl = kl_weight(iteration, first=settings.kl, last=settings.kl_end, iterations=settings.iterations)
-        rewards = [
-            [
-                None if rollout is None else rollout.reward.total - kl * nats
-                for rollout, nats in zip(group, ratios, strict=True)
-            ]
-            for group, ratios in zip(rollouts, log_ratios, strict=True)
-        ]
-        advantages = ADVANTAGES[settings.advantage](rewards, std_eps=settings.std_eps)
-        groups = [
-            sampled.group(advantages[sampled.question], settings.freeze_prob) for sampled in sampler.rounds
-        ]
+        advantages = ADVANTAGES[settings.advantage](
+            [[None if rollout is None else rollout.reward.total for rollout in group] for group in rollouts],
+            scale_rewards=settings.scale_rewards,
+            std_eps=settings.std_eps,
+        )
+        rollout_nats = [[0.0] * settings.group for _ in rollouts]
+        groups = []
+        for sampled in sampler.rounds:
+            references = None if reference is None else sampled.reference_logprobs(reference)
+            groups.append(sampled.group(advantages[sampled.question], settings.freeze_prob, references))
+            if references is not None:
+                for rollout, nats in zip(
+                    sampled.rollouts, log_ratios(sampled.samples, references), strict=True
+                ):
+                    rollout_nats[sampled.question][rollout] += nats
         rate = learning_rate(
             iteration, peak=settings.lr, iterations=settings.iterations, warmup=settings.warmup
         )
-        updated = update(
-            model,
-            optimizers,
-            groups,
-            rate=rate,
-            loss_type=settings.loss_type,
-            max_tokens=settings.max_tokens,
-            clip=settings.clip,
-            temperature=settings.temperature,
-            max_norm=settings.max_norm,
+        beta = kl_weight(
+            iteration, first=settings.beta, last=settings.beta_end, iterations=settings.iterations
         )
+        updates = [
+            update(
+                model,
+                optimizers,
+                groups,
+                rate=rate,
+                loss_type=settings.loss_type,
+                max_tokens=settings.max_tokens,
+                clip=settings.clip,
+                temperature=settings.temperature,
+                beta=beta,
+                max_norm=settings.max_norm,
+            )
+            for _ in range(settings.num_iterations)
+        ]
         clock.append(time.perf_counter())
         began, scored, ended = clock
         return metrics_row(
@@ -184,8 +189,8 @@ class _Trainer:
             rollouts=rollouts,
             samples=[sampled.samples for sampled in sampler.rounds],
             groups=groups,
-            log_ratios=log_ratios,
-            update=updated,
+            log_ratios=rollout_nats,
+            update=updates[-1],
             rate=rate,
             seconds={
                 "sample": sampler.seconds,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,34 +23,45 @@ Rewards = Sequence[float | None]
 
 Advantages = tuple[float | None, ...]
 
+ScaleRewards = Literal["group", "batch", "none"]
+"""Whose standard deviation advantages are divided by."""
+
 
 class Advantage(Protocol):
     """How the rewards of a batch become advantages."""
 
-    def __call__(self, groups: Sequence[Rewards], *, std_eps: float) -> list[Advantages]:
+    def __call__(
+        self, groups: Sequence[Rewards], *, scale_rewards: ScaleRewards, std_eps: float
+    ) -> list[Advantages]:
         """The advantages of each group.
 
         Args:
-            std_eps: added to a standard deviation that advantages are divided by. A value far above the paper's keeps
+            scale_rewards: whose standard deviation they are divided by.
+            std_eps: added to that standard deviation. A value far above the paper's keeps
                 small differences small. With the paper's, a group whose answers are all right and whose costs differ
                 by a cent has advantages as large as a group in which some answers are wrong.
         """
         ...
 
 
-def grpo_advantages(groups: Sequence[Rewards], *, std_eps: float = PAPER_STD_EPS) -> list[Advantages]:
-    """(reward - mean) / (standard deviation + std_eps), both of the group (the paper, equation 2).
+def grpo_advantages(
+    groups: Sequence[Rewards],
+    *,
+    scale_rewards: ScaleRewards = "group",
+    std_eps: float = PAPER_STD_EPS,
+) -> list[Advantages]:
+    """(reward - mean of the group) / (standard deviation + std_eps) (the paper, equation 2).
 
     The standard deviation divides by n - 1, as in the paper's trainer. In a group of equal rewards every advantage is
     exactly 0.
     """
-    return [
-        tuple(None if reward is None else (reward - mean) / (deviation + std_eps) for reward in rewards)
-        if deviation
-        else tuple(None if reward is None else 0.0 for reward in rewards)
-        for rewards in groups
-        for mean, deviation in [_mean_and_deviation(rewards)]
-    ]
+    _, batch_deviation = _mean_and_deviation([reward for rewards in groups for reward in rewards])
+    advantages = []
+    for rewards in groups:
+        mean, deviation = _mean_and_deviation(rewards)
+        scale = {"group": deviation + std_eps, "batch": batch_deviation + std_eps, "none": 1.0}[scale_rewards]
+        advantages.append(tuple(None if reward is None else (reward - mean) / scale for reward in rewards))
+    return advantages
 
 
 ADVANTAGES: dict[str, Advantage] = {"grpo": grpo_advantages}
@@ -93,7 +104,8 @@ class Surrogate(Protocol):
 
         Args:
             logprobs_N: of the sampled tokens under the policy that is trained.
-            weighted_advantages_N: the advantage of each token's completion, times the token's weight.
+            weighted_advantages_N: the advantage of each token's completion, times the token's weight; summed over equal
+                completions whose advantages have one sign.
             old_logprobs_N: under the policy that sampled them. None: that is the policy before this one step, so the
                 ratio is 1 and never clipped, and its gradient is that of the log-probability.
             clip: how far the ratio may leave 1 before a further step in that direction gains nothing.
@@ -149,8 +161,21 @@ LOSSES: dict[str, Loss] = {
 """By the name that settings, and TRL, have for them."""
 
 
+def kl_to_reference(
+    logprobs_N: Tensor, reference_logprobs_N: Tensor, *, old_logprobs_N: Tensor | None = None
+) -> Tensor:
+    """[N]: an estimate of the KL divergence from the reference at each sampled token (Schulman's k3, as in TRL).
+
+    It is never negative, and its mean over tokens that the policy draws is the divergence. It is multiplied by the
+    ratio to the policy that sampled the tokens, as in TRL, so that its gradient is that of the divergence too.
+    """
+    old_logprobs_N = logprobs_N.detach() if old_logprobs_N is None else old_logprobs_N
+    log_ratio_N = reference_logprobs_N - logprobs_N
+    return (log_ratio_N.exp() - log_ratio_N - 1) * (logprobs_N - old_logprobs_N).exp()
+
+
 def kl_weight(iteration: int, *, first: float, last: float | None, iterations: int) -> float:
-    """The weight of an iteration counted from 0: from `first` to `last` in equal ratios; to 0 in equal steps."""
+    """The weight of the KL term in iteration 0, 1, ...: from `first` to `last` in equal ratios; to 0 in equal steps."""
     if last is None or iterations < 2:
         return first
     progress = iteration / (iterations - 1)

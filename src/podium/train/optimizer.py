@@ -1,5 +1,7 @@
-"""Optimisers. As the paper sets it: AdamW without weight decay, a cosine with warm-up, clipped gradients. For the
-warm start, and for GRPO where it is asked for: Muon on the matrices of the layers, and AdamW on the rest.
+"""Optimisers and the learning rate.
+
+As in the paper: AdamW without weight decay, a cosine with warm-up, clipped gradients. For the warm start, and for GRPO
+where the settings say so: Muon on the matrices of the layers, and AdamW on the rest.
 
 The learning rate is a function of the iteration alone, so that a resumed run goes on exactly.
 """
@@ -7,12 +9,13 @@ The learning rate is a function of the iteration alone, so that a resumed run go
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from typing import Any, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from podium.train.model import PolicyModel
+from podium.train.model import Layer, PolicyModel
 
 
 def learning_rate(iteration: int, *, peak: float, iterations: int, warmup: float) -> float:
@@ -41,6 +44,37 @@ def adamw(model: nn.Module) -> Optimizers:
     )
 
 
+class _SplitMuon(torch.optim.Muon):
+    """Muon that takes each matrix within a fused one for itself: queries, keys and values, gate and up.
+
+    To make a fused matrix orthogonal would tie matrices together that have nothing to do with one another. Its momentum
+    is kept in one piece, since that is the same.
+
+    Args:
+        rows: of the fused weights, the rows of each matrix within.
+    """
+
+    def __init__(self, weights: list[nn.Parameter], rows: Mapping[Tensor, Sequence[int]]) -> None:
+        super().__init__(weights, lr=0.0, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")
+        self._rows = rows
+
+    def _init_group(
+        self,
+        group: MutableMapping[str, Any],
+        params_with_grad: list[Tensor],
+        grads: list[Tensor],
+        muon_momentum_bufs: list[Tensor],
+    ) -> bool:
+        fused: tuple[list[Tensor], list[Tensor], list[Tensor]] = [], [], []
+        has_complex: bool = super()._init_group(group, *fused)
+        for weight, grad, momentum in zip(*fused, strict=True):
+            rows = list(self._rows.get(weight, [len(weight)]))
+            params_with_grad.extend(torch.split(weight.detach(), rows))
+            grads.extend(torch.split(grad, rows))
+            muon_momentum_bufs.extend(torch.split(momentum, rows))
+        return has_complex
+
+
 def muon(model: PolicyModel) -> Optimizers:
     """Muon over the matrices of the layers, and AdamW over embedding, norms and biases.
 
@@ -48,10 +82,16 @@ def muon(model: PolicyModel) -> Optimizers:
     2502.16982). The rates are set at each step.
     """
     matrices = [weight for weight in model.layers.parameters() if weight.ndim == 2]
-    taken = {id(weight) for weight in matrices}
-    others = [weight for weight in model.parameters() if id(weight) not in taken]
+    muons = set(matrices)
+    others = [weight for weight in model.parameters() if weight not in muons]
+    shape = model.shape
+    queries, keys = shape.heads * shape.head_size, shape.kv_heads * shape.head_size
+    rows: dict[Tensor, Sequence[int]] = {}
+    for layer in cast("Iterable[Layer]", model.layers):
+        rows[layer.qkv.weight] = (queries, keys, keys)
+        rows[layer.gate_up.weight] = (shape.inner, shape.inner)
     return (
-        torch.optim.Muon(matrices, lr=0.0, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"),
+        _SplitMuon(matrices, rows),
         torch.optim.AdamW(others, lr=0.0, betas=(0.9, 0.95), weight_decay=0.0, fused=True),
     )
 

@@ -26,6 +26,9 @@ from podium.train.settings import GRPOSettings
 
 T = TypeVar("T")
 
+Logprobs = tuple[tuple[float, ...], ...]
+"""Of each token of each completion."""
+
 SampleRequest = tuple[int, PlanRequest]
 """The number of a rollout, and its request."""
 
@@ -121,16 +124,22 @@ class SampledRound:
     """The rest of each prompt."""
     samples: Samples
 
-    def log_ratios(self, reference: Reference) -> list[float]:
-        """Of each row, in nats."""
-        return reference.log_ratios(self.prompt, self.prompt_suffixes, self.samples)
+    def reference_logprobs(self, reference: Reference) -> Logprobs:
+        """Of each token of each row, under the reference."""
+        return reference.logprobs(self.prompt, self.prompt_suffixes, self.samples.tokens)
 
-    def group(self, advantages: Sequence[float | None], freeze_prob: float) -> Group:
+    def group(
+        self,
+        advantages: Sequence[float | None],
+        freeze_prob: float,
+        reference_logprobs: Logprobs | None = None,
+    ) -> Group:
         """What the update reads.
 
         Args:
             advantages: of all rollouts of the question.
             freeze_prob: see `GRPOSettings.freeze_prob`.
+            reference_logprobs: None: there is no KL term.
         """
         return Group(
             prompt=self.prompt,
@@ -138,6 +147,8 @@ class SampledRound:
             advantages=tuple(advantages[rollout] for rollout in self.rollouts),
             prompt_suffixes=self.prompt_suffixes,
             trainable_tokens=tuple(count_trainable_tokens(row, freeze_prob) for row in self.samples.logprobs),
+            old_logprobs=self.samples.logprobs,
+            reference_logprobs=reference_logprobs,
         )
 
 
