@@ -19,8 +19,9 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 from podium.trace import Attempt, RoundTrace, Span, Trace
-from podium.trace.kept import Filters, Store, open_store
-from podium.trace.statements import write_cursor
+from podium.trace.async_store import AsyncTraceStore
+from podium.trace.query import Filters, write_cursor
+from podium.trace.store import open_store
 from podium.types import Message, Profile, Question, Usage
 
 TIMES = 15
@@ -72,7 +73,7 @@ def make(number: int, rng: Random) -> Trace:
     )
 
 
-async def fill(store: Store, count: int) -> float:
+async def fill(store: AsyncTraceStore, count: int) -> float:
     """Seconds until `count` traces are written."""
     rng = Random("benchmarks/traces")
     began = time.perf_counter()
@@ -87,7 +88,7 @@ async def fill(store: Store, count: int) -> float:
     return time.perf_counter() - began
 
 
-async def page_ms(store: Store, filters: Filters, cursor: str | None) -> float:
+async def page_ms(store: AsyncTraceStore, filters: Filters, cursor: str | None) -> float:
     """Milliseconds of a page of 50, the median of some."""
     taken = []
     for _ in range(TIMES):

@@ -21,9 +21,9 @@ from itertools import combinations, product
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from podium.rollout.answers import Answers, Floats, bare, means_by, read_answers
+from podium.ratings.answers import Answers, Floats, bare, means_by, read_answers
 from podium.tasks import ALL, open_tasks
-from podium.train.warmstart.worth import committees, right
+from podium.warmstart.committee_value import committees, right
 from podium.workers.base import Request
 from podium.workers.pool import open_pool
 from podium.workers.replay import ReplayWorker

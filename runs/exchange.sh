@@ -28,7 +28,7 @@ for level in easy hard; do
   repeats=1
   [ "$level" = hard ] || repeats=3
   podium eval --tasks "runs/recordings/reasoning-gym-$level.parquet" --split "$SPLIT" \
-    --conductor "runs/exchange-nine-$SEED/policy" --beside "runs/exchange-eight-$SEED/policy" \
+    --conductor "runs/exchange-nine-$SEED/policy" --versus "runs/exchange-eight-$SEED/policy" \
     --pool "configs/pools/reasoning-gym-$level-eight.toml" --questions 2000 --repeats "$repeats" --max-steps 6 \
     --cost-sensitivity "$THRIFT" --early-stop --markdown | tee "runs/exchange-nine-$SEED/$SPLIT-$level-eight.md"
 done

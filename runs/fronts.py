@@ -16,10 +16,9 @@ import sys
 
 import numpy as np
 
-from podium.rollout.answers import Floats, means_by, measurable, read_answers
-from podium.rollout.spending import spent
+from podium.ratings.answers import Floats, means_by, measurable, read_answers, spent
 from podium.tasks import ALL, open_tasks
-from podium.train.warmstart.worth import committees, right
+from podium.warmstart.committee_value import committees, right
 from podium.workers.pool import open_pool
 
 FOLDS, TRUST = 5, 3.0

@@ -24,10 +24,9 @@ from typing import Any
 from podium.rows import read_rows
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.choice import Choice
-from podium.tasks.graders.expression import expression
-from podium.tasks.graders.extraction import find
-from podium.tasks.graders.math import Math
-from podium.tasks.graders.numeric import Numeric
+from podium.tasks.graders.extraction import extract
+from podium.tasks.graders.latex import expression
+from podium.tasks.graders.math_graders import Math, Numeric
 from podium.tasks.task import Grade
 
 Row = Mapping[str, Any]
@@ -58,11 +57,11 @@ async def _extracts(row: Row, math: Math) -> bool:
     """Whether what the source extracts is what we find: the same text, or graded as the same value."""
     text, expected = row["args"][0] or "", row["expected_value"]
     if row["function"] == "extract_boxed":
-        return (find(text, "boxed") or "") == expected
+        return (extract(text, "boxed") or "") == expected
     if row["function"] == "extract_gsm8k_final_answer":
         return Numeric(answer="hashes").judge(text, expected).correct
     if expected in (None, []):
-        said = expression(find(text, "stated") or "")
+        said = expression(extract(text, "stated") or "")
         return said is None or said.words
     gold = ", ".join(expected) if isinstance(expected, list) else str(expected)
     return (await math(text, gold)).correct

@@ -22,8 +22,8 @@ from collections.abc import Awaitable, Callable
 from podium.sandbox.bare import Bare
 from podium.sandbox.inside.allowance import Allowance
 from podium.sandbox.sandbox import Sandbox
-from podium.tasks.graders.code.gold import read_gold
-from podium.tasks.graders.code.judging import Trial
+from podium.tasks.graders.code_grader import Submission
+from podium.tasks.graders.code_tests import parse_tests
 
 PROGRAM = "a, b = map(int, input().split())\nprint(a + b)\n"
 FUNCTION = "def add(a, b):\n    return a + b\n"
@@ -73,11 +73,11 @@ def plain(form: str) -> Callable[[], Awaitable[None]]:
 def graded(sandbox: Sandbox, form: str) -> Callable[[], Awaitable[None]]:
     """One grading of a right program."""
     source, gold, _ = FORMS[form]
-    tests = read_gold(json.dumps(gold))
+    tests = parse_tests(json.dumps(gold))
     free = Allowance(cpu_s=60, wall_s=180)
 
     async def grade() -> None:
-        assert await Trial(source, free, free).passes(tests, sandbox, allow_weak=True)
+        assert await Submission(source, free, free).passes(tests, sandbox, allow_weak=True)
 
     return grade
 

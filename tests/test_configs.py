@@ -9,9 +9,9 @@ import pytest
 import podium
 from podium.config import load
 from podium.recordings.importers import Mapping
-from podium.train.experiment import Experiment
-from podium.train.warmstart.pretraining import WarmStartSettings
+from podium.train.settings import Experiment
 from podium.types import Price
+from podium.warmstart.supervised import WarmStartSettings
 from podium.workers.pool import load_pool, open_pool
 from podium.workers.spec import OpenAISpec, PoolSpec, ReplaySpec
 

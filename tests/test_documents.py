@@ -12,11 +12,11 @@ from pydantic import BaseModel
 
 from podium.config import build
 from podium.errors import ConfigError
+from podium.orchestrator.team import TeamSpec
 from podium.types import Limits, Price
+from podium.workers.build import BUILT_IN, UnreadyWorker
 from podium.workers.pool import Pool
-from podium.workers.spec import AnySpec, PoolSpec
-from podium.workers.unready import UnreadyWorker
-from podium.workers.worker_spec import WorkerSpec
+from podium.workers.spec import WorkerSpec, pool_form
 
 ROOT = Path(__file__).parent.parent
 WORKERS = ROOT / "docs" / "workers.md"
@@ -28,12 +28,12 @@ SHOWN = [
     )
     if "[[worker]]" in block
 ]
-SPECS: list[type[WorkerSpec]] = list(get_args(get_args(AnySpec)[0]))
+SPECS: list[type[WorkerSpec]] = [*(kind.spec for kind in BUILT_IN.values()), TeamSpec]
 
 
 @pytest.mark.parametrize("block", SHOWN)
 def test_every_pool_file_that_is_shown_can_be_used(block: str) -> None:
-    spec = build(tomllib.loads(block), PoolSpec)
+    spec = build(tomllib.loads(block), pool_form(SPECS))
     assert Pool([UnreadyWorker(worker, ConfigError("Only shown.")) for worker in spec.worker])
 
 

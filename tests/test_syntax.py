@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import podium
-from podium.syntax import parse, parse_expression
+from podium.syntax import parse_expression, parse_program
 
 NESTED = ("x = " + "(1, " * 60 + ")" * 60 + "\n") * 30
 THREADS, TIMES = 4, 60
@@ -42,7 +42,7 @@ def test_programs_are_read_whatever_other_threads_read() -> None:
     def read(_: int) -> int:
         for _ in range(5):
             _Slow()
-        return len(parse(NESTED).body)
+        return len(parse_program(NESTED).body)
 
     with ThreadPoolExecutor(THREADS) as threads:
         assert set(threads.map(read, range(THREADS * TIMES))) == {30}

@@ -1,12 +1,13 @@
-"""SQLite files of ours: opened, told from others by a mark in their header, made where they are new.
+"""Podium's SQLite files: where they lie, how they are opened, and how they are made when they are new.
 
-What the tables hold, and who may wait for what, is said by their owners. It keeps no connection.
+A mark in the header tells them from other SQLite files. The callers say what the tables hold, and keep the connections.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,13 @@ from typing import Literal
 
 from podium.errors import UsageError
 
-PATIENCE_S = 30.0
+BUSY_TIMEOUT_S = 30.0
 """How long one process waits for another that writes."""
+
+
+def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """`podium` under `$XDG_DATA_HOME` or `~/.local/share`."""
+    return Path(environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "podium"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,7 @@ class FileForm:
     shrinks: bool = False
     """Whether `PRAGMA incremental_vacuum` gives deleted pages back to the disk."""
     upgrade: Callable[[sqlite3.Connection, int], None] | None = None
-    """Brings the tables of an earlier version, which it is told, to this one's; all of it happens, or nothing does."""
+    """Brings the tables from the version that it is given to this one: all of it happens, or nothing does."""
 
     def open(self, path: Path) -> sqlite3.Connection:
         """Open the file for writing; it and its folders are made if they are missing.
@@ -106,13 +112,13 @@ class FileForm:
 
 def connect(path: Path) -> sqlite3.Connection:
     """A connection that commits each statement by itself and may be used from any thread."""
-    return sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
+    return sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:
     place = f"{path.absolute().as_uri()}?mode=ro"
     connection = sqlite3.connect(
-        place, uri=True, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
+        place, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
     )
     try:
         connection.execute("SELECT count(*) FROM sqlite_master")

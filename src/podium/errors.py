@@ -1,21 +1,21 @@
 """Every exception that Podium raises, in one place.
 
     PodiumError
-    ├── UsageError                asked wrongly: exit status 2, nothing was started
+    ├── UsageError                the user gave something that cannot be used: exit status 2, nothing was started
     │   ├── ConfigError           a file or an override that cannot be used
     │   ├── CheckpointError       a folder that is not a checkpoint
-    │   ├── UnknownTraceError     no trace has this id, or not for whoever asks
+    │   ├── UnknownTraceError     no trace has this id, or not for this caller
     │   └── RunMismatchError      a run folder that belongs to another configuration
     ├── WorkerError               one call to a worker failed (data for the executor, see below)
-    ├── GraderError               a grader could not judge: nothing is known of the answer (data, see below)
+    ├── GraderError               a grader could not judge the answer (data, see below)
     ├── StoreError                a trace, booking, reply or recording could not be written: disk full, file locked
     ├── BudgetError               the dollars of a run or a day are spent
     ├── QuestionFailedError       no step of a question succeeded
-    └── APIError                  what a caller of the server is answered in place of what was asked for
+    └── APIError                  the server refuses a request, in the terms of OpenAI's errors
 
 A bad plan is not here: it is a value, `podium.workflow.PlanError`, because it is a training signal.
 A `WorkerError` crosses one boundary only: the executor catches it and records it in the trace.
-So does a `GraderError`: `rollout.roll` catches it, and the rollout counts as one whose infrastructure failed.
+So does a `GraderError`: the rollout catches it, and counts as one whose infrastructure failed.
 Our own bugs are ordinary exceptions and escape.
 """
 
@@ -29,11 +29,11 @@ from typing import Any, TypeVar
 E = TypeVar("E", bound=Exception)
 
 
-def leaves(errors: BaseExceptionGroup[E]) -> Iterator[E]:
+def flatten_group(errors: BaseExceptionGroup[E]) -> Iterator[E]:
     """The exceptions of a group, also of groups in it, in order."""
     for error in errors.exceptions:
         if isinstance(error, BaseExceptionGroup):
-            yield from leaves(error)
+            yield from flatten_group(error)
         else:
             yield error
 
@@ -43,7 +43,7 @@ class PodiumError(Exception):
 
 
 class UsageError(PodiumError):
-    """The caller asked wrongly; the message names the value and the way out."""
+    """The user gave something that cannot be used; the message names the value and the way out."""
 
 
 class ConfigError(UsageError):
@@ -68,7 +68,7 @@ class CheckpointError(UsageError):
 
 
 class UnknownTraceError(UsageError):
-    """No trace has such an id, or none that whoever asks may see."""
+    """No trace has such an id, or none that this caller may see."""
 
 
 class RunMismatchError(UsageError):
@@ -83,9 +83,9 @@ class WorkerError(PodiumError):
         kind: a stable word for metrics: "timeout", "connection", "status", "limited", "protocol", "refused", "open",
             "unrecorded", "exhausted", "unready" of one that could not be built, or "missing" where nothing is left
             to work on since earlier steps failed.
-        passing: whether the same call may succeed later (429, 5xx, timeouts, broken connections).
-        retry_after_s: seconds the worker asked us to wait, if it said so.
-        cost_usd: dollars that it cost all the same, where that is known.
+        retryable: whether the same call may succeed later (429, 5xx, timeouts, broken connections).
+        retry_after_s: seconds that the worker asked us to wait, if it did.
+        cost_usd: dollars that the failed call cost, where that is known.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class WorkerError(PodiumError):
 
 
 class GraderError(PodiumError):
-    """A grader could not judge (a sandbox that did not start, a judge that was not reached); no wrong answer."""
+    """A grader could not judge: a sandbox did not start, or a judge was not reached. The answer may be right."""
 
 
 class StoreError(PodiumError):
@@ -113,7 +113,7 @@ class StoreError(PodiumError):
 
     Args:
         message: one sentence for the user, free of secrets.
-        passing: whether the same may be written later; else it is what was to be written that cannot be.
+        retryable: whether the same may be written later; False: the data itself cannot be written.
     """
 
     def __init__(self, message: str, *, retryable: bool = True) -> None:
@@ -128,7 +128,7 @@ class StoreError(PodiumError):
 
 
 class BudgetError(PodiumError):
-    """The dollars of a run or a day do not suffice for its next call; what was paid for is kept, and it can go on."""
+    """The dollars of a run or a day do not suffice for the next call. What was paid for is kept."""
 
 
 class QuestionFailedError(PodiumError):
@@ -136,7 +136,7 @@ class QuestionFailedError(PodiumError):
 
 
 class APIError(PodiumError):
-    """Why a request is not answered as it asked, in the terms of OpenAI's errors.
+    """The server refuses a request, in the terms of OpenAI's errors.
 
     Args:
         status: the HTTP status.
@@ -145,7 +145,7 @@ class APIError(PodiumError):
         param: the field of the body that is at fault, as in "messages.2.content".
         code: a stable word for programs, where the type says too little.
         headers: further headers of the answer, such as Retry-After.
-        more: further keys of the error, such as the id of the trace that was kept.
+        more: further keys of the error, such as the id of the stored trace.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""One of a thing for each event loop: sessions, processes, sandboxes.
+"""One object for each event loop: a session, a pool of connections, a sandbox.
 
-Their owner may live through several `asyncio.run` calls, and they may not.
+Its owner may live through several `asyncio.run` calls; an object that belongs to one loop may not.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ T = TypeVar("T")
 
 
 class PerLoop(Generic[T]):
-    """Makes the thing where it is first needed.
+    """Makes the object when a loop first needs it.
 
     Args:
-        hold: yields it once, and ends it afterwards: a loop that shuts down closes its generators, and so ends what
-            they hold. Nothing in its first step may wait, so that two first calls cannot both come there.
+        make: yields the object once, and closes it afterwards: a loop that shuts down closes its generators. Nothing
+            before its `yield` may await, so that two first calls cannot both get there.
     """
 
-    def __init__(self, hold: Callable[[], AsyncGenerator[T]]) -> None:
-        self._hold = hold
-        self._held: dict[asyncio.AbstractEventLoop, tuple[T, AsyncGenerator[T]]] = {}
+    def __init__(self, make: Callable[[], AsyncGenerator[T]]) -> None:
+        self._make = make
+        self._made: dict[asyncio.AbstractEventLoop, tuple[T, AsyncGenerator[T]]] = {}
 
     async def get(self) -> T:
-        """That of the running loop."""
+        """The object of the running loop."""
         loop = asyncio.get_running_loop()
-        if loop not in self._held:
-            self._held = {known: pair for known, pair in self._held.items() if not known.is_closed()}
-            holder = self._hold()
-            self._held[loop] = (await anext(holder), holder)
-        return self._held[loop][0]
+        if loop not in self._made:
+            self._made = {known: pair for known, pair in self._made.items() if not known.is_closed()}
+            maker = self._make()
+            self._made[loop] = (await anext(maker), maker)
+        return self._made[loop][0]
 
     async def close(self) -> None:
-        """End the running loop's. Calling twice is fine, and a later `get` makes a new one."""
-        held = self._held.pop(asyncio.get_running_loop(), None)
-        if held is not None:
-            await held[1].aclose()
+        """Close the running loop's. Calling twice is fine, and a later `get` makes a new one."""
+        made = self._made.pop(asyncio.get_running_loop(), None)
+        if made is not None:
+            await made[1].aclose()

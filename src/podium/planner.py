@@ -1,4 +1,4 @@
-"""The interface between deciding and doing: a planner reads a situation and returns a plan."""
+"""The planner interface: a planner reads a `PlanRequest` and returns a `Plan`. It runs nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from podium.workflow import Acceptance, PlanError, Workflow
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a planner is told of an earlier round: its plan and its final response."""
+    """An earlier round, as a planner sees it: its plan and its final response."""
 
     workflow: Workflow
     response: str
@@ -45,7 +45,7 @@ class Plan:
     """The planner's own tokens."""
     cost_usd: float = 0.0
     unpriced: bool = False
-    """Whether its tokens cost dollars that nobody told us the price of; `cost_usd` lacks them."""
+    """Whether its tokens cost dollars at an unknown price; `cost_usd` lacks them."""
 
 
 class Planner(Protocol):

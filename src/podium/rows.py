@@ -1,7 +1,8 @@
-"""Rows of tables: JSONL, JSON, CSV and parquet files, read one by one, each with its place in the file.
+"""Rows of tables from JSONL, JSON, CSV and parquet files, read one by one; and templates that a row fills in.
 
-A row that cannot be read is a row with a complaint, so that whoever reads may refuse it by its place or count it. A
-file in which nobody can tell where rows begin any more is refused as a whole. What the columns mean is not known here.
+Each row knows its place in the file. A row that cannot be read carries its fault, so that the caller may refuse it or
+count it. A file in which nobody can tell any more where rows begin is refused as a whole. What the columns mean is the
+caller's to know. A template names one column, or has columns in braces, as in "{problem}\\n{options}".
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import codecs
 import csv
 import gzip
 import json
+import math
 import re
 import zlib
 from collections import Counter
@@ -17,6 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
+from string import Formatter, ascii_uppercase
 from typing import Any
 
 from podium.config import suggestion
@@ -238,3 +241,75 @@ def _parquet(file: Path, columns: Collection[str], longest: int) -> Iterator[Row
 
 _Reader = Callable[[Path, Collection[str], int], Iterator[Row]]
 _READERS: Mapping[str, _Reader] = {".jsonl": _jsonl, ".json": _json, ".csv": _csv, ".parquet": _parquet}
+
+
+def template_columns(template: str) -> tuple[str, ...]:
+    """The columns that a template names, each once.
+
+    Raises:
+        ValueError: its braces are not those of columns.
+    """
+    try:
+        parts = list(Formatter().parse(template))
+    except ValueError as error:
+        raise ValueError(f"{template!r} is no template: {error}; write {{{{ for a brace") from None
+    named = [name for _, name, _, _ in parts if name is not None]
+    if not all(named) or any(form or conversion for _, _, form, conversion in parts):
+        raise ValueError(f"{template!r} is no template: name a column in each pair of braces, and no more")
+    return tuple(dict.fromkeys(named)) or (template,)
+
+
+def fill_template(template: str, values: Mapping[str, Any]) -> str:
+    """The text for a row.
+
+    Raises:
+        KeyError: a column that is not there.
+        ValueError: one that is empty.
+    """
+    if template_columns(template) == (template,):
+        return show_cell(values, template)
+    return "".join(
+        literal + (show_cell(values, column) if column else "")
+        for literal, column, _, _ in Formatter().parse(template)
+    )
+
+
+def show_cell(values: Mapping[str, Any], column: str) -> str:
+    """A cell as a question shows it: a list becomes lettered lines; raises as `fill_template`."""
+    value = values[column]
+    if isinstance(value, list) and value:
+        if len(value) > len(ascii_uppercase):
+            raise ValueError(f"its {column} has more options than there are letters")
+        return "\n".join(f"({letter}) {item}" for letter, item in zip(ascii_uppercase, value, strict=False))
+    return cell_text(values, column)
+
+
+def cell_text(values: Mapping[str, Any], column: str) -> str:
+    """A cell as text: numbers as people write them, lists and objects as JSON; raises as `fill_template`."""
+    value = values[column]
+    if is_empty(value):
+        raise ValueError(f"its {column} is empty")
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, bool | list | dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
+
+
+def is_empty(value: object) -> bool:
+    """Whether a cell holds nothing."""
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def cell_equals(value: object, wanted: str | float | bool) -> bool:
+    """Whether a cell holds a value; in a CSV every cell is text."""
+    if isinstance(value, str) and not isinstance(wanted, str):
+        try:
+            value = json.loads(value.strip().lower())
+        except (ValueError, RecursionError):
+            return False
+    return bool(value == wanted)

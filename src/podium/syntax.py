@@ -1,4 +1,4 @@
-"""Python's own parser, for one thread at a time.
+"""Python's own parser, in one thread at a time.
 
 CPython before 3.12 counts the depth of what it parses for all threads together, and raises SystemError where two parse
 at once (python/cpython#106905).
@@ -12,7 +12,7 @@ import threading
 _ONE = threading.RLock()
 
 
-def parse(source: str) -> ast.Module:
+def parse_program(source: str) -> ast.Module:
     """The statements of a program.
 
     Raises:
@@ -23,6 +23,6 @@ def parse(source: str) -> ast.Module:
 
 
 def parse_expression(source: str) -> ast.expr:
-    """One expression; raises what `parse` does."""
+    """One expression; raises what `parse_program` does."""
     with _ONE:
         return ast.parse(source, mode="eval").body

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 NAMED_BY = 2**16
-"""Characters of a question, from its beginning, that its randomness is named by: more take long to draw from, 0.3 s for
-10 MB, and make no difference to anybody who does not ask two such questions that begin alike."""
+"""Characters of a question, from its beginning, that name its randomness. Hashing all of a long one is slow: 0.3 s for
+10 MB. Only two such questions with the same beginning would share their randomness."""
 
 
 class Value(BaseModel):
@@ -43,10 +43,10 @@ class Message(Value):
 
 
 class AnswerOptions(Value):
-    """What a caller wants of the text of the answer, and so of the step that writes it. None: as its worker has it."""
+    """What a caller wants of the answer, and so of the step that writes it. None: the worker's own setting."""
 
     max_tokens: int | None = Field(default=None, ge=1)
-    """At most; a worker's own limit holds beside it."""
+    """At most; a worker's own limit holds too."""
     temperature: float | None = Field(default=None, ge=0)
     top_p: float | None = Field(default=None, gt=0, le=1)
     stop: tuple[str, ...] = ()
@@ -113,20 +113,20 @@ class Usage(Value):
 
 
 class Rating(Value):
-    """What a worker was measured at on questions like the one that is asked."""
+    """How a worker did on questions like this one."""
 
     kind: str
-    """What the question was taken for."""
+    """The cluster of questions that this one belongs to."""
     accuracy: float
     """Share of right answers, 0 to 1."""
     cost_usd: float
     """Dollars an answer."""
     questions: int
-    """Of this kind that it rests on."""
+    """Questions of this cluster that were measured."""
 
 
 class Profile(Value):
-    """What a planner is told of a worker."""
+    """A worker, as a planner sees it."""
 
     name: str
     description: str = ""
@@ -141,11 +141,11 @@ class Profile(Value):
     calls_tools: bool = False
     """Whether it can ask its caller to call tools."""
     rating: Rating | None = None
-    """For the question that is asked; None: the worker was not measured."""
+    """For the question at hand; None: the worker was not measured."""
 
 
 class Limits(Value):
-    """What one worker may be asked for. Times in seconds; None: no limit."""
+    """Limits of the calls of one worker. Times in seconds; None: no limit."""
 
     concurrency: int = Field(default=32, ge=1)
     rpm: float | None = Field(default=None, ge=1)
@@ -160,17 +160,17 @@ class Limits(Value):
     """Until a streamed reply begins."""
     max_tokens: int = Field(default=4096, ge=1)
     max_usd: float | None = Field(default=None, ge=0)
-    """Dollars that one call may cost, for workers whose cost is not told by price and max_tokens."""
+    """Dollars that one call may cost, for workers whose cost does not follow from price and max_tokens."""
     retries: int = Field(default=3, ge=0)
-    """Further attempts after the first, for failures that may pass."""
+    """Further attempts after the first, for retryable failures."""
     retry_share: float = Field(default=1.0, ge=0)
     """Retries for each call of the last minute, over all questions; ten are always free."""
     hedge: float | None = Field(default=None, gt=0, lt=1)
     """A call that takes longer than this share of the latest ones is made a second time; the first reply counts."""
     failures: int = Field(default=10, ge=1)
-    """In a row, after which the worker rests; fewer, if nothing has succeeded for as long as one timeout."""
+    """In a row, after which a cooldown begins; fewer, if nothing has succeeded for as long as one timeout."""
     probe_after: float = Field(default=10.0, gt=0)
-    """Of rest, until one call tries whether it is back."""
+    """Seconds of cooldown, until one call probes whether the worker is back."""
 
 
 class Budget(Value):

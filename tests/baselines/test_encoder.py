@@ -12,7 +12,7 @@ import pytest
 
 from embedding_server import EmbeddingServer, embedding_server, reply
 from podium.baselines.encoder import Encoded, Encoder, open_encoder
-from podium.baselines.learned import Method, learn_router
+from podium.baselines.routers import Method, learn_router
 from podium.errors import ConfigError, WorkerError
 from podium.types import Limits
 

@@ -9,11 +9,10 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from podium.baselines import Cascade, Chosen, Committee
-from podium.baselines.learned import Method, learn_router
-from podium.baselines.linucb import LinUCB, Verdict, features
+from podium.baselines import Cascade, Committee, Router
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import voting_step
+from podium.baselines.routers import LinUCB, Method, Verdict, learn_router, text_features
 from podium.errors import ConfigError
 from podium.orchestrator import Orchestrator
 from podium.planner import Outcome, Plan, Planner, PlanRequest
@@ -99,7 +98,7 @@ async def test_a_cascade_accepts_what_the_dear_one_said() -> None:
 
 
 async def test_a_chosen_worker_gets_the_whole_question() -> None:
-    planner = Chosen("by-length", lambda text: "a" if len(text) < 5 else "b")
+    planner = Router("by-length", lambda text: "a" if len(text) < 5 else "b")
     assert await steps_of(planner, "b", "a") == [(0, WHOLE, Access())]
     short = await planner.plan(request("b", "a", text="6?"))
     assert short.decision == Workflow((Step(1, WHOLE),))
@@ -107,7 +106,7 @@ async def test_a_chosen_worker_gets_the_whole_question() -> None:
 
 @pytest.mark.parametrize(
     "planner",
-    [Committee(("a", "b")), Committee(("a", "b"), (1.0, 2.0)), Chosen("mine", lambda text: "a")],
+    [Committee(("a", "b")), Committee(("a", "b"), (1.0, 2.0)), Router("mine", lambda text: "a")],
     ids=lambda planner: planner.name,
 )
 async def test_asked_again_it_accepts(planner: Planner) -> None:
@@ -123,7 +122,7 @@ async def test_asked_again_it_accepts(planner: Planner) -> None:
         (Committee(("a", "b", "a", "a")), "committee:3xa+b"),
         (Committee(("b", "a", "b"), (1, 2, 3)), "weighted-committee:2xb+a"),
         (Cascade(("a", "b"), "c"), "cascade:a+b>c"),
-        (Chosen("by-family", str), "by-family"),
+        (Router("by-family", str), "by-family"),
         (LinUCB(("a",), always), "linucb"),
     ],
 )
@@ -140,7 +139,7 @@ def test_a_name_says_who_takes_part(planner: Planner, name: str) -> None:
         Committee(("adda", "bob")),
         Committee(("adda",)),
         Cascade(("bob", "adda"), "bob"),
-        Chosen("mine", lambda text: "adda"),
+        Router("mine", lambda text: "adda"),
         LinUCB(("adda",), always),
     ],
     ids=lambda planner: planner.name,
@@ -361,8 +360,8 @@ async def test_linucb_is_told_the_verdict_on_a_question_once_however_often_it_is
 
 def test_features_have_length_one_and_a_constant_besides() -> None:
     for text in ("", "One word", "ONE  word", "A longer text of many more words than that"):
-        x = features(text)
+        x = text_features(text)
         assert x.shape == (64,)
         assert x[-1] == 1.0
         assert np.linalg.norm(x[:-1]) == pytest.approx(float(bool(text)))
-    assert features("One word").tolist() == features("ONE  word").tolist()
+    assert text_features("One word").tolist() == text_features("ONE  word").tolist()

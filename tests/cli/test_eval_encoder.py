@@ -82,7 +82,7 @@ def test_an_encoder_that_fails_is_told_before_anything_is_run(podium: Podium) ->
         ),
         (
             ("--encoder-url", "http://x/v1", "--encoder-model", "m", "--replay", "--cache", "c.sqlite"),
-            "--replay asks nobody, and --encoder-url does; leave one of them out.",
+            "--replay makes no calls, and --encoder-url does; leave one of them out.",
         ),
         (("--encoder-url", "nowhere", "--encoder-model", "m"), "--encoder-url: base_url 'nowhere'"),
         (

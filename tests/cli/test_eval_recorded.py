@@ -212,21 +212,21 @@ def test_another_conductor_stands_beside_at_its_own_levels_and_is_compared_with_
     podium("rate", "rec.parquet", "ratings.json", "--pool", "replay.toml", "--kinds", "1")
     Path("rated.toml").write_text('ratings = "ratings.json"\n' + POOL)
     given = ("eval", "--tasks", "rec.parquet", "--pool", "rated.toml", "--conductor", POLICY, "--json")
-    shown = podium(*given, "--cost-sensitivity", "3", "--beside", POLICY)
+    shown = podium(*given, "--cost-sensitivity", "3", "--versus", POLICY)
     rows = Comparison.model_validate_json(shown.out).rows
     for row in rows:
         assert (row.kind == "conductor") == row.label.startswith("Conductor")
     first, beside, *_ = rows
     assert (first.label, beside.label) == (
         "Conductor, cost sensitivity 3",
-        "Conductor beside, cost sensitivity 3",
+        "Conductor, second, cost sensitivity 3",
     )
     assert (beside.accuracy, beside.cost_usd) == (first.accuracy, first.cost_usd)
     assert beside.difference is not None
     assert beside.difference.mean == 0
-    rows = Comparison.model_validate_json(podium(*given, "--beside", "warmstart").out).rows
+    rows = Comparison.model_validate_json(podium(*given, "--versus", "warmstart").out).rows
     labels = [row.label for row in rows if row.kind == "conductor"]
-    assert labels == [*(f"Conductor, cost sensitivity {level}" for level in range(8)), "Conductor beside"]
+    assert labels == [*(f"Conductor, cost sensitivity {level}" for level in range(8)), "Conductor, second"]
 
 
 def test_over_a_pool_with_ratings_or_with_another_planner_there_is_no_warning(podium: Podium) -> None:
@@ -251,8 +251,8 @@ def test_over_a_pool_with_ratings_or_with_another_planner_there_is_no_warning(po
         (("--split", "tests"), "There is no split 'tests'; did you mean 'test'?"),
         (("--tuning", "0"), 'needs two workers of kind = "replay" or more, and training questions.'),
         (("--planner", "single:ada"), "leave --planner out"),
-        (("--beside", POLICY), "--beside names a second Conductor; give the first with --conductor."),
-        (("--untrained", POLICY), "give the checkpoint with --beside."),
+        (("--versus", POLICY), "--versus names a second Conductor; give the first with --conductor."),
+        (("--untrained", POLICY), "give the checkpoint with --versus."),
         (
             ("--questions", "0"),
             "--questions, --repeats, --max-steps, --rounds and --concurrency are at least 1",

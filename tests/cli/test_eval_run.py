@@ -15,8 +15,8 @@ from podium.conductor import shipped
 from podium.config import Settings
 from podium.evals import Comparison
 from podium.rollout.run_folder import RunFolder
-from podium.train.experiment import Experiment
-from podium.train.warmstart.pretraining import WarmStartSettings
+from podium.train.settings import Experiment
+from podium.warmstart.supervised import WarmStartSettings
 
 Podium = Callable[..., Any]
 POLICY = Path(__file__).parents[2] / "checkpoints" / "recorded" / "policy"
@@ -131,10 +131,7 @@ def test_among_live_workers_the_level_stands_in_the_label_too(podium: Podium) ->
 
 def test_without_a_conductor_thrift_is_refused_and_the_shipped_one_is_not_blamed(podium: Podium) -> None:
     refused = one_sentence(podium("eval", *NAMED, "--cost-sensitivity", "2"))
-    assert (
-        "--cost-sensitivity says how much a Conductor is to save; on a recording name one with --conductor."
-        in refused
-    )
+    assert "--cost-sensitivity is for a Conductor; on a recording name one with --conductor." in refused
 
 
 # --- what is shown and written -----------------------------------------------------------------------------

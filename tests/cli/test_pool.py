@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.executor.cooldown import CooldownFile
+from podium.executor.state_file import CooldownFile
 from podium.testing import Answer, FaultServer, Hang, RateLimited, Rule, Status
 from podium.testing.thread import in_thread
 from podium.trace import Trace

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.cli.moments import read_moment
+from podium.cli.options import read_time
 from podium.errors import UsageError
 from podium.trace import Trace
 from podium.trace.store import TraceStore
@@ -139,10 +139,10 @@ def test_an_export_that_cannot_be_written_leaves_nothing(podium, ask):
     ],
 )
 def test_moments(text, moment):
-    assert read_moment(text, NOW) == moment
+    assert read_time(text, NOW) == moment
 
 
 @pytest.mark.parametrize("text", ["", "2x", "-2d", "2026-13-01", "now", "999999d"])
 def test_what_is_no_moment_is_refused(text):
     with pytest.raises(UsageError, match="is not a moment"):
-        read_moment(text, NOW)
+        read_time(text, NOW)

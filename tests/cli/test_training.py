@@ -8,10 +8,9 @@ import pytest
 
 from podium.evals import Comparison
 from podium.trace import Trace
-from podium.train.warmstart.lessons import PROMPT
-from podium.train.warmstart.material import EmbeddedMaterial
-from podium.train.warmstart.pretraining import WarmStartSettings, make_model, make_tokenizer
-from podium.train.warmstart.run import write_policy
+from podium.warmstart.data import EmbeddedMaterial
+from podium.warmstart.embedded_examples import PROMPT
+from podium.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer, write_policy
 
 TINY = WarmStartSettings(
     vocabulary=600, vocabulary_lessons=200, hidden=32, layers=1, heads=2, kv_heads=1, inner=32
@@ -50,7 +49,7 @@ def test_a_run_is_trained_evaluated_and_reported(podium, start):
             "r",
             "--untrained",
             str(start),
-            "--beside",
+            "--versus",
             str(start),
             "--questions",
             "3",
@@ -66,7 +65,7 @@ def test_a_run_is_trained_evaluated_and_reported(podium, start):
     assert comparison == Comparison.load(Path("r/comparison.json"))
     assert {"conductor", "untrained", "single", "random", "oracle"} <= {row.kind for row in comparison.rows}
     beside, before = comparison.rows[1:3]
-    assert (beside.label, before.label) == ("Conductor beside", "Conductor, untrained")
+    assert (beside.label, before.label) == ("Conductor, second", "Conductor, untrained")
     assert beside.accuracy == before.accuracy
 
     Path("r/report.html").unlink()

@@ -21,15 +21,14 @@ from podium.orchestrator.team import open_pool
 from podium.planner import Outcome, Planner, PlanRequest
 from podium.recordings import Recording
 from podium.rollout import RewardSettings
-from podium.rollout.pools import PoolDraw
 from podium.trace import Trace
 from podium.train.experiment import Experiment, Stage
+from podium.train.random_pools import PoolDraw
 from podium.train.settings import GRPOSettings
-from podium.train.warmstart.lessons import Shares
-from podium.train.warmstart.material import Source
-from podium.train.warmstart.pretraining import WarmStartSettings, WarmStartStage
-from podium.train.warmstart.run import run_warmstart
 from podium.types import Limits, Question
+from podium.warmstart.data import Source
+from podium.warmstart.embedded_examples import Shares
+from podium.warmstart.supervised import WarmStartSettings, WarmStartStage, run_warmstart
 from podium.workers.ratings import Ratings, Tally
 from podium.workflow import Workflow, parse
 

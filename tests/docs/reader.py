@@ -19,7 +19,7 @@ from typing import Any
 from command_table import SLOW
 from shown_commands import ROOT, Command
 
-from podium.train.process import missing_variables
+from podium.train.runtime import missing_variables
 
 PATIENCE_S = 150
 PLAN = 'model_id = [0]\nsubtasks = ["Answer the question."]\naccess_list = [[]]'

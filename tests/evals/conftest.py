@@ -3,7 +3,7 @@
 import pytest
 from made import specialist
 
-from podium.operations import SKILLS
+from podium.lab import SKILLS
 from podium.tasks.embedded import EmbeddedTasks
 from podium.workers.pool import Pool
 

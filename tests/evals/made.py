@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from podium.evals import Evaluation
-from podium.operations import SKILLS
+from podium.lab import SKILLS
 from podium.rollout import Reward, Rollout
 from podium.tasks.task import Grade
 from podium.trace import RoundTrace, Trace

@@ -7,8 +7,18 @@ from xml.etree import ElementTree
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from podium.evals.charts import HEIGHT, WIDTH, curve, moving_mean, nice_ticks, shares, whisker
-from podium.evals.markup import Html, joined, tag
+from podium.evals.charts import (
+    HEIGHT,
+    WIDTH,
+    Html,
+    curve,
+    fragment,
+    moving_mean,
+    nice_ticks,
+    shares,
+    tag,
+    whisker,
+)
 from podium.evals.statistics import Interval
 
 FINITE = st.floats(-1e6, 1e6)
@@ -88,4 +98,4 @@ def test_text_never_becomes_markup(text):
 
 
 def test_markup_is_left_as_it_is():
-    assert joined(tag("b", "1 < 2"), " & ", [Html("<hr>")]) == "<b>1 &lt; 2</b> &amp; <hr>"
+    assert fragment(tag("b", "1 < 2"), " & ", [Html("<hr>")]) == "<b>1 &lt; 2</b> &amp; <hr>"

@@ -12,12 +12,12 @@ from rich.console import Console
 from podium.baselines import Committee, Constant, RandomPlans, Single
 from podium.baselines.phrases import PARTS
 from podium.errors import ConfigError
-from podium.evals import SIMULATED, Comparison, ComparisonSettings, ConstantPlan, Frontier, compare
-from podium.evals.compare import MOST_SAMPLES, samples_within
+from podium.evals import SIMULATED, Comparison, ComparisonSettings, ConstantPlan, ConstantPlanFront, compare
+from podium.evals.compare import MAX_SAMPLES, samples_within
 from podium.evals.table import HEADINGS, cells, markdown, terminal
 from podium.executor import ExecutionSettings
-from podium.operations import SKILLS, read_problem
-from podium.tasks.graders.exact import Exact
+from podium.lab import SKILLS, read_problem
+from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.types import Budget, Price, Profile, Question
 from podium.workers import VoteWorker
@@ -28,7 +28,7 @@ from podium.workflow import Access, Step, Workflow, render
 
 WORKERS = ("left", "right", "all")
 WHOLE = Workflow((Step(2, "Answer the whole question."),))
-FRONTIER = Frontier(
+FRONTIER = ConstantPlanFront(
     workers=WORKERS,
     plans=(ConstantPlan(plan=render(WHOLE), accuracy=0.5, cost_usd=0.0),),
     max_steps=5,
@@ -57,7 +57,9 @@ def routed(question, pool):
 def comparison(specialists, tasks, tuning) -> Comparison:
     contest = ComparisonSettings(specialists, tasks, tuning)
     conductor = Constant(WHOLE, WORKERS, name="conductor")
-    return asyncio.run(compare(contest, conductor, untrained=RandomPlans(), oracle=routed, frontier=FRONTIER))
+    return asyncio.run(
+        compare(contest, conductor, untrained=RandomPlans(), oracle=routed, constant_plans=FRONTIER)
+    )
 
 
 def test_every_method_has_a_row(comparison):
@@ -93,7 +95,7 @@ def test_differences_are_the_conductor_minus_the_row(comparison):
 async def test_self_consistency_takes_as_many_answers_as_the_conductors_cost_buys(tasks, tuning):
     pool = Pool([specialist("cheap", SKILLS, 1.0), specialist("dear", (), 3.5)])
     found = await compare(
-        ComparisonSettings(pool, tasks[:20], tuning[:20]), Single("dear"), frontier=FRONTIER_OF_NONE
+        ComparisonSettings(pool, tasks[:20], tuning[:20]), Single("dear"), constant_plans=FRONTIER_OF_NONE
     )
     (chosen,) = [row for row in found.rows if row.kind == "self-consistency"]
     assert chosen.label == "Self-consistency, 3 × cheap"
@@ -146,8 +148,8 @@ async def test_a_constant_plan_is_searched_for_at_what_it_costs_in_as_many_round
         (1.0, 1.0, 1),
         (0.3, 0.1, 3),
         (0.29, 0.1, 2),
-        (9.0, 0.1, MOST_SAMPLES),
-        (0.0, 0.0, MOST_SAMPLES),
+        (9.0, 0.1, MAX_SAMPLES),
+        (0.0, 0.0, MAX_SAMPLES),
     ],
 )
 def test_as_many_samples_as_the_cost_buys(cost, single, samples):
@@ -214,7 +216,7 @@ async def test_progress_names_what_is_under_way(specialists, tasks):
     await compare(
         ComparisonSettings(specialists, tasks[:6], tasks[6:12], on_progress=note),
         Single("all"),
-        frontier=FRONTIER,
+        constant_plans=FRONTIER,
     )
     assert list(seen)[:2] == ["Conductor", "left alone"]
     assert "Best constant plan" in seen

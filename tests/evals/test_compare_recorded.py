@@ -21,14 +21,14 @@ from podium.baselines.phrases import CHECK, WHOLE
 from podium.errors import UsageError
 from podium.evals import SIMULATED, Comparison, ComparisonSettings, Row, compare, compare_recorded, evaluate
 from podium.evals.comparison import RECORDED
-from podium.evals.families import best_plans
-from podium.evals.page import render_page
+from podium.evals.plan_selection import best_plans_by_family
+from podium.evals.report import render_page
 from podium.evals.table import markdown, notes, terminal
 from podium.executor import ExecutionSettings
-from podium.operations import SKILLS
+from podium.lab import SKILLS
 from podium.planner import Plan, Planner, PlanRequest
+from podium.ratings.answers import read_answers
 from podium.recordings import RecordedQuestion, Recording, Response
-from podium.rollout.answers import read_answers
 from podium.tasks.embedded import EmbeddedTasks
 from podium.types import Profile
 from podium.workers import Pool, ScriptedWorker, VoteWorker, Worker
@@ -122,9 +122,9 @@ def test_the_rows_stand_in_order(alone: Comparison) -> None:
     starts = (
         *("Self-consistency, 3 × ", "ada alone", "bob alone", "cy alone"),
         *("Best vote of the best ", "Best weighted vote of the best ", "Best fixed plan: "),
-        *("", "Best worker of the family (told the family)", "Best plan of the family (told the family)"),
+        *("", "Best worker of the family (knows the family)", "Best plan of the family (knows the family)"),
         *("Ridge over n-grams", "20 nearest questions"),
-        *("LinUCB (told verdicts as it goes)", "Oracle (a bound for one answer)"),
+        *("LinUCB (learns from verdicts as it runs)", "Oracle (a bound for one answer)"),
     )
     assert all(shown.label.startswith(start) for shown, start in zip(alone.rows, starts, strict=True))
     assert " and " in alone.rows[7].label
@@ -415,7 +415,7 @@ async def test_the_plan_of_a_family_asks_nobody_more_often_than_there_are_sample
 ) -> None:
     # Right on all would be two answers of bob and three of ada, who agrees with herself where he is wrong.
     recording = uneven(tmp_path, lambda number, sample: number >= 8 or sample == 2)
-    plans = best_plans(await read_answers(tasks_of(recording, "train"), replayed(recording)))
+    plans = best_plans_by_family(await read_answers(tasks_of(recording, "train"), replayed(recording)))
     assert plans["all"].workers.count("bob") <= 1
 
 
@@ -431,7 +431,7 @@ async def test_the_plan_of_a_family_is_of_the_ten_best_workers(tmp_path: Path) -
         ]
         rows.append((RecordedQuestion(f"q{number}", f"Question {number}?", None, family, "train"), responses))
     recording = write_recording(tmp_path / "r.parquet", rows)
-    plans = best_plans(await read_answers(tasks_of(recording, "train"), replayed(recording)))
+    plans = best_plans_by_family(await read_answers(tasks_of(recording, "train"), replayed(recording)))
     assert set(plans) == {"usual", "odd"}
     assert "w10" not in plans["odd"].workers
 

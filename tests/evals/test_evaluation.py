@@ -6,10 +6,10 @@ from made import POOL, rollout
 from podium.baselines import Constant, RandomPlans, Single
 from podium.config import build
 from podium.errors import ConfigError, UsageError, WorkerError
-from podium.evals import Evaluation, evaluate, joined
+from podium.evals import Evaluation, evaluate, merge_evaluations
 from podium.evals.comparison import row
-from podium.tasks.graders.exact import Exact
 from podium.tasks.graders.judge import Judge
+from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.types import Question
 from podium.workers.pool import Pool
@@ -151,8 +151,8 @@ async def test_progress_ends_at_the_number_of_rollouts():
 async def test_seeds_of_one_method_join_as_repeats():
     pool = Pool([scripted("w")])
     each = [await evaluate(Single("w"), TASKS, pool, seed=seed) for seed in ("0", "1")]
-    both = joined(each)
+    both = merge_evaluations(each)
     assert [len(rollouts) for rollouts in both.by_question.values()] == [2, 2, 2, 2]
     assert both.accuracy.mean == 0.25
     with pytest.raises(UsageError, match="different questions"):
-        joined([each[0], await evaluate(Single("w"), TASKS[:2], pool)])
+        merge_evaluations([each[0], await evaluate(Single("w"), TASKS[:2], pool)])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from podium.evals.charts import pareto_chart, pareto_front
 from podium.evals.comparison import Comparison, Kind, Row
-from podium.evals.front import front_chart, pareto_front
 from podium.evals.statistics import Interval
 
 
@@ -45,14 +45,14 @@ def test_of_two_at_one_price_the_better_is_on_the_front() -> None:
 
 
 def test_the_drawing_has_a_point_for_each_method_that_can_be_run() -> None:
-    drawn = str(front_chart(comparison(ROWS)))
+    drawn = str(pareto_chart(comparison(ROWS)))
     assert drawn.count("<circle") == len(ROWS) - 1
     assert "oracle" not in drawn
     assert drawn.count(",") >= 3
 
 
 def test_higher_is_better_and_further_right_is_dearer() -> None:
-    drawn = str(front_chart(comparison(ROWS)))
+    drawn = str(pareto_chart(comparison(ROWS)))
     line = drawn.split('points="')[1].split('"', maxsplit=1)[0]
     places = [tuple(map(float, point.split(","))) for point in line.split()]
     assert places == sorted(places)
@@ -60,4 +60,4 @@ def test_higher_is_better_and_further_right_is_dearer() -> None:
 
 
 def test_where_nothing_costs_anything_a_sentence_stands() -> None:
-    assert "Too few" in str(front_chart(comparison((shown("free", 0.5, 0.0), shown("also", 0.4, 0.0)))))
+    assert "Too few" in str(pareto_chart(comparison((shown("free", 0.5, 0.0), shown("also", 0.4, 0.0)))))

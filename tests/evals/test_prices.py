@@ -9,12 +9,11 @@ import pytest
 from recorded_world import TOKENS, replayed, tasks_of, write_recording
 
 from podium.baselines import Committee
-from podium.evals.prices import Prices
+from podium.evals.plan_selection import VoterPrices
 from podium.executor import ExecutionSettings
 from podium.orchestrator import Orchestrator
+from podium.ratings.answers import read_answers, spent
 from podium.recordings import RecordedQuestion, Response
-from podium.rollout.answers import read_answers
-from podium.rollout.spending import spent
 from podium.types import Price, Profile, Rating
 from podium.workers import Pool, VoteWorker
 from podium.workers.ratings import Ratings, Tally
@@ -34,7 +33,7 @@ def profiles() -> list[Profile]:
 
 
 def test_a_vote_compares_its_own_voters_as_they_were_measured_or_all_of_them_as_listed() -> None:
-    prices = Prices.told([profiles()])
+    prices = VoterPrices.from_profiles([profiles()])
     measured, listed = prices.among((0, 2))[0], prices.among((0, 3))[0]
     assert measured[[0, 1, 2]].tolist() == [3.0, 2.0, 1.0]
     assert listed.tolist() == sorted(listed)
@@ -62,7 +61,7 @@ async def test_a_cost_in_numbers_is_what_is_paid_beside_one_who_was_not_measured
         name: {"": Tally(right=5, questions=10, cost_usd=10 * cost)} for name, cost in MEASURED.items()
     }
     pool = Pool([*workers, VoteWorker()], Ratings(kinds={}, workers=tallies))
-    told = Prices.told([pool.profiles_for(task.question.text)[:4] for task in tasks])
+    told = VoterPrices.from_profiles([pool.profiles_for(task.question.text)[:4] for task in tasks])
     answers = await read_answers(tasks, workers)
     counted = spent(answers, members, early_stop=True, price_QW=told.among(members))
     names = tuple(answers.workers[member] for member in members)

@@ -14,14 +14,13 @@ import pytest
 from recorded_world import TOKENS, pool_of, random_rows, replayed, tasks_of, world, write_recording
 
 from podium.baselines import Cascade, Committee
-from podium.evals.choices import best_cascade, best_fixed, best_of_most
+from podium.evals.plan_selection import best_cascade, best_fixed_plan, best_vote
 from podium.executor import ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.planner import Planner
+from podium.ratings.answers import Answers, measurable, read_answers, spent
 from podium.recordings import RecordedQuestion, Recording, Response
 from podium.rollout import Rollout, roll
-from podium.rollout.answers import Answers, measurable, read_answers
-from podium.rollout.spending import spent
 from podium.tasks.task import Task
 from podium.types import Budget
 from podium.workers import Pool
@@ -136,9 +135,9 @@ async def test_a_fixed_plan_within_a_cost_may_name_whom_it_could_not_ask_every_t
         (1.0, ("ada",)),
         (0.5, None),
     ):
-        found = best_fixed(answers, max_cost=limit, cost_of=stopped)
+        found = best_fixed_plan(answers, max_cost=limit, cost_of=stopped)
         assert (found and found.workers) == best
-    assert best_fixed(answers, max_cost=9.0) == Committee(("cy",))
+    assert best_fixed_plan(answers, max_cost=9.0) == Committee(("cy",))
 
 
 # --- votes in numbers --------------------------------------------------------------------------------------
@@ -306,7 +305,7 @@ async def test_the_vote_of_the_best_is_the_best_prefix_of_the_workers_in_order(
     tmp_path: Path, seed: int
 ) -> None:
     answers = await answers_of(random_recording(tmp_path, f"most/{seed}", questions=20))
-    chosen = best_of_most(answers, weighted=False)
+    chosen = best_vote(answers, weighted=False)
     order = np.argsort(-answers.accuracy, kind="stable").tolist()
     members = numbered(answers, chosen.workers)
     assert list(members) == order[: len(members)]
@@ -314,7 +313,7 @@ async def test_the_vote_of_the_best_is_the_best_prefix_of_the_workers_in_order(
     prefixes = [answers.voted(tuple(order[:k])).mean() for k in range(1, 5)]
     assert answers.voted(members).mean() == max(prefixes)
     assert len(members) == 1 + prefixes.index(max(prefixes))
-    assert len(best_of_most(answers, weighted=False, most=2).workers) <= 2
+    assert len(best_vote(answers, weighted=False, most=2).workers) <= 2
 
 
 def wrong_answers(answers: Answers) -> float:
@@ -333,7 +332,7 @@ async def test_weights_of_the_best_are_log_odds_among_many_answers_or_two_and_ne
     tmp_path: Path, seed: int
 ) -> None:
     answers = await answers_of(random_recording(tmp_path, f"weights/{seed}", questions=20))
-    chosen = best_of_most(answers, weighted=True)
+    chosen = best_vote(answers, weighted=True)
     members = numbered(answers, chosen.workers)
     shares = answers.accuracy[list(members)]
     assert list(shares) == sorted(shares, reverse=True)
@@ -365,7 +364,7 @@ async def test_workers_who_are_mostly_wrong_in_their_own_ways_all_count_in_a_wei
     ]
     answers = await answers_of(write_recording(tmp_path / "r.parquet", rows))
     assert answers.accuracy.tolist() == [0.4, 0.3, 0.3]
-    chosen = best_of_most(answers, weighted=True)
+    chosen = best_vote(answers, weighted=True)
     assert chosen.workers == ("ada", "bob", "cy")
     first, second, third = chosen.weights
     assert first > second == third > 0.01
@@ -379,7 +378,7 @@ async def test_a_worker_that_is_never_or_always_right_has_a_weight_all_the_same(
     question = RecordedQuestion("q", "Who is right?", None, None, "train")
     responses = [Response(name, 0, f"Answer: {name}", score=score) for name, score in scores.items()]
     answers = await answers_of(write_recording(tmp_path / "r.parquet", [(question, responses)]))
-    assert best_of_most(answers, weighted=True) == Committee(("ada",), (4.595,))
+    assert best_vote(answers, weighted=True) == Committee(("ada",), (4.595,))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -391,7 +390,7 @@ async def test_the_best_fixed_plan_of_a_small_pool_is_that_of_brute_force_within
     plans = [plan for size in (1, 2, 3) for plan in combinations_with_replacement(order, size)]
     costs = {plan: answers.cost[list(plan)].sum() for plan in plans}
     for max_cost in (min(costs.values()), float(np.median(list(costs.values()))), np.inf):
-        chosen = numbered(answers, best_fixed(answers, most=3, max_cost=max_cost * (1 + 1e-9)).workers)
+        chosen = numbered(answers, best_fixed_plan(answers, most=3, max_cost=max_cost * (1 + 1e-9)).workers)
         within = [plan for plan in plans if costs[plan] <= max_cost * (1 + 1e-9)]
         assert chosen in within
         assert answers.voted(chosen).mean() == max(answers.voted(plan).mean() for plan in within)
@@ -404,7 +403,7 @@ async def test_the_best_fixed_plan_is_never_worse_than_the_best_worker_nor_deare
     answers = await answers_of(random_recording(tmp_path, f"never/{seed}", questions=20))
     for factor in (1.0, 1.7, 2.5, 100.0):
         max_cost = float(answers.cost.min()) * factor
-        chosen = numbered(answers, best_fixed(answers, max_cost=max_cost).workers)
+        chosen = numbered(answers, best_fixed_plan(answers, max_cost=max_cost).workers)
         assert len(chosen) <= 5
         assert answers.cost[list(chosen)].sum() <= max_cost * (1 + 1e-9)
         affordable = [w for w in range(4) if answers.cost[w] <= max_cost]
@@ -418,7 +417,7 @@ async def test_of_equally_good_fixed_plans_the_cheapest_is_taken(tmp_path: Path)
         Response(name, 0, "Answer: a", score=1.0, output_tokens=count) for name, count in tokens.items()
     ]
     answers = await answers_of(write_recording(tmp_path / "r.parquet", [(question, responses)]))
-    assert best_fixed(answers) == Committee(("bob",))
+    assert best_fixed_plan(answers) == Committee(("bob",))
 
 
 @pytest.mark.parametrize("seed", range(2))

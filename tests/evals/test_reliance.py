@@ -10,7 +10,6 @@ from recorded_world import pool_of, replayed, spelled, tasks_of, world, write_re
 from podium.baselines import Committee, Constant
 from podium.baselines.phrases import CHECK, WHOLE
 from podium.evals import Evaluation, evaluate
-from podium.evals.reliance import beyond_recording
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import TeamWorker
 from podium.planner import Plan, PlanRequest
@@ -75,7 +74,7 @@ SEES = Access(all=True)
 async def test_rewritten_subtasks_and_sight_of_others_work_go_beyond_the_recording_and_nothing_else(
     recording: Recording, rounds: list[tuple[Step, ...]], share: float
 ) -> None:
-    assert beyond_recording(await measured(recording, *rounds)) == pytest.approx(share)
+    assert (await measured(recording, *rounds)).beyond_recording == pytest.approx(share)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +94,7 @@ async def test_what_a_team_is_told_counts_for_the_responses_within_it(
     evaluation = await evaluate(
         Rounds(Workflow(steps)), tasks_of(recording, "test"), Pool([team, *replayed(recording)])
     )
-    assert beyond_recording(evaluation) == pytest.approx(share)
+    assert (evaluation).beyond_recording == pytest.approx(share)
 
 
 async def test_the_question_itself_as_the_subtask_rewrites_nothing(recording: Recording) -> None:
@@ -103,7 +102,7 @@ async def test_the_question_itself_as_the_subtask_rewrites_nothing(recording: Re
     evaluation = await evaluate(
         Constant(Workflow((Step(0, spelled(13)),)), ("ada",)), tasks, pool_of(recording)
     )
-    assert beyond_recording(evaluation) == pytest.approx(15 / 16)
+    assert (evaluation).beyond_recording == pytest.approx(15 / 16)
 
 
 async def test_white_space_about_a_question_makes_its_repetition_no_other_one(tmp_path: Path) -> None:
@@ -113,4 +112,4 @@ async def test_white_space_about_a_question_makes_its_repetition_no_other_one(tm
     workflow = parse(render(Workflow((Step(0, spaced.text),))), workers=1)
     assert isinstance(workflow, Workflow)
     evaluation = await evaluate(Constant(workflow, ("ada",)), tasks_of(recording, "test"), pool_of(recording))
-    assert beyond_recording(evaluation) == 0
+    assert (evaluation).beyond_recording == 0

@@ -47,7 +47,9 @@ def test_random_workers_are_within_chance_even_when_repeated():
     for trial in range(20):
         plans = [[[random.randrange(4) for _ in skills]] * 4 for skills in questions(60)]
         found.append(
-            routing(evaluation(list(zip(questions(60), plans, strict=True))), deals=100, seed=str(trial))
+            routing(
+                evaluation(list(zip(questions(60), plans, strict=True))), permutations=100, seed=str(trial)
+            )
         )
     assert all(one.nats > 0 for one in found), "plain mutual information flatters"
     assert sum(one.by_question for one in found) <= 4
@@ -55,7 +57,7 @@ def test_random_workers_are_within_chance_even_when_repeated():
 
 def test_each_alignment_reads_the_plans_it_says():
     one = evaluation([(("sums", "dates"), [[0, 1, 2]]), (("sums",), [[3]]), (("sums", "units"), [[1]])])
-    counts = {alignment: routing(one, alignment=alignment, deals=10).pairs for alignment in ALIGNMENTS}
+    counts = {alignment: routing(one, alignment=alignment, permutations=10).pairs for alignment in ALIGNMENTS}
     assert counts == {"in order": 2 + 1 + 1, "one step a hop": 1, "one hop": 1}
 
 

@@ -5,9 +5,9 @@ import pytest
 from podium.baselines import Constant
 from podium.baselines.phrases import CHECK, PHRASES, WHOLE
 from podium.errors import ConfigError, UsageError
-from podium.evals import ConstantPlan, Frontier, search_constant
-from podium.evals.frontier import ranked, undominated
-from podium.tasks.graders.exact import Exact
+from podium.evals import ConstantPlan, ConstantPlanFront, search_constant
+from podium.evals.constant_search import rank_by_front, undominated
+from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.types import Price, Profile, Question
 from podium.workers.pool import Pool
@@ -50,7 +50,7 @@ async def test_a_limit_on_cost_is_kept():
 
 
 async def test_it_is_seeded_and_writes_valid_plans(specialists, tuning):
-    async def search(seed: str) -> Frontier:
+    async def search(seed: str) -> ConstantPlanFront:
         return await search_constant(specialists, tuning, max_steps=3, rungs=((24, 4), (6, 10)), seed=seed)
 
     found = await search("0")
@@ -94,11 +94,11 @@ def test_the_frontier_keeps_what_nothing_beats():
 
 def test_ranking_peels_one_frontier_after_another():
     plans = [plan(0.4, 2), plan(0.5, 1), plan(0.6, 2), plan(0.45, 3)]
-    assert ranked([(p.accuracy, p) for p in plans]) == [0.6, 0.5, 0.45, 0.4]
+    assert rank_by_front([(p.accuracy, p) for p in plans]) == [0.6, 0.5, 0.45, 0.4]
 
 
 TEXT = 'model_id = [1]\nsubtasks = ["Do it."]\naccess_list = [[]]'
-FRONTIER = Frontier(
+FRONTIER = ConstantPlanFront(
     workers=("a", "b"),
     plans=(plan(0.5, 1, TEXT), plan(0.6, 2, TEXT.replace("[1]", "[0]"))),
     max_steps=5,
@@ -115,12 +115,12 @@ def test_within_takes_the_most_accurate_that_can_be_paid():
 
 def test_a_frontier_survives_its_file(tmp_path):
     FRONTIER.save(tmp_path / "new" / "constant.json")
-    assert Frontier.load(tmp_path / "new" / "constant.json") == FRONTIER
+    assert ConstantPlanFront.load(tmp_path / "new" / "constant.json") == FRONTIER
 
 
 def test_another_file_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
-        Frontier.load(tmp_path / "none.json")
+        ConstantPlanFront.load(tmp_path / "none.json")
     (tmp_path / "other.json").write_text("{}")
     with pytest.raises(ConfigError, match="does not hold constant plans"):
-        Frontier.load(tmp_path / "other.json")
+        ConstantPlanFront.load(tmp_path / "other.json")

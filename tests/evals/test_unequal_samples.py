@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from recorded_world import random_rows, replayed, tasks_of, write_recording
 
+from podium.ratings.answers import Answers, read_answers, spent
 from podium.recordings import RecordedQuestion, Response
-from podium.rollout.answers import Answers, read_answers
-from podium.rollout.spending import spent
-from podium.train.warmstart.worth import right
+from podium.warmstart.committee_value import right
 
 Given = Sequence[Mapping[str, str]]
 """Of each question what each worker says in turn, a letter a sample; capitals are right."""
@@ -136,5 +135,5 @@ async def test_who_stands_there_again_agrees_only_if_its_next_sample_says_the_sa
 async def test_turns_that_are_not_kept_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = await answers_of(tmp_path, random_given(Random("kept")))
     kept = [right(answers, plan).tolist() for plan in ((0,), (0, 1), (1, 1, 2))]
-    monkeypatch.setattr("podium.rollout.answers._KEPT", 0)
+    monkeypatch.setattr("podium.ratings.answers._KEPT", 0)
     assert [right(answers, plan).tolist() for plan in ((0,), (0, 1), (1, 1, 2))] == kept

@@ -167,7 +167,7 @@ def test_what_a_killed_process_held_stays_counted(file: Path) -> None:
     account = Account(file, "run", 1.0)
     assert (account.spent_usd, account.held_usd) == (0.3, 0.5)
     assert account.reserve(0.3) is not None
-    assert not account.may_make_room(0.3), "nobody will give it back"
+    assert not account.may_free(0.3), "nobody will give it back"
     assert account.reserve(0.2) is None
     account.close()
 
@@ -210,26 +210,26 @@ def test_the_day_account_takes_its_limit_from_the_option_then_the_environment(tm
 def test_a_ledger_keeps_aside_in_its_budget_and_in_every_account_or_nowhere() -> None:
     run, day = Account(None, "run", 1.0), Account(None, "day", 0.5)
     ledger = Ledger(Budget(usd=2.0), accounts=[run, day])
-    refusal = ledger.reserve(Reservation(1, 10, 0.75), now=0.0)
+    refusal = ledger.try_reserve(Reservation(1, 10, 0.75), now=0.0)
     assert refusal is not None
     assert "the day's $0.5" in refusal
     assert (day.refusal, run.refusal) == (refusal, None)
     assert (run.held_usd, day.held_usd, ledger.calls) == (0.0, 0.0, 0)
     hold = Reservation(1, 10, 0.25)
-    assert ledger.reserve(hold, now=0.0) is None
+    assert ledger.try_reserve(hold, now=0.0) is None
     assert (run.held_usd, day.held_usd) == (0.25, 0.25)
     ledger.settle(hold, Usage(output_tokens=5), 0.125)
-    ledger.charge(Usage(output_tokens=5), 0.25)
+    ledger.record(Usage(output_tokens=5), 0.25)
     assert (run.spent_usd, day.spent_usd, ledger.usd) == (0.375, 0.375, 0.375)
     assert (run.held_usd, day.held_usd) == (0.0, 0.0)
     assert not ledger.exhausted
-    ledger.charge(Usage(), 0.25)
+    ledger.record(Usage(), 0.25)
     assert ledger.exhausted, "no further round is begun on a day that is spent"
 
 
 def test_a_question_that_its_own_budget_refuses_holds_nothing_in_an_account() -> None:
     run = Account(None, "run", 1.0)
-    assert Ledger(Budget(calls=0), accounts=[run]).reserve(Reservation(1, 10, 0.25), now=0.0) is not None
+    assert Ledger(Budget(calls=0), accounts=[run]).try_reserve(Reservation(1, 10, 0.25), now=0.0) is not None
     assert (run.held_usd, run.refusal) == (0.0, None)
 
 
@@ -237,14 +237,14 @@ async def test_a_call_waits_for_those_in_flight_where_they_may_make_room() -> No
     run = Account(None, "run", 1.0)
     first, second = Ledger(Budget(), accounts=[run]), Ledger(Budget(), accounts=[run])
     hold = Reservation(1, 10, 0.75)
-    assert await first.admit(hold) is None
-    waiting = asyncio.create_task(second.admit(hold))
+    assert await first.reserve(hold) is None
+    waiting = asyncio.create_task(second.reserve(hold))
     await asyncio.sleep(0)
     assert not waiting.done()
     first.settle(hold, Usage(), 0.125)
     assert await waiting is None
     second.settle(hold, Usage(), 0.5)
-    refusal = await first.admit(hold)
+    refusal = await first.reserve(hold)
     assert refusal is not None, "nothing is in flight that could make room"
     assert run.refusal == refusal
 
@@ -252,16 +252,16 @@ async def test_a_call_waits_for_those_in_flight_where_they_may_make_room() -> No
 async def test_a_call_that_can_never_fit_does_not_wait() -> None:
     run = Account(None, "run", 1.0)
     ledger = Ledger(Budget(), accounts=[run])
-    assert await ledger.admit(Reservation(1, 10, 0.25)) is None
-    assert await ledger.admit(Reservation(1, 10, 1.25)) is not None
+    assert await ledger.reserve(Reservation(1, 10, 0.25)) is None
+    assert await ledger.reserve(Reservation(1, 10, 1.25)) is not None
 
 
 async def test_who_is_cancelled_while_waiting_holds_nothing() -> None:
     run = Account(None, "run", 1.0)
     ledger = Ledger(Budget(), accounts=[run])
     hold = Reservation(1, 10, 0.75)
-    assert await ledger.admit(hold) is None
-    waiting = asyncio.create_task(ledger.admit(hold))
+    assert await ledger.reserve(hold) is None
+    waiting = asyncio.create_task(ledger.reserve(hold))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -281,7 +281,7 @@ def test_no_order_of_calls_of_several_questions_passes_the_limit(
     in_flight: list[tuple[Ledger, Reservation, float]] = []
     for most, share, others in calls:
         ledger, hold = Ledger(Budget(), accounts=[account]), Reservation(1, most, most / 100)
-        if ledger.reserve(hold, now=0.0) is None:
+        if ledger.try_reserve(hold, now=0.0) is None:
             in_flight.append((ledger, hold, hold.usd * share))
         while len(in_flight) > others:
             done, kept, paid = in_flight.pop(0)

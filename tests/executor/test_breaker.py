@@ -61,18 +61,18 @@ async def test_failures_for_as_long_as_a_timeout_open_it_however_few():
 async def test_while_it_is_open_a_call_with_somewhere_else_to_go_is_refused_at_once():
     breaker = opened()
     with pytest.raises(WorkerError) as refused:
-        await breaker.admit(patient=False)
+        await breaker.acquire(wait=False)
     assert refused.value.kind == "open"
     assert not refused.value.retryable
     assert str(refused.value) == (
-        "It rests after a failed call and is tried again in 0 s; the latest: no reply within 30 s."
+        "It is in cooldown after a failed call and is tried again in 0 s; the latest: no reply within 30 s."
     )
 
 
 async def test_one_call_probes_and_when_it_succeeds_all_that_waited_pass():
     told: list[Cooldown | None] = []
     breaker = opened(told)
-    calls = [asyncio.create_task(breaker.admit(patient=True)) for _ in range(4)]
+    calls = [asyncio.create_task(breaker.acquire(wait=True)) for _ in range(4)]
     done, waiting = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
     assert [task.result() for task in done] == [True]
     assert (len(waiting), breaker.state) == (3, "half-open")
@@ -89,7 +89,7 @@ async def test_a_probe_that_fails_begins_another_rest_and_patience_ends():
     began = now()
 
     async def call() -> str:
-        if not await breaker.admit(patient=True):
+        if not await breaker.acquire(wait=True):
             return "passed"
         breaker.failed(now(), LATE, probe=True)
         return "probed"
@@ -103,21 +103,21 @@ async def test_a_probe_that_fails_begins_another_rest_and_patience_ends():
 
 async def test_a_probe_that_is_cancelled_leaves_the_trial_to_another():
     breaker = opened()
-    assert await breaker.admit(patient=True)
-    breaker.let_go(probe=True)
-    assert await breaker.admit(patient=True)
+    assert await breaker.acquire(wait=True)
+    breaker.release(probe=True)
+    assert await breaker.acquire(wait=True)
 
 
 async def test_failures_of_calls_from_before_it_opened_do_not_prolong_the_rest():
     breaker = opened()
-    rest = breaker.rest
+    rest = breaker.cooldown
     breaker.failed(now() - 1, LATE, probe=False)
-    assert breaker.rest == rest
+    assert breaker.cooldown == rest
 
 
 async def test_it_may_begin_as_another_process_left_it():
     breaker = Breaker("w", LIMITS)
-    breaker.start_open(Cooldown(now() - 1, now() + 0.05, 7, "down"))
+    breaker.open_from(Cooldown(now() - 1, now() + 0.05, 7, "down"))
     with pytest.raises(WorkerError, match="after 7 failed calls in a row"):
-        await breaker.admit(patient=False)
-    assert await breaker.admit(patient=True)
+        await breaker.acquire(wait=False)
+    assert await breaker.acquire(wait=True)

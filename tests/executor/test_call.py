@@ -197,7 +197,7 @@ async def test_a_worker_that_comes_back_is_used_again_after_its_rest(inquire):
     assert question_context.dispatcher.status[0].state == "closed"
 
 
-async def test_a_worker_that_stays_down_costs_a_question_no_more_than_two_rests(inquire):
+async def test_a_worker_that_stays_down_costs_a_question_no_more_than_two_cooldowns(inquire):
     limits = Limits(failures=1, retries=3, probe_after=0.05)
     worker = ScriptedWorker("a", [BUSY] * 99, limits=limits)
     question_context = inquire([worker])
@@ -231,7 +231,9 @@ async def test_a_slow_call_is_made_a_second_time_and_the_first_reply_counts(inqu
     assert question_context.dispatcher.status[0].in_flight == 0
     assert question_context.ledger.tokens == 21 * answered.reply.usage.tokens
     assert (
-        question_context.ledger.reserve(Reservation(1, 1_000_000 - question_context.ledger.tokens, 0.0), 0.0)
+        question_context.ledger.try_reserve(
+            Reservation(1, 1_000_000 - question_context.ledger.tokens, 0.0), 0.0
+        )
         is None
     )
 

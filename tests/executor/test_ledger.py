@@ -7,14 +7,14 @@ from podium.types import Budget, Price, Usage
 
 def test_what_is_in_flight_counts():
     ledger = Ledger(Budget(tokens=100))
-    assert ledger.reserve(Reservation(1, 60, 0.0), now=0.0) is None
-    refusal = ledger.reserve(Reservation(1, 60, 0.0), now=0.0)
+    assert ledger.try_reserve(Reservation(1, 60, 0.0), now=0.0) is None
+    refusal = ledger.try_reserve(Reservation(1, 60, 0.0), now=0.0)
     assert refusal == (
         "The call could take 60 tokens, and 40 of the budget's 100 are left: "
         "raise the budget's tokens or lower the worker's max_tokens."
     )
     ledger.settle(Reservation(1, 60, 0.0), Usage(input_tokens=5, output_tokens=5), 0.0)
-    assert ledger.reserve(Reservation(1, 60, 0.0), now=0.0) is None
+    assert ledger.try_reserve(Reservation(1, 60, 0.0), now=0.0) is None
 
 
 def test_each_limit_refuses_in_its_own_words():
@@ -25,27 +25,27 @@ def test_each_limit_refuses_in_its_own_words():
         (Budget(tokens=1_999), "The call could take 2000 tokens, and 1999 of the budget's 1999 are left: "),
         (Budget(usd=0.002), "The call could cost $0.003000, and $0.002000 of the budget's $0.002 are left: "),
     ]:
-        refusal = Ledger(budget).reserve(hold, now=0.0)
+        refusal = Ledger(budget).try_reserve(hold, now=0.0)
         assert refusal is not None
         assert refusal.startswith(sentence)
-    assert Ledger(Budget(seconds=2.0), deadline=12.0).reserve(hold, now=11.9) is None
-    late = Ledger(Budget(seconds=2.0), deadline=12.0).reserve(hold, now=12.0)
+    assert Ledger(Budget(seconds=2.0), deadline=12.0).try_reserve(hold, now=11.9) is None
+    late = Ledger(Budget(seconds=2.0), deadline=12.0).try_reserve(hold, now=12.0)
     assert late == "The time limit of 2 s was reached."
 
 
 def test_a_fallback_of_a_counted_call_needs_no_further_call():
     ledger = Ledger(Budget(calls=1))
-    assert ledger.reserve(Reservation(1, 10, 0.0), now=0.0) is None
+    assert ledger.try_reserve(Reservation(1, 10, 0.0), now=0.0) is None
     ledger.settle(Reservation(1, 10, 0.0), Usage(), 0.0)
-    assert ledger.reserve(Reservation(0, 10, 0.0), now=0.0) is None
+    assert ledger.try_reserve(Reservation(0, 10, 0.0), now=0.0) is None
     assert ledger.exhausted
 
 
 def test_a_planner_can_spend_the_budget_of_the_workers():
     ledger = Ledger(Budget(tokens=50))
-    ledger.charge(Usage(input_tokens=40, output_tokens=10), 0.01)
+    ledger.record(Usage(input_tokens=40, output_tokens=10), 0.01)
     assert ledger.exhausted
-    assert ledger.reserve(Reservation(1, 1, 0.0), now=0.0) is not None
+    assert ledger.try_reserve(Reservation(1, 1, 0.0), now=0.0) is not None
     assert ledger.usd == 0.01
 
 
@@ -68,7 +68,7 @@ def test_no_order_of_calls_breaks_a_budget(budget, calls):
     in_flight = []
     for most, share, others in calls:
         hold = Reservation.most(input_tokens=0, output_tokens=most, price=price)
-        if ledger.reserve(hold, now=0.0) is None:
+        if ledger.try_reserve(hold, now=0.0) is None:
             in_flight.append((hold, Usage(output_tokens=int(most * share))))
         while len(in_flight) > others:
             done, usage = in_flight.pop(0)

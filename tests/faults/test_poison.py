@@ -14,7 +14,8 @@ from podium.executor import ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.planner import Plan, PlanRequest
 from podium.testing import POISONS, FaultServer, Poison, Rule
-from podium.trace import Trace, jsonl
+from podium.trace import Trace
+from podium.trace import serialization as jsonl
 from podium.trace.store import TraceStore
 from podium.types import Question
 from podium.workers.view import read_view

@@ -281,7 +281,7 @@ class Away:
     def settle(self, held_usd: float, paid_usd: float) -> None:
         return None
 
-    def may_make_room(self, usd: float) -> bool:
+    def may_free(self, usd: float) -> bool:
         return False
 
     async def settled(self) -> None:

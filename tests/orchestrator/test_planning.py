@@ -10,12 +10,12 @@ import pytest
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.orchestrator import Orchestrator
+from podium.orchestrator.planner_settings import PlannerSettings
 from podium.orchestrator.planning import check_planner, open_planner, pays_for_plans
 from podium.orchestrator.team import open_pool
 from podium.testing import FaultServer, Rule, Status
 from podium.trace import Trace
 from podium.types import Question
-from podium.workers.planner_settings import PlannerSettings
 
 PLAN = 'model_id = [1]\nsubtasks = ["Name the author."]\naccess_list = [[]]'
 QUESTION = Question(text="Who wrote Faust?")

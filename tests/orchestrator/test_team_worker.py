@@ -19,9 +19,9 @@ from podium.planner import Plan, PlanRequest
 from podium.testing import FaultServer
 from podium.types import Budget, Limits, Message, Price, Profile, Question, Usage
 from podium.workers import Pool, Reply, Request, ScriptedWorker, Worker, load_pool
+from podium.workers.build import UnreadyWorker
 from podium.workers.openai import OpenAIWorker
 from podium.workers.response_cache import ResponseCache
-from podium.workers.unready import UnreadyWorker
 from podium.workflow import Access, Step, Workflow
 
 INNER = """

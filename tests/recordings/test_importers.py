@@ -12,7 +12,7 @@ import pytest
 from sources import imported, refused, write_json, write_zip
 
 from podium.recordings import Response
-from podium.recordings.importers import gather_mmlu_pro, gather_reasoning_gym
+from podium.recordings.importers import import_mmlu_pro, import_reasoning_gym
 from podium.types import estimate_tokens
 
 # --- reasoning-gym-eval ------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def gym(tmp_path: Path) -> Path:
 
 
 def test_reasoning_gym_gives_every_completion_with_its_verdict(gym: Path) -> None:
-    recording, import_report, told = imported(gather_reasoning_gym, gym)
+    recording, import_report, told = imported(import_reasoning_gym, gym)
     assert told == ["acme/quick", "acme/wise-1.0"]
     assert recording.workers == ("acme/quick", "acme/wise-1.0")
     assert (recording.header.questions, recording.header.responses) == (4, 6)
@@ -81,7 +81,7 @@ def test_reasoning_gym_counts_samples_without_the_completions_that_it_leaves_out
     file = gym / "acme_quick" / "algebra" / "sums.json"
     given = [completion(None, None, 1.0), completion("3", "3", 0.0), completion("4", "4", 1.0)]
     write_json(file, task_set("sums", ("2 + 2?", 4, given)))
-    recording, _, _ = imported(gather_reasoning_gym, gym)
+    recording, _, _ = imported(import_reasoning_gym, gym)
     assert [(one.sample, one.text) for one in recording.responses("2 + 2?")["acme/quick"]] == [
         (0, "3"),
         (1, "4"),
@@ -90,7 +90,7 @@ def test_reasoning_gym_counts_samples_without_the_completions_that_it_leaves_out
 
 
 def test_reasoning_gym_compares_the_published_means_with_those_of_the_rows(gym: Path) -> None:
-    recording, import_report, _ = imported(gather_reasoning_gym, gym)
+    recording, import_report, _ = imported(import_reasoning_gym, gym)
     # sums: (0.5 + 0.01) / 2; grids: 0.5 where 0.7 is published.
     assert import_report.published == {"acme/wise-1.0": pytest.approx((0.255 + 0.7) / 2)}
     assert import_report.measured == {"acme/wise-1.0": pytest.approx((0.255 + 0.5) / 2)}
@@ -105,7 +105,7 @@ def test_reasoning_gym_says_what_it_left_out(gym: Path) -> None:
     document = json.loads((gym / "acme_quick" / "algebra" / "sums.json").read_text())
     document["results"] *= 2
     write_json(gym / "acme_quick" / "algebra" / "sums.json", document)
-    _, import_report, _ = imported(gather_reasoning_gym, gym)
+    _, import_report, _ = imported(import_reasoning_gym, gym)
     assert set(import_report.sentences) == {
         "completions to a question that its task set asks twice (1)",
         "task sets of acme/quick without a published figure (1)",
@@ -116,27 +116,27 @@ def test_reasoning_gym_says_what_it_left_out(gym: Path) -> None:
 
 def test_reasoning_gym_refuses_what_is_not_its_folder(gym: Path, tmp_path: Path) -> None:
     file = gym / "acme_quick" / "algebra" / "sums.json"
-    assert refused(gather_reasoning_gym, file).endswith(
+    assert refused(import_reasoning_gym, file).endswith(
         "holds no folders; give one of its zero-shot folders, such as zero-shot/easy."
     )
-    assert "holds no folders" in refused(gather_reasoning_gym, gym / "acme_quick" / "algebra")
+    assert "holds no folders" in refused(import_reasoning_gym, gym / "acme_quick" / "algebra")
     file.write_text("{")
     assert (
-        refused(gather_reasoning_gym, gym) == f"{file} is not a JSON file that can be read; fetch it again."
+        refused(import_reasoning_gym, gym) == f"{file} is not a JSON file that can be read; fetch it again."
     )
 
 
 @pytest.mark.parametrize("document", [[], {}, {"name": "sums"}, {"name": "sums", "results": [{"gold": 1}]}])
 def test_reasoning_gym_refuses_json_of_another_form(gym: Path, document: Any) -> None:
     file = write_json(gym / "acme_quick" / "algebra" / "sums.json", document)
-    assert str(file) in refused(gather_reasoning_gym, gym)
+    assert str(file) in refused(import_reasoning_gym, gym)
 
 
 @pytest.mark.parametrize("score", ["2.5", "-0.1", "1e999", "NaN", "Infinity"])
 def test_reasoning_gym_refuses_scores_that_are_none(gym: Path, score: str) -> None:
     file = gym / "acme_quick" / "algebra" / "sums.json"
     file.write_text(file.read_text().replace('"score": 0.0', f'"score": {score}'))
-    assert refused(gather_reasoning_gym, gym).startswith(
+    assert refused(import_reasoning_gym, gym).startswith(
         f"{file} is of another form than expected (at results.0.completions.0.score: Input should be "
     )
 
@@ -177,7 +177,7 @@ def mmlu(tmp_path: Path) -> Path:
 
 
 def test_mmlu_pro_gives_the_letters_to_the_wording_of_most_models(mmlu: Path) -> None:
-    recording, import_report, told = imported(gather_mmlu_pro, mmlu)
+    recording, import_report, told = imported(import_mmlu_pro, mmlu)
     assert told == ["GPT-4o", "old-one", "plain"]
     first = recording.find("Which of 1?\n(A) no\n(B) yes")
     assert first is not None
@@ -201,14 +201,14 @@ def test_mmlu_pro_gives_the_letters_to_the_wording_of_most_models(mmlu: Path) ->
 
 
 def test_mmlu_pro_refuses_what_is_not_its_folder(mmlu: Path, tmp_path: Path) -> None:
-    assert refused(gather_mmlu_pro, tmp_path) == f"{tmp_path} holds no *.zip; give its folder eval_results."
+    assert refused(import_mmlu_pro, tmp_path) == f"{tmp_path} holds no *.zip; give its folder eval_results."
     file = write_zip(mmlu / "odd.zip", {"question_id": 1})
-    assert f"{file} is of another form than expected" in refused(gather_mmlu_pro, mmlu)
+    assert f"{file} is of another form than expected" in refused(import_mmlu_pro, mmlu)
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("a.json", "[")
-    assert refused(gather_mmlu_pro, mmlu) == f"{file} is not a zip of JSON files; fetch it again."
+    assert refused(import_mmlu_pro, mmlu) == f"{file} is not a zip of JSON files; fetch it again."
     file.write_text("no zip")
-    assert refused(gather_mmlu_pro, mmlu) == f"{file} is not a zip of JSON files; fetch it again."
+    assert refused(import_mmlu_pro, mmlu) == f"{file} is not a zip of JSON files; fetch it again."
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_mmlu_pro_refuses_what_is_not_its_folder(mmlu: Path, tmp_path: Path) -> 
 )
 def test_mmlu_pro_refuses_records_of_another_form(mmlu: Path, record: Any) -> None:
     file = write_zip(mmlu / "odd.zip", [record])
-    assert str(file) in refused(gather_mmlu_pro, mmlu)
+    assert str(file) in refused(import_mmlu_pro, mmlu)
 
 
 @pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
@@ -227,7 +227,7 @@ def test_mmlu_pro_refuses_a_zip_whose_data_is_damaged(mmlu: Path, packing: int) 
     content = bytearray(file.read_bytes())
     content[60:400] = bytes(255 - byte for byte in content[60:400])
     file.write_bytes(content)
-    assert refused(gather_mmlu_pro, mmlu) == f"{file} is not a zip of JSON files; fetch it again."
+    assert refused(import_mmlu_pro, mmlu) == f"{file} is not a zip of JSON files; fetch it again."
 
 
 @pytest.mark.parametrize(
@@ -242,20 +242,20 @@ def test_mmlu_pro_refuses_a_zip_that_cannot_be_unpacked(
     for header, offset in ((b"PK\x03\x04", local), (b"PK\x01\x02", central)):
         content[content.index(header) + offset] = mark
     file.write_bytes(content)
-    assert refused(gather_mmlu_pro, mmlu) == f"{file} is not a zip of JSON files; fetch it again.", place
+    assert refused(import_mmlu_pro, mmlu) == f"{file} is not a zip of JSON files; fetch it again.", place
 
 
 def test_mmlu_pro_refuses_a_folder_that_is_called_like_a_zip(mmlu: Path) -> None:
     (mmlu / "odd.zip").mkdir()
-    assert "odd.zip is not a zip of JSON files; fetch it again." in refused(gather_mmlu_pro, mmlu)
+    assert "odd.zip is not a zip of JSON files; fetch it again." in refused(import_mmlu_pro, mmlu)
 
 
 def test_json_that_is_nested_too_deeply_is_refused(mmlu: Path, gym: Path) -> None:
     deep = "[" * 100_000 + "]" * 100_000
     with zipfile.ZipFile(mmlu / "odd.zip", "w") as archive:
         archive.writestr("a.json", deep)
-    assert "odd.zip is not a zip of JSON files; fetch it again." in refused(gather_mmlu_pro, mmlu)
+    assert "odd.zip is not a zip of JSON files; fetch it again." in refused(import_mmlu_pro, mmlu)
     (gym / "acme_quick" / "algebra" / "sums.json").write_text(deep)
     assert "sums.json is not a JSON file that can be read; fetch it again." in refused(
-        gather_reasoning_gym, gym
+        import_reasoning_gym, gym
     )

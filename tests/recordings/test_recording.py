@@ -17,8 +17,8 @@ import pytest
 
 from podium.errors import ConfigError
 from podium.recordings import Recording, Response, header_path
-from podium.recordings.columns import NAMES
-from podium.recordings.shelf import Shelf
+from podium.recordings.files import COLUMNS
+from podium.recordings.recording import RecordingLoader
 from podium.types import Profile
 from podium.workers.replay import ReplayWorker
 
@@ -132,7 +132,7 @@ def test_a_table_of_something_else_does_not_fit_its_header(
 
 @pytest.mark.parametrize(
     "columns",
-    [{"x": ["a"]}, {"question_id": ["a"]}, {name: ["no number"] for name in NAMES}],
+    [{"x": ["a"]}, {"question_id": ["a"]}, {name: ["no number"] for name in COLUMNS}],
 )
 def test_a_table_of_other_columns_is_refused_though_its_header_fits(
     small: Recording, columns: dict[str, list[str]]
@@ -200,11 +200,11 @@ def test_rows_of_another_writing_than_the_headers_are_refused(
 def test_a_shelf_opens_each_file_once_and_sees_paths_from_its_folder(
     small: Recording, tmp_path: Path
 ) -> None:
-    shelf = Shelf(tmp_path)
-    assert shelf.open(Path("small.parquet")) is shelf.open(Path("small.parquet"))
-    assert shelf.open(small.path).header == small.header
+    loader = RecordingLoader(tmp_path)
+    assert loader.open(Path("small.parquet")) is loader.open(Path("small.parquet"))
+    assert loader.open(small.path).header == small.header
     with pytest.raises(ConfigError, match="there is no such file"):
-        shelf.open(Path("none.parquet"))
+        loader.open(Path("none.parquet"))
 
 
 def test_a_recording_in_use_is_opened_once_as_long_as_its_files_stay_as_they_are(small: Recording) -> None:

@@ -15,7 +15,7 @@ from sources import imported, refused
 
 from podium.errors import ConfigError
 from podium.recordings import RecordingWriter, Response
-from podium.recordings.importers import ImportReport, gather_table, read_mapping
+from podium.recordings.importers import ImportReport, import_table, read_mapping
 
 QUESTIONS = [
     {"qid": 1, "body": "Which?", "options": ["no", "yes"], "gold": "B", "level": "hard", "fold": "dev"},
@@ -127,7 +127,7 @@ def write_tables(folder: Path, kind: str, text: str = TEMPLATE) -> Path:
 
 
 def gather_mapped(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
-    return gather_table(read_mapping(path), writer, report)
+    return import_table(read_mapping(path), writer, report)
 
 
 @pytest.mark.parametrize(("kind", "text"), [("parquet", TEMPLATE), ("jsonl", TEMPLATE), ("csv", "body")])

@@ -14,7 +14,7 @@ from sources import imported, refused
 
 from podium.errors import UsageError
 from podium.recordings import Recording, RecordingWriter
-from podium.recordings.importers import ImportReport, gather_table, read_mapping
+from podium.recordings.importers import ImportReport, import_table, read_mapping
 
 MAPPING = """
 name = "sums"
@@ -67,7 +67,7 @@ def mapped(folder: Path, *rows: dict[str, Any], kind: str = "jsonl", where: str 
 
 
 def gather(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
-    return gather_table(read_mapping(path), writer, report)
+    return import_table(read_mapping(path), writer, report)
 
 
 def of_rows(folder: Path, *rows: dict[str, Any], kind: str = "jsonl") -> Recording:

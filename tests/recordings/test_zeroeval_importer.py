@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sources import imported, refused, write_json
 
-from podium.recordings.importers import gather_zeroeval
+from podium.recordings.importers import import_zeroeval
 from podium.recordings.importers.zeroeval import extract, same
 
 
@@ -41,7 +41,7 @@ def zeroeval(tmp_path: Path) -> Path:
 
 
 def test_zeroeval_gives_strict_verdicts_and_checks_the_published_ones(zeroeval: Path) -> None:
-    recording, import_report, told = imported(gather_zeroeval, zeroeval)
+    recording, import_report, told = imported(import_zeroeval, zeroeval)
     assert told == ["quick", "wise"]
     assert (recording.header.questions, recording.header.responses) == (4, 4)
     verdicts = {
@@ -67,11 +67,11 @@ def test_zeroeval_gives_strict_verdicts_and_checks_the_published_ones(zeroeval: 
 
 def test_zeroeval_says_when_the_rows_do_not_give_the_published_figure(zeroeval: Path) -> None:
     write_json(zeroeval.parent / "gsm.summary.json", [{"Model": "wise", "Acc": "50.30"}])
-    assert imported(gather_zeroeval, zeroeval)[1].differing == {"wise": (pytest.approx(0.503), 0.5)}
+    assert imported(import_zeroeval, zeroeval)[1].differing == {"wise": (pytest.approx(0.503), 0.5)}
     write_json(zeroeval.parent / "gsm.summary.json", [{"Model": "wise", "Acc": "50.10"}])
-    assert imported(gather_zeroeval, zeroeval)[1].differing == {}
+    assert imported(import_zeroeval, zeroeval)[1].differing == {}
     (zeroeval.parent / "gsm.summary.json").unlink()
-    assert imported(gather_zeroeval, zeroeval)[1].published == {}
+    assert imported(import_zeroeval, zeroeval)[1].published == {}
 
 
 def test_zeroeval_counts_the_outputs_after_the_first(zeroeval: Path) -> None:
@@ -79,7 +79,7 @@ def test_zeroeval_counts_the_outputs_after_the_first(zeroeval: Path) -> None:
     write_json(
         zeroeval / "wise.json", [zero("1", "4", *outputs), zero("2", "4", *outputs[:2]), zero("3", "4", "4")]
     )
-    _, import_report, _ = imported(gather_zeroeval, zeroeval)
+    _, import_report, _ = imported(import_zeroeval, zeroeval)
     assert import_report.sentences == ("outputs of wise after the first to a question (3)",)
 
 
@@ -95,7 +95,7 @@ def test_zeroeval_leaves_out_answers_to_another_wording_and_counts_them(zeroeval
         zeroeval / "wise.json", [zero("1", "5", '{"answer": "5"}'), zero("2", "18", '{"answer": "8"}')]
     )
     write_json(zeroeval.parent / "gsm.summary.json", [{"Model": "wise", "Acc": "50.00"}])
-    recording, import_report, _ = imported(gather_zeroeval, zeroeval)
+    recording, import_report, _ = imported(import_zeroeval, zeroeval)
     assert recording.responses("Another 1?").keys() == {"other"}
     assert recording.responses("Question 2?").keys() == {"other", "wise"}
     assert recording.find("Question 1?") is None
@@ -109,13 +109,13 @@ def test_zeroeval_takes_any_answer_that_a_model_may_write(zeroeval: Path) -> Non
         zeroeval / "wise.json",
         [zero(str(n), "4", json.dumps({"answer": said})) for n, said in enumerate(odd)],
     )
-    recording, _, _ = imported(gather_zeroeval, zeroeval)
+    recording, _, _ = imported(import_zeroeval, zeroeval)
     assert next(worker for worker in recording.header.workers if worker.name == "wise").accuracy == 0
 
 
 def test_zeroeval_refuses_what_is_not_its_folder(zeroeval: Path) -> None:
     assert "holds no *.json; give one of its folders of short answers" in refused(
-        gather_zeroeval, zeroeval.parent / "none"
+        import_zeroeval, zeroeval.parent / "none"
     )
     file = zeroeval / "wise.json"
     for text, sentence in (
@@ -127,7 +127,7 @@ def test_zeroeval_refuses_what_is_not_its_folder(zeroeval: Path) -> None:
         ("[", "is not a JSON file that can be read; fetch it again."),
     ):
         file.write_text(text)
-        assert refused(gather_zeroeval, zeroeval) == f"{file} {sentence}"
+        assert refused(import_zeroeval, zeroeval) == f"{file} {sentence}"
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_zeroeval_refuses_what_is_not_its_folder(zeroeval: Path) -> None:
 )
 def test_zeroeval_refuses_records_of_another_form(zeroeval: Path, record: Any) -> None:
     file = write_json(zeroeval / "wise.json", [record])
-    assert str(file) in refused(gather_zeroeval, zeroeval)
+    assert str(file) in refused(import_zeroeval, zeroeval)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.rollout import FixedPlan, RewardSettings, Rollout, Scorer, roll
-from podium.tasks.graders.exact import Exact
 from podium.tasks.graders.judge import Judge
+from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.types import Budget, Price, Profile, Question
 from podium.workers.pool import Pool

@@ -19,8 +19,8 @@ from podium.orchestrator import Orchestrator
 from podium.planner import Planner
 from podium.rollout import Scorer, roll
 from podium.tasks.embedded import EmbeddedTasks
-from podium.tasks.graders.exact import Exact
 from podium.tasks.graders.judge import Judge
+from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.types import Budget, Limits, Price, Profile, Question, Usage
 from podium.workers import Pool

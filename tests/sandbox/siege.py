@@ -31,7 +31,7 @@ from podium.sandbox.inside.allowance import MIB, Allowance
 from podium.sandbox.sandbox import Sandbox
 
 TABLE = (*ATTACKS, *BOMBS)
-NOBODY = 65534
+ANONYMOUS = 65534
 AT_ONCE = 8
 LONG = Allowance(
     cpu_s=60, wall_s=120, memory_bytes=256 * MIB, output_bytes=MIB, file_bytes=16 * MIB, processes=16
@@ -169,8 +169,8 @@ def may_be_ordinary() -> bool:
 if __name__ == "__main__":
     if os.getuid() == 0:
         os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY, NOBODY)
+        os.setresgid(ANONYMOUS, ANONYMOUS, ANONYMOUS)
+        os.setresuid(ANONYMOUS, ANONYMOUS, ANONYMOUS)
         os.environ["HOME"] = "/nowhere"
     if sys.argv[1:] == ["look"]:
         subprocess.run([sys.executable, "-c", ""], check=True)

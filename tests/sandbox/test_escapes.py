@@ -11,7 +11,17 @@ from pathlib import Path
 
 import pytest
 from attacks import Attack
-from siege import LONG, NOBODY, TABLE, Outcome, Siege, as_ordinary_user, besiege, may_be_ordinary, walls_here
+from siege import (
+    ANONYMOUS,
+    LONG,
+    TABLE,
+    Outcome,
+    Siege,
+    as_ordinary_user,
+    besiege,
+    may_be_ordinary,
+    walls_here,
+)
 
 from podium.sandbox.bare import Bare
 from podium.sandbox.sandbox import Sandbox
@@ -53,7 +63,7 @@ def test_nothing_comes_out_and_nothing_is_left(name: str) -> None:
 
 @pytest.mark.parametrize("name", SIEGES)
 def test_programs_are_who_they_are_said_to_be(name: str) -> None:
-    assert siege(name).user == (NOBODY if name == ORDINARY else os.getuid())
+    assert siege(name).user == (ANONYMOUS if name == ORDINARY else os.getuid())
 
 
 async def test_the_table_sees_what_is_there_where_there_are_no_walls(tmp_path: Path) -> None:

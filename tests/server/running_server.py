@@ -12,12 +12,13 @@ from typing import Any
 import uvicorn
 
 from podium.executor import Dispatcher
+from podium.orchestrator.planner_settings import PlannerSettings
 from podium.orchestrator.team import open_pool
 from podium.server.app import create_app
 from podium.server.service import Service
 from podium.server.settings import ServeSettings
-from podium.trace.kept import Store, open_store
-from podium.workers.planner_settings import PlannerSettings
+from podium.trace.async_store import AsyncTraceStore
+from podium.trace.store import open_store
 from podium.workers.pool import Pool
 
 
@@ -39,7 +40,7 @@ class Serve:
         pool: Pool | str = "embedded",
         *,
         planner: str | None = None,
-        store: Store | Path | None = None,
+        store: AsyncTraceStore | Path | None = None,
         keys: Any = None,
         **settings: Any,
     ) -> str:

@@ -11,7 +11,7 @@ from chat_model import Say, chat_model
 from running_server import Serve
 
 from podium.trace import Trace
-from podium.trace.kept import open_store
+from podium.trace.store import open_store
 from podium.workers.pool import Pool
 
 

@@ -10,9 +10,9 @@ from hostile_bodies import ASK, CHAT, HELLO, HOSTILE, RESPONSES, chat, text, too
 from pydantic import ValidationError
 from served_process import served
 
-from podium.server.ask import AskBody
-from podium.server.chat.request import ChatBody
-from podium.server.responses.request import ResponseBody
+from podium.server.api.ask import AskBody
+from podium.server.openai.chat_body import ChatBody
+from podium.server.openai.responses_body import ResponseBody
 
 MORE_KIB = 400 * 2**10
 """Memory that one body of up to 20 MiB may take at its peak; a list of {} of 5.7 MiB took 3.7 GB once."""

@@ -12,9 +12,8 @@ from openai import OpenAI
 from running_server import Serve
 
 from podium.server.keys import Caller, Keys, open_register
-from podium.server.keys.allowance import Allowance
-from podium.server.keys.register import KeptKey
-from podium.server.keys.secret import Secret
+from podium.server.keys.caller import KeyAllowance
+from podium.server.keys.register import Secret, StoredKey
 from podium.workers.pool import Pool
 
 ASKED: list[Any] = [{"role": "user", "content": "What is 6 x 7?"}]
@@ -31,7 +30,7 @@ class Ring:
         for name, told in keys.items():
             secret = self._secrets[name] = Secret.new()
             caller = Caller(name=name, id=secret.id, **told)
-            asyncio.run(register.add(KeptKey(caller, secret.digest, datetime.now(UTC))))
+            asyncio.run(register.add(StoredKey(caller, secret.digest, datetime.now(UTC))))
         self.url = serve(pool, keys=Keys(register), store=folder / "traces.sqlite", planner="random")
 
     def client(self, name: str | None) -> OpenAI:
@@ -78,7 +77,7 @@ def test_a_request_that_names_a_forbidden_worker_is_refused_before_anything_runs
 def test_a_key_whose_money_is_spent_is_told_so(serve: Serve, tmp_path: Path) -> None:
     with chat_model("42.") as model:
         pool = Pool([model.worker()])
-        ring = Ring(serve, tmp_path, pool, eve={"allowance": Allowance(0, "day")}, adam={})
+        ring = Ring(serve, tmp_path, pool, eve={"allowance": KeyAllowance(0, "day")}, adam={})
         with pytest.raises(openai.APIStatusError) as refused:
             ring.client("eve").chat.completions.create(model="wren", messages=ASKED)
         assert refused.value.status_code == 402

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from podium.executor import StepStarted, StepText
 from podium.orchestrator import QuestionEnded
-from podium.server.live import Live
+from podium.server.live import LiveQuestions
 from podium.server.stream_events import StreamEvent
 from podium.trace import Trace
 from podium.types import Question
@@ -28,14 +28,14 @@ async def read_all(source: AsyncIterator[StreamEvent]) -> list[tuple[str, str]]:
 
 
 async def test_pieces_that_come_while_a_watcher_is_busy_come_together() -> None:
-    live = Live()
+    live = LiveQuestions()
     observe = live.begin("t", None)
     source = live.events("t")
     assert (await anext(source)).kind == "started"
     for piece in ("a", "\u00e4", "\ud800", "\u20ac"):
         observe(StepText(0, 0, piece))
     one = await anext(source)
-    assert (one.place, json.loads(one.data)["text"]) == ("0.7", "aä?€")
+    assert (one.id, json.loads(one.data)["text"]) == ("0.7", "aä?€")
     observe(StepText(0, 0, "b"))
     observe(QuestionEnded(TRACE))
     assert await read_all(source) == [("text", "b"), ("ended", "")]
@@ -43,7 +43,7 @@ async def test_pieces_that_come_while_a_watcher_is_busy_come_together() -> None:
 
 
 async def test_tries_that_write_side_by_side_are_kept_apart() -> None:
-    live = Live()
+    live = LiveQuestions()
     observe = live.begin("t", None)
     for attempt, piece in [(0, "a"), (1, "x"), (0, "b"), (0, "c"), (1, "y")]:
         observe(StepText(0, 0, piece, attempt))
@@ -58,7 +58,7 @@ def test_whoever_stops_anywhere_and_goes_on_has_read_everything_once(
     course: list[str | None], cut: int
 ) -> None:
     async def follow() -> None:
-        live = Live()
+        live = LiveQuestions()
         observe = live.begin("t", None)
         for number, piece in enumerate(course):
             observe(StepStarted(0, number, "ada", "Add.") if piece is None else StepText(0, 0, piece))
@@ -69,7 +69,7 @@ def test_whoever_stops_anywhere_and_goes_on_has_read_everything_once(
             first.append(one)
             if len(first) > cut:
                 break
-        after = first[-1].place if first else None
+        after = first[-1].id if first else None
         rest = await read_all(live.events("t", after))
         assert [(one.kind, json.loads(one.data).get("text", "")) for one in first] + rest == whole
         assert "".join(text for _, text in whole) == "".join(piece or "" for piece in course)
@@ -79,7 +79,7 @@ def test_whoever_stops_anywhere_and_goes_on_has_read_everything_once(
 
 
 async def test_who_watches_while_a_question_is_forgotten_sees_its_end() -> None:
-    live = Live(kept_s=0.01)
+    live = LiveQuestions(kept_s=0.01)
     observe = live.begin("t", "ada")
     assert live.find("t", "ada") is live.find("t", None) is not None
     assert live.find("t", "bob") is None
@@ -95,7 +95,7 @@ async def test_who_watches_while_a_question_is_forgotten_sees_its_end() -> None:
 
 
 async def test_only_so_many_ended_questions_are_remembered() -> None:
-    live = Live(most_kept=3)
+    live = LiveQuestions(most_kept=3)
     for number in range(10):
         live.begin(str(number), None)(QuestionEnded(TRACE))
     running = live.begin("running", None)
@@ -106,7 +106,7 @@ async def test_only_so_many_ended_questions_are_remembered() -> None:
 
 
 async def test_a_question_that_breaks_off_lets_its_watchers_go() -> None:
-    live = Live()
+    live = LiveQuestions()
     live.begin("t", None)
     source = live.events("t")
     await anext(source)

@@ -14,7 +14,7 @@ import pytest
 from chat_model import ChatModel, Say, chat_model
 from running_server import Serve
 
-from podium.server import traces
+from podium.server.api import traces
 from podium.trace import Trace
 from podium.workers.pool import Pool
 

@@ -11,8 +11,8 @@ import httpx
 from chat_model import Say, chat_model
 from running_server import Serve
 
-from podium.server import traces
-from podium.trace.kept import open_store
+from podium.server.api import traces
+from podium.trace.store import open_store
 from podium.workers.pool import Pool
 
 

@@ -3,37 +3,37 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.server.sent import Sent
+from podium.server.streaming import StreamedText
 
 
 def test_what_one_try_writes_is_sent_as_it_comes() -> None:
-    sent = Sent()
-    assert [sent.take(0, piece) for piece in ("Six", " by", " seven")] == ["Six", " by", " seven"]
-    assert sent.end("Six by seven") == ""
+    sent = StreamedText()
+    assert [sent.add(0, piece) for piece in ("Six", " by", " seven")] == ["Six", " by", " seven"]
+    assert sent.finish("Six by seven") == ""
 
 
 def test_an_answer_that_was_not_streamed_is_sent_in_the_end() -> None:
-    assert Sent().end("42.") == "42."
+    assert StreamedText().finish("42.") == "42."
 
 
 def test_a_second_try_is_sent_from_where_the_first_broke_off() -> None:
-    sent = Sent()
-    sent.take(0, "Six by")
-    assert [sent.take(1, piece) for piece in ("Six", " by se", "ven")] == ["", " se", "ven"]
-    assert sent.end("Six by seven is 42.") == " is 42."
+    sent = StreamedText()
+    sent.add(0, "Six by")
+    assert [sent.add(1, piece) for piece in ("Six", " by se", "ven")] == ["", " se", "ven"]
+    assert sent.finish("Six by seven is 42.") == " is 42."
 
 
 def test_an_answer_that_is_another_cannot_be_gone_on_with() -> None:
-    sent = Sent()
-    sent.take(0, "Six by")
-    assert sent.take(1, "It is 42.") == ""
-    assert sent.end("It is 42.") is None
+    sent = StreamedText()
+    sent.add(0, "Six by")
+    assert sent.add(1, "It is 42.") == ""
+    assert sent.finish("It is 42.") is None
 
 
 def test_space_around_an_answer_makes_it_no_other() -> None:
-    sent = Sent()
-    sent.take(0, "42.\n")
-    assert sent.end("42.") == ""
+    sent = StreamedText()
+    sent.add(0, "42.\n")
+    assert sent.finish("42.") == ""
 
 
 @given(
@@ -42,8 +42,8 @@ def test_space_around_an_answer_makes_it_no_other() -> None:
 def test_what_was_sent_is_always_the_beginning_of_the_answer_or_there_is_a_refusal(
     pieces: list[tuple[int, str]], answer: str
 ) -> None:
-    sent = Sent()
-    told = "".join(sent.take(attempt, piece) for attempt, piece in pieces)
+    sent = StreamedText()
+    told = "".join(sent.add(attempt, piece) for attempt, piece in pieces)
     assert sent.text == told
-    rest = sent.end(answer)
+    rest = sent.finish(answer)
     assert (rest is None and told != answer) or told + (rest or "") == answer

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.server.guards.shape import Shape
+from podium.server.body_limits import JsonShape
 from podium.testing import FaultServer, Rule, SlowFirstByte
-from podium.trace.kept import Filters
+from podium.trace.query import Filters
 from podium.workers.pool import load_pool
 
 CHAT = "/v1/chat/completions"
@@ -144,7 +144,7 @@ SHAPES = [
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 2**16])
 @pytest.mark.parametrize(("text", "depth", "values"), SHAPES)
 def test_the_shape_of_a_text_is_that_outside_strings_whatever_pieces_it_comes_in(text, depth, values, size):
-    shape = Shape()
+    shape = JsonShape()
     for start in range(0, len(text), size):
         shape.feed(text[start : start + size].encode())
     assert (shape.deepest, shape.values) == (depth, values)
@@ -165,7 +165,7 @@ def measured(value):
 
 
 def test_a_text_that_closes_more_than_it_opens_is_no_json_and_looked_through_no_further():
-    shape = Shape()
+    shape = JsonShape()
     shape.feed(b'["]]"]')
     assert shape.may_be_json
     shape.feed(b"]")
@@ -176,7 +176,7 @@ def test_a_text_that_closes_more_than_it_opens_is_no_json_and_looked_through_no_
 @given(JSON, st.integers(1, 9))
 def test_the_shape_of_json_is_that_of_its_value(value, size):
     text = json.dumps(value).encode()
-    shape = Shape()
+    shape = JsonShape()
     for start in range(0, len(text), size):
         shape.feed(text[start : start + size])
     assert (shape.deepest, shape.values) == measured(value)

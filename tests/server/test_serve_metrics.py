@@ -8,8 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from podium.server.keys import Caller, Keys, open_register
-from podium.server.keys.register import KeptKey
-from podium.server.keys.secret import Secret
+from podium.server.keys.register import Secret, StoredKey
 from podium.testing import FaultServer, Rule, SlowFirstByte, Status
 from podium.workers.pool import load_pool
 
@@ -115,7 +114,7 @@ async def test_where_keys_are_needed_the_figures_are_for_admins(serve, tmp_path)
     register = open_register(tmp_path / "traces.sqlite")
     for name, secret in secrets.items():
         caller = Caller(name=name, id=secret.id, admin=name == "admin")
-        assert await register.add(KeptKey(caller, secret.digest, datetime.now(UTC)))
+        assert await register.add(StoredKey(caller, secret.digest, datetime.now(UTC)))
     url = serve(keys=Keys(register))
     sent = {name: {"authorization": f"Bearer {secret.text}"} for name, secret in secrets.items()}
     sent |= {"wrong": {"authorization": "Bearer pk-wrong"}, "none": {}}

@@ -15,10 +15,9 @@ import pytest
 from running_server import Serve
 
 from podium.server.keys import Caller, Keys, open_register
-from podium.server.keys.register import KeptKey
-from podium.server.keys.secret import Secret
+from podium.server.keys.register import Secret, StoredKey
 from podium.trace import Trace
-from podium.trace.jsonl import read
+from podium.trace.serialization import read
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -183,7 +182,7 @@ def keyed(serve: Serve, folder: Path) -> Iterator[Callable[[str], httpx.Client]]
     secrets = {name: Secret.new() for name in ("ada", "bob", "root")}
     for name, secret in secrets.items():
         caller = Caller(name=name, id=secret.id, admin=name == "root")
-        asyncio.run(register.add(KeptKey(caller, secret.digest, datetime.now(UTC))))
+        asyncio.run(register.add(StoredKey(caller, secret.digest, datetime.now(UTC))))
     url = serve(keys=Keys(register), store=folder / "traces.sqlite")
     opened = {
         name: httpx.Client(base_url=url, headers={"authorization": f"Bearer {secret.text}"})

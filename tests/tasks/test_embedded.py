@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podium.errors import ConfigError
-from podium.operations import SKILLS, read_problem
+from podium.lab import SKILLS, read_problem
 from podium.tasks import open_tasks
 from podium.tasks.embedded import EmbeddedTasks, held_out, split_of
 

@@ -14,25 +14,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.errors import ConfigError
-from podium.tasks.listed import ListedTasks
 from podium.tasks.mixture import TaskFile, mix, read_task_file
-from podium.tasks.sets.base import folded
-from podium.tasks.sets.own import Own
+from podium.tasks.sets.base import task_key
+from podium.tasks.sets.custom import CustomSet
+from podium.tasks.task import TaskList
 
 SPLITS = ("train", "validation", "test")
 
 
-def part(folder: Path, name: str, rows: Sequence[Mapping[str, Any]], **settings: Any) -> Own:
+def part(folder: Path, name: str, rows: Sequence[Mapping[str, Any]], **settings: Any) -> CustomSet:
     file = folder / f"{name}.jsonl"
     file.write_text("".join(json.dumps({"answer": 1, "split": "train"} | row) + "\n" for row in rows))
-    return Own.model_validate({"name": name, "file": file, "split": "split"} | settings)
+    return CustomSet.model_validate({"name": name, "file": file, "split": "split"} | settings)
 
 
-def numbered(folder: Path, name: str, questions: int, **settings: Any) -> Own:
+def numbered(folder: Path, name: str, questions: int, **settings: Any) -> CustomSet:
     return part(folder, name, [{"question": f"{name} {number}?"} for number in range(questions)], **settings)
 
 
-def names(tasks: ListedTasks) -> list[str]:
+def names(tasks: TaskList) -> list[str]:
     return [task.id.partition("/")[0] for task in tasks]
 
 
@@ -42,7 +42,7 @@ def names(tasks: ListedTasks) -> list[str]:
 def test_without_weights_it_holds_all_of_each_part_spread_evenly(tmp_path: Path) -> None:
     parts = [numbered(tmp_path, "a", 30), numbered(tmp_path, "b", 10)]
     tasks = mix("both", parts, "train")
-    assert (tasks.name, tasks.notes) == ("both/train", ())
+    assert (tasks.name, tasks.warnings) == ("both/train", ())
     assert Counter(names(tasks)) == {"a": 30, "b": 10}
     assert {Counter(names(tasks)[start : start + 4])["a"] for start in range(0, 40, 4)} == {3}
     assert {task.facts["set"] for task in tasks} == {"a", "b"}
@@ -58,7 +58,7 @@ def test_a_count_is_the_most_of_a_part_and_who_has_fewer_is_told_of(tmp_path: Pa
     parts = [numbered(tmp_path, "a", 30, count=12), numbered(tmp_path, "b", 10, count=12)]
     tasks = mix("m", parts, "train")
     assert Counter(names(tasks)) == {"a": 12, "b": 10}
-    assert tasks.notes == ("b: it has 10 tasks, and 12 are wanted",)
+    assert tasks.warnings == ("b: it has 10 tasks, and 12 are wanted",)
 
 
 def test_one_part_is_a_mixture_too(tmp_path: Path) -> None:
@@ -69,11 +69,11 @@ def test_one_part_is_a_mixture_too(tmp_path: Path) -> None:
 
 def test_parts_without_the_split_are_told_of(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text('{"question": "only a test?", "answer": 1}\n')
-    only = Own(name="only", files={"test": tmp_path / "t.jsonl"})
+    only = CustomSet(name="only", files={"test": tmp_path / "t.jsonl"})
     parts = [numbered(tmp_path, "a", 3), only]
     tasks = mix("m", parts, "train")
     assert names(tasks) == ["a"] * 3
-    assert tasks.notes == ("only: it has no split 'train'",)
+    assert tasks.warnings == ("only: it has no split 'train'",)
     assert names(mix("m", parts, "test")) == ["only"]
     with pytest.raises(
         ConfigError, match=r"m/validation has no tasks \(a: it has no tasks in this split; only: it has"
@@ -93,7 +93,7 @@ def test_what_was_skipped_is_told_with_its_part(tmp_path: Path) -> None:
         {"question": " "},
     ]
     tasks = mix("m", [part(tmp_path, "a", rows, on_bad_row="skip"), numbered(tmp_path, "b", 2)], "train")
-    assert tasks.notes == ("a: its answer is empty (1)", "a: its question is empty (2)")
+    assert tasks.warnings == ("a: its answer is empty (1)", "a: its question is empty (2)")
 
 
 # --- order ---------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def test_a_question_of_two_parts_stands_in_the_first_alone(tmp_path: Path) -> No
     other = part(tmp_path, "b", [{"question": "what is 1+1"}, {"question": "y?"}])
     tasks = mix("m", [first, other], "train")
     assert sorted(task.question.text for task in tasks) == ["What is 1 + 1?", "x?", "y?"]
-    assert tasks.notes == ("b: questions that stand in an earlier part too (1)",)
+    assert tasks.warnings == ("b: questions that stand in an earlier part too (1)",)
 
 
 def test_an_id_of_two_parts_is_that_of_one_task(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_an_id_of_two_parts_is_that_of_one_task(tmp_path: Path) -> None:
     ):  # As one set with its options in two orders.
         file = tmp_path / f"{number}.jsonl"
         file.write_text(json.dumps({"nr": 1, "question": text, "answer": 1, "split": "train"}))
-        parts.append(Own(name="gpqa", file=file, id="nr", split="split"))
+        parts.append(CustomSet(name="gpqa", file=file, id="nr", split="split"))
     assert [task.id for task in mix("m", parts, "train")] == ["gpqa/1"]
 
 
@@ -173,7 +173,7 @@ def test_what_one_part_tests_on_no_other_trains_on(tmp_path: Path) -> None:
     rows = [{"question": "X", "split": "test"}, {"question": "Y", "split": "val"}, {"question": "w?"}]
     other = part(tmp_path, "b", rows)
     assert sorted(task.question.text for task in mix("m", [first, other], "train")) == ["w?", "z?"]
-    assert mix("m", [first, other], "train").notes == ("a: questions that stand in a later split too (2)",)
+    assert mix("m", [first, other], "train").warnings == ("a: questions that stand in a later split too (2)",)
 
 
 def test_what_a_set_leaves_out_itself_and_for_others_is_told_in_one_figure(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_what_a_set_leaves_out_itself_and_for_others_is_told_in_one_figure(tmp_p
     first = part(tmp_path, "a", [row | {"nr": number} for number, row in enumerate(rows)], id="nr")
     tasks = mix("m", [first, other], "train")
     assert [task.question.text for task in tasks] == ["z?"]
-    assert tasks.notes[0] == "a: questions that stand in a later split too (2)"
+    assert tasks.warnings[0] == "a: questions that stand in a later split too (2)"
 
 
 NEAR = st.sampled_from(["fox", "2 + 2", "2 - 2", "a b", "ab", *"uvwxyz"])
@@ -201,7 +201,7 @@ def test_no_question_stands_in_two_splits_or_parts_of_a_mixture(tmp_path_factory
     asked: dict[str, list[str]] = {}
     for split in SPLITS:
         try:
-            asked[split] = [folded(task) for task in mix("m", parts, split)]
+            asked[split] = [task_key(task) for task in mix("m", parts, split)]
         except ConfigError:
             asked[split] = []
     everything = [text for texts in asked.values() for text in texts]
@@ -223,13 +223,13 @@ def test_a_task_file_is_named_by_itself_or_by_its_file_and_its_paths_are_seen_fr
 ) -> None:
     file = written(tmp_path, OWN)
     assert (file.name, file.splits) == ("mine", SPLITS)
-    assert isinstance(file.part[0], Own)
+    assert isinstance(file.part[0], CustomSet)
     assert file.part[0].file == tmp_path / "data" / "a.jsonl"
     assert written(tmp_path, f'name = "other"\n{OWN}').name == "other"
     files = written(
         tmp_path, '[[part]]\nset = "own"\nfiles = { test = "/abs/t.csv", train = "t.csv" }\n'
     ).part[0]
-    assert isinstance(files, Own)
+    assert isinstance(files, CustomSet)
     assert files.files == {"test": Path("/abs/t.csv"), "train": tmp_path / "t.csv"}
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.tasks.overlap import COMMON, RUN, SHORTEST, Overlap, fold, overlaps
+from podium.tasks.overlap import MAX_QUESTIONS, MIN_WORDS, NGRAM_WORDS, Overlap, overlaps, question_key
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -41,7 +41,7 @@ def met(texts: Sequence[str], others: Sequence[str]) -> list[Overlap]:
     ],
 )
 def test_dress_does_not_tell_questions_apart(one: str, other: str) -> None:
-    assert fold(one) == fold(other)
+    assert question_key(one) == question_key(other)
 
 
 @pytest.mark.parametrize(
@@ -66,17 +66,17 @@ def test_dress_does_not_tell_questions_apart(one: str, other: str) -> None:
     ],
 )
 def test_what_changes_the_answer_does(one: str, other: str) -> None:
-    assert fold(one) != fold(other)
+    assert question_key(one) != question_key(other)
 
 
 @given(st.text())
 def test_folding_again_changes_nothing(text: str) -> None:
-    assert fold(fold(text)) == fold(text)
+    assert question_key(question_key(text)) == question_key(text)
 
 
 @given(st.lists(st.text(LETTERS, min_size=1)), st.sampled_from([" ", "  ", "\n", "\t", ", ", "; ", " “"]))
 def test_space_case_and_marks_between_words_do_not_count(said: list[str], between: str) -> None:
-    assert fold(between.join(said).upper()) == " ".join(said)
+    assert question_key(between.join(said).upper()) == " ".join(said)
 
 
 def test_a_question_that_stands_there_whole_is_the_same() -> None:
@@ -86,21 +86,21 @@ def test_a_question_that_stands_there_whole_is_the_same() -> None:
 
 def test_a_long_question_is_found_by_a_run_of_its_words() -> None:
     asked = some_words("asked", 40)
-    inside = " ".join(["before", *asked[10 : 10 + RUN], "behind"])
-    short = " ".join(asked[10 : 9 + RUN])
+    inside = " ".join(["before", *asked[10 : 10 + NGRAM_WORDS], "behind"])
+    short = " ".join(asked[10 : 9 + NGRAM_WORDS])
     assert met([" ".join(asked)], [short]) == []
     (found,) = met([" ".join(asked)], [short, inside])
     assert (found.place, found.where, found.same) == (0, "row 1", False)
-    assert found.shared == pytest.approx(1 / (40 - RUN + 1))
+    assert found.shared == pytest.approx(1 / (40 - NGRAM_WORDS + 1))
 
 
 def test_runs_that_several_texts_have_are_added_up_and_the_one_with_most_is_named() -> None:
-    asked = some_words("asked", 3 * RUN)
-    first, most = " ".join(asked[:RUN]), " ".join(asked[RUN : 3 * RUN])
+    asked = some_words("asked", 3 * NGRAM_WORDS)
+    first, most = " ".join(asked[:NGRAM_WORDS]), " ".join(asked[NGRAM_WORDS : 3 * NGRAM_WORDS])
     (found,) = met([" ".join(asked)], [first, most, first])
     assert found.where == "row 1"
-    runs = 2 * RUN + 1
-    assert found.shared == pytest.approx((1 + RUN + 1) / runs)
+    runs = 2 * NGRAM_WORDS + 1
+    assert found.shared == pytest.approx((1 + NGRAM_WORDS + 1) / runs)
 
 
 def test_a_whole_question_is_named_before_a_longer_part() -> None:
@@ -110,11 +110,11 @@ def test_a_whole_question_is_named_before_a_longer_part() -> None:
 
 
 def test_runs_are_as_long_as_the_docs_say() -> None:
-    assert (RUN, SHORTEST, COMMON) == (13, 8, 10)
+    assert (NGRAM_WORDS, MIN_WORDS, MAX_QUESTIONS) == (13, 8, 10)
 
 
 def test_a_short_question_must_stand_there_as_a_whole() -> None:
-    asked = some_words("asked", SHORTEST)
+    asked = some_words("asked", MIN_WORDS)
     (found,) = met([" ".join(asked)], [" ".join(["Answer", *asked, "now"])])
     assert (found.same, found.shared) == (False, 1.0)
     assert met([" ".join(asked)], [" ".join(asked[1:])]) == []
@@ -125,7 +125,7 @@ def test_a_short_question_must_stand_there_as_a_whole() -> None:
 
 def test_the_prompt_that_all_questions_share_tells_none_of_them() -> None:
     prompt = " ".join(some_words("prompt", 30))
-    asked = [f"{' '.join(some_words(number, 20))} {prompt}" for number in range(COMMON + 5)]
+    asked = [f"{' '.join(some_words(number, 20))} {prompt}" for number in range(MAX_QUESTIONS + 5)]
     others = [f"{' '.join(some_words(f'other/{number}', 20))} {prompt}" for number in range(5)]
     assert met(asked, others) == []
     (found,) = met(asked, [*others, asked[3]])
@@ -134,7 +134,7 @@ def test_the_prompt_that_all_questions_share_tells_none_of_them() -> None:
 
 def test_what_many_share_tells_if_they_are_few_among_the_questions() -> None:
     passage = " ".join(some_words("passage", 30))
-    having = [f"{passage} {' '.join(some_words(number, 20))}" for number in range(COMMON + 2)]
+    having = [f"{passage} {' '.join(some_words(number, 20))}" for number in range(MAX_QUESTIONS + 2)]
     others = [" ".join(some_words(f"other/{number}", 20)) for number in range(20 * len(having))]
     assert len(met([*having, *others], [passage])) == len(having)
     assert met([*having, *others[:100]], [passage]) == []
@@ -142,8 +142,8 @@ def test_what_many_share_tells_if_they_are_few_among_the_questions() -> None:
 
 def test_what_few_questions_share_does_tell() -> None:
     passage = " ".join(some_words("passage", 30))
-    asked = [f"{passage} {' '.join(some_words(number, 20))}" for number in range(COMMON)]
-    assert len(met(asked, [passage])) == COMMON
+    asked = [f"{passage} {' '.join(some_words(number, 20))}" for number in range(MAX_QUESTIONS)]
+    assert len(met(asked, [passage])) == MAX_QUESTIONS
 
 
 def test_the_most_come_first() -> None:
@@ -162,9 +162,9 @@ def test_nothing_overlaps_with_nothing() -> None:
 def test_a_part_of_a_question_is_found_whatever_stands_around_it(data: st.DataObject) -> None:
     asked = [some_words(f"asked/{number}", 25) for number in range(5)]
     place = data.draw(st.integers(0, 4))
-    start = data.draw(st.integers(0, 25 - RUN))
+    start = data.draw(st.integers(0, 25 - NGRAM_WORDS))
     around = data.draw(st.lists(st.text(LETTERS + " .,!", max_size=20), min_size=2, max_size=2))
-    part = data.draw(st.sampled_from([" ", "  ", "\n", ", "])).join(asked[place][start : start + RUN])
+    part = data.draw(st.sampled_from([" ", "  ", "\n", ", "])).join(asked[place][start : start + NGRAM_WORDS])
     found = met(
         [" ".join(one) for one in asked], ["nothing of it", f"{around[0]} {part.upper()} {around[1]}"]
     )

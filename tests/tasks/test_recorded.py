@@ -15,11 +15,11 @@ from podium.baselines import SelfConsistency, Single
 from podium.errors import ConfigError
 from podium.orchestrator import Orchestrator
 from podium.recordings import Recording, Response
-from podium.recordings.columns import to_batch
+from podium.recordings.files import to_batch
 from podium.recordings.model import Header, RecordedWorker
 from podium.rollout import roll
 from podium.tasks import Grade, open_tasks
-from podium.tasks.recorded import UNJUDGED, RecordedTasks, Verdicts
+from podium.tasks.recorded import UNJUDGED, RecordedGrader, RecordedTasks
 from podium.types import Profile
 from podium.workers import Pool, ScriptedWorker, VoteWorker
 from podium.workers.replay import ReplayWorker
@@ -112,7 +112,7 @@ async def test_a_response_is_judged_by_itself_then_by_its_answer_then_by_the_gol
         },
         golds={"Q?": "Seven"},
     )
-    assert (await Verdicts(recording, "Q?")(response, "Seven")).score == score
+    assert (await RecordedGrader(recording, "Q?")(response, "Seven")).score == score
 
 
 async def test_without_a_gold_answer_an_unseen_one_is_not_graded_and_none_is_wrong(
@@ -160,8 +160,8 @@ def test_questions_that_one_recorded_worker_never_answered_are_left_out(
 def test_questions_that_were_left_out_are_counted_by_reason_and_worker(make_recording: MakeRecording) -> None:
     recording = many(make_recording)
     ada, bob = replay(recording, "ada"), replay(recording, "bob")
-    assert RecordedTasks(recording, "test", pool=[ada]).notes == ()
-    assert RecordedTasks(recording, "test", pool=[ada, bob], size=5).notes == (
+    assert RecordedTasks(recording, "test", pool=[ada]).warnings == ()
+    assert RecordedTasks(recording, "test", pool=[ada, bob], size=5).warnings == (
         "8 of 24 questions are left out, since a worker of the pool never answered them (bob: 8)",
     )
 
@@ -175,7 +175,7 @@ def test_of_many_workers_a_note_names_those_that_lack_most(make_recording: MakeR
     }
     recording = make_recording(given)
     pool = [replay(recording, name) for name in recording.workers]
-    (note,) = RecordedTasks(recording, "test", pool=pool).notes
+    (note,) = RecordedTasks(recording, "test", pool=pool).warnings
     assert note.startswith("5 of 8 questions are left out")
     assert note.endswith("(w5: 5, w4: 4, w3: 3, and 2 more)")
 
@@ -199,7 +199,7 @@ def test_questions_whose_responses_nobody_judged_are_left_out_and_counted(
     ada, bob = replay(recording, "ada"), replay(recording, "bob")
     tasks = RecordedTasks(recording, "test", pool=[ada, bob])
     assert {task.id for task in tasks} == {f"small/q{number}" for number in (0, 1, 2, 3, 5)}
-    assert tasks.notes == (
+    assert tasks.warnings == (
         "1 of 6 questions are left out, since they have no gold answer, and a response that nobody judged (bob: 1)",
     )
     assert len(RecordedTasks(recording, "test", pool=[ada])) == 6
@@ -208,7 +208,7 @@ def test_questions_whose_responses_nobody_judged_are_left_out_and_counted(
 def test_a_gold_answer_serves_where_nobody_judged(make_recording: MakeRecording) -> None:
     recording = unjudged(make_recording, golds={"Question 4?": "4"})
     tasks = RecordedTasks(recording, "test", pool=[replay(recording, "bob")])
-    assert (len(tasks), tasks.notes) == (6, ())
+    assert (len(tasks), tasks.warnings) == (6, ())
 
 
 def test_a_recording_of_which_nothing_can_be_graded_is_refused(make_recording: MakeRecording) -> None:
@@ -234,7 +234,7 @@ def test_of_questions_that_differ_in_the_space_around_them_the_first_is_asked(tm
     path.with_suffix(".json").write_text(header.model_dump_json())
     tasks = RecordedTasks(Recording.open(path), "test")
     assert {task.question.text for task in tasks} == {"One?", "Two?"}
-    assert tasks.notes == ("1 of 3 questions are left out, since another one has their wording",)
+    assert tasks.warnings == ("1 of 3 questions are left out, since another one has their wording",)
 
 
 def test_workers_that_answered_no_question_in_common_are_refused(make_recording: MakeRecording) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from podium.trace import Attempt, RoundTrace, Span, Trace
-from podium.trace.kept import Store
-from podium.trace.postgres import PostgresStore
-from podium.trace.sqlite_store import SqliteStore
+from podium.trace.async_store import AsyncTraceStore
+from podium.trace.postgres_store import PostgresTraceStore
+from podium.trace.sqlite_store import SqliteTraceStore
 from podium.types import Message, Profile, Question, Usage
 from podium.workflow import Access, Step, Workflow
 from postgres_server import DATABASES, PostgresServer
@@ -65,11 +65,11 @@ class Place:
     url: str
     server: PostgresServer | None
 
-    def open(self, **bounds: Any) -> Store:
-        """A store there; with `bounds` of its outbox, if given."""
+    def open(self, **bounds: Any) -> AsyncTraceStore:
+        """A store there; with `bounds` of its queue, if given."""
         if self.server is None:
-            return SqliteStore(self.url, **bounds)
-        return PostgresStore(self.url, **bounds)
+            return SqliteTraceStore(self.url, **bounds)
+        return PostgresTraceStore(self.url, **bounds)
 
     def away(self) -> None:
         if self.server is not None:
@@ -99,7 +99,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.fixture
-async def kept(place: Place) -> AsyncIterator[Store]:
+async def kept(place: Place) -> AsyncIterator[AsyncTraceStore]:
     """An empty store."""
     store = place.open()
     yield store

@@ -14,9 +14,10 @@ import pytest
 
 from podium.errors import StoreError, UsageError
 from podium.trace import Trace
-from podium.trace.kept import Filters, open_store
-from podium.trace.postgres import PostgresStore
-from podium.trace.postgres_address import PostgresAddress
+from podium.trace.postgres_connection import PostgresAddress
+from podium.trace.postgres_store import PostgresTraceStore
+from podium.trace.query import Filters
+from podium.trace.store import open_store
 from postgres_server import PASSWORD, PostgresServer
 
 MakeTrace = Callable[..., Trace]
@@ -186,7 +187,7 @@ async def test_what_the_database_refuses_for_good_is_set_aside_and_stops_nothing
 
 
 def test_a_missing_extra_is_one_sentence(postgres_url: str) -> None:
-    without = "import sys; sys.modules['asyncpg'] = None; from podium.trace.kept import open_store; "
+    without = "import sys; sys.modules['asyncpg'] = None; from podium.trace.store import open_store; "
     told = subprocess.run(
         [sys.executable, "-c", without + "open_store(sys.argv[1])", postgres_url],
         capture_output=True, text=True, check=False,
@@ -197,8 +198,8 @@ def test_a_missing_extra_is_one_sentence(postgres_url: str) -> None:
 
 
 def test_a_server_that_does_not_speak_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("podium.trace.postgres._CONNECT_S", 0.2)
+    monkeypatch.setattr("podium.trace.postgres_store._CONNECT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with pytest.raises(UsageError, match=r"cannot be opened \(no answer in time\)"):
-            PostgresStore(f"postgresql://u:p@127.0.0.1:{port}/x")
+            PostgresTraceStore(f"postgresql://u:p@127.0.0.1:{port}/x")

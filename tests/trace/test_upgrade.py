@@ -14,8 +14,8 @@ import pytest
 from podium.errors import UsageError
 from podium.trace import RoundTrace, Span, Trace
 from podium.trace.answers import past_answers
-from podium.trace.kept import Filters
-from podium.trace.sqlite_store import SqliteStore
+from podium.trace.query import Filters
+from podium.trace.sqlite_store import SqliteTraceStore
 from podium.trace.store import TraceStore
 
 MakeTrace = Callable[..., Trace]
@@ -63,7 +63,7 @@ def form(path: Path) -> tuple[int, list[str]]:
 async def test_an_old_file_is_upgraded_in_place_and_listed_and_filtered(
     old: Path, make_trace: MakeTrace
 ) -> None:
-    store = SqliteStore(old)
+    store = SqliteTraceStore(old)
     page = await store.page(Filters())
     assert [(row.id, row.workers, row.owner) for row in page.traces] == [
         ("c", (), None),

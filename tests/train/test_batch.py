@@ -9,13 +9,12 @@ import pytest
 import torch
 from tiny_run import SHAPE
 
-from podium.train.batch import Group, micro_batches, trainable_tokens
+from podium.train.batch import Group, count_trainable_tokens, micro_batches
 from podium.train.grpo import accumulate
-from podium.train.loss import LossType, token_weights
 from podium.train.model import PolicyModel
-from podium.train.randomness import generator
+from podium.train.objective import LOSSES, mean_over_completions, mean_over_limits
+from podium.train.runtime import generator
 
-LOSSES: tuple[LossType, ...] = ("bnpo", "grpo", "dr_grpo")
 MAX_TOKENS = 9
 PROMPT = (1, 4, 9, 7)
 A, B, C = (5, 6, 2), (5, 6, 8, 2), (11, 2)
@@ -28,16 +27,16 @@ def model() -> PolicyModel:
     return made
 
 
-def gradient(model: PolicyModel, groups: list[Group], loss_type: LossType) -> dict[str, torch.Tensor]:
+def gradient(model: PolicyModel, groups: list[Group], loss_type: str) -> dict[str, torch.Tensor]:
     model.zero_grad()
     accumulate(model, groups, loss_type=loss_type, max_tokens=MAX_TOKENS, questions=2)
     return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
-def plain_gradient(model: PolicyModel, groups: list[Group], loss_type: LossType) -> dict[str, torch.Tensor]:
+def plain_gradient(model: PolicyModel, groups: list[Group], loss_type: str) -> dict[str, torch.Tensor]:
     """The same, sequence by sequence through the whole model: no shared prompts, no rows merged, nothing packed."""
-    weights = token_weights(
-        [length for group in groups for length in group.lengths], loss_type, max_tokens=MAX_TOKENS
+    weights = LOSSES[loss_type].token_weights(
+        [length for group in groups for length in group.lengths], max_tokens=MAX_TOKENS
     )
     left = iter(weights)
     loss = torch.zeros(())
@@ -47,9 +46,12 @@ def plain_gradient(model: PolicyModel, groups: list[Group], loss_type: LossType)
         ):
             if advantage is None:
                 continue
-            before = (*group.prompt, *(group.given[place] if group.given else ()))
+            before = (*group.prompt, *(group.prompt_suffixes[place] if group.prompt_suffixes else ()))
             logprobs = model(torch.tensor([[*before, *completion]]))[0].log_softmax(-1)
-            targets = range(len(before), len(before) + (group.open[place] if group.open else len(completion)))
+            targets = range(
+                len(before),
+                len(before) + (group.trainable_tokens[place] if group.trainable_tokens else len(completion)),
+            )
             weight = next(left)
             for at in targets:
                 loss = loss - advantage * weight * logprobs[at - 1, (*before, *completion)[at]]
@@ -65,21 +67,25 @@ def assert_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) ->
         torch.testing.assert_close(value, other[name], atol=1e-6, rtol=1e-3, msg=name)
 
 
-GIVEN = Group(PROMPT, (A, A, C, A), (1.0, -0.4, None, 0.7), given=((8,), (8,), (), (3, 12, 4)))
-OPEN = Group(PROMPT, (A, B, C, A), (1.0, -0.4, 0.3, 0.7), open=(2, 2, 1, 2))
-BOTH = Group(PROMPT[:2], (B, B, A), (0.5, 0.5, -1.0), given=((9, 7), (10,), ()), open=(1, 4, 3))
+SUFFIXED = Group(PROMPT, (A, A, C, A), (1.0, -0.4, None, 0.7), prompt_suffixes=((8,), (8,), (), (3, 12, 4)))
+TRIMMED = Group(PROMPT, (A, B, C, A), (1.0, -0.4, 0.3, 0.7), trainable_tokens=(2, 2, 1, 2))
+BOTH = Group(
+    PROMPT[:2], (B, B, A), (0.5, 0.5, -1.0), prompt_suffixes=((9, 7), (10,), ()), trainable_tokens=(1, 4, 3)
+)
 
 
 @pytest.mark.parametrize("loss_type", LOSSES)
-@pytest.mark.parametrize("groups", [[GIVEN], [OPEN], [BOTH], [GIVEN, OPEN, BOTH]])
+@pytest.mark.parametrize("groups", [[SUFFIXED], [TRIMMED], [BOTH], [SUFFIXED, TRIMMED, BOTH]])
 def test_the_gradient_is_that_of_every_sequence_read_on_its_own(
-    model: PolicyModel, groups: list[Group], loss_type: LossType
+    model: PolicyModel, groups: list[Group], loss_type: str
 ) -> None:
     assert_same(gradient(model, groups, loss_type), plain_gradient(model, groups, loss_type))
 
 
 @pytest.mark.parametrize("loss_type", LOSSES)
-def test_equal_completions_pull_as_they_do_when_kept_apart(model: PolicyModel, loss_type: LossType) -> None:
+def test_equal_completions_have_the_gradient_of_completions_kept_apart(
+    model: PolicyModel, loss_type: str
+) -> None:
     together = [Group(PROMPT, (A, C, A, B, A), (1.0, -0.5, 0.25, 2.0, -3.0))]
     apart = [
         Group(PROMPT, (A, C), (1.0, -0.5)),
@@ -87,7 +93,7 @@ def test_equal_completions_pull_as_they_do_when_kept_apart(model: PolicyModel, l
         Group(PROMPT, (A,), (-3.0,)),
     ]
     rows = [
-        [batch.size_QGT[1] for batch in micro_batches(groups, loss_type, max_tokens=9)]
+        [batch.size_QGT[1] for batch in micro_batches(groups, LOSSES[loss_type].token_weights, max_tokens=9)]
         for groups in (together, apart)
     ]
     assert rows == [[3], [2, 2, 1]]
@@ -95,19 +101,21 @@ def test_equal_completions_pull_as_they_do_when_kept_apart(model: PolicyModel, l
 
 
 @pytest.mark.parametrize("loss_type", LOSSES)
-def test_given_tokens_count_as_the_end_of_a_longer_prompt(model: PolicyModel, loss_type: LossType) -> None:
+def test_a_prompt_suffix_counts_as_the_end_of_a_longer_prompt(model: PolicyModel, loss_type: str) -> None:
     longer = [
         Group((*PROMPT, *before), (completion,), (advantage,))
         for before, completion, advantage in zip(
-            GIVEN.given, GIVEN.completions, GIVEN.advantages, strict=True
+            SUFFIXED.prompt_suffixes, SUFFIXED.completions, SUFFIXED.advantages, strict=True
         )
     ]
-    assert_same(gradient(model, [GIVEN], loss_type), gradient(model, longer, loss_type))
+    assert_same(gradient(model, [SUFFIXED], loss_type), gradient(model, longer, loss_type))
 
 
 def test_a_group_that_is_trimmed_weighs_its_tokens_by_their_whole_completions(model: PolicyModel) -> None:
     (batch,) = micro_batches(
-        [replace(OPEN, completions=(A, B, C, A), open=(1, 1, 1, 1))], "grpo", max_tokens=9
+        [replace(TRIMMED, completions=(A, B, C, A), trainable_tokens=(1, 1, 1, 1))],
+        mean_over_completions,
+        max_tokens=9,
     )
     # A, B and A begin alike and are one row; B is longer, so each token of it weighs less.
     expected = (1.0 + 0.7) / (3 * 4) - 0.4 / (4 * 4)
@@ -116,36 +124,36 @@ def test_a_group_that_is_trimmed_weighs_its_tokens_by_their_whole_completions(mo
 
 
 @pytest.mark.parametrize(
-    ("group", "pulls"),
+    ("group", "weighted"),
     [
         (Group(PROMPT, (A, C, A), (1.0, 2.0, -0.5)), {(A, 0): 0.5 * 3, (C, 0): 2.0 * 2}),
         (Group(PROMPT, (A, C, A), (1.0, None, None)), {(A, 0): 1.0 * 3}),
         (Group(PROMPT, (A, A), (1.0, -1.0)), {(A, 0): 0.0}),
         (
-            Group(PROMPT, (A, A, A), (1.0, 2.0, 0.5), given=((8,), (), (8,))),
+            Group(PROMPT, (A, A, A), (1.0, 2.0, 0.5), prompt_suffixes=((8,), (), (8,))),
             {((8, *A), 1): 1.5 * 3, (A, 0): 2.0 * 3},
         ),
-        # The same tokens, but other ones of them were given.
+        # The same tokens, but another number of them is suffix.
         (
-            Group(PROMPT, ((6, 2), (2,)), (1.0, 2.0), given=((5,), (5, 6))),
+            Group(PROMPT, ((6, 2), (2,)), (1.0, 2.0), prompt_suffixes=((5,), (5, 6))),
             {((5, 6, 2), 1): 1.0 * 2, ((5, 6, 2), 2): 2.0 * 1},
         ),
-        (Group(PROMPT, (A, B), (1.0, 2.0), open=(2, 2)), {((5, 6), 0): 1.0 * 3 + 2.0 * 4}),
+        (Group(PROMPT, (A, B), (1.0, 2.0), trainable_tokens=(2, 2)), {((5, 6), 0): 1.0 * 3 + 2.0 * 4}),
         (
-            Group(PROMPT, (A, B), (1.0, 2.0), given=((8, 8), ()), open=(1, 3)),
+            Group(PROMPT, (A, B), (1.0, 2.0), prompt_suffixes=((8, 8), ()), trainable_tokens=(1, 3)),
             {((8, 8, 5), 2): 1.0 * 3, ((5, 6, 8), 0): 2.0 * 4},
         ),
     ],
 )
-def test_each_different_row_comes_once_with_the_sum_of_its_pulls(
-    group: Group, pulls: dict[tuple[tuple[int, ...], int], float]
+def test_each_different_row_comes_once_with_the_sum_of_its_weighted_advantages(
+    group: Group, weighted: dict[tuple[tuple[int, ...], int], float]
 ) -> None:
     # A token's weight is the length of its completion here, to see that it is taken before the trimming.
-    assert group.pulls({length: float(length) for length in range(1, 9)}) == pulls
+    assert group.weighted_advantages({length: float(length) for length in range(1, 9)}) == weighted
 
 
-def test_tokens_that_were_given_are_read_and_not_pulled() -> None:
-    (batch,) = micro_batches([BOTH], "dr_grpo", max_tokens=1)
+def test_the_tokens_of_a_prompt_suffix_are_read_and_not_trained_on() -> None:
+    (batch,) = micro_batches([BOTH], mean_over_limits, max_tokens=1)
     assert batch.inputs_N.tolist() == [*(4, 9, 7), *(4, 10, 5, 6, 8), *(4, 5, 6)]
     assert batch.targets_N.tolist() == [*(9, 7, 5), *(10, 5, 6, 8, 2), *(5, 6, 2)]
     assert batch.weighted_advantages_N.tolist() == pytest.approx(
@@ -154,7 +162,7 @@ def test_tokens_that_were_given_are_read_and_not_pulled() -> None:
 
 
 @pytest.mark.parametrize(
-    ("probabilities", "sure", "count"),
+    ("probabilities", "freeze_prob", "count"),
     [
         ((0.5, 0.9, 0.999), 0.99, 2),
         ((0.5, 0.999, 0.7, 0.999, 1.0), 0.99, 3),
@@ -165,7 +173,7 @@ def test_tokens_that_were_given_are_read_and_not_pulled() -> None:
         ((0.999, 1.0), 1.0, 1),
     ],
 )
-def test_tokens_after_the_last_doubt_are_not_open(
-    probabilities: tuple[float, ...], sure: float, count: int
+def test_tokens_after_the_last_uncertain_one_are_not_trained_on(
+    probabilities: tuple[float, ...], freeze_prob: float, count: int
 ) -> None:
-    assert trainable_tokens([log(value) for value in probabilities], sure) == count
+    assert count_trainable_tokens([log(value) for value in probabilities], freeze_prob) == count

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from podium.train.display import LiveDisplay, PlainDisplay, clock, seconds_left, sparkline, training_display
-from podium.train.process import missing_variables
+from podium.train.runtime import missing_variables
 
 
 def row(iteration: int) -> dict:
@@ -68,7 +68,7 @@ def test_clock_and_sparkline() -> None:
 
 def test_settings_display_and_process_load_no_torch() -> None:
     code = (
-        "import sys, json; import podium.train.settings, podium.train.display, podium.train.process;"
+        "import sys, json; import podium.train.settings, podium.train.display, podium.train.runtime;"
         "print(json.dumps([m for m in ('torch', 'transformers', 'aiohttp') if m in sys.modules]))"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

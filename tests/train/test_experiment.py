@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+import podium
 from podium.config import build
 from podium.errors import CheckpointError, RunMismatchError
 from podium.recordings import Recording, Response
-from podium.train.experiment import Experiment, Stage, draw_of, run_experiment
-from podium.train.warmstart.pretraining import WarmStartSettings, WarmStartStage
-from podium.train.warmstart.run import run_warmstart
+from podium.train.experiment import make_draw_tasks, run_experiment
+from podium.train.settings import Experiment, Stage
+from podium.warmstart.supervised import WarmStartSettings, WarmStartStage, run_warmstart
 from podium.workers.pool import open_pool
 
 TINY = {"iterations": 2, "questions": 2, "group": 4, "max_tokens": 24, "save_every": 1}
@@ -59,6 +60,29 @@ async def test_a_run_of_another_configuration_is_refused_by_the_key(policy: Path
     await run_experiment(experiment(policy, "grpo.minutes=9"), tmp_path / "run")
 
 
+async def test_a_run_begun_under_earlier_names_of_settings_is_resumed(policy: Path, tmp_path: Path) -> None:
+    settings = experiment(policy, "grpo.std_eps=0.1", "grpo.freeze_prob=0.99")
+    await run_experiment(settings, tmp_path / "run")
+    now = json.loads((tmp_path / "run" / "config.json").read_text())
+    old = {"std_eps": "floor", "freeze_prob": "sure", "cost_weights": "thrift"}
+    then = {**now, "grpo": {old.get(key, key): value for key, value in now["grpo"].items()}}
+    (tmp_path / "run" / "config.json").write_text(json.dumps(then))
+    await run_experiment(settings, tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "config.json").read_text()) == now
+    (tmp_path / "run" / "config.json").write_text(json.dumps(then))
+    with pytest.raises(RunMismatchError, match=r"grpo\.std_eps was 0\.1 and is now 0\.2"):
+        await run_experiment(
+            experiment(policy, "grpo.std_eps=0.2", "grpo.freeze_prob=0.99"), tmp_path / "run"
+        )
+
+
+def test_the_configuration_of_the_shipped_run_is_read_as_it_was_trained() -> None:
+    shipped = Path(podium.__file__).parent / "assets" / "conductor" / "run" / "config.json"
+    grpo = Experiment.model_validate_json(shipped.read_text()).grpo
+    assert (grpo.iterations, grpo.questions, grpo.group, grpo.lr) == (130, 16, 16, 2e-4)
+    assert (grpo.std_eps, grpo.temperature, grpo.loss_type, grpo.optimizer) == (0.1, 0.7, "bnpo", "adamw")
+
+
 async def test_a_start_that_is_no_checkpoint_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError):
         await run_experiment(experiment(tmp_path / "none"), tmp_path / "run")
@@ -93,23 +117,25 @@ def test_questions_of_a_recording_come_in_turn(
     make_recording: Callable[..., Recording], policy: Path, tmp_path: Path
 ) -> None:
     settings = experiment(policy, *recorded(make_recording, tmp_path))
-    draw = draw_of(settings, open_pool(settings.pool))
-    asked = [[task.question.text for task, _ in draw(iteration)] for iteration in range(6)]
-    turns = [[text for iteration in asked[at : at + 3] for text in iteration] for at in (0, 3)]
-    assert set(turns[0]) == set(turns[1]) == {f"What is {number} + 1?" for number in range(2, 8)}
-    assert turns[0] != turns[1]
+    draw = make_draw_tasks(settings, open_pool(settings.pool))
+    drawn = [[task.question.text for task, _ in draw(iteration)] for iteration in range(6)]
+    epochs = [[text for iteration in drawn[at : at + 3] for text in iteration] for at in (0, 3)]
+    assert set(epochs[0]) == set(epochs[1]) == {f"What is {number} + 1?" for number in range(2, 8)}
+    assert epochs[0] != epochs[1]
 
 
-def test_what_is_left_out_of_a_recording_is_told(
+def test_a_warning_says_what_is_left_out_of_a_recording(
     make_recording: Callable[..., Recording], policy: Path, tmp_path: Path
 ) -> None:
     settings = experiment(policy, *recorded(make_recording, tmp_path, unjudged=2))
-    told: list[str] = []
-    draw = draw_of(settings, open_pool(settings.pool), told.append)
+    warnings: list[str] = []
+    draw = make_draw_tasks(settings, open_pool(settings.pool), warnings.append)
     assert {task.question.text for task, _ in draw(0) + draw(1)} == {
         f"What is {number} + 1?" for number in range(2, 6)
     }
-    assert [note.partition(",")[0] for note in told] == ["small/train: 2 of 6 questions are left out"]
+    assert [warning.partition(",")[0] for warning in warnings] == [
+        "small/train: 2 of 6 questions are left out"
+    ]
 
 
 async def test_a_policy_trains_on_recorded_answers(

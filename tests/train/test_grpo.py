@@ -12,14 +12,13 @@ from transformers import AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
 from podium.train.batch import Group, micro_batches
+from podium.train.checkpoints import read_model, stored_tensors
 from podium.train.grpo import accumulate, update
-from podium.train.loss import LossType, grpo_loss, token_weights
 from podium.train.model import PolicyModel
+from podium.train.objective import LOSSES, clipped_surrogate, mean_over_tokens
 from podium.train.optimizer import adamw
-from podium.train.randomness import generator
-from podium.train.weights import read_model, stored_tensors
+from podium.train.runtime import generator
 
-LOSSES: tuple[LossType, ...] = ("bnpo", "grpo", "dr_grpo")
 MAX_TOKENS = 9
 
 
@@ -43,7 +42,7 @@ def group(name: str, *, rows: int = 4, advantages: tuple[float | None, ...] | No
 
 
 def gradient(
-    model: PolicyModel, groups: list[Group], loss_type: LossType = "bnpo", questions: int = 1
+    model: PolicyModel, groups: list[Group], loss_type: str = "bnpo", questions: int = 1
 ) -> tuple[float | None, dict[str, torch.Tensor]]:
     model.zero_grad()
     loss = accumulate(model, groups, loss_type=loss_type, max_tokens=MAX_TOKENS, questions=questions)
@@ -57,7 +56,7 @@ def assert_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) ->
 
 
 @pytest.mark.parametrize("loss_type", LOSSES)
-def test_micro_batches_give_the_gradient_of_the_batch(model: PolicyModel, loss_type: LossType) -> None:
+def test_micro_batches_give_the_gradient_of_the_batch(model: PolicyModel, loss_type: str) -> None:
     groups = [group("a"), group("b"), group("c", rows=6), group("d")]
     loss, whole = gradient(model, groups, loss_type, questions=4)
     for questions in (1, 2, 3):
@@ -68,7 +67,7 @@ def test_micro_batches_give_the_gradient_of_the_batch(model: PolicyModel, loss_t
 
 def test_padding_changes_nothing(model: PolicyModel) -> None:
     """A micro-batch with room to spare: more rows, longer rows, longer prompts than any that is real."""
-    (tight,) = micro_batches([group("a")], "bnpo", max_tokens=MAX_TOKENS)
+    (tight,) = micro_batches([group("a")], mean_over_tokens, max_tokens=MAX_TOKENS)
     _, G, T = tight.size_QGT
     more = torch.Size((1, G + 2, T + 5))
     places = tight.places_N.div(T, rounding_mode="floor") * (T + 5) + tight.places_N % T
@@ -84,7 +83,7 @@ def test_padding_changes_nothing(model: PolicyModel) -> None:
 
 
 @pytest.mark.parametrize("loss_type", LOSSES)
-def test_a_group_of_equal_rewards_has_no_gradient(model: PolicyModel, loss_type: LossType) -> None:
+def test_a_group_of_equal_rewards_has_no_gradient(model: PolicyModel, loss_type: str) -> None:
     """Left out, it gives the gradient of the batch in which it is computed."""
     dead, alive = group("dead", advantages=(0.0,) * 4), group("alive")
     # 0 within the precision of a float, so that the group is computed and not left out.
@@ -107,9 +106,7 @@ def test_a_batch_of_dead_groups_leaves_the_policy_as_it_is(model: PolicyModel) -
 
 
 @pytest.mark.parametrize("loss_type", LOSSES)
-def test_a_rollout_whose_workers_failed_is_as_if_never_sampled(
-    model: PolicyModel, loss_type: LossType
-) -> None:
+def test_a_rollout_whose_workers_failed_is_as_if_never_sampled(model: PolicyModel, loss_type: str) -> None:
     whole = group("a")
     advantages = (whole.advantages[0], None, *whole.advantages[2:])
     failed = Group(whole.prompt, whole.completions, advantages)
@@ -126,14 +123,14 @@ def test_the_ratio_stops_to_earn_beyond_the_clip() -> None:
     old = torch.zeros(4)
     logprobs = torch.tensor([0.3, -0.3, 0.3, -0.3], requires_grad=True)
     advantages = torch.tensor([1.0, 1.0, -1.0, -1.0])
-    grpo_loss(logprobs, advantages, old_logprobs_N=old, clip=0.2).backward()
+    clipped_surrogate(logprobs, advantages, old_logprobs_N=old, clip=0.2).backward()
     assert [value != 0 for value in logprobs.grad.tolist()] == [False, True, True, False]
 
 
 def test_token_weights() -> None:
-    assert token_weights([3, 1], "bnpo", max_tokens=8) == (0.25, 0.25)
-    assert token_weights([3, 1], "grpo", max_tokens=8) == pytest.approx((1 / 6, 1 / 2))
-    assert token_weights([3, 1], "dr_grpo", max_tokens=8) == (1 / 16, 1 / 16)
+    assert LOSSES["bnpo"].token_weights([3, 1], max_tokens=8) == (0.25, 0.25)
+    assert LOSSES["grpo"].token_weights([3, 1], max_tokens=8) == pytest.approx((1 / 6, 1 / 2))
+    assert LOSSES["dr_grpo"].token_weights([3, 1], max_tokens=8) == (1 / 16, 1 / 16)
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +165,7 @@ def trl_parts(tmp_path_factory: pytest.TempPathFactory) -> tuple:
 
 
 @pytest.mark.parametrize("loss_type", LOSSES)
-def test_the_update_equals_trls(trl_parts: tuple, loss_type: LossType) -> None:
+def test_the_update_equals_trls(trl_parts: tuple, loss_type: str) -> None:
     start, make = trl_parts
     groups = [group("a"), group("b", advantages=(0.0,) * 4)]
     rows = [

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
 import pytest
 import tiny_run
 import torch
+from pydantic import ValidationError
 from tiny_run import SETTINGS, run, write_start
 from transformers import AutoModelForCausalLM
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import CheckpointError, ConfigError, RunMismatchError
 from podium.rollout.run_folder import RunFolder
-from podium.train.weights import read_model
+from podium.train.checkpoints import read_model
+from podium.train.objective import ADVANTAGES, LOSSES, Advantages, Loss, Rewards, mean_over_completions
+from podium.train.settings import GRPOSettings
 
 
 def rows(folder: Path) -> list[dict]:
@@ -125,3 +129,47 @@ async def test_a_policy_that_chats_is_refused(tmp_path: Path) -> None:
     (start.path / "chat_template.jinja").write_text("{{ messages }}")
     with pytest.raises(CheckpointError, match="chat template"):
         await run(tmp_path / "run", Checkpoint.read(start.path))
+
+
+def leave_one_out(groups: Sequence[Rewards], *, std_eps: float) -> list[Advantages]:
+    """Each reward less the mean of the others in its group."""
+    return [
+        tuple(
+            None
+            if reward is None
+            else reward - fmean([0.0, *(r for other, r in enumerate(group) if other != k and r is not None)])
+            for k, reward in enumerate(group)
+        )
+        for group in groups
+    ]
+
+
+def unclipped(
+    logprobs_N: torch.Tensor,
+    weighted_advantages_N: torch.Tensor,
+    *,
+    old_logprobs_N: torch.Tensor | None = None,
+    clip: float = 0.2,
+) -> torch.Tensor:
+    """REINFORCE."""
+    return -(logprobs_N * weighted_advantages_N).sum()
+
+
+async def test_an_advantage_and_a_loss_of_ones_own_take_a_function_and_a_line_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = write_start(tmp_path / "start")
+    monkeypatch.setitem(ADVANTAGES, "leave_one_out", leave_one_out)
+    monkeypatch.setitem(LOSSES, "reinforce", Loss(mean_over_completions, unclipped))
+    changed = {"iterations": 60, "advantage": "leave_one_out", "loss_type": "reinforce"}
+    settings = GRPOSettings.model_validate(SETTINGS.model_dump() | changed)
+    await run(tmp_path / "run", start, settings)
+    assert fmean(row["reward"] for row in rows(tmp_path / "run")[-10:]) > 0.8
+
+
+@pytest.mark.parametrize(("setting", "known"), [("advantage", "grpo"), ("loss_type", "bnpo")])
+def test_an_advantage_or_a_loss_that_is_not_in_its_table_is_refused(setting: str, known: str) -> None:
+    with pytest.raises(
+        ValidationError, match=f"{setting}\n.*'{known}s' is not known; did you mean '{known}'"
+    ):
+        GRPOSettings.model_validate({setting: f"{known}s"})

@@ -9,15 +9,15 @@ import torch
 from tiny_run import SHAPE
 
 from podium.train.batch import Group
-from podium.train.grpo import update
+from podium.train.grpo import Reference, update
 from podium.train.model import PolicyModel
+from podium.train.objective import kl_weight
 from podium.train.optimizer import adamw
-from podium.train.randomness import generator
-from podium.train.reference import Reference, kl_weight
+from podium.train.runtime import generator
 from podium.train.sampler import Samples, sample
 
 PROMPT = [1, 5, 9, 7, 4]
-GIVEN = ((),) * 30 + ((8, 10),) * 30 + ((8,),) * 4
+SUFFIXES = ((),) * 30 + ((8, 10),) * 30 + ((8,),) * 4
 """Of so many rows that some completions come twice."""
 
 
@@ -27,9 +27,17 @@ def make(name: str) -> PolicyModel:
     return made
 
 
-def draw(model: PolicyModel, given: tuple[tuple[int, ...], ...] = GIVEN, temperature: float = 1.0) -> Samples:
+def draw(
+    model: PolicyModel, suffixes: tuple[tuple[int, ...], ...] = SUFFIXES, temperature: float = 1.0
+) -> Samples:
     (drawn,) = sample(
-        model, [PROMPT], given=[given], max_tokens=3, end=2, seed="reference", temperature=temperature
+        model,
+        [PROMPT],
+        prompt_suffixes=[suffixes],
+        max_tokens=3,
+        end=2,
+        seed="reference",
+        temperature=temperature,
     )
     return drawn
 
@@ -42,30 +50,34 @@ def logprob(model: PolicyModel, before: list[int], completion: tuple[int, ...], 
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
-def test_a_policy_has_not_gone_from_itself(temperature: float) -> None:
+def test_the_log_ratios_of_a_policy_to_itself_are_zero(temperature: float) -> None:
     model = make("policy")
-    log_ratios = Reference(model, temperature).log_ratios(PROMPT, GIVEN, draw(model, temperature=temperature))
-    assert log_ratios == pytest.approx([0.0] * len(GIVEN), abs=1e-4)
+    log_ratios = Reference(model, temperature).log_ratios(
+        PROMPT, SUFFIXES, draw(model, temperature=temperature)
+    )
+    assert log_ratios == pytest.approx([0.0] * len(SUFFIXES), abs=1e-4)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
-def test_a_distance_is_how_much_likelier_a_completion_was_where_it_was_drawn(temperature: float) -> None:
+def test_a_log_ratio_is_how_much_likelier_a_completion_is_under_the_policy_that_drew_it(
+    temperature: float,
+) -> None:
     policy, start = make("policy"), make("start")
     samples = draw(policy, temperature=temperature)
-    assert len(set(zip(GIVEN, samples.tokens, strict=True))) < len(GIVEN), "no completion came twice"
-    log_ratios = Reference(start, temperature).log_ratios(PROMPT, GIVEN, samples)
+    assert len(set(zip(SUFFIXES, samples.tokens, strict=True))) < len(SUFFIXES), "no completion came twice"
+    log_ratios = Reference(start, temperature).log_ratios(PROMPT, SUFFIXES, samples)
     expected = [
         logprob(policy, [*PROMPT, *before], completion, temperature)
         - logprob(start, [*PROMPT, *before], completion, temperature)
-        for before, completion in zip(GIVEN, samples.tokens, strict=True)
+        for before, completion in zip(SUFFIXES, samples.tokens, strict=True)
     ]
     assert log_ratios == pytest.approx(expected, abs=1e-4)
     assert max(map(abs, log_ratios)) > 0.5
 
 
-def test_the_mean_distance_of_a_policys_own_completions_is_the_kl_divergence() -> None:
+def test_the_mean_log_ratio_of_a_policys_own_completions_is_the_kl_divergence() -> None:
     policy, start = make("policy"), make("start")
-    (samples,) = sample(policy, [PROMPT], given=[[()] * 4000], max_tokens=1, end=2, seed="many")
+    (samples,) = sample(policy, [PROMPT], prompt_suffixes=[[()] * 4000], max_tokens=1, end=2, seed="many")
     log_ratios = Reference(start).log_ratios(PROMPT, ((),) * 4000, samples)
     ours, theirs = (
         model(torch.tensor([PROMPT]))[0, -1].detach().log_softmax(-1) for model in (policy, start)
@@ -78,11 +90,11 @@ def test_the_mean_distance_of_a_policys_own_completions_is_the_kl_divergence() -
 def test_the_reference_stays_where_training_began() -> None:
     model = make("policy")
     reference, samples = Reference(model), draw(model)
-    before = reference.log_ratios(PROMPT, GIVEN, samples)
+    before = reference.log_ratios(PROMPT, SUFFIXES, samples)
     group = Group(tuple(PROMPT), ((5, 6, 2), (9, 2)), (1.0, -1.0))
     assert update(model, adamw(model), [group], rate=0.1, max_tokens=4).stepped
-    assert reference.log_ratios(PROMPT, GIVEN, samples) == before
-    assert max(map(abs, reference.log_ratios(PROMPT, GIVEN, draw(model)))) > 0.1
+    assert reference.log_ratios(PROMPT, SUFFIXES, samples) == before
+    assert max(map(abs, reference.log_ratios(PROMPT, SUFFIXES, draw(model)))) > 0.1
 
 
 @pytest.mark.parametrize(

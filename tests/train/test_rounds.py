@@ -16,14 +16,14 @@ from podium.planner import Plan, Planner, PlanRequest
 from podium.rollout import Rollout, Scorer
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.task import Task
+from podium.train.checkpoints import read_model
 from podium.train.settings import GRPOSettings
-from podium.train.weights import read_model
 from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workflow import parse
 
 TWO = SETTINGS.model_copy(update={"rounds": 2})
-HELD = TWO.model_copy(update={"kl": 0.05, "kl_end": 0.01, "sure": 0.99})
+HELD = TWO.model_copy(update={"kl": 0.05, "kl_end": 0.01, "freeze_prob": 0.99})
 
 
 def rows(folder: Path) -> list[dict]:
@@ -41,7 +41,7 @@ async def test_training_in_two_rounds_raises_the_reward(tmp_path: Path) -> None:
 
 @dataclass(frozen=True)
 class Onwards:
-    """Asks the poor worker first, whatever the question; the policy is asked for what comes then."""
+    """Plans the poor worker first, whatever the question; the policy plans the later rounds."""
 
     policy: Planner
     name: str = "onwards"
@@ -132,13 +132,13 @@ async def test_a_weight_that_falls_lets_the_policy_go(tmp_path: Path) -> None:
     assert fmean(freed[-4:]) > 2 * fmean(kept[-4:])
 
 
-async def test_where_a_nat_costs_nothing_no_distance_is_measured(tmp_path: Path) -> None:
+async def test_without_a_kl_weight_no_kl_is_measured(tmp_path: Path) -> None:
     assert await log_ratios(tmp_path / "run", write_start(tmp_path / "start"), iterations=3) == [0.0] * 3
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("rounds", 0), ("kl", -0.1), ("kl_end", -0.1), ("sure", 0.0), ("sure", 1.01)],
+    [("rounds", 0), ("kl", -0.1), ("kl_end", -0.1), ("freeze_prob", 0.0), ("freeze_prob", 1.01)],
 )
 def test_settings_without_a_meaning_are_refused(field: str, value: float) -> None:
     with pytest.raises(ValidationError, match=f"^1 validation error for GRPOSettings\n{field}\n"):

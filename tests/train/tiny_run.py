@@ -23,12 +23,12 @@ from podium.planner import Planner
 from podium.rollout import RewardSettings, Rollout, Scorer
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.task import Grade, Task
+from podium.train.checkpoints import write_model
 from podium.train.loop import train
 from podium.train.model import PolicyModel
-from podium.train.randomness import generator
+from podium.train.runtime import generator
 from podium.train.settings import GRPOSettings
 from podium.train.shape import ModelShape
-from podium.train.weights import write_model
 from podium.types import Budget, Limits, Price, Profile, Question, Usage
 from podium.workers.base import Reply, Request
 from podium.workers.pool import Pool
@@ -109,7 +109,7 @@ def write_start(
     Args:
         accepts: it can write an acceptance as well.
         also: further texts that it can write, each in one token.
-        levels: of thrift, that its prompt names.
+        levels: of cost sensitivity, that its prompt names.
         deviation: of its weights; the larger, the more a single token of its prompt matters.
     """
     plans = [*PLANS, *([ACCEPTANCE] if accepts else []), *also]
@@ -159,7 +159,7 @@ async def score(
 async def run(folder: Path, start: Checkpoint, settings: GRPOSettings = SETTINGS, **options: object) -> Path:
     opened = RunFolder.open(folder, settings.model_dump(mode="json"), free=("minutes",))
     options = {"score": partial(score, rounds=settings.rounds), **options}
-    return await train(settings, start=start, run=opened, draw=draw, **options)
+    return await train(settings, start=start, run=opened, draw_tasks=draw, **options)
 
 
 if __name__ == "__main__":

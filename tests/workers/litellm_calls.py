@@ -128,7 +128,7 @@ async def test_all_kinds_of_tokens_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "kind", "passing", "part"),
+    ("fault", "kind", "retryable", "part"),
     [
         (Status(code=500), "status", True, "status 500: "),
         (Status(code=502), "status", True, "status 502: "),

@@ -126,7 +126,7 @@ async def test_json_of_another_form_is_no_answer(tmp_path: Path, written: str, w
 
 
 @pytest.mark.parametrize(
-    ("program", "sentence", "kind", "passing"),
+    ("program", "sentence", "kind", "retryable"),
     [
         ("print('no', file=sys.stderr); sys.exit(3)", "ended with the status 3: no.", "status", False),
         (

@@ -133,7 +133,7 @@ class OddError(Exception):
 
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize(
-    ("raised", "kind", "passing", "sentence"),
+    ("raised", "kind", "retryable", "sentence"),
     [
         (OddError("It is odd.\nVery odd."), "protocol", False, "raised OddError: It is odd. Very odd."),
         (OddError(), "protocol", False, "raised OddError."),

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from podium.operations import KINDS, SKILLS, read_problem
+from podium.lab import SKILLS, VALUE_TYPES, read_problem
+from podium.lab.intent import Intent, read_intent
 from podium.tasks.embedded import EmbeddedTasks
 from podium.tasks.task import Task
 from podium.types import Message, Profile
 from podium.workers.base import Reply, Request
-from podium.workers.intent import Intent, read_intent
 from podium.workers.specialist import THINKING_TOKENS, Specialist
 
 QUESTION = "First write 'planet' backwards; next count the vowels in it; last, add 40 to the result."
@@ -98,7 +98,7 @@ def test_a_worker_without_the_skill_is_wrong_in_a_plausible_way() -> None:
         assert problem is not None
         wrong = ask(able(0.0), WHOLE, question=task.question.text).rpartition("Answer: ")[2]
         assert not correct(task, f"Answer: {wrong}")
-        KINDS[problem.hops[0].operation.gives].read(wrong)
+        VALUE_TYPES[problem.hops[0].operation.gives].read(wrong)
 
 
 def test_a_right_result_in_view_is_taken() -> None:

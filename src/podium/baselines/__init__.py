@@ -1,29 +1,38 @@
-"""Planners that are not the Conductor. Each is a small file that builds workflows."""
+"""Planners that are not the Conductor: what it is compared with. `registry` names them; each builds workflows."""
 
 from podium.baselines.cascade import Cascade
-from podium.baselines.chosen import Choose, Chosen
-from podium.baselines.committee import Committee
-from podium.baselines.constant import Constant, read_constant
-from podium.baselines.open import NAMES, open_baseline
-from podium.baselines.oracle import Oracle, PlanFor
-from podium.baselines.random_plans import RandomPlans, random_workflow
-from podium.baselines.self_consistency import SelfConsistency
-from podium.baselines.single import Single
+from podium.baselines.controls import Constant, Oracle, PlanFor, RandomPlans, random_workflow, read_constant
+from podium.baselines.registry import (
+    BASELINES,
+    Baseline,
+    BaselineContext,
+    baseline_forms,
+    find_baseline,
+    known_baselines,
+    open_baseline,
+)
+from podium.baselines.routers import Router, RoutingRule
+from podium.baselines.voting import Committee, SelfConsistency, Single
 from podium.workers.vote import VOTE
 
 __all__ = [
-    "NAMES",
+    "BASELINES",
     "VOTE",
+    "Baseline",
+    "BaselineContext",
     "Cascade",
-    "Choose",
-    "Chosen",
     "Committee",
     "Constant",
     "Oracle",
     "PlanFor",
     "RandomPlans",
+    "Router",
+    "RoutingRule",
     "SelfConsistency",
     "Single",
+    "baseline_forms",
+    "find_baseline",
+    "known_baselines",
     "open_baseline",
     "random_workflow",
     "read_constant",

@@ -1,7 +1,7 @@
-"""A cascade: cheap workers first, and a dearer one where they disagree.
+"""A cascade: cheap workers answer first, and an expensive one answers where they disagree.
 
-FrugalGPT (Chen et al. 2023) in its simplest form. Needs a budget of two rounds; within one
-it is a vote of the cheap ones.
+FrugalGPT (Chen et al. 2023) in its simplest form. It needs a budget of two rounds; with one
+round it is a vote of the cheap workers.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from podium.baselines.committee import Committee
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import position_of
+from podium.baselines.voting import Committee
 from podium.planner import Plan, PlanRequest
+from podium.workers.vote import VOTE
 from podium.workflow import Acceptance, Step, Workflow, render
 
 _COUNTED = re.compile(r"(\d+) of (\d+) responses agree\.")
@@ -20,7 +21,10 @@ _COUNTED = re.compile(r"(\d+) of (\d+) responses agree\.")
 
 @dataclass(frozen=True, slots=True)
 class Cascade:
-    """`first` answer and vote; unless all of them agree, `then` answers alone, and that stands."""
+    """The workers of `first` answer and vote; where they disagree, `then` answers alone and its answer counts."""
+
+    tools = (VOTE,)
+    rounds = 2
 
     first: tuple[str, ...]
     then: str
@@ -30,7 +34,7 @@ class Cascade:
         return f"cascade:{'+'.join(self.first)}>{self.then}"
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """The cheap ones' vote; then the dear one, or acceptance; `ConfigError` when the pool lacks one of them."""
+        """First the vote, then the expensive worker or acceptance; `ConfigError` when the pool lacks a worker."""
         if not request.outcomes:
             return await Committee(self.first).plan(request)
         decision: Workflow | Acceptance = Acceptance()
@@ -40,6 +44,6 @@ class Cascade:
 
 
 def _unanimous(response: str, voters: int) -> bool:
-    """Whether the vote says that everybody gave the same answer."""
+    """Whether the vote says that all workers gave the same answer."""
     counted = _COUNTED.match(response)
     return counted is not None and int(counted[1]) == voters

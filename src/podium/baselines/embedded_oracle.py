@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from podium.baselines.oracle import PlanFor
+from podium.baselines.controls import PlanFor
 from podium.errors import ConfigError
-from podium.operations import read_problem
+from podium.lab import read_problem
 from podium.types import Profile, Question
 from podium.workers.base import Worker
 from podium.workers.specialist import Specialist

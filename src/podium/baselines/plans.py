@@ -1,6 +1,6 @@
-"""What every baseline shares: finding workers by name, and turning a workflow into a plan.
+"""What all baselines share: they find workers by name, and turn a workflow into a plan.
 
-Baselines plan one round; asked again, they accept the answer that they have.
+Most baselines plan one round; in a later round they accept the answer that they have.
 """
 
 from __future__ import annotations
@@ -15,17 +15,29 @@ from podium.workers.vote import VOTE
 from podium.workflow import Acceptance, Access, Step, Workflow, render
 
 
-def written(request: PlanRequest, workflow: Workflow) -> Plan:
-    """The plan that runs `workflow`, and accepts once it has been run. Not held to `max_steps`."""
+def plan_once(request: PlanRequest, workflow: Workflow) -> Plan:
+    """In the first round the plan that runs `workflow`, later one that accepts. `max_steps` does not limit it."""
     decision = Acceptance() if request.outcomes else workflow
     return Plan(text=render(decision), decision=decision)
 
 
+def tools_of(planner: object) -> tuple[str, ...]:
+    """The tools that the planner's workflows call, which a comparison adds to a pool without them."""
+    tools: tuple[str, ...] = getattr(planner, "tools", ())
+    return tools
+
+
+def rounds_of(planner: object) -> int:
+    """The rounds that the planner needs to be itself; 1 where it does not say."""
+    rounds: int = getattr(planner, "rounds", 1)
+    return rounds
+
+
 def voting_step(pool: Sequence[Profile], weights: Sequence[float] = ()) -> Step:
-    """A vote on all earlier answers by the pool's tool, in a later round also on the answer of the round before.
+    """The pool's tool votes on all earlier answers; in a later round also on the answer of the round before.
 
     Args:
-        weights: of the votes, in the order of the answers; none: all count alike.
+        weights: of the votes, in the order of the answers; empty: all weights are equal.
 
     Raises:
         ConfigError: the pool has no such tool.
@@ -43,7 +55,7 @@ def voting_step(pool: Sequence[Profile], weights: Sequence[float] = ()) -> Step:
 
 
 def _decimal(weight: float) -> str:
-    """As the voting tool reads it: no exponent."""
+    """Without an exponent, which the voting tool cannot read."""
     return f"{weight:.6f}".rstrip("0").rstrip(".")
 
 

@@ -17,8 +17,8 @@ from cyclopts import CycloptsError, UnusedCliTokensError
 
 from podium.cli.app import build_app
 from podium.cli.printable import printable
-from podium.errors import PodiumError, UsageError, leaves
-from podium.train.process import missing_variables
+from podium.errors import PodiumError, UsageError, flatten_group
+from podium.train.runtime import missing_variables
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ def _call(tokens: Sequence[str]) -> object:
         own, others = errors.split(PodiumError)
         if own is None or others is not None:
             raise
-        raise next(leaves(own)) from None
+        raise next(flatten_group(own)) from None
 
 
 def _refuse(sentence: str, status: int) -> int:

@@ -130,7 +130,7 @@ VERBS = (
     ),
     Verb(
         "tasks overlap",
-        "podium.cli.overlap:overlap",
+        "podium.cli.tasks:overlap",
         "Look for a set's questions in other sets and files.",
         "podium tasks overlap mine.toml --split test --against corpus.txt --against gsm8k:train",
     ),
@@ -144,7 +144,7 @@ VERBS = (
     ),
     Verb(
         "eval",
-        "podium.cli.evaluation:evaluate",
+        "podium.cli.evaluation:compare_planners",
         "Compare the Conductor with every baseline on held-out questions.",
         "podium eval --run runs/mine\npodium eval --questions 100 --tuning 0 --markdown",
     ),
@@ -176,7 +176,7 @@ VERBS = (
     ),
     Verb(
         "report",
-        "podium.cli.report:report",
+        "podium.cli.evaluation:report",
         "Write the report of a run: curves, comparison, example plans.",
         "podium report runs/demo",
     ),

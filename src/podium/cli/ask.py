@@ -9,12 +9,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 
-from podium.cli.dispatching import open_dispatcher
 from podium.cli.drawing import print_trace
-from podium.cli.opening import open_console, open_store, read_question, to_budget
+from podium.cli.opening import (
+    budget_from_options,
+    open_console,
+    open_dispatcher,
+    open_trace_store,
+    planner_from_options,
+    read_question,
+)
 from podium.cli.options import (
-    AS_SHIPPED,
-    PLAIN_CALLS,
+    DEFAULT_CALLS,
+    SHIPPED_CONDUCTOR,
     UNLIMITED,
     BudgetOptions,
     DispatchOptions,
@@ -24,14 +30,13 @@ from podium.cli.options import (
     PoolName,
     StoreFile,
 )
-from podium.cli.planning import open_planner
 from podium.cli.printable import printable
 from podium.errors import QuestionFailedError, UsageError
 from podium.executor import ExecutionSettings, StepEnded, StepStarted
 from podium.orchestrator import Event, Orchestrator, QuestionEnded
 from podium.orchestrator.team import open_pool
 from podium.trace import Trace
-from podium.trace.jsonl import to_json
+from podium.trace.serialization import to_json
 
 
 def ask(
@@ -39,11 +44,11 @@ def ask(
     /,
     *,
     pool: PoolName = None,
-    planner: PlannerOptions = AS_SHIPPED,
+    planner: PlannerOptions = SHIPPED_CONDUCTOR,
     max_steps: int = 5,
     early_stop: EarlyStop = False,
     budget: BudgetOptions = UNLIMITED,
-    calls: DispatchOptions = PLAIN_CALLS,
+    calls: DispatchOptions = DEFAULT_CALLS,
     store: StoreFile = None,
     no_store: Flag = False,
     seed: str | None = None,
@@ -61,7 +66,7 @@ def ask(
         json: Print the trace as one line of JSON.
     """
     asked = read_question(question)
-    limits = to_budget(budget)
+    limits = budget_from_options(budget)
     if max_steps < 1:
         raise UsageError(f"--max-steps {max_steps}: a plan has at least 1 step.")
     chosen_seed = token_hex(8) if seed is None else seed
@@ -70,7 +75,7 @@ def ask(
     async def answer() -> Trace:
         async with (
             open_dispatcher(calls, workers, planner=planner) as dispatcher,
-            open_planner(planner, workers, seed=chosen_seed, dispatcher=dispatcher) as opened,
+            planner_from_options(planner, workers, seed=chosen_seed, dispatcher=dispatcher) as opened,
         ):
             orchestrator = Orchestrator(
                 opened.planner,
@@ -108,7 +113,7 @@ def _keeping(path: Path | None, no_store: bool) -> Iterator[Callable[[Event], No
     if no_store:
         yield lambda event: None
         return
-    with open_store(path, create=True) as store:
+    with open_trace_store(path, create=True) as store:
 
         def keep(event: Event) -> None:
             if isinstance(event, QuestionEnded):

@@ -9,8 +9,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from podium.cli.moments import read_moment
-from podium.cli.options import Flag
+from podium.cli.options import Flag, read_time
 from podium.cli.printable import dollars, shorten
 from podium.workers.response_cache import ResponseCache, WorkerSummary
 
@@ -46,7 +45,7 @@ def clear(file: Path, /, *, older: str | None = None) -> int:
         file: As --cache names it; of a run, responses.sqlite in its folder.
         older: Only replies from before then: a date, a time, or 12h, 30d ago.
     """
-    before = None if older is None else read_moment(older, datetime.now(UTC))
+    before = None if older is None else read_time(older, datetime.now(UTC))
     with ResponseCache(file, create=False) as cache:
         forgotten = cache.forget(before)
         left = cache.count

@@ -1,4 +1,4 @@
-"""`podium eval`: the Conductor and every baseline on the same held-out questions."""
+"""`podium eval`: the Conductor and every baseline on the same held-out questions; `podium report`: a run's page."""
 
 from __future__ import annotations
 
@@ -8,20 +8,34 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
 from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Parameter
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from podium.baselines import PlanFor
 from podium.baselines.embedded_oracle import embedded_oracle
 from podium.baselines.encoder import Encoder
-from podium.cli.contestants import called, conductors_of, is_named, of_run, refuse_lonely, second_to
-from podium.cli.dispatching import open_dispatcher
-from podium.cli.encoding import to_encoder
-from podium.cli.opening import open_console
+from podium.cli.eval_setup import (
+    conductor_label,
+    conductor_of_run,
+    conductors_to_compare,
+    is_named,
+    refuse_without_conductor,
+    second_conductor,
+    tasks_and_pool,
+)
+from podium.cli.opening import (
+    encoder_from_options,
+    open_console,
+    open_dispatcher,
+    open_questions,
+    planner_from_options,
+)
 from podium.cli.options import (
-    AS_SHIPPED,
+    DEFAULT_CALLS,
     NO_ENCODER,
-    PLAIN_CALLS,
+    SHIPPED_CONDUCTOR,
     DispatchOptions,
     EarlyStop,
     EncoderOptions,
@@ -30,12 +44,9 @@ from podium.cli.options import (
     PoolName,
     RunBudget,
 )
-from podium.cli.planning import open_planner
-from podium.cli.questions import open_questions
-from podium.cli.trained import trained_on
 from podium.errors import UsageError
-from podium.evals import Comparison, ComparisonSettings, Frontier, compare, compare_recorded
-from podium.evals.compare import BESIDE, CompareProgress
+from podium.evals import Comparison, ComparisonSettings, ConstantPlanFront, compare, compare_recorded
+from podium.evals.compare import SECOND_CONDUCTOR, CompareProgress
 from podium.evals.report import COMPARISON, write_report
 from podium.evals.table import markdown as to_markdown
 from podium.evals.table import terminal
@@ -43,21 +54,31 @@ from podium.executor import ExecutionSettings
 from podium.orchestrator.planning import OpenedPlanner
 from podium.orchestrator.team import open_pool
 from podium.planner import Planner
-from podium.tasks import ALL, told
+from podium.tasks import ALL, warnings_of
 from podium.tasks.open import EMBEDDED
 from podium.types import Budget
 from podium.workers.specialist import Specialist
 
-_STOPPED = "In every row votes stopped early: nobody more was asked once a vote was certain that no round could follow."
-_BOUGHT = "Self-consistency has as many answers as the Conductor's cost buys where all of them are asked."
+Versus = Annotated[
+    str | None,
+    Parameter(
+        name=["--versus", "--beside"],
+        help="The checkpoint of a second Conductor, to compare with in the same table.",
+    ),
+]
+_STOPPED = (
+    "In every row votes stopped early: once a vote was certain and no round could follow, no further worker "
+    "was called."
+)
+_BOUGHT = "Self-consistency has as many answers as the Conductor's cost buys without early stopping."
 
 
-def evaluate(
+def compare_planners(
     *,
     run: Path | None = None,
-    planner: PlannerOptions = AS_SHIPPED,
+    planner: PlannerOptions = SHIPPED_CONDUCTOR,
     encoder: EncoderOptions = NO_ENCODER,
-    beside: str | None = None,
+    versus: Versus = None,
     untrained: str | None = None,
     pool: PoolName = None,
     tasks: str | None = None,
@@ -70,7 +91,7 @@ def evaluate(
     early_stop: EarlyStop = False,
     rounds: int = 1,
     concurrency: int = 16,
-    calls: DispatchOptions = PLAIN_CALLS,
+    calls: DispatchOptions = DEFAULT_CALLS,
     run_budget_usd: RunBudget = None,
     seed: int = 0,
     json: Flag = False,
@@ -82,7 +103,6 @@ def evaluate(
         run: A run's folder: its policy is evaluated over the pool and on the tasks that it was trained with, each
             unless another is named; the comparison and the report are written there. Default: the shipped Conductor,
             and nothing is written.
-        beside: The checkpoint of another Conductor, to compare with in the same table.
         untrained: The checkpoint before training, to compare with; "none" leaves it out. Default: warmstart for
             embedded questions, for others none.
         tasks: The task set, a task file (NAME.toml), or a recording (NAME.parquet). On a recording the shipped
@@ -90,7 +110,7 @@ def evaluate(
         split: Its split; baselines make their choices on validation questions, on a recording on training questions.
         questions: How many.
         tuning: Questions for the choices of baselines; 0: no constant plan is searched. Default: 400 of the embedded
-            ones, of a recording all, of other sets none, for each is asked hundreds of times.
+            ones, of a recording all, of other sets none, since each is answered hundreds of times.
         repeats: Answers to each question.
         constant_plans: Constant plans found by an earlier search, instead of a new one.
         max_steps: Steps that a plan may have.
@@ -108,7 +128,7 @@ def evaluate(
         raise UsageError("Baselines are compared with the Conductor anyway; leave --planner out.")
     if json and markdown:
         raise UsageError("--json and --markdown are two forms of one comparison; give one of them.")
-    tasks, pool = trained_on(run, tasks=tasks, pool=pool)
+    tasks, pool = tasks_and_pool(run, tasks=tasks, pool=pool)
     recorded, embedded = tasks.endswith(".parquet"), tasks == EMBEDDED
     choosing = "train" if recorded else "validation"
     if tuning is None and recorded:
@@ -120,22 +140,22 @@ def evaluate(
             "--constant-plans are for embedded tasks; on a recording fixed plans are chosen anew."
         )
     if recorded and untrained not in {None, "none"}:
-        raise UsageError("--untrained is not shown on a recording; give the checkpoint with --beside.")
+        raise UsageError("--untrained is not shown on a recording; give the checkpoint with --versus.")
     if tuning and split == choosing and not constant_plans:
         raise UsageError(
             f"Baselines make their choices on {choosing} questions; evaluate on another --split."
         )
-    chosen = of_run(planner, run)
+    chosen = conductor_of_run(planner, run)
     if recorded and not is_named(chosen):
-        refuse_lonely(chosen, beside)
-    reading = to_encoder(encoder, recorded=recorded, replay=calls.replay)
+        refuse_without_conductor(chosen, versus)
+    reading = encoder_from_options(encoder, recorded=recorded, replay=calls.replay)
     workers = open_pool(pool)
     with _progress() as report:
         held_out = open_questions(tasks, split, size=questions, seed=seed, pool=workers)
-        contest = ComparisonSettings(
+        settings = ComparisonSettings(
             workers,
             list(held_out),
-            called=held_out.name,
+            tasks_name=held_out.name,
             tuning=list(open_questions(tasks, choosing, size=tuning, seed=seed, pool=workers))
             if tuning
             else (),
@@ -147,12 +167,12 @@ def evaluate(
             on_progress=report,
             execution=ExecutionSettings(early_stop=early_stop),
             notes=(
-                *told(held_out),
+                *warnings_of(held_out),
                 *([_STOPPED] if early_stop else []),
                 *([_BOUGHT] if early_stop and not recorded else []),
             ),
         )
-        frontier = Frontier.load(constant_plans) if constant_plans else None
+        constant_front = ConstantPlanFront.load(constant_plans) if constant_plans else None
         before = untrained or ("warmstart" if embedded else "none")
         bound = embedded and any(isinstance(worker, Specialist) for worker in workers)
         oracle = embedded_oracle(list(workers)) if bound else None
@@ -161,11 +181,18 @@ def evaluate(
             async with open_dispatcher(
                 calls, workers, planner=chosen, run=run, run_budget_usd=run_budget_usd
             ) as dispatcher:
-                shared = dataclasses.replace(contest, dispatcher=dispatcher)
+                shared = dataclasses.replace(settings, dispatcher=dispatcher)
                 if recorded:
-                    return await _compare_recorded(shared, dict(conductors_of(chosen, beside)), reading)
+                    return await _compare_recorded(
+                        shared, dict(conductors_to_compare(chosen, versus)), reading
+                    )
                 return await _compare(
-                    shared, chosen, beside=beside, untrained=before, oracle=oracle, frontier=frontier
+                    shared,
+                    chosen,
+                    versus=versus,
+                    untrained=before,
+                    oracle=oracle,
+                    constant_front=constant_front,
                 )
 
         comparison = asyncio.run(measure())
@@ -187,56 +214,62 @@ def _show(comparison: Comparison, *, json: bool, markdown: bool) -> None:
 
 
 async def _compare(
-    contest: ComparisonSettings,
+    settings: ComparisonSettings,
     planner: PlannerOptions,
     *,
-    beside: str | None,
+    versus: str | None,
     untrained: str,
     oracle: PlanFor | None,
-    frontier: Frontier | None,
+    constant_front: ConstantPlanFront | None,
 ) -> Comparison:
     def opening(options: PlannerOptions | None) -> AbstractAsyncContextManager[OpenedPlanner | None]:
         if options is None:
             return nullcontext()
-        return open_planner(options, contest.pool, seed=contest.seed, dispatcher=contest.dispatcher)
+        return planner_from_options(
+            options, settings.pool, seed=settings.seed, dispatcher=settings.dispatcher
+        )
 
     try:
-        second = None if beside is None else second_to(beside, planner)
+        second = None if versus is None else second_conductor(versus, planner)
         async with (
-            open_planner(planner, contest.pool, seed=contest.seed, dispatcher=contest.dispatcher) as trained,
+            planner_from_options(
+                planner, settings.pool, seed=settings.seed, dispatcher=settings.dispatcher
+            ) as trained,
             opening(second) as other,
             opening(None if untrained == "none" else PlannerOptions(conductor=untrained)) as first,
         ):
             return await compare(
-                contest,
+                settings,
                 trained.planner,
-                label=called("Conductor", planner.cost_sensitivity),
-                beside=None if other is None else other.planner,
-                beside_label=called(BESIDE, None if second is None else second.cost_sensitivity),
+                label=conductor_label("Conductor", planner.cost_sensitivity),
+                versus=None if other is None else other.planner,
+                versus_label=conductor_label(
+                    SECOND_CONDUCTOR, None if second is None else second.cost_sensitivity
+                ),
                 untrained=None if first is None else first.planner,
                 oracle=oracle,
-                frontier=frontier,
+                constant_plans=constant_front,
             )
     finally:
-        await contest.pool.close()
+        await settings.pool.close()
 
 
 async def _compare_recorded(
-    contest: ComparisonSettings, conductors: Mapping[str, PlannerOptions], encoder: Encoder | None
+    settings: ComparisonSettings, conductors: Mapping[str, PlannerOptions], encoder: Encoder | None
 ) -> Comparison:
     try:
         async with AsyncExitStack() as stack:
             opened: dict[str, Planner] = {}
             for label, options in conductors.items():
-                opening = open_planner(
-                    options, contest.pool, seed=contest.seed, dispatcher=contest.dispatcher
+                opening = planner_from_options(
+                    options, settings.pool, seed=settings.seed, dispatcher=settings.dispatcher
                 )
                 opened[label] = (await stack.enter_async_context(opening)).planner
-            return await compare_recorded(contest, opened, encoder=encoder)
+            return await compare_recorded(settings, opened, encoder=encoder)
     finally:
         if encoder is not None:
             await encoder.close()
-        await contest.pool.close()
+        await settings.pool.close()
 
 
 @contextmanager
@@ -254,3 +287,14 @@ def _progress() -> Iterator[CompareProgress | None]:
             progress.update(task, description=label, completed=done, total=total)
 
         yield report
+
+
+def report(run: Path, /, *, title: str | None = None) -> int:
+    """Write a run's report.html; prints where it is.
+
+    Args:
+        run: The folder of a training or evaluation run.
+        title: The heading. Default: the folder's name.
+    """
+    print(write_report(run, title=title))
+    return 0

@@ -15,11 +15,9 @@ from cyclopts import Parameter
 from podium.cli.options import Flag
 from podium.cli.printable import dollars, shorten
 from podium.errors import UsageError
-from podium.server.keys.allowance import NANO, Allowance
-from podium.server.keys.caller import Caller
-from podium.server.keys.opening import open_register
-from podium.server.keys.register import KeptKey, Standing
-from podium.server.keys.secret import Secret
+from podium.server.keys.caller import NANO_PER_USD, Caller, KeyAllowance
+from podium.server.keys.keys import open_register
+from podium.server.keys.register import Secret, Spending, StoredKey
 
 StorePlace = Annotated[
     str | None,
@@ -70,9 +68,9 @@ def add(
         deny=() if deny is None else _names("--deny", deny),
         id=secret.id,
         rpm=rpm,
-        allowance=None if budget_usd is None else Allowance.read(budget_usd),
+        allowance=None if budget_usd is None else KeyAllowance.read(budget_usd),
     )
-    if not asyncio.run(_add(KeptKey(caller, secret.digest, datetime.now(UTC)), store)):
+    if not asyncio.run(_add(StoredKey(caller, secret.digest, datetime.now(UTC)), store)):
         raise UsageError(
             f"There is a key named {name!r} already; give another name, or remove it with `podium keys remove`."
         )
@@ -89,7 +87,7 @@ def list_keys(*, store: StorePlace = None, json: Flag = False) -> int:
     """
     found = asyncio.run(_list(store))
     if json:
-        print(json_.dumps([_document(kept, standing) for kept, standing in found]))
+        print(json_.dumps([_document(kept, spending) for kept, spending in found]))
     elif found:
         _print(found)
     else:
@@ -112,7 +110,7 @@ def remove(name: str, /, *, store: StorePlace = None) -> int:
     return 0
 
 
-async def _add(key: KeptKey, store: str | None) -> bool:
+async def _add(key: StoredKey, store: str | None) -> bool:
     register = open_register(store)
     try:
         return await register.add(key)
@@ -128,17 +126,17 @@ async def _remove(name: str, store: str | None) -> bool:
         await register.close()
 
 
-async def _list(store: str | None) -> list[tuple[KeptKey, Standing]]:
+async def _list(store: str | None) -> list[tuple[StoredKey, Spending]]:
     register = open_register(store, create=False)
     now = datetime.now(UTC)
     try:
         found = []
         for kept in await register.keys():
             allowance = kept.caller.allowance
-            standing = Standing()
+            spending = Spending()
             if allowance is not None:
-                standing = await register.standing(kept.caller.id or "", allowance.period(now))
-            found.append((kept, standing))
+                spending = await register.spending(kept.caller.id or "", allowance.period(now))
+            found.append((kept, spending))
         return found
     finally:
         await register.close()
@@ -153,7 +151,7 @@ def _names(option: str, text: str) -> tuple[str, ...]:
     return names
 
 
-def _document(kept: KeptKey, standing: Standing) -> dict[str, object]:
+def _document(kept: StoredKey, spending: Spending) -> dict[str, object]:
     caller = kept.caller
     return {
         "name": caller.name,
@@ -162,20 +160,24 @@ def _document(kept: KeptKey, standing: Standing) -> dict[str, object]:
         "admin": caller.admin,
         "rpm": caller.rpm,
         "budget_usd": None if caller.allowance is None else str(caller.allowance),
-        "spent_usd": None if caller.allowance is None else standing.spent / NANO,
-        "held_usd": None if caller.allowance is None else standing.held / NANO,
+        "spent_usd": None if caller.allowance is None else spending.spent / NANO_PER_USD,
+        "held_usd": None if caller.allowance is None else spending.held / NANO_PER_USD,
         "allow": caller.allow,
         "deny": caller.deny,
     }
 
 
-def _print(found: Sequence[tuple[KeptKey, Standing]]) -> None:
+def _print(found: Sequence[tuple[StoredKey, Spending]]) -> None:
     rows = [("name", "key", "added (UTC)", "rpm", "budget", "spent", "held", "workers")]
-    for kept, standing in found:
+    for kept, spending in found:
         caller = kept.caller
         money = ("-", "-", "-")
         if caller.allowance is not None:
-            money = (f"${caller.allowance}", dollars(standing.spent / NANO), dollars(standing.held / NANO))
+            money = (
+                f"${caller.allowance}",
+                dollars(spending.spent / NANO_PER_USD),
+                dollars(spending.held / NANO_PER_USD),
+            )
         workers = "all" if caller.allow is None else ", ".join(caller.allow)
         workers += f" but {', '.join(caller.deny)}" if caller.deny else ""
         rows.append(

@@ -1,18 +1,35 @@
-"""Opens what most verbs need: the console, the question, the pool, the budget, the store of traces."""
+"""Opens what the options of a verb name: question, tasks, planner, encoder, dispatcher, trace store.
+
+The options themselves are in `options`. What is opened as a context is closed when the verb ends.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager, closing
+from dataclasses import asdict
 from pathlib import Path
 
 from pydantic import ValidationError
 from rich.console import Console
 
-from podium.cli.options import BudgetOptions
+from podium.baselines.encoder import Encoder, open_encoder
+from podium.cli.options import NO_ENCODER, BudgetOptions, DispatchOptions, EncoderOptions, PlannerOptions
+from podium.cli.printable import printable
 from podium.errors import UsageError
+from podium.executor import Dispatcher
+from podium.executor.accounts import UNLIMITED_USD, Account, open_day_account
+from podium.executor.state_file import CooldownFile
+from podium.orchestrator import planning
+from podium.orchestrator.planner_settings import PlannerSettings
+from podium.orchestrator.planning import OpenedPlanner, pays_for_plans
+from podium.tasks import TaskSet, open_tasks, warnings_of
 from podium.trace.store import TraceStore, default_path
 from podium.types import Budget, Question
+from podium.workers.pool import Pool, has_real_workers
+from podium.workers.response_cache import ResponseCache
 
 
 def open_console(*, stderr: bool = False) -> Console:
@@ -35,13 +52,13 @@ def read_question(text: str) -> Question:
     return Question(text=text.strip())
 
 
-def open_store(path: Path | None, *, create: bool) -> TraceStore:
+def open_trace_store(path: Path | None, *, create: bool) -> TraceStore:
     """The store of traces at `path`; None: at its default place."""
     return TraceStore(path or default_path(), create=create)
 
 
-def to_budget(options: BudgetOptions) -> Budget:
-    """The limits that the options ask for."""
+def budget_from_options(options: BudgetOptions) -> Budget:
+    """The limits that the options set."""
     given = {
         "rounds": options.rounds,
         "calls": options.budget_calls,
@@ -57,3 +74,123 @@ def to_budget(options: BudgetOptions) -> Budget:
         option = "--rounds" if field == "rounds" else f"--budget-{field}"
         wanted = first["msg"].replace("Input should", "it should")
         raise UsageError(f"{option} {first['input']}: {wanted}.") from error
+
+
+def open_questions(name: str, split: str, *, size: int, seed: int = 0, pool: Pool | None = None) -> TaskSet:
+    """As `open_tasks`; says on standard error what was left out of the set."""
+    tasks = open_tasks(name, split, size=size, seed=seed, pool=pool or ())
+    console = open_console(stderr=True)
+    for sentence in warnings_of(tasks):
+        console.print(printable(sentence), soft_wrap=True)
+    return tasks
+
+
+@asynccontextmanager
+async def planner_from_options(
+    options: PlannerOptions, pool: Pool, *, seed: str, dispatcher: Dispatcher | None = None
+) -> AsyncIterator[OpenedPlanner]:
+    """The planner that the options name; its connections are given back in the end.
+
+    Raises:
+        UsageError: options that exclude each other, or name what there is not; a checkpoint that must not lead the
+            pool.
+    """
+    opened = planning.open_planner(
+        planner_settings(options), pool, seed=seed, called=_option, dispatcher=dispatcher
+    )
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+def planner_settings(options: PlannerOptions) -> PlannerSettings:
+    """The same as settings.
+
+    Raises:
+        UsageError: the options exclude each other.
+    """
+    # Not validated here: `fault` names what is wrong by the option and not by the key.
+    settings = PlannerSettings.model_construct(**asdict(options))
+    fault = settings.fault(_option)
+    if fault is not None:
+        raise UsageError(fault)
+    return settings
+
+
+def _option(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
+def encoder_from_options(options: EncoderOptions, *, recorded: bool, replay: bool) -> Encoder | None:
+    """The encoder, which is the caller's to close; None: none is named.
+
+    Args:
+        recorded: whether the questions are a recording's.
+        replay: whether workers' answers come from a response cache alone.
+
+    Raises:
+        UsageError: options that lack each other or have no use here, or an address or key that cannot be used.
+    """
+    if options == NO_ENCODER:
+        return None
+    if options.encoder_url is None or options.encoder_model is None:
+        raise UsageError("An encoder needs both --encoder-url and --encoder-model.")
+    if not recorded:
+        raise UsageError("--encoder-url is for the learned routers of a recording; leave it out.")
+    if replay:
+        raise UsageError("--replay makes no calls, and --encoder-url does; leave one of them out.")
+    return open_encoder(
+        options.encoder_url,
+        options.encoder_model,
+        key_env=options.encoder_key_env,
+        called=_option,
+    )
+
+
+RESPONSES, SPENDING = "responses.sqlite", "spending.sqlite"
+"""In a run's folder."""
+
+
+@asynccontextmanager
+async def open_dispatcher(
+    options: DispatchOptions,
+    pool: Pool,
+    *,
+    planner: PlannerOptions | None = None,
+    run: Path | None = None,
+    run_budget_usd: float | None = None,
+) -> AsyncIterator[Dispatcher]:
+    """What the calls of one command share: response cache, accounts, cooldowns. Its files are closed in the end.
+
+    A run with paid workers has a cache and an account in its folder: a run that was killed pays for nothing twice.
+
+    Args:
+        pool: the workers. Simulated ones cost nothing and repeat their answers: for them alone neither cache nor
+            account is opened unless an option names one.
+        planner: a served Conductor is paid for as workers are.
+        run: the run's folder, made if missing.
+        run_budget_usd: dollars that the run may cost, over all its starts; None: no limit.
+
+    Raises:
+        UsageError: options that exclude each other, or a file that cannot be used.
+    """
+    real = has_real_workers(pool)
+    paid = real or (planner is not None and pays_for_plans(planner_settings(planner), pool))
+    with ExitStack() as files:
+        path = options.cache or (run / RESPONSES if run is not None and real else None)
+        if options.replay and path is None:
+            raise UsageError("--replay answers from a response cache; name its file with --cache.")
+        cache = None
+        if path is not None:
+            cache = files.enter_context(ResponseCache(path, replay=options.replay))
+        accounts = []
+        if run_budget_usd is not None or (run is not None and paid):
+            place = None if run is None else run / SPENDING
+            limit = UNLIMITED_USD if run_budget_usd is None else run_budget_usd
+            accounts.append(files.enter_context(closing(Account(place, "run", limit))))
+        day = open_day_account(options.day_budget_usd) if paid else None
+        if day is not None:
+            accounts.append(files.enter_context(closing(day)))
+        cooldowns = files.enter_context(closing(CooldownFile()))
+        yield Dispatcher(cache=cache, accounts=accounts, cooldowns=cooldowns)

@@ -1,12 +1,16 @@
-"""The options that several verbs share, as the parser fills them. What they open lives in `opening`."""
+"""The options that several verbs share, as the parser fills them. `opening` opens what they name."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+
+from podium.errors import UsageError
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 """An option without a value; it has no --no- form."""
@@ -107,7 +111,28 @@ RunBudget = Annotated[
     ),
 ]
 
-PLAIN_CALLS = DispatchOptions()
-AS_SHIPPED = PlannerOptions()
+DEFAULT_CALLS = DispatchOptions()
+SHIPPED_CONDUCTOR = PlannerOptions()
 UNLIMITED = BudgetOptions()
 NO_ENCODER = EncoderOptions()
+
+
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def read_time(text: str, now: datetime) -> datetime:
+    """The moment of "2026-03-01", of "2026-03-01T12:30" (UTC unless it says otherwise), or "12h", "2d" ago.
+
+    Raises:
+        UsageError: it is none of these.
+    """
+    wanted = text.strip()
+    if ago := re.fullmatch(r"(\d{1,5})([mhdw])", wanted):
+        return now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+    try:
+        moment = datetime.fromisoformat(wanted)
+    except ValueError:
+        raise UsageError(
+            f"{wanted!r} is not a moment; write a date as 2026-03-01, or 12h or 2d ago."
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -13,9 +13,8 @@ from typing import Any
 from rich.text import Text
 
 from podium.cli.drawing import draw_workflow
-from podium.cli.opening import open_console, read_question
-from podium.cli.options import AS_SHIPPED, Flag, PlannerOptions, PoolName, StoreFile
-from podium.cli.planning import open_planner
+from podium.cli.opening import open_console, planner_from_options, read_question
+from podium.cli.options import SHIPPED_CONDUCTOR, Flag, PlannerOptions, PoolName, StoreFile
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds
 from podium.errors import QuestionFailedError, UsageError
 from podium.executor.estimate import ENOUGH, SPREAD, PlanEstimate, StepEstimate, estimate
@@ -34,7 +33,7 @@ def plan(
     /,
     *,
     pool: PoolName = None,
-    planner: PlannerOptions = AS_SHIPPED,
+    planner: PlannerOptions = SHIPPED_CONDUCTOR,
     max_steps: int = 5,
     response_tokens: int = 200,
     store: StoreFile = None,
@@ -60,7 +59,7 @@ def plan(
     )
 
     async def decide() -> tuple[str, Plan]:
-        async with open_planner(planner, workers, seed=chosen_seed) as opened:
+        async with planner_from_options(planner, workers, seed=chosen_seed) as opened:
             return opened.planner.name, await opened.planner.plan(request)
 
     name, decided = asyncio.run(decide())

@@ -1,11 +1,12 @@
-"""`podium pool`: who is on offer, and whether each answers."""
+"""`podium pool`: which workers a pool has, how they did so far, and whether each of them answers."""
 
 from __future__ import annotations
 
 import asyncio
 import json as json_
+import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,20 +17,20 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from podium.cli.opening import open_console, open_store
+from podium.cli.opening import open_console, open_trace_store
 from podium.cli.options import Flag, PoolName
-from podium.cli.past import Past, read_past
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
 from podium.errors import UsageError
-from podium.executor.cooldown import CooldownFile, WorkerCooldown
+from podium.executor.state_file import CooldownFile, WorkerCooldown
+from podium.orchestrator.planner_settings import PlannerSettings
 from podium.orchestrator.planning import check_planner, open_planner
 from podium.orchestrator.team import open_pool
+from podium.trace import Span, Trace
 from podium.workers.base import Worker
+from podium.workers.build import UnreadyWorker
 from podium.workers.checkup import CheckResult
 from podium.workers.checkup import check as check_workers
-from podium.workers.planner_settings import PlannerSettings
 from podium.workers.pool import Pool
-from podium.workers.unready import UnreadyWorker
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class _Listed:
 
     worker: Worker
     resting: WorkerCooldown | None
-    past: Past | None
+    past: WorkerHistory | None
 
 
 def list_workers(
@@ -108,10 +109,10 @@ async def _check_conductor(name: str, limit_s: float | None) -> CheckResult:
 
 
 def _look(pool: Pool, store: Path | None) -> list[_Listed]:
-    past: dict[str, Past] = {}
+    past: dict[str, WorkerHistory] = {}
     if store is not None:
-        with open_store(store, create=False) as kept:
-            past = read_past(kept.iterate())
+        with open_trace_store(store, create=False) as kept:
+            past = worker_histories(kept.iterate())
     told = CooldownFile()
     try:
         return [_Listed(worker, told.get(worker), past.get(worker.profile.name)) for worker in pool]
@@ -139,7 +140,7 @@ def _print_listed(listed: Sequence[_Listed], *, with_past: bool) -> None:
             _seconds(profile.latency_s),
         ]
         if with_past:
-            past = one.past or Past(0, 0, None)
+            past = one.past or WorkerHistory(0, 0, None)
             cells += [f"{past.calls:,}", f"{past.failures:,}", _seconds(past.median_s)]
         table.add_row(*map(Text, (*cells, " ".join(printable(profile.description).split()))))
     console = open_console()
@@ -210,3 +211,40 @@ def _seconds(duration: float | None) -> str:
 
 def _moment(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerHistory:
+    """How one worker did in the stored traces."""
+
+    calls: int
+    """Attempts; answers from the response cache do not count."""
+    failures: int
+    median_s: float | None
+    """Median seconds of the successful calls: by the clock, of a simulated worker what it claims."""
+
+
+def worker_histories(traces: Iterable[Trace]) -> dict[str, WorkerHistory]:
+    """The history of each worker in `traces`. A cancelled call does not count."""
+    taken: dict[str, list[float]] = {}
+    failures: dict[str, int] = {}
+    for trace in traces:
+        for span in trace.spans:
+            for attempt in span.attempts:
+                if attempt.error_kind is None:
+                    took = _call_seconds(span, attempt.ended_s - attempt.started_s)
+                    taken.setdefault(attempt.worker, []).append(took)
+                elif attempt.error_kind != "cancelled":
+                    failures[attempt.worker] = failures.get(attempt.worker, 0) + 1
+    return {
+        name: WorkerHistory(
+            calls=len(taken.get(name, ())) + failures.get(name, 0),
+            failures=failures.get(name, 0),
+            median_s=statistics.median(taken[name]) if name in taken else None,
+        )
+        for name in {**taken, **failures}
+    }
+
+
+def _call_seconds(span: Span, by_the_clock: float) -> float:
+    return by_the_clock if span.simulated_s is None else span.simulated_s

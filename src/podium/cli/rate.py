@@ -10,15 +10,13 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from podium.cli.opening import open_console
+from podium.cli.opening import open_console, open_questions
 from podium.cli.options import Flag
-from podium.cli.places import folder_of
+from podium.cli.output_files import parent_folder
 from podium.cli.printable import counted, dollars, printable
-from podium.cli.questions import open_questions
 from podium.errors import ConfigError, UsageError
 from podium.orchestrator.team import open_pool
-from podium.rollout.kinds import find_kinds
-from podium.rollout.rating import rate_pool, with_gold
+from podium.ratings.rating import find_kinds, rate_pool, with_gold
 from podium.rollout.run_folder import replace_file
 from podium.tasks import ALL, Task
 from podium.workers.calculator import CalculatorWorker
@@ -121,7 +119,7 @@ def _check_out(out: Path, recording: Path) -> None:
 
 
 def _write(out: Path, ratings: Ratings) -> None:
-    with folder_of(out):
+    with parent_folder(out):
         replace_file(out, ratings.model_dump_json(indent=1).encode() + b"\n")
 
 

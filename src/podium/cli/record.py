@@ -12,16 +12,14 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from podium.cli.dispatching import open_dispatcher
-from podium.cli.opening import open_console, to_budget
-from podium.cli.options import PLAIN_CALLS, BudgetOptions, DispatchOptions, Flag, PoolName
-from podium.cli.places import check_recording_place, folder_of, refuse_what_is_there
+from podium.cli.opening import budget_from_options, open_console, open_dispatcher, open_questions
+from podium.cli.options import DEFAULT_CALLS, BudgetOptions, DispatchOptions, Flag, PoolName
+from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, printable, shorten
-from podium.cli.questions import open_questions
 from podium.errors import NoTasksError, UsageError
 from podium.orchestrator.team import open_pool
+from podium.ratings import recorder
 from podium.recordings import SPLITS, Header, RecordedWorker, RecordingWriter, header_path
-from podium.rollout import recorder
 from podium.tasks import ALL, Task, TaskSet
 from podium.tasks.open import splits_of
 from podium.workers.base import Worker
@@ -48,7 +46,7 @@ def record(
     budget_calls: int | None = None,
     budget_usd: float | None = None,
     budget_seconds: float | None = None,
-    calls: DispatchOptions = PLAIN_CALLS,
+    calls: DispatchOptions = DEFAULT_CALLS,
     seed: int = 0,
     json: Flag = False,
 ) -> int:
@@ -68,22 +66,22 @@ def record(
         seed: Names the questions and the randomness of simulated workers.
         json: Print the header as one line of JSON.
     """
-    check_recording_place(out)
+    check_recording_path(out)
     if samples < 1 or concurrency < 1:
         raise UsageError(f"--samples {samples}, --concurrency {concurrency}: give at least 1 of each.")
     if questions < 1:
         raise UsageError(f"--questions {questions}: ask for at least 1.")
     kept = out.with_suffix(".gathering")
     if not kept.exists():
-        refuse_what_is_there((out, header_path(out)), "remove {them} to record again")
-    budget = to_budget(
+        refuse_existing((out, header_path(out)), "remove {them} to record again")
+    budget = budget_from_options(
         BudgetOptions(budget_calls=budget_calls, budget_usd=budget_usd, budget_seconds=budget_seconds)
     )
     parts = _open_splits(tasks, split, size=questions, seed=seed)
     # Nobody is told of ratings here, and what was gathered is not to hang on them.
     workers = open_pool(pool or "embedded", rated=False)
     _refuse_recorded(workers)
-    with folder_of(out), RecordingWriter(kept) as writer:
+    with parent_folder(out), RecordingWriter(kept) as writer:
         writer.identify(
             {
                 "pool": [profile.model_dump(mode="json", exclude={"rating"}) for profile in workers.profiles],

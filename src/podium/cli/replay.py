@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
 from pydantic import ValidationError
 from rich.table import Table
@@ -14,30 +13,29 @@ from rich.text import Text
 from podium.baselines.phrases import asks_whole
 from podium.cli.opening import open_console
 from podium.cli.options import Flag
-from podium.cli.places import check_recording_place, folder_of, refuse_what_is_there
+from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, printable
 from podium.errors import UsageError
 from podium.recordings import Header, Recording, RecordingWriter, header_path
 from podium.recordings.importers import (
     ImportReport,
-    Mapping,
-    gather_mmlu_pro,
-    gather_reasoning_gym,
-    gather_table,
-    gather_traces,
-    gather_zeroeval,
+    TableMapping,
+    find_importer,
+    import_table,
+    import_traces,
     read_mapping,
     read_traces,
 )
 from podium.recordings.importers.table import rows
-from podium.tasks.graders.exact import Exact
-from podium.template import empty, text
+from podium.rows import cell_text, is_empty
+from podium.tasks.graders.text_graders import Exact
 
-Kind = Literal["reasoning-gym", "zeroeval", "mmlu-pro", "table", "traces"]
+_WITH_OPTIONS = ("table", "traces")
+"""Kinds of sources with options of their own; `find_importer` has the others."""
 
 
 def import_recording(
-    kind: Kind,
+    kind: str,
     source: Path,
     out: Path,
     /,
@@ -52,7 +50,8 @@ def import_recording(
 
     Args:
         kind: What the source is: a folder of reasoning-gym-eval, a result_dirs folder of ZeroEval, the eval_results
-            of MMLU-Pro, a table (a TOML file that names the columns), or a Podium store of traces.
+            of MMLU-Pro, a table (a TOML file that names the columns), or a Podium store of traces: reasoning-gym,
+            zeroeval, mmlu-pro, table or traces. Installed packages may add others (entry points "podium.importers").
         source: The folder or file.
         out: NAME.parquet; NAME.json is written beside it.
         name: The recording's name. Default: that of the mapping, or of the file.
@@ -61,7 +60,9 @@ def import_recording(
         replace: Replace a recording that is there already.
         json: Print the header as one line of JSON.
     """
-    check_recording_place(out)
+    check_recording_path(out)
+    if kind not in _WITH_OPTIONS:
+        find_importer(kind, _WITH_OPTIONS)
     if not source.exists():
         raise UsageError(f"{source}: there is no such file or folder; check the path.")
     if golds is not None and kind != "traces":
@@ -70,18 +71,18 @@ def import_recording(
         raise UsageError("--folder belongs to a table; the other sources are one folder or file.")
     mapping = read_mapping(source, folder) if kind == "table" else None
     _refuse_what_is_read(out, source, golds, mapping)
-    _refuse_what_is_there(out, replace=replace)
+    _refuse_existing(out, replace=replace)
     console = open_console(stderr=True)
 
     def report(what: str) -> None:
         console.print(f"Reading {printable(what)}", style="dim")
 
     with (
-        folder_of(out),
+        parent_folder(out),
         tempfile.TemporaryDirectory() as scratch,
         RecordingWriter(Path(scratch) / "rows.sqlite") as writer,
     ):
-        import_report = _gather(kind, source, writer, report, golds=golds, mapping=mapping)
+        import_report = _import(kind, source, writer, report, golds=golds, mapping=mapping)
         header = writer.write(
             out,
             name=name or (out.stem if mapping is None else mapping.name),
@@ -117,7 +118,7 @@ def show(file: Path, /, *, json: Flag = False) -> int:
     return 0
 
 
-def _refuse_what_is_read(out: Path, source: Path, golds: Path | None, mapping: Mapping | None) -> None:
+def _refuse_what_is_read(out: Path, source: Path, golds: Path | None, mapping: TableMapping | None) -> None:
     tables = () if mapping is None else (mapping.questions.file, mapping.responses.file)
     read = {file.resolve() for file in (source, golds, *tables) if file is not None}
     for file in (out, header_path(out)):
@@ -125,15 +126,15 @@ def _refuse_what_is_read(out: Path, source: Path, golds: Path | None, mapping: M
             raise UsageError(f"{file} is read for this recording, and would be lost; give another name.")
 
 
-def _refuse_what_is_there(out: Path, *, replace: bool) -> None:
+def _refuse_existing(out: Path, *, replace: bool) -> None:
     begun = out.with_suffix(".gathering")
     if begun.exists():
         raise UsageError(f"{begun} is there, of a recording that is not finished; give another name.")
     beside = header_path(out)
     if not replace:
-        refuse_what_is_there((out, beside), "add --replace to replace {them}")
+        refuse_existing((out, beside), "add --replace to replace {them}")
     elif not _is_header(beside):
-        refuse_what_is_there((out, beside), "remove {them}: --replace replaces recordings alone")
+        refuse_existing((out, beside), "remove {them}: --replace replaces recordings alone")
 
 
 def _is_header(file: Path) -> bool:
@@ -144,42 +145,38 @@ def _is_header(file: Path) -> bool:
     return True
 
 
-def _gather(
-    kind: Kind,
+def _import(
+    kind: str,
     source: Path,
     writer: RecordingWriter,
     report: Callable[[str], None],
     *,
     golds: Path | None,
-    mapping: Mapping | None,
+    mapping: TableMapping | None,
 ) -> ImportReport:
     match kind:
-        case "reasoning-gym":
-            return gather_reasoning_gym(source, writer, report)
-        case "zeroeval":
-            return gather_zeroeval(source, writer, report)
-        case "mmlu-pro":
-            return gather_mmlu_pro(source, writer, report)
         case "table":
             assert mapping is not None, "a table is read with its mapping"
-            return gather_table(mapping, writer, report)
+            return import_table(mapping, writer, report)
         case "traces":
-            return gather_traces(
+            return import_traces(
                 read_traces(source),
                 writer,
                 asked_whole=lambda span, text: asks_whole(span.subtask, text),
                 golds={} if golds is None else _golds(golds),
                 judge=lambda response, gold: Exact().judge(response, gold).score,
             )
+        case _:
+            return find_importer(kind)(source, writer, report)
 
 
 def _golds(file: Path) -> dict[str, str]:
     """The right answers by question; rows without one of the two tell nothing."""
     named = ("question", "gold")
     return {
-        text(row, "question"): text(row, "gold")
+        cell_text(row, "question"): cell_text(row, "gold")
         for row in rows(file, {*named})
-        if not any(empty(row[column]) for column in named)
+        if not any(is_empty(row[column]) for column in named)
     }
 
 

@@ -16,11 +16,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from podium.cli.dispatching import open_dispatcher
-from podium.cli.opening import to_budget
+from podium.cli.opening import budget_from_options, open_dispatcher, planner_settings
 from podium.cli.options import (
-    AS_SHIPPED,
-    PLAIN_CALLS,
+    DEFAULT_CALLS,
+    SHIPPED_CONDUCTOR,
     UNLIMITED,
     BudgetOptions,
     DispatchOptions,
@@ -29,21 +28,17 @@ from podium.cli.options import (
     PlannerOptions,
     PoolName,
 )
-from podium.cli.planning import to_settings
 from podium.errors import UsageError
 from podium.orchestrator.team import open_pool
 from podium.server.app import create_app
-from podium.server.keys.guard import require_keys
-from podium.server.keys.keys import Keys
-from podium.server.keys.opening import open_register
-from podium.server.live import Live
+from podium.server.keys.keys import Keys, open_register, require_keys
+from podium.server.live import LiveQuestions
 from podium.server.service import Service
 from podium.server.serving import listen, run
 from podium.server.serving import serve as serve_on
 from podium.server.settings import ServeSettings
 from podium.server.telemetry import open_telemetry
-from podium.trace.kept import open_store
-from podium.trace.store import default_path
+from podium.trace.store import default_path, open_store
 from podium.workers.pool import Pool
 
 StorePlace = Annotated[
@@ -69,11 +64,11 @@ _PORTS = 65535
 def serve(
     *,
     pool: PoolName = None,
-    planner: PlannerOptions = AS_SHIPPED,
+    planner: PlannerOptions = SHIPPED_CONDUCTOR,
     max_steps: int = 5,
     early_stop: EarlyStop = False,
     budget: BudgetOptions = UNLIMITED,
-    calls: DispatchOptions = PLAIN_CALLS,
+    calls: DispatchOptions = DEFAULT_CALLS,
     run_budget_usd: RunBudget = None,
     host: str = "127.0.0.1",
     port: int = 8080,
@@ -99,8 +94,8 @@ def serve(
         no_viewer: Serve no viewer, only the API.
     """
     settings = ServeSettings(
-        planner=to_settings(planner),
-        budget=to_budget(budget),
+        planner=planner_settings(planner),
+        budget=budget_from_options(budget),
         max_steps=_at_least_1("--max-steps", max_steps),
         most_rounds=max(ServeSettings().most_rounds, budget.rounds),
         most_steps=max(ServeSettings().most_steps, max_steps),
@@ -124,7 +119,7 @@ def serve(
             service = await opened.enter_async_context(
                 _open_service(workers, settings, place, host, (planner, calls, run_budget_usd))
             )
-            conductor = await service.planners.named(
+            conductor = await service.planners.get(
                 None
             )  # What is wrong with it is said now, and costs nothing.
             app = create_app(service)
@@ -159,7 +154,7 @@ async def _open_service(
         keys = Keys(open_register(place))
         opened.push_async_callback(keys.close)
         await require_keys(host, keys)
-        await keys.look()
+        await keys.refresh()
         telemetry = open_telemetry(workers)
         if telemetry is not None:
             opened.push_async_callback(asyncio.to_thread, telemetry.close)
@@ -171,9 +166,9 @@ async def _open_service(
             dispatcher,
             store=traces,
             keys=keys,
-            live=Live(),
+            live=LiveQuestions(),
             settings=settings,
-            watches=() if telemetry is None else (telemetry.watch,),
+            observers=() if telemetry is None else (telemetry.observer,),
         )
 
 

@@ -13,15 +13,14 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from podium.cli.drawing import print_trace
-from podium.cli.moments import read_moment
-from podium.cli.opening import open_console, open_store
-from podium.cli.options import Flag, StoreFile
+from podium.cli.opening import open_console, open_trace_store
+from podium.cli.options import Flag, StoreFile, read_time
 from podium.cli.printable import counted, dollars, seconds, shorten
 from podium.errors import UsageError
 from podium.trace import Trace, TraceStatus
-from podium.trace.jsonl import read, to_json, write
+from podium.trace.query import TraceSummary
+from podium.trace.serialization import read, to_json, write
 from podium.trace.store import default_path
-from podium.trace.summary import TraceSummary
 
 
 def list_traces(
@@ -48,7 +47,7 @@ def list_traces(
     place = store or default_path()
     summaries: tuple[TraceSummary, ...] = ()
     if store is not None or place.exists():
-        with open_store(store, create=False) as kept:
+        with open_trace_store(store, create=False) as kept:
             summaries = kept.list(limit=limit, status=status, planner=planner, since=after)
     if json:
         print(json_.dumps([asdict(s) | {"started": s.started.isoformat()} for s in summaries]))
@@ -74,7 +73,7 @@ def show(
         full: Show every text uncut, and what each worker was sent.
         json: Print the trace as one line of JSON.
     """
-    with open_store(store, create=False) as kept:
+    with open_trace_store(store, create=False) as kept:
         if id_ is None:
             newest = kept.list(limit=1)
             if not newest:
@@ -106,7 +105,7 @@ def export(
         since: Only traces from then on: a date, a time, or 30m, 12h, 2d ago.
     """
     after = _moment(since)
-    with open_store(store, create=False) as kept:
+    with open_trace_store(store, create=False) as kept:
         traces = kept.iterate(status=status, planner=planner, since=after)
         if file is None or _is_stdio(file):
             write(traces, sys.stdout)
@@ -129,14 +128,14 @@ def import_traces(file: Path, /, *, store: StoreFile = None) -> int:
         lines = sys.stdin.buffer if _is_stdio(file) else file.open("rb")
     except OSError as error:
         raise UsageError(f"{file} cannot be read ({error.strerror}); give a JSONL file of traces.") from error
-    with lines, open_store(store, create=True) as kept:
+    with lines, open_trace_store(store, create=True) as kept:
         count = kept.add_all(read(lines, "standard input" if _is_stdio(file) else str(file)))
         print(f"{counted(count, 'trace')} read into {kept.path}", file=sys.stderr)
     return 0
 
 
 def _moment(text: str | None) -> datetime | None:
-    return None if text is None else read_moment(text, datetime.now(UTC))
+    return None if text is None else read_time(text, datetime.now(UTC))
 
 
 def _write_whole(traces: Iterable[Trace], file: Path) -> int:

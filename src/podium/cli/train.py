@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from podium.cli.options import PLAIN_CALLS, DispatchOptions, RunBudget
+from podium.cli.options import DEFAULT_CALLS, DispatchOptions, RunBudget
 from podium.errors import UsageError
 
 
@@ -16,7 +16,7 @@ def train(
     stage: Literal["grpo", "warmstart"] = "grpo",
     config: Path | None = None,
     eval_questions: int = 200,
-    calls: DispatchOptions = PLAIN_CALLS,
+    calls: DispatchOptions = DEFAULT_CALLS,
     run_budget_usd: RunBudget = None,
 ) -> int:
     """Train in a run folder; the same command goes on where a killed run was left.

@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from podium.cli.dispatching import open_dispatcher
-from podium.cli.opening import open_console
+from podium.cli.opening import open_console, open_dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import printable
 from podium.conductor import Checkpoint, Conductor, open_policy
@@ -23,12 +22,14 @@ from podium.config import Settings, build, load
 from podium.evals import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
-from podium.rollout.pools import PoolSource
 from podium.tasks import open_tasks
 from podium.train.display import training_display
-from podium.train.experiment import Dispatch, Experiment, run_experiment
+from podium.train.experiment import Dispatch, run_experiment
 from podium.train.loop import Evaluate
-from podium.train.warmstart.gate import (
+from podium.train.random_pools import PoolSource
+from podium.train.settings import Experiment
+from podium.types import Budget
+from podium.warmstart.acceptance import (
     COPYING,
     NAME_TO_NUMBER,
     SKILL_TO_NUMBER,
@@ -36,9 +37,7 @@ from podium.train.warmstart.gate import (
     FormReport,
     GateReport,
 )
-from podium.train.warmstart.pretraining import WarmStartSettings
-from podium.train.warmstart.run import run_warmstart
-from podium.types import Budget
+from podium.warmstart.supervised import WarmStartSettings, run_warmstart
 from podium.workers.pool import Pool
 
 S = TypeVar("S", bound=Settings)
@@ -74,7 +73,7 @@ def run_grpo(
                 minutes=experiment.grpo.minutes,
                 title=f"Training {run}",
             ),
-            tell=lambda note: console.print(printable(note), soft_wrap=True),
+            on_warning=lambda note: console.print(printable(note), soft_wrap=True),
         )
     )
     console.print(f"The trained policy is in {policy}", soft_wrap=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from podium.conductor.prompt import PromptSettings, rating_words
 from podium.config import Settings, build
 from podium.errors import CheckpointError
-from podium.workers.paid import real_workers
+from podium.workers.pool import real_workers
 from podium.workers.vote import VOTE
 
 if TYPE_CHECKING:

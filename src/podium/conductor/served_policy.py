@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from podium.conductor.policy import Completion, Sampling
 from podium.types import Limits, Message, Price
-from podium.workers.chat.seed import seed_number
+from podium.workers.chat.request_body import seed_number
 from podium.workers.retry import attempts
 
 if TYPE_CHECKING:

@@ -57,7 +57,7 @@ class WorkerPolicy:
         )
         request = Request(messages, seed=sampling.seed)
         tries: list[Attempt] = []
-        reply = await WorkerCall(context, self._worker, request, tries, calls=1, patient=True).paid()
+        reply = await WorkerCall(context, self._worker, request, tries, calls=1, wait=True).reply()
         return Completion(
             reply.text,
             reply.usage,

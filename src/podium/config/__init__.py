@@ -5,8 +5,7 @@ one sentence in a `ConfigError`: the file and line, or the override, the key, th
 keys that look secret are never repeated.
 """
 
-from podium.config.names import nearest, suggestion
-from podium.config.settings import Settings
-from podium.config.source import Source, build, load
+from podium.config.explain import nearest, suggestion
+from podium.config.source import Settings, Source, build, load
 
 __all__ = ["Settings", "Source", "build", "load", "nearest", "suggestion"]

@@ -1,23 +1,103 @@
-"""Where settings are from: a TOML file or tables that are already read, and overrides of them.
+"""Settings from a TOML file, or from tables that are already read, with overrides as `key=value`.
 
-It reads them into a model, and knows the line or the override that an error is about. Knows no particular model.
+Reads them into a model, and finds the line or the override that an error is about. Knows no particular model.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from podium.config.lines import Where, find_line
-from podium.config.overrides import Placed, override
-from podium.config.sentences import explain
+from podium.config.explain import explain, item_name, show, suggestion
+from podium.config.toml_lines import Where, find_line
 from podium.errors import ConfigError
+
+
+class Settings(BaseModel):
+    """Base of everything that a configuration file may hold: frozen, unknown keys refused.
+
+    A field that had another name once has `validation_alias=AliasChoices("new", "old")`, so that old files are read.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An override that was written into the tables."""
+
+    text: str
+    where: Where
+
+    @property
+    def key(self) -> str:
+        """As it was typed."""
+        return self.text.partition("=")[0]
+
+
+def override(tables: dict[str, Any], text: str, source: str) -> Placed:
+    """Write one `key=value` into `tables`. Items of a list of tables are addressed by name or number.
+
+    Raises:
+        ConfigError: it is not of that form, or names nothing that is there; `source` says where.
+    """
+    path, equals, value = text.partition("=")
+    parts = [quoted or plain for quoted, plain in re.findall(r'"([^"]*)"|([^."]+)', path.strip())]
+    if not equals or not parts:
+        raise ConfigError(f"Override {text!r} is not of the form key=value, as in train.lr=1e-4.")
+    place: Any = tables
+    key: list[str] = []
+    where: Where = ()
+    while parts:
+        part: int | str = parts[0]
+        name, taken = parts[0], 1
+        if isinstance(place, list):
+            part, taken = _item(place, parts, text, ".".join(key), source)
+            name = item_name(place, part)
+        key.append(name)
+        where += (part,)
+        parts = parts[taken:]
+        if not parts:
+            place[part] = _value(value.strip())
+        elif isinstance(place, dict):
+            place = place.setdefault(part, {})
+        else:
+            place = place[part]
+        if parts and not isinstance(place, dict | list):
+            raise ConfigError(
+                f"Override {text!r}: {'.'.join(key)} is {show(key, place)}, which has no keys of its own."
+            )
+    return Placed(text, where)
+
+
+def _item(items: list[Any], parts: list[str], text: str, key: str, source: str) -> tuple[int, int]:
+    """Index of the item that the first of `parts` name, and how many of them its name takes up."""
+    names = [item_name(items, i) for i in range(len(items))]
+    for taken in range(len(parts), 0, -1):  # a name may hold dots, as in gpt-4.1
+        wanted = ".".join(parts[:taken])
+        if wanted in names:
+            return names.index(wanted), taken
+    if parts[0].isdecimal() and int(parts[0]) < len(items):
+        return int(parts[0]), 1
+    raise ConfigError(
+        f"Override {text!r}: {source} has no {key} named {parts[0]!r}; {suggestion(parts[0], names)}"
+    )
+
+
+def _value(text: str) -> Any:
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return parsed["value"] if list(parsed) == ["value"] else text
+
 
 M = TypeVar("M", bound=BaseModel)
 

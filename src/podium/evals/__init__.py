@@ -2,11 +2,10 @@
 
 from podium.evals.compare import ComparisonSettings, compare
 from podium.evals.comparison import SIMULATED, Comparison, Row
-from podium.evals.evaluation import Evaluation, evaluate, joined
-from podium.evals.frontier import ConstantPlan, Frontier
+from podium.evals.constant_search import ConstantPlan, ConstantPlanFront, search_constant
+from podium.evals.evaluation import Evaluation, evaluate, merge_evaluations
 from podium.evals.recorded import compare_recorded
 from podium.evals.routing import Routing, routing, steps_by_hops
-from podium.evals.search import search_constant
 from podium.evals.statistics import Interval, paired_difference
 
 __all__ = [
@@ -14,15 +13,15 @@ __all__ = [
     "Comparison",
     "ComparisonSettings",
     "ConstantPlan",
+    "ConstantPlanFront",
     "Evaluation",
-    "Frontier",
     "Interval",
     "Routing",
     "Row",
     "compare",
     "compare_recorded",
     "evaluate",
-    "joined",
+    "merge_evaluations",
     "paired_difference",
     "routing",
     "search_constant",

@@ -1,15 +1,51 @@
-"""Charts as inline SVG: curves over iterations, shares over iterations, an interval on a line.
+"""Charts as inline SVG: curves and shares over iterations, an interval on a line, accuracy over cost.
 
-They draw what they are given. Values that are not numbers are gaps.
+They draw what they are given. Values that are not numbers are gaps. `tag` builds HTML that cannot be forged: it
+escapes all text that was not made here.
 """
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from podium.evals.markup import Html, tag
+from podium.evals.comparison import Comparison, Row
 from podium.evals.statistics import Interval
+
+
+class Html(str):
+    """Text that is markup already."""
+
+    __slots__ = ()
+
+
+def tag(name: str, *children: Html | str | Iterable[Html | str], **attributes: object) -> Html:
+    """`<name attributes>children</name>`, every string escaped that is not `Html`.
+
+    A trailing underscore of an attribute is dropped (`class_`), others become dashes (`stroke_width`); None
+    leaves the attribute out.
+    """
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{html.escape(str(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return Html(f"<{name}{written}>{fragment(*children)}</{name}>")
+
+
+def fragment(*children: Html | str | Iterable[Html | str]) -> Html:
+    """Children one after another, escaped where they are not `Html`."""
+    return Html("".join(map(_escaped, children)))
+
+
+def _escaped(child: Html | str | Iterable[Html | str]) -> str:
+    if isinstance(child, Html):
+        return child
+    if isinstance(child, str):
+        return html.escape(child)
+    return "".join(map(_escaped, child))
+
 
 WIDTH, HEIGHT = 360, 200
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 26
@@ -147,3 +183,84 @@ class _Scale:
             for x, anchor in ((self._x0, "start"), (self._x1, "end"))
         ]
         return tag("g", *across, below)
+
+
+_WIDE, _TALL = 3 * WIDTH, 320
+
+
+def pareto_front(rows: Iterable[Row]) -> list[Row]:
+    """Rows that are more accurate than every cheaper one, the cheapest first; of equals one."""
+    front: list[Row] = []
+    for shown in sorted(rows, key=lambda shown: (shown.cost_usd, -shown.accuracy.mean)):
+        if shown.kind != "oracle" and (not front or shown.accuracy.mean > front[-1].accuracy.mean):
+            front.append(shown)
+    return front
+
+
+def pareto_chart(comparison: Comparison) -> Html:
+    """The points, dollars on a logarithmic axis, and the front as a line; what costs nothing, or no end, is not."""
+    rows = [shown for shown in comparison.rows if shown.kind != "oracle" and 0 < shown.cost_usd < math.inf]
+    if len(rows) < 2:
+        return tag("p", "Too few methods that cost anything.", class_="none")
+    kinds = list(dict.fromkeys(shown.kind for shown in comparison.rows))
+    place = _LogScale(rows)
+    line = pareto_front(rows)
+    return tag(
+        "svg",
+        place.axes(),
+        tag("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in map(place.of, line)), class_="mean"),
+        (_dot(shown, place.of(shown), colour(kinds.index(shown.kind))) for shown in rows),
+        (_name(shown, place.of(shown)) for shown in rows if shown in line or shown.kind == "conductor"),
+        viewBox=f"0 0 {_WIDE} {_TALL}",
+        role="img",
+    )
+
+
+def _dot(shown: Row, at: tuple[float, float], fill: str) -> Html:
+    said = f"{shown.label}: {shown.accuracy.mean:.1%} for ${1000 * shown.cost_usd:.3g} per 1,000 questions"
+    radius = 7 if shown.kind == "conductor" else 4
+    return tag("circle", tag("title", said), cx=f"{at[0]:.1f}", cy=f"{at[1]:.1f}", r=radius, fill=fill)
+
+
+def _name(shown: Row, at: tuple[float, float]) -> Html:
+    x, y = at
+    anchor, offset = ("end", -9) if x > _WIDE / 2 else ("start", 9)
+    return tag("text", shown.label, x=f"{x + offset:.1f}", y=f"{y - 7:.1f}", text_anchor=anchor)
+
+
+class _LogScale:
+    """From dollars and accuracy to places in the drawing."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        costs = [math.log10(shown.cost_usd) for shown in rows]
+        self._low, self._high = min(costs) - 0.05, max(costs) + 0.05
+        means = [shown.accuracy.mean for shown in rows]
+        self._ticks = nice_ticks(min(means), max(means))
+
+    def of(self, shown: Row) -> tuple[float, float]:
+        return self._x(math.log10(shown.cost_usd)), self._y(shown.accuracy.mean)
+
+    def axes(self) -> Html:
+        """Accuracies across, and below them 1, 2 and 5 times each power of ten, in dollars for 1,000 questions."""
+        across = [
+            (
+                tag("line", x1=LEFT, x2=_WIDE - RIGHT, y1=self._y(y), y2=self._y(y), class_="grid"),
+                tag("text", f"{y:.0%}", x=LEFT - 6, y=self._y(y) + 4, text_anchor="end"),
+            )
+            for y in self._ticks
+        ]
+        powers = range(math.floor(self._low), math.ceil(self._high) + 1)
+        dollars = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
+        below = [
+            tag("text", f"${1000 * x:g}", x=self._x(math.log10(x)), y=_TALL - 8, text_anchor="middle")
+            for x in dollars
+            if self._low <= math.log10(x) <= self._high
+        ]
+        return tag("g", *across, below)
+
+    def _x(self, power: float) -> float:
+        return LEFT + (power - self._low) / (self._high - self._low) * (_WIDE - LEFT - RIGHT)
+
+    def _y(self, accuracy: float) -> float:
+        low, high = self._ticks[0], self._ticks[-1]
+        return _TALL - BOTTOM - (accuracy - low) / (high - low) * (_TALL - TOP - BOTTOM)

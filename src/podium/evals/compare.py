@@ -6,26 +6,24 @@ no method is chosen on what it is then compared on. Single workers are all shown
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from podium.baselines import (
     VOTE,
-    Cascade,
-    Chosen,
-    Committee,
     Oracle,
     PlanFor,
-    RandomPlans,
     SelfConsistency,
     Single,
+    known_baselines,
+    open_baseline,
 )
-from podium.evals.choices import HAIR
+from podium.baselines.plans import tools_of
 from podium.evals.comparison import Comparison, Example, Kind, Row, example, row
-from podium.evals.evaluation import Evaluation, evaluate
-from podium.evals.frontier import Frontier
+from podium.evals.constant_search import ConstantPlanFront, search_constant
+from podium.evals.evaluation import Evaluation, PlannerPerRepeat, evaluate
+from podium.evals.plan_selection import COST_TOLERANCE
 from podium.evals.routing import ALIGNMENTS, routing, steps_by_hops
-from podium.evals.search import search_constant
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import Planner
 from podium.tasks.task import Task
@@ -33,18 +31,20 @@ from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workers.vote import VoteWorker
 
-MOST_SAMPLES = 15
+MAX_SAMPLES = 15
 """Votes are taken of at most so many answers, however cheap a worker is."""
-BESIDE = "Conductor beside"
+SECOND_CONDUCTOR = "Conductor, second"
 """The label of a second Conductor."""
 
 CompareProgress = Callable[[str, int, int], None]
-"""Told of (what is being evaluated, done, in all)."""
+"""Called with (what is being evaluated, rollouts done, all rollouts)."""
+Entry = tuple[Kind, str, Planner | PlannerPerRepeat]
+"""A row to be: its kind, its label, and the planner to run."""
 
 
 @dataclass(frozen=True)
 class ComparisonSettings:
-    """The conditions that all methods share."""
+    """The conditions under which all methods of a comparison run."""
 
     pool: Pool
     tasks: Sequence[Task]
@@ -60,23 +60,23 @@ class ComparisonSettings:
     budget: Budget = field(default_factory=Budget)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     dispatcher: Dispatcher | None = None
-    """What their calls share besides limits: a response cache, accounts of money. None: nothing."""
+    """Holds the response cache and the accounts that all methods share; None: there are none."""
     on_progress: CompareProgress | None = None
     notes: tuple[str, ...] = ()
     """What was left out of the questions, a sentence each."""
-    called: str = ""
-    """Set and split of the questions, as in mine/validation; empty: not told."""
+    tasks_name: str = ""
+    """Set and split of the questions, as in mine/validation; empty: not known."""
 
-    async def run(self, label: str, planner: Planner, tasks: Sequence[Task] | None = None) -> Evaluation:
+    async def run(
+        self, label: str, planner: Planner | PlannerPerRepeat, tasks: Sequence[Task] | None = None
+    ) -> Evaluation:
         """Evaluate `planner` under these conditions."""
         report = self.on_progress
         return await evaluate(
             planner,
             self.tasks if tasks is None else tasks,
-            # A pool that cannot vote is lent the tool for the baselines that need it.
-            _voting(self.pool)
-            if isinstance(planner, SelfConsistency | Committee | Cascade | Chosen)
-            else self.pool,
+            # A pool without the voting tool gets it for the planners that need it.
+            _with_vote(self.pool) if VOTE in tools_of(planner) else self.pool,
             repeats=self.repeats,
             concurrency=self.concurrency,
             seed=self.seed,
@@ -89,88 +89,100 @@ class ComparisonSettings:
 
 
 async def compare(
-    contest: ComparisonSettings,
+    settings: ComparisonSettings,
     conductor: Planner,
     *,
     label: str = "Conductor",
-    beside: Planner | None = None,
-    beside_label: str = BESIDE,
+    versus: Planner | None = None,
+    versus_label: str = SECOND_CONDUCTOR,
     untrained: Planner | None = None,
     oracle: PlanFor | None = None,
-    frontier: Frontier | None = None,
+    constant_plans: ConstantPlanFront | None = None,
 ) -> Comparison:
     """Measure all methods.
 
     Args:
         conductor: the trained planner; its cost is the limit of self-consistency and of the constant plan.
-        beside: another one, for comparison.
-        label, beside_label: of their rows.
+        versus: a second Conductor, to compare with.
+        label, versus_label: of their rows.
         untrained: the planner before training.
-        oracle: what the tasks know of the best plan, where they do.
-        frontier: constant plans found earlier for this pool; without it they are searched for on the tuning
+        oracle: the best known plan of each question, where the tasks know it.
+        constant_plans: found by an earlier search for this pool; None: they are searched for on the tuning
             questions.
     """
-    trained = await contest.run(label, conductor)
+    trained = await settings.run(label, conductor)
     rows = [row("conductor", label, trained)]
     simulated, recorded = [trained.simulated], [trained.recorded]
 
-    async def add(kind: Kind, label: str, planner: Planner) -> Evaluation:
-        evaluation = await contest.run(label, planner)
+    async def add(kind: Kind, label: str, planner: Planner | PlannerPerRepeat) -> Evaluation:
+        evaluation = await settings.run(label, planner)
         rows.append(row(kind, label, evaluation, against=trained))
         simulated.append(evaluation.simulated)
         recorded.append(evaluation.recorded)
         return evaluation
 
-    if beside is not None:
-        await add("conductor", beside_label, beside)
+    if versus is not None:
+        await add("conductor", versus_label, versus)
     before = await add("untrained", "Conductor, untrained", untrained) if untrained else None
     baselines = len(rows)
-    for worker in contest.pool.names:
+    for worker in settings.pool.names:
         if worker != VOTE:
             await add("single", f"{worker} alone", Single(worker))
-    chosen = await _self_consistency(contest, [r for r in rows if r.kind == "single"], trained.cost_usd)
+    chosen = await _self_consistency(settings, [r for r in rows if r.kind == "single"], trained.cost_usd)
     if chosen is not None:
         label = f"Self-consistency, {chosen.samples} × {chosen.worker}"
         await add("self-consistency", label, chosen)
         # The first baseline of every table, though it is chosen by the others.
         rows.insert(baselines, rows.pop())
-    if frontier is None and contest.tuning:
-        frontier = await _searched(contest, trained.cost_usd)
-    constant = frontier.within(trained.cost_usd) if frontier else None
+    if constant_plans is None and settings.tuning:
+        constant_plans = await _searched(settings, trained.cost_usd)
+    constant = constant_plans.within(trained.cost_usd) if constant_plans else None
     if constant is not None:
         await add("constant", "Best constant plan", constant)
-    await add("random", "Random plans", RandomPlans(seed=contest.seed))
+    for kind, label, planner in table_rows(settings):
+        await add(kind, label, planner)
     if oracle is not None:
         await add("oracle", "Oracle (a bound)", Oracle(oracle))
     return Comparison(
-        questions=len(contest.tasks),
-        seed=contest.seed,
-        pool=contest.pool.names,
+        questions=len(settings.tasks),
+        seed=settings.seed,
+        pool=settings.pool.names,
         simulated=any(simulated),
         recorded=any(recorded),
         rows=tuple(rows),
-        tasks=contest.called,
-        max_steps=contest.max_steps,
-        rounds=contest.budget.rounds,
-        notes=contest.notes,
-        routing=tuple(routing(trained, alignment=alignment, seed=contest.seed) for alignment in ALIGNMENTS),
-        steps_by_hops=steps_by_hops(trained, seed=contest.seed),
-        examples=_examples(contest.tasks, trained, before),
+        tasks=settings.tasks_name,
+        max_steps=settings.max_steps,
+        rounds=settings.budget.rounds,
+        notes=settings.notes,
+        routing=tuple(routing(trained, alignment=alignment, seed=settings.seed) for alignment in ALIGNMENTS),
+        steps_by_hops=steps_by_hops(trained, seed=settings.seed),
+        examples=_examples(settings.tasks, trained, before),
     )
 
 
+def table_rows(settings: ComparisonSettings, *, on_recordings: bool = False) -> Iterator[Entry]:
+    """The rows that the table of baselines has for every comparison, also those that other packages add."""
+    workers = [name for name in settings.pool.names if name != VOTE]
+    for baseline in known_baselines().values():
+        if on_recordings and not baseline.on_recordings:
+            continue
+        kind: Kind = "random" if baseline.name == "random" else "other"
+        for label, name in baseline.rows(workers):
+            yield kind, label, open_baseline(name, settings.pool.written, seed=settings.seed)
+
+
 def samples_within(cost_usd: float, single_usd: float) -> int:
-    """How many answers of a worker a budget buys, from 0 to `MOST_SAMPLES`."""
+    """How many answers of a worker a budget buys, from 0 to `MAX_SAMPLES`."""
     if single_usd <= 0:
-        return MOST_SAMPLES
-    return min(MOST_SAMPLES, int(cost_usd / single_usd * HAIR))
+        return MAX_SAMPLES
+    return min(MAX_SAMPLES, int(cost_usd / single_usd * COST_TOLERANCE))
 
 
 async def _self_consistency(
-    contest: ComparisonSettings, singles: Sequence[Row], cost_usd: float
+    settings: ComparisonSettings, singles: Sequence[Row], cost_usd: float
 ) -> SelfConsistency | None:
     """The best vote that the cost buys: as many answers of each worker as it can, then the best worker."""
-    workers = [name for name in contest.pool.names if name != VOTE]
+    workers = [name for name in settings.pool.names if name != VOTE]
     priced = zip(workers, singles, strict=True)
     votes = [
         (SelfConsistency(worker, samples), single.accuracy.mean)
@@ -179,31 +191,31 @@ async def _self_consistency(
     ]
     if not votes:
         return None
-    if not contest.tuning:
+    if not settings.tuning:
         return max(votes, key=lambda vote: vote[1])[0]
     tuned = [
-        (vote, (await contest.run(f"Choosing {vote.name}", vote, contest.tuning)).accuracy.mean)
+        (vote, (await settings.run(f"Choosing {vote.name}", vote, settings.tuning)).accuracy.mean)
         for vote, _ in votes
     ]
     return max(tuned, key=lambda vote: vote[1])[0]
 
 
-async def _searched(contest: ComparisonSettings, cost_usd: float) -> Frontier:
-    report = contest.on_progress
+async def _searched(settings: ComparisonSettings, cost_usd: float) -> ConstantPlanFront:
+    report = settings.on_progress
     return await search_constant(
-        contest.pool,
-        contest.tuning,
-        max_steps=contest.max_steps,
+        settings.pool,
+        settings.tuning,
+        max_steps=settings.max_steps,
         max_cost=cost_usd,
-        seed=contest.seed,
-        budget=contest.budget,
-        execution=contest.execution,
-        dispatcher=contest.dispatcher,
+        seed=settings.seed,
+        budget=settings.budget,
+        execution=settings.execution,
+        dispatcher=settings.dispatcher,
         on_progress=report and (lambda done, total: report("Searching constant plans", done, total)),
     )
 
 
-def _voting(pool: Pool) -> Pool:
+def _with_vote(pool: Pool) -> Pool:
     return pool if VOTE in pool.names else Pool([*pool, VoteWorker(VOTE)], pool.ratings)
 
 

@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator
 
 from podium.evals.evaluation import Evaluation
-from podium.evals.reliance import beyond_recording
+from podium.evals.json_file import JsonFile
 from podium.evals.routing import Routing
-from podium.evals.saved import Saved
 from podium.evals.statistics import Interval, mcnemar, paired_difference
 from podium.rollout import Rollout
 from podium.tasks.task import Task
@@ -22,8 +21,9 @@ from podium.types import Value
 
 Kind = Literal[
     "conductor", "untrained", "single", "self-consistency", "constant", "random", "committee", "cascade", "chosen",
-    "bandit", "oracle",
+    "bandit", "oracle", "other",
 ]  # fmt: skip
+"""What a row's method is; "other": a planner that another package adds."""
 
 SIMULATED = (
     "Simulated workers: their skill, prices and times are made up, so these figures compare planners "
@@ -112,10 +112,10 @@ class Example(Value):
     after: ExamplePlan
 
 
-class Comparison(Saved):
+class Comparison(JsonFile):
     """All that was measured on one set of questions."""
 
-    called = "a comparison"
+    description = "a comparison"
 
     questions: int
     seed: str
@@ -140,7 +140,7 @@ class Comparison(Saved):
     """The first question of each number of hops: in order, not picked."""
 
     @property
-    def asked(self) -> str:
+    def subject(self) -> str:
         """What was measured, as in "22 held-out questions of mine/validation"."""
         return f"{self.questions} held-out questions{f' of {self.tasks}' if self.tasks else ''}"
 
@@ -195,7 +195,7 @@ def row(
         ungraded=evaluation.ungraded,
         grading_usd=evaluation.grading_usd,
         by_hops=_by_hops(evaluation),
-        beyond_recording=beyond_recording(evaluation),
+        beyond_recording=evaluation.beyond_recording,
     )
 
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from podium.errors import BudgetError, UsageError, leaves
+from podium.baselines.phrases import asks_whole
+from podium.errors import BudgetError, UsageError, flatten_group
 from podium.evals.statistics import Interval, accuracy_interval
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
@@ -18,19 +19,19 @@ from podium.planner import Planner
 from podium.recordings import was_simulated
 from podium.rollout import Rollout, roll
 from podium.tasks.task import Task
-from podium.trace import Span
+from podium.trace import Span, Trace
 from podium.types import Budget
 from podium.workers.pool import Pool
 
 Progress = Callable[[int, int], None]
-"""Told of (rollouts done, rollouts in all) after each one."""
+"""Called with (rollouts done, all rollouts) after each one."""
 
 Facts = Mapping[str, str | int | tuple[str, ...]]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One planner on many questions. Every mean weighs questions alike, whatever their repeats."""
+    """One planner on many questions. Every mean gives each question the same weight, however often it was repeated."""
 
     planner: str
     pool: tuple[str, ...]
@@ -67,7 +68,7 @@ class Evaluation:
 
     @property
     def accuracy(self) -> Interval:
-        """Share of right answers. Whatever a user would have been given counts, failed workers and all.
+        """Share of correct answers. What a user would have got counts, also where workers failed.
 
         Raises:
             UsageError: the grader failed on all answers.
@@ -79,7 +80,7 @@ class Evaluation:
 
     @property
     def ungraded(self) -> int:
-        """Answers that the grader could not judge: they count nowhere in accuracy."""
+        """Answers that the grader could not judge; accuracy leaves them out."""
         return sum(rollout.grade.failure is not None for rollout in self.rollouts)
 
     @property
@@ -133,12 +134,37 @@ class Evaluation:
         return any(span.recorded is not None for span in self.spans)
 
     @property
+    def beyond_recording(self) -> float:
+        """Share of recorded responses that stand where a recording cannot show what the model would have said."""
+        found = [beyond for rollout in self.rollouts for beyond in _beyond_recording(rollout.trace)]
+        return sum(found) / len(found) if found else 0.0
+
+    @property
     def spans(self) -> Iterator[Span]:
         """The steps of all rollouts."""
         return (span for rollout in self.rollouts for span in rollout.trace.spans)
 
 
-def joined(evaluations: Sequence[Evaluation]) -> Evaluation:
+def _beyond_recording(trace: Trace) -> Iterator[bool]:
+    """For each recorded response, whether its step goes beyond the recording.
+
+    A recorded response was given to the bare question. A step that rewrites the subtask, or that shows the model
+    others' work, would have had another response from the live model; the replayed one is the same.
+    """
+    for number, round_ in enumerate(trace.rounds):
+        for span in round_.spans:
+            if round_.workflow is None or (span.recorded is None and span.nested is None):
+                continue
+            access = round_.workflow.steps[span.position].access
+            shown = bool(span.reads) or (number > 0 and access.sees_previous)
+            beyond = shown or not asks_whole(span.subtask, trace.question.text)
+            if span.recorded is not None:
+                yield beyond
+            if span.nested is not None:
+                yield from (beyond or inner for inner in _beyond_recording(span.nested))
+
+
+def merge_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
     """Several evaluations of one method on the same questions (seeds of a training, say) as one.
 
     Their rollouts become repeats, so intervals speak of other questions and not of other seeds.
@@ -151,8 +177,25 @@ def joined(evaluations: Sequence[Evaluation]) -> Evaluation:
     return Evaluation(first.planner, first.pool, seeds, rollouts, first.facts)
 
 
+@dataclass(frozen=True, slots=True)
+class PlannerPerRepeat:
+    """A planner of its own for each repeat of the questions.
+
+    A planner that learns while it runs would otherwise know in the second repeat what the first has taught it.
+    """
+
+    name: str
+    make: Callable[[int], Planner]
+    """From the repeat, counted from 0, to its planner."""
+
+
+def rollout_seed(seed: str, task_id: str, repeat: int) -> str:
+    """The seed of one rollout of an evaluation, by the evaluation's seed."""
+    return f"evaluation/{seed}/{task_id}/{repeat}"
+
+
 async def evaluate(
-    planner: Planner,
+    planner: Planner | PlannerPerRepeat,
     tasks: Sequence[Task],
     pool: Pool | Callable[[Task], Pool],
     *,
@@ -183,6 +226,7 @@ async def evaluate(
         raise UsageError(f"Repeats ({repeats}) and concurrency ({concurrency}) must be at least 1.")
     jobs = [(task, repeat) for repeat in range(repeats) for task in tasks]
     pools = {task.id: pool if isinstance(pool, Pool) else pool(task) for task in tasks}
+    planners = [planner.make(r) if isinstance(planner, PlannerPerRepeat) else planner for r in range(repeats)]
     shared = dispatcher or Dispatcher()
     rollouts: dict[int, Rollout] = {}
     refusals: list[BudgetError] = []
@@ -193,7 +237,7 @@ async def evaluate(
             if refusals:
                 return
             orchestrator = Orchestrator(
-                planner,
+                planners[repeat],
                 pools[task.id],
                 budget=budget or Budget(),
                 max_steps=max_steps,
@@ -202,7 +246,7 @@ async def evaluate(
             )
             try:
                 rollouts[index] = await roll(
-                    orchestrator, task, seed=f"evaluation/{seed}/{task.id}/{repeat}", sample=repeat
+                    orchestrator, task, seed=rollout_seed(seed, task.id, repeat), sample=repeat
                 )
             except BudgetError as error:
                 # Not raised here: calls in flight are paid for, so they may end, and a cache keeps their answers.
@@ -217,10 +261,10 @@ async def evaluate(
                 group.create_task(work())
     except BaseExceptionGroup as errors:
         # Before 3.11.4 `except*` would wrap what is raised within it in a group again.
-        asked_wrongly, _ = errors.split(UsageError)
-        if asked_wrongly is None:
+        usage_errors, _ = errors.split(UsageError)
+        if usage_errors is None:
             raise
-        raise next(leaves(asked_wrongly)) from None
+        raise next(flatten_group(usage_errors)) from None
     if refusals:
         raise refusals[0]
     return Evaluation(

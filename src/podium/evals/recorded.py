@@ -1,7 +1,7 @@
 """Compares planners on a recording: what choosing, combining and stopping are worth with these very answers.
 
-Every choice is made on training questions (`answers`), and every row is then run like any other plan, on the one
-executor. Baselines that are told a question's family, or verdicts, know more than a Conductor; their labels say so.
+Every choice is made on training questions (`podium.rollout.answers`); then the executor runs every row like any other
+plan. Baselines that know a question's family, or verdicts, know more than a Conductor; their labels say so.
 """
 
 from __future__ import annotations
@@ -12,25 +12,26 @@ from functools import cached_property
 
 import numpy as np
 
-from podium.baselines import Cascade, Chosen, Committee, SelfConsistency, Single
+from podium.baselines import Committee, Router, SelfConsistency, Single
 from podium.baselines.encoder import Encoded, Encoder
-from podium.baselines.learned import Method, learn_router
-from podium.baselines.linucb import LinUCB
+from podium.baselines.plans import rounds_of
+from podium.baselines.routers import LinUCB, Method, learn_router
 from podium.errors import UsageError
-from podium.evals.choices import HAIR, best_cascade, best_fixed, best_of_most
-from podium.evals.compare import ComparisonSettings
-from podium.evals.comparison import Comparison, Kind, Row, row
-from podium.evals.evaluation import Evaluation
-from podium.evals.families import best_plans
-from podium.evals.prices import Prices
+from podium.evals.compare import ComparisonSettings, Entry, table_rows
+from podium.evals.comparison import Comparison, Row, row
+from podium.evals.evaluation import Evaluation, PlannerPerRepeat, rollout_seed
+from podium.evals.plan_selection import (
+    COST_TOLERANCE,
+    VoterPrices,
+    best_cascade,
+    best_fixed_plan,
+    best_plans_by_family,
+    best_vote,
+)
 from podium.planner import Plan, Planner, PlanRequest
-from podium.rollout.answers import Answers, Members, bare, measurable, read_answers
-from podium.rollout.spending import spent
-from podium.tasks.task import Task
+from podium.ratings.answers import Answers, Members, bare, measurable, read_answers, spent
 from podium.workers.base import Request, Worker
 from podium.workers.replay import ReplayWorker, blind_charges
-
-Entry = tuple[Kind, str, Planner]
 
 _LEARNED: Mapping[Method, str] = {
     "ridge": "Ridge over n-grams, best worker",
@@ -43,154 +44,176 @@ _LEARNED_OVER: Mapping[Method, str] = {
 
 
 async def compare_recorded(
-    contest: ComparisonSettings,
+    settings: ComparisonSettings,
     conductors: Mapping[str, Planner] | None = None,
     *,
     encoder: Encoder | None = None,
 ) -> Comparison:
-    """Measure all methods on `contest.tasks`, their choices made on `contest.tuning`.
+    """Measure all methods on `settings.tasks`; they make their choices on `settings.tuning`.
 
     Args:
-        conductors: planners by label; the others are compared with the first, at its cost. None: they are shown alone.
-        encoder: routers are learned over it too; None: over n-grams alone.
+        conductors: Conductors by label; the baselines are compared with the first, at its cost. None: the baselines
+            are shown alone.
+        encoder: also learn routers over its vectors; None: over n-grams alone.
 
     Raises:
         UsageError: fewer than two recorded workers, or nothing to tune on.
         WorkerError: the encoder failed.
     """
-    recorded = [worker for worker in contest.pool if isinstance(worker, ReplayWorker)]
-    workers = measurable(contest.pool, (*contest.tuning, *contest.tasks))
-    if len(recorded) < 2 or not contest.tuning:
+    recorded = [worker for worker in settings.pool if isinstance(worker, ReplayWorker)]
+    workers = measurable(settings.pool, (*settings.tuning, *settings.tasks))
+    if len(recorded) < 2 or not settings.tuning:
         raise UsageError(
             'A comparison on a recording needs two workers of kind = "replay" or more, and training questions.'
         )
-    encoded = None if encoder is None else await _encoded(contest, encoder)
+    encoded = None if encoder is None else await _encoded(settings, encoder)
     rows: list[Row] = []
     first: Evaluation | None = None
     simulated: list[bool] = []
     for label, conductor in (conductors or {}).items():
-        evaluation = await contest.run(label, conductor)
+        evaluation = await settings.run(label, conductor)
         rows.append(row("conductor", label, evaluation, against=first, tested=True))
         simulated.append(evaluation.simulated)
         first = first or evaluation
-    field = _Field(
-        known=await read_answers(contest.tuning, workers),
-        family_of={task.question.text: str(task.facts.get("family", "")) for task in contest.tasks},
+    baselines = _RecordedBaselines(
+        settings=settings,
+        workers=workers,
+        training=await read_answers(settings.tuning, workers),
+        family_of={task.question.text: str(task.facts.get("family", "")) for task in settings.tasks},
         cost_usd=None if first is None else first.cost_usd,
-        told=_Told(workers, contest.tasks),
-        early_stop=contest.execution.early_stop and contest.budget.rounds == 1,
-        prices=_prices(contest, workers),
+        early_stop=settings.execution.early_stop and settings.budget.rounds == 1,
+        prices=_prices(settings, workers),
         encoded=encoded,
     )
-    two_rounds = replace(
-        contest, budget=contest.budget.model_copy(update={"rounds": max(2, contest.budget.rounds)})
-    )
-    for kind, label, planner in field.entries():
-        evaluation = await (two_rounds if isinstance(planner, Cascade) else contest).run(label, planner)
+    for kind, label, planner in baselines.entries():
+        evaluation = await _with_rounds(settings, planner).run(label, planner)
         rows.append(row(kind, label, evaluation, against=first, tested=True))
         simulated.append(evaluation.simulated)
-    blind = blind_charges(recorded, [task.question.text for task in contest.tasks])
+    blind = blind_charges(recorded, [task.question.text for task in settings.tasks])
     return Comparison(
-        questions=len(contest.tasks),
-        seed=contest.seed,
-        pool=contest.pool.names,
+        questions=len(settings.tasks),
+        seed=settings.seed,
+        pool=settings.pool.names,
         simulated=any(simulated) or any(worker.simulated for worker in recorded),
         recorded=True,
         rows=tuple(rows),
-        tasks=contest.called,
-        max_steps=contest.max_steps,
-        rounds=contest.budget.rounds,
-        notes=contest.notes if blind is None else (*contest.notes, blind),
+        tasks=settings.tasks_name,
+        max_steps=settings.max_steps,
+        rounds=settings.budget.rounds,
+        notes=settings.notes if blind is None else (*settings.notes, blind),
     )
 
 
-def _prices(contest: ComparisonSettings, workers: Sequence[Worker]) -> Prices:
-    """Of answers to training questions."""
-    places = [contest.pool.names.index(worker.profile.name) for worker in workers]
-    told = (contest.pool.profiles_for(task.question.text) for task in contest.tuning)
-    return Prices.told([[profiles[place] for place in places] for profiles in told])
+def _with_rounds(settings: ComparisonSettings, planner: Planner | PlannerPerRepeat) -> ComparisonSettings:
+    """The same conditions, with as many rounds as the planner needs."""
+    rounds = max(rounds_of(planner), settings.budget.rounds)
+    return replace(settings, budget=settings.budget.model_copy(update={"rounds": rounds}))
 
 
-async def _encoded(contest: ComparisonSettings, encoder: Encoder) -> Encoded:
-    report = contest.on_progress
+def _prices(settings: ComparisonSettings, workers: Sequence[Worker]) -> VoterPrices:
+    """The prices of answers to training questions."""
+    positions = [settings.pool.names.index(worker.profile.name) for worker in workers]
+    profiles_Q = (settings.pool.profiles_for(task.question.text) for task in settings.tuning)
+    return VoterPrices.from_profiles([[profiles[at] for at in positions] for profiles in profiles_Q])
+
+
+async def _encoded(settings: ComparisonSettings, encoder: Encoder) -> Encoded:
+    report = settings.on_progress
     return await encoder.encode(
-        (task.question.text for task in (*contest.tuning, *contest.tasks)),
+        (task.question.text for task in (*settings.tuning, *settings.tasks)),
         report and (lambda done, total: report(f"Encoding with {encoder.model}", done, total)),
     )
 
 
 @dataclass(frozen=True)
-class _Field:
-    """The baselines, with their choices made."""
+class _RecordedBaselines:
+    """The baselines of a recording. They make their choices on training questions."""
 
-    known: Answers
-    """Of training questions: choices are made on them."""
+    settings: ComparisonSettings
+    workers: Sequence[Worker]
+    training: Answers
+    """The answers to training questions."""
     family_of: Mapping[str, str]
-    """Of the questions compared on, by text; empty where unknown."""
+    """The family of each held-out question, by its text; empty where it is not known."""
     cost_usd: float | None
-    """Dollars a question that a method may cost where it is held to the Conductor's; None: no limit."""
-    told: _Told
+    """Dollars a question at most for the methods at equal cost: what the Conductor cost. None: no limit."""
     early_stop: bool
     """Whether votes stop once they are certain, and so cost less."""
-    prices: Prices
-    """By which the cheapest is asked first then."""
+    prices: VoterPrices
+    """With early stopping, the executor calls the cheapest voter first, by these prices."""
     encoded: Encoded | None = None
     """All questions by an encoder; None: there is none."""
 
     def entries(self) -> Iterator[Entry]:
         """All of them, in the order of the table."""
         yield self._self_consistency()
-        known = self.known
-        for name in known.workers:
+        training = self.training
+        for name in training.workers:
             yield "single", f"{name} alone", Single(name)
         for weighted in (False, True):
-            voters = best_of_most(known, weighted=weighted)
+            voters = best_vote(training, weighted=weighted)
             kind = "weighted vote" if weighted else "vote"
             yield "committee", f"Best {kind} of the best {len(voters.workers)}", voters
-        fixed = best_fixed(known, cost_of=self._cost_of)
+        fixed = best_fixed_plan(training, cost_of=self._cost_of)
         if fixed is not None:
             yield "committee", f"Best fixed plan: {_members(fixed)}", fixed
         within = (
             None
             if self.cost_usd is None
-            else best_fixed(known, max_cost=self.cost_usd, cost_of=self._cost_of)
+            else best_fixed_plan(training, max_cost=self.cost_usd, cost_of=self._cost_of)
         )
         if within is not None:
             yield "committee", f"Best fixed plan at equal cost: {_members(within)}", within
-        cascade = best_cascade(known)
+        cascade = best_cascade(training)
         if cascade is not None:
             label = f"{' and '.join(cascade.first)}, else {cascade.then}"
             yield "cascade", label, cascade
-        if any(known.families):
-            yield "chosen", "Best worker of the family (told the family)", self._by_family()
-            yield "chosen", "Best plan of the family (told the family)", self._plan_by_family()
+        if any(training.families):
+            yield "chosen", "Best worker of the family (knows the family)", self._by_family()
+            yield "chosen", "Best plan of the family (knows the family)", self._plan_by_family()
         yield from self._learned()
-        yield "bandit", "LinUCB (told verdicts as it goes)", _Bandits(known.workers, self.told)
-        yield "oracle", "Oracle (a bound for one answer)", _Oracle(known.workers, self.told)
+        yield from table_rows(self.settings, on_recordings=True)
+        bandit = PlannerPerRepeat(LinUCB.name, self._bandit)
+        yield "bandit", "LinUCB (learns from verdicts as it runs)", bandit
+        oracle = PlannerPerRepeat(_Oracle.name, self._oracle)
+        yield "oracle", "Oracle (a bound for one answer)", oracle
+
+    def _bandit(self, repeat: int) -> LinUCB:
+        return LinUCB(self.training.workers, self._answer_key(repeat).verdict)
+
+    def _oracle(self, repeat: int) -> _Oracle:
+        return _Oracle(self.training.workers, self._answer_key(repeat))
+
+    def _answer_key(self, repeat: int) -> _AnswerKey:
+        return _AnswerKey(self.workers, self.settings, repeat)
 
     def _learned(self) -> Iterator[Entry]:
         """Routers over n-grams, and over the encoder."""
-        known, encoded = self.known, self.encoded
+        training, encoded = self.training, self.encoded
         for method, label in _LEARNED.items():
-            choose = learn_router(method, known.texts, known.score_QW, known.workers)
-            yield "chosen", label, Chosen(method, choose)
+            choose = learn_router(method, training.texts, training.score_QW, training.workers)
+            yield "chosen", label, Router(method, choose)
         if encoded is None:
             return
         for method, label in _LEARNED_OVER.items():
-            choose = learn_router(method, known.texts, known.score_QW, known.workers, vectors=encoded.vectors)
-            yield "chosen", label.format(encoded.model), Chosen(f"{method}:{encoded.model}", choose)
+            choose = learn_router(
+                method, training.texts, training.score_QW, training.workers, vectors=encoded.vectors
+            )
+            yield "chosen", label.format(encoded.model), Router(f"{method}:{encoded.model}", choose)
 
     def _self_consistency(self) -> Entry:
         """The best vote of one worker with itself that the cost buys and the recording has samples of it for."""
-        known = self.known
+        training = self.training
         tried = []
-        for w, name in enumerate(known.workers):
-            most = known.samples_of(w)
-            samples = most if self.cost_usd is None else self._bought(w, most, self.cost_usd * HAIR)
+        for w, name in enumerate(training.workers):
+            most = training.samples_of(w)
+            samples = most if self.cost_usd is None else self._bought(w, most, self.cost_usd * COST_TOLERANCE)
             if samples:
-                tried.append((known.voted((w,) * samples).mean(), -known.cost[w] * samples, name, samples))
+                tried.append(
+                    (training.voted((w,) * samples).mean(), -training.cost[w] * samples, name, samples)
+                )
         if not tried:  # Nobody is as cheap: then the cheapest, once.
-            tried = [(0.0, 0.0, known.workers[int(np.argmin(known.cost))], 1)]
+            tried = [(0.0, 0.0, training.workers[int(np.argmin(training.cost))], 1)]
         _, _, name, samples = max(tried)
         return (
             "self-consistency",
@@ -206,83 +229,66 @@ class _Field:
     def _cost_of(self, members: Members) -> float:
         """Dollars a question of a committee, in the mean of training questions."""
         price_QW = self.prices.among(members)
-        return float(spent(self.known, members, early_stop=self.early_stop, price_QW=price_QW).mean())
+        return float(spent(self.training, members, early_stop=self.early_stop, price_QW=price_QW).mean())
 
-    def _by_family(self) -> Chosen:
-        known = self.known
-        families = np.asarray(known.families)
+    def _by_family(self) -> Router:
+        training = self.training
+        families = np.asarray(training.families)
         best = {
-            family: known.workers[int(known.score_QW[families == family].mean(axis=0).argmax())]
-            for family in set(known.families)
+            family: training.workers[int(training.score_QW[families == family].mean(axis=0).argmax())]
+            for family in set(training.families)
         }
-        return Chosen("by-family", lambda text: best.get(self.family_of.get(text, ""), self._overall))
+        return Router("by-family", lambda text: best.get(self.family_of.get(text, ""), self._overall))
 
-    def _plan_by_family(self) -> Chosen:
-        best = best_plans(self.known)
-        return Chosen("plan-by-family", lambda text: best.get(self.family_of.get(text, ""), self._overall))
+    def _plan_by_family(self) -> Router:
+        best = best_plans_by_family(self.training)
+        return Router("plan-by-family", lambda text: best.get(self.family_of.get(text, ""), self._overall))
 
     @cached_property
     def _overall(self) -> str:
-        return self.known.workers[int(self.known.accuracy.argmax())]
+        return self.training.workers[int(self.training.accuracy.argmax())]
 
 
-class _Told:
-    """What workers are about to answer, and whether it is right: no planner of ours is told so much."""
+class _AnswerKey:
+    """What each worker will answer in one repeat of the questions, and whether it is right. No Conductor knows this."""
 
-    def __init__(self, workers: Sequence[Worker], tasks: Sequence[Task]) -> None:
+    def __init__(self, workers: Sequence[Worker], settings: ComparisonSettings, repeat: int) -> None:
         self._workers = {worker.profile.name: worker for worker in workers}
-        self._tasks = {task.question.text: task for task in tasks}
+        self._tasks = {task.question.text: task for task in settings.tasks}
+        self._seed = settings.seed
+        self._repeat = repeat
 
     async def answer(self, request: PlanRequest, name: str) -> tuple[bool, float]:
-        """Whether the worker's first answer in this situation is right, and its dollars."""
-        text, worker = request.question.text, self._workers[name]
-        reply = await worker.answer(Request(bare(text), seed="", question_seed=_question_seed(request)))
-        return (await self._tasks[text].grade(reply.text)).correct, worker.profile.price.cost(reply.usage)
+        """Whether the worker's first answer to this request is right, and its dollars."""
+        task, worker = self._tasks[request.question.text], self._workers[name]
+        seed = rollout_seed(self._seed, task.id, self._repeat)
+        reply = await worker.answer(Request(bare(task.question.text), seed="", question_seed=seed))
+        return (await task.grade(reply.text)).correct, worker.profile.price.cost(reply.usage)
 
     async def verdict(self, request: PlanRequest, name: str) -> float:
-        """How right it is."""
+        """1 where that answer is right, else 0."""
         return float((await self.answer(request, name))[0])
 
 
-class _Bandits:
-    """A bandit for each repeat of the questions: one that were asked them again would know their verdicts."""
-
-    name = LinUCB.name
-
-    def __init__(self, workers: Sequence[str], told: _Told) -> None:
-        self._workers = workers
-        self._told = told
-        self._of_repeat: dict[str, LinUCB] = {}
-
-    async def plan(self, request: PlanRequest) -> Plan:
-        """The plan of the repeat's own."""
-        repeat = _question_seed(request).rpartition("/")[2]  # as `evaluate` names its questions
-        bandit = self._of_repeat.setdefault(repeat, LinUCB(self._workers, self._told.verdict))
-        return await bandit.plan(request)
-
-
 class _Oracle:
-    """Told whether each worker's first answer, the very one that it is about to give, is right.
+    """Knows whether each worker's first answer, the very one that it is about to give, is right.
 
-    A bound for plans that ask one worker once: a vote, or a worker's later samples, may be right where no first
+    A bound for plans that call one worker once: a vote, or a worker's later samples, may be right where no first
     answer is.
     """
 
     name = "oracle"
 
-    def __init__(self, workers: Sequence[str], told: _Told) -> None:
+    def __init__(self, workers: Sequence[str], answer_key: _AnswerKey) -> None:
         self._workers = workers
-        self._told = told
+        self._answer_key = answer_key
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """The cheapest of those who are right; if nobody is, the cheapest."""
-        known = {name: await self._told.answer(request, name) for name in self._workers}
-        return await Single(max(known, key=lambda name: (known[name][0], -known[name][1]))).plan(request)
-
-
-def _question_seed(request: PlanRequest) -> str:
-    """The seed of the question, from that of the plan, as the orchestrator makes it."""
-    return request.seed.rsplit("/", 2)[0]
+        """The cheapest worker that is right; if none is, the cheapest."""
+        answers = {name: await self._answer_key.answer(request, name) for name in self._workers}
+        return await Single(max(answers, key=lambda name: (answers[name][0], -answers[name][1]))).plan(
+            request
+        )
 
 
 def _members(committee: Committee) -> str:

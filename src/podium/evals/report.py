@@ -1,15 +1,21 @@
 """The report of a run: one HTML page that needs nothing else, drawn from the run's own files.
 
-It reads `metrics.jsonl` (training) and `comparison.json` (evaluation), and shows what is there; `page` draws.
+It reads `metrics.jsonl` (training) and `comparison.json` (evaluation), and shows what is there: tiles, curves, the
+table, example plans before and after. It computes no figure that these files do not hold.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
+from podium import __version__
 from podium.errors import UsageError
-from podium.evals.comparison import Comparison
-from podium.evals.page import render_page
+from podium.evals.charts import Html, colour, curve, fragment, pareto_chart, shares, tag, whisker
+from podium.evals.comparison import RECORDED, SIMULATED, Comparison, Example, ExamplePlan, Row
+from podium.evals.table import HEADINGS, grid, notes, percent
 from podium.rollout.run_folder import RunFolder, replace_file
 
 COMPARISON, REPORT = "comparison.json", "report.html"
@@ -34,3 +40,259 @@ def write_report(run: Path, *, title: str | None = None) -> Path:
     path = run / REPORT
     replace_file(path, render_page(title or run.resolve().name, metrics, comparison).encode())
     return path
+
+
+Metrics = Sequence[Mapping[str, Any]]
+"""One mapping for each iteration of training."""
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.3g}%"
+
+
+def _number(value: float) -> str:
+    return f"{value:g}"
+
+
+def _thousand(value: float) -> str:
+    return f"{1000 * value:.3g}"
+
+
+CURVES: tuple[tuple[str, str, Callable[[float], str], float | None], ...] = (
+    ("reward", "Reward", _number, None),
+    ("accuracy", "Accuracy on training questions", _share, None),
+    ("valid", "Valid plans", _share, None),
+    ("steps", "Steps a question", _number, 0.0),
+    ("cost_usd", "Dollars per thousand questions", _thousand, 0.0),
+    ("entropy", "Entropy of the policy, nats a token", _number, 0.0),
+)
+"""Metric, caption, how a value is written, and the least value of its axis."""
+
+
+def render_page(title: str, metrics: Metrics, comparison: Comparison | None) -> str:
+    """The whole page. Workers are taken for simulated unless the comparison or the metrics say otherwise."""
+    caveats = comparison.caveats if comparison else _caveats(metrics[-1])
+    style = files("podium").joinpath("assets", "report.css").read_text(encoding="utf-8")
+    page = tag(
+        "html",
+        tag(
+            "head",
+            Html(
+                '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+            ),
+            tag("title", f"Podium: {title}"),
+            tag("style", Html(style)),
+        ),
+        tag(
+            "body",
+            tag("h1", f"Podium: {title}"),
+            tag("p", _subtitle(metrics, comparison), class_="soft"),
+            (tag("p", caveat, class_="simulated") for caveat in caveats),
+            _tiles(comparison) if comparison else "",
+            _training(metrics) if metrics else "",
+            _table(comparison) if comparison else "",
+            _front(comparison) if comparison else "",
+            _by_hops(comparison) if comparison else "",
+            _examples(comparison.examples) if comparison and comparison.examples else "",
+            tag("p", f"Written by podium {__version__}.", class_="note"),
+        ),
+        lang="en",
+    )
+    return f"<!doctype html>\n{page}\n"
+
+
+def _caveats(last: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of training without a comparison, by its last row; its curves show no times."""
+    return (SIMULATED,) * bool(last.get("simulated", True)) + (RECORDED,) * bool(last.get("recorded", False))
+
+
+def _subtitle(metrics: Metrics, comparison: Comparison | None) -> str:
+    parts = []
+    if metrics:
+        parts.append(f"{len(metrics)} iterations of training")
+    if comparison:
+        parts.append(comparison.subject)
+        parts.append(f"workers: {', '.join(comparison.pool)}")
+    return " · ".join(parts)
+
+
+def _tiles(comparison: Comparison) -> Html:
+    """The accuracies that the run is about: of each kind the best row, of Conductors the first."""
+    best = {shown.kind: shown for shown in sorted(comparison.rows, key=lambda shown: shown.accuracy.mean)}
+    conductors = [shown for shown in comparison.rows if shown.kind == "conductor"]
+    if conductors:
+        best["conductor"] = conductors[0]  # The others are held to its cost.
+    cost = ", equal cost" if conductors else ""
+    names = {
+        "conductor": conductors[0].label if len(conductors) > 1 else "trained Conductor",
+        "untrained": "before training",
+        "single": "best single worker",
+        "self-consistency": f"self-consistency{cost}",
+        "constant": f"best constant plan{cost}",
+        "oracle": best["oracle"].label if "oracle" in best else "",
+    }
+    return tag(
+        "div",
+        (
+            tag(
+                "div",
+                tag("b", percent(best[kind].accuracy.mean)),
+                tag("span", name, class_="soft"),
+                class_="tile",
+            )
+            for kind, name in names.items()
+            if kind in best
+        ),
+        class_="tiles",
+    )
+
+
+def _training(metrics: Metrics) -> Html:
+    figures = []
+    for key, caption, show, floor in CURVES:
+        points = [(float(at), float(row[key])) for at, row in _numbered(metrics) if _is_number(row.get(key))]
+        if points:
+            figures.append(tag("figure", tag("figcaption", caption), curve(points, show=show, floor=floor)))
+    used = [(float(at), row["workers"]) for at, row in _numbered(metrics) if row.get("workers")]
+    names = sorted({name for _, found in used for name in found})
+    return fragment(
+        tag("h2", "Training"),
+        tag("p", "Each iteration, faint, and the moving mean of a tenth of them.", class_="note"),
+        tag("div", figures, class_="curves"),
+        (tag("h2", "Share of steps by worker"), _legend(names), shares(used, names)) if used else "",
+    )
+
+
+def _numbered(metrics: Metrics) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    return ((row.get("iteration", position), row) for position, row in enumerate(metrics))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _legend(names: Sequence[str]) -> Html:
+    return tag(
+        "ul",
+        (
+            tag("li", tag("i", style=f"background:{colour(position)}"), name)
+            for position, name in enumerate(names)
+        ),
+        class_="legend",
+    )
+
+
+def _table(comparison: Comparison) -> Html:
+    kinds = list(dict.fromkeys(shown.kind for shown in comparison.rows))
+
+    headings, *rows = grid(comparison)
+
+    def line(shown: Row, written: Sequence[str]) -> Html:
+        label, *rest = written
+        bar = whisker(shown.accuracy, kinds.index(shown.kind))
+        return tag(
+            "tr", tag("td", label), tag("td", bar), (tag("td", cell) for cell in rest), class_=shown.kind
+        )
+
+    first, *others = headings
+    return fragment(
+        tag("h2", "Held-out questions"),
+        tag(
+            "div",
+            tag(
+                "table",
+                tag("thead", tag("tr", tag("th", first), tag("th"), (tag("th", name) for name in others))),
+                tag("tbody", map(line, comparison.rows, rows)),
+            ),
+            class_="scroll",
+        ),
+        (tag("p", note, class_="note") for note in notes(comparison)),
+    )
+
+
+def _front(comparison: Comparison) -> Html:
+    return fragment(
+        tag("h2", "Accuracy over cost"),
+        pareto_chart(comparison),
+        tag(
+            "p",
+            "Dollars for 1,000 questions; the line joins methods that nothing beats at their price.",
+            class_="note",
+        ),
+    )
+
+
+def _by_hops(comparison: Comparison) -> Html:
+    hops = sorted({count for shown in comparison.rows for count in shown.by_hops})
+    if not hops:
+        return Html("")
+    heads = [f"{count} hop{'s' if count > 1 else ''}" for count in hops]
+
+    def line(shown: Row) -> Html:
+        found = (percent(shown.by_hops[count]) if count in shown.by_hops else "" for count in hops)
+        return tag("tr", tag("td", shown.label), (tag("td", cell) for cell in found), class_=shown.kind)
+
+    return fragment(
+        tag("h2", "Accuracy by hops"),
+        tag(
+            "div",
+            tag(
+                "table",
+                tag("thead", tag("tr", tag("th", HEADINGS[0]), (tag("th", head) for head in heads))),
+                tag("tbody", map(line, comparison.rows)),
+            ),
+            class_="scroll",
+        ),
+    )
+
+
+def _examples(examples: Sequence[Example]) -> Html:
+    return fragment(
+        tag("h2", "Plans before and after"),
+        tag("p", "The first held-out question of each number of hops: in order, not picked.", class_="note"),
+        map(_example, examples),
+    )
+
+
+def _example(shown: Example) -> Html:
+    sides = [("After training", shown.after)]
+    if shown.before is not None:
+        sides.insert(0, ("Before training", shown.before))
+    return tag(
+        "div",
+        tag("p", shown.question, class_="question"),
+        tag("p", f"{shown.hops} hop{'s' * (shown.hops != 1)} · right answer: {shown.gold}", class_="note"),
+        tag("div", (_side(heading, plan) for heading, plan in sides), class_="sides"),
+        class_="example",
+    )
+
+
+def _side(heading: str, plan: ExamplePlan) -> Html:
+    verdict = tag("span", "right", class_="right") if plan.correct else tag("span", "wrong", class_="wrong")
+    steps = (
+        tag(
+            "li",
+            tag("b", step.worker),
+            f" · {step.subtask} ",
+            tag("span", _reads(step.reads, step.status), class_="soft"),
+            tag("div", step.response, class_="response") if step.response else "",
+        )
+        for step in plan.steps
+    )
+    return tag(
+        "div",
+        tag("h3", heading),
+        tag("ol", steps, class_="steps", start=0),
+        tag("p", plan.error, class_="wrong") if plan.error else "",
+        tag(
+            "p",
+            f"Answer: {'none' if plan.answer is None else plan.answer} · ",
+            verdict,
+            f" · ${plan.cost_usd:.6f}",
+        ),
+    )
+
+
+def _reads(reads: Sequence[int], status: str) -> str:
+    seen = f"sees {', '.join(map(str, reads))}" if reads else ""
+    return " · ".join(part for part in (seen, "" if status == "done" else status) if part)

@@ -60,7 +60,7 @@ class Routing(Value):
 
 
 def routing(
-    evaluation: Evaluation, *, alignment: Alignment = "in order", deals: int = 500, seed: str = "0"
+    evaluation: Evaluation, *, alignment: Alignment = "in order", permutations: int = 500, seed: str = "0"
 ) -> Routing:
     """Measure how much the choice of workers tells of the skills needed.
 
@@ -75,13 +75,13 @@ def routing(
     observed = mutual_information(skills[rows, columns], workers)
     rng = np.random.default_rng(list(f"routing/{alignment}/{seed}".encode()))
     hops = (skills >= 0).sum(axis=1)
-    null = np.empty(deals)
-    for deal in range(deals):
-        dealt = np.arange(len(skills))
+    null = np.empty(permutations)
+    for permutation in range(permutations):
+        permuted = np.arange(len(skills))
         for count in np.unique(hops):
             same = np.flatnonzero(hops == count)
-            dealt[same] = rng.permutation(same)
-        null[deal] = mutual_information(skills[dealt[rows], columns], workers)
+            permuted[same] = rng.permutation(same)
+        null[permutation] = mutual_information(skills[permuted[rows], columns], workers)
     return Routing(
         alignment=alignment,
         pairs=len(rows),

@@ -87,7 +87,7 @@ def notes(comparison: Comparison) -> Iterator[str]:
 
 def _conditions(comparison: Comparison) -> Iterator[str]:
     """What was asked, and within what, as far as the comparison tells."""
-    yield f"{comparison.asked}, seed {comparison.seed}"
+    yield f"{comparison.subject}, seed {comparison.seed}"
     if comparison.max_steps is not None:
         yield f"at most {_counted(comparison.max_steps, 'step')}"
     if comparison.rounds is not None:

@@ -2,10 +2,15 @@
 
 from podium.executor.context import Context, EarlierStep, Style, build_messages, fence_token
 from podium.executor.dispatcher import Dispatcher
-from podium.executor.events import StepEnded, StepStarted, StepText
 from podium.executor.execution import Execution
 from podium.executor.ledger import Ledger, Reservation
-from podium.executor.question_context import ExecutionSettings, QuestionContext
+from podium.executor.question_context import (
+    ExecutionSettings,
+    QuestionContext,
+    StepEnded,
+    StepStarted,
+    StepText,
+)
 
 __all__ = [
     "Context",

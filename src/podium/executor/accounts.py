@@ -1,8 +1,8 @@
-"""Dollars that many questions share: of a run, or of a day (UTC). Kept in an SQLite file, over processes and restarts.
+"""Dollars that many questions share: of a run, or of a day (UTC), in an SQLite file that outlives the process.
 
-A hard limit: what a call may cost is held before it and settled after it, each in one statement, so that no two
-processes spend the same dollar. What a killed process held stays counted: the provider may bill it. A booking takes
-some microseconds on the event loop; a kill loses none, a power cut may lose the latest.
+A hard limit: what a call may cost is reserved before it and settled after it, each in one statement, so that no two
+processes spend the same dollar. What a killed process had reserved stays counted: the provider may bill it. A booking
+takes some microseconds on the event loop. A kill loses none, a power cut may lose the latest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from podium.errors import StoreError, UsageError
-from podium.executor.state import STATE, default_state_path
+from podium.executor.state_file import STATE, default_state_path
 
 DAY_BUDGET = "PODIUM_DAY_BUDGET_USD"
 """The environment variable with the dollars of a day, for all processes that share a state file."""
@@ -27,7 +27,7 @@ _HOLD = f"UPDATE spending SET held = held + ? {_ROW} AND spent + held + ? <= ? R
 _SETTLE = f"UPDATE spending SET held = held - ?, spent = spent + ? {_ROW} RETURNING spent, held"
 _NANO = 10**9
 UNLIMITED_USD = 1e9
-"""More than an account is asked to hold."""
+"""The largest limit of an account."""
 
 
 def _today() -> str:
@@ -69,14 +69,14 @@ class Account:
         self._spent = self._held = 0
         """Of `_day`, when this process last booked."""
         self._days: dict[int, deque[str]] = {}
-        """For each amount that this process holds the days on which it was reserved, oldest first."""
+        """For each amount that this process has reserved: the days on which it was reserved, oldest first."""
         self._own = 0
-        """What this process holds."""
+        """What this process has reserved."""
         self._waiting: list[asyncio.Future[None]] = []
         self._file = STATE.open(Path(":memory:") if path is None else path)
 
     def reserve(self, usd: float) -> str | None:
-        """Keep `usd` aside; or the sentence that says which limit a call for it could break, and nothing is kept.
+        """Reserve `usd`; or return the sentence that says which limit the call could break, and reserve nothing.
 
         A call that may cost nothing is refused only where the limit has been passed, and writes nothing.
         """
@@ -92,12 +92,12 @@ class Account:
         self._own += amount
         return None
 
-    def settle(self, held_usd: float, paid_usd: float) -> None:
-        """Give back `held_usd`, as it was reserved, and book `paid_usd`, both on the day of the reservation.
+    def settle(self, reserved_usd: float, paid_usd: float) -> None:
+        """Release `reserved_usd`, as it was reserved, and book `paid_usd`, both on the day of the reservation.
 
-        Of equal holds the oldest is settled first. Nothing held: booked today.
+        Of equal reservations the oldest is settled first. Without a reservation it is booked today.
         """
-        held, paid = _nano(held_usd), _nano(paid_usd)
+        held, paid = _nano(reserved_usd), _nano(paid_usd)
         if not held and not paid:
             return
         day = self._taken(held) if held else self._open_day()
@@ -110,8 +110,8 @@ class Account:
                 waiting.set_result(None)
         self._waiting.clear()
 
-    def may_make_room(self, usd: float) -> bool:
-        """Whether what this process holds could, once it is given back, leave room for `usd`."""
+    def may_free(self, usd: float) -> bool:
+        """Whether there could be room for `usd` once this process settles what it has reserved."""
         amount = _nano(usd)
         others = max(0, self._held - self._own)
         return self._own > 0 and self._spent + others + amount <= self._limit
@@ -127,7 +127,7 @@ class Account:
                 self._waiting.remove(waiting)
 
     async def quiet(self) -> None:
-        """Wait until this process holds nothing."""
+        """Wait until this process has nothing reserved."""
         while self._own:
             await self.settled()
 
@@ -144,12 +144,12 @@ class Account:
 
     @property
     def held_usd(self) -> float:
-        """Dollars kept aside for calls in flight, by all, those of killed processes included."""
+        """Dollars reserved for calls in flight, by all, those of killed processes included."""
         self._look(self._open_day())
         return self._held / _NANO
 
     def close(self) -> None:
-        """Let go of the file. Calling twice is fine."""
+        """Close the file. Calling twice is fine."""
         self._file.close()
 
     def _open_day(self) -> str:

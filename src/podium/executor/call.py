@@ -1,4 +1,4 @@
-"""One step's call: looked up in the cache, asked for, handed to a fallback.
+"""One step's call: looks in the response cache, calls the worker, goes on to its fallbacks.
 
 The boundary at which a `WorkerError` becomes data. What a worker raises besides is a bug and escapes.
 """
@@ -46,64 +46,68 @@ async def call(
     worker: Worker,
     request: Request,
     attempts: list[Attempt],
-    listen: Callable[[int], Callable[[str], None]] | None = None,
+    stream: Callable[[int], Callable[[str], None]] | None = None,
 ) -> Answered | Unanswered:
-    """Ask `worker`, then the chain of its fallbacks, until one answers.
+    """Call `worker`, then the chain of its fallbacks, until one answers.
 
     Args:
         attempts: grows by one for each try, the one that is cancelled included.
-        listen: who is told what try number 0, 1, ... writes, piece by piece; tries may write side by side.
+        stream: makes, for try number 0, 1, ..., the listener of its text; two tries may write at the same time.
     """
     failures: list[str] = []
     tries = count()
     cut: Answered | None = None
     saved_usd = 0.0
     left = deque(
-        _Turn(each, patient=question_context.pool.fallback(each) is None)
+        _Turn(each, wait=question_context.pool.fallback(each) is None)
         for each in _chain(question_context.pool, worker)
     )
-    resting: Worker | None = None
-    held = 1
+    cooling_down: Worker | None = None
+    calls = 1
     while left:
         turn = left.popleft()
-        asking = WorkerCall(
-            question_context, turn.worker, request, attempts, calls=held, patient=turn.patient
+        worker_call = WorkerCall(
+            question_context, turn.worker, request, attempts, calls=calls, wait=turn.wait
         )
-        if listen is not None:
-            asking.listened(listen, tries)
+        if stream is not None:
+            worker_call.stream_to(stream, tries)
         cache = question_context.dispatcher.cache
         try:
-            reply = await (asking.paid() if cache is None else cache.reply(turn.worker, request, asking.paid))
+            reply = await (
+                worker_call.reply() if cache is None else cache.reply(turn.worker, request, worker_call.reply)
+            )
         except RefusalError as refusal:
             return cut or Unanswered(" ".join([*failures, str(refusal)]), refused=not failures)
         except WorkerError as error:
-            held = 0
+            calls = 0
             failures.append(f"{turn.worker.profile.name}: {error}")
-            if not turn.patient and question_context.dispatcher.line(turn.worker).breaker.state != "closed":
-                resting = resting or turn.worker
+            if not turn.wait and question_context.dispatcher.channel(turn.worker).breaker.state != "closed":
+                cooling_down = cooling_down or turn.worker
         else:
             profile = turn.worker.profile
             usd = reply.price(profile)
             paid_usd = 0.0 if reply.cached else usd
             saved_usd += usd - paid_usd
-            held = held if reply.cached else 0
+            calls = calls if reply.cached else 0
             answered = Answered(profile.name, reply, paid_usd, saved_usd)
             if not _is_cut(answered, request) or (cut is None and not left):
                 return answered
             _hand_over(attempts, answered)
-            # What was paid the try now tells.
+            # The attempt now holds what was paid.
             cut = replace(cut or answered, cost_usd=0.0, saved_usd=saved_usd)
-        if not left and resting is not None and cut is None:
-            left.append(_Turn(resting, patient=True))  # Nobody else could: it is worth the wait.
-            resting = None
+        if not left and cooling_down is not None and cut is None:
+            left.append(
+                _Turn(cooling_down, wait=True)
+            )  # No fallback could answer: the worker is worth the wait.
+            cooling_down = None
     return cut or Unanswered(" ".join(failures), refused=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
     worker: Worker
-    patient: bool
-    """Whether it is waited for, if it rests."""
+    wait: bool
+    """Whether to wait for it, if it is in cooldown."""
 
 
 def _chain(pool: Pool, worker: Worker) -> Iterator[Worker]:

@@ -48,7 +48,7 @@ def fence_token(seed: str, question: Question) -> str:
     """The mark of one question's fences: 16 hex digits.
 
     The same for the same seed, so that traces can be made again; a live caller's seed is random, so the mark
-    cannot be guessed by whoever wrote the question or a page that a worker read.
+    cannot be guessed by the author of the question, or of a page that a worker read.
     """
     return f"{Random(f'fence/{seed}/{question.text[:NAMED_BY]}').getrandbits(64):016x}"
 
@@ -89,9 +89,9 @@ def _chat(context: Context, token: str) -> tuple[Message, ...]:
     if context.previous is not None:
         exchanges.insert(0, ("The answer of the round before", context.previous))
     messages: list[Message] = []
-    for asked, answered in exchanges:
-        messages.append(Message(role="user", content=asked))
-        messages.append(Message(role="assistant", content=answered))
+    for subtask, response in exchanges:
+        messages.append(Message(role="user", content=subtask))
+        messages.append(Message(role="assistant", content=response))
     task = f"Question:\n{context.question.text}\n\nYour subtask:\n{context.subtask}"
     return (*messages, Message(role="user", content=task))
 

@@ -1,32 +1,129 @@
-"""What the calls of all questions share: the lines to workers, the response cache, accounts of money.
+"""What the calls of all questions share: a channel to each worker, the response cache, and accounts of money.
 
-One serves all orchestrators over the same workers. What it is handed stays its owner's to close.
+One dispatcher serves all orchestrators over the same workers. It closes nothing that it was given.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from podium.executor.breaker import Cooldown
-from podium.executor.channel import ChannelStatus, WorkerChannel
+from podium.errors import WorkerError
+from podium.executor.breaker import Breaker, Cooldown, State
+from podium.executor.rate_limiter import RateLimiter, RetryBudget
 from podium.workers.base import Worker
 
 if TYPE_CHECKING:
-    from podium.executor.cooldown import CooldownFile
     from podium.executor.ledger import SpendLimit
+    from podium.executor.state_file import CooldownFile
     from podium.workers.response_cache import ResponseCache
+
+_DOWN = ("timeout", "connection", "status")
+"""Kinds of retryable failures that say that a worker is down."""
+_LONGEST_PAUSE_S = 60.0
+"""A worker that asks for a longer pause goes into cooldown."""
+_LATEST = 100
+_ENOUGH = 20
+"""Answers that are needed before a call counts as slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelStatus:
+    """The state of one worker's channel."""
+
+    worker: str
+    state: State
+    """Of its breaker."""
+    error: str | None
+    """Why it is in cooldown, if it is."""
+    in_flight: int
+    waiting: int
+    attempts: int
+    failures: int
+    """Attempts that failed."""
+    retries: int
+    hedges: int
+
+
+class WorkerChannel:
+    """What all calls of one worker share on one event loop.
+
+    Args:
+        worker: the worker that it calls.
+        on_change: as `Breaker`'s.
+    """
+
+    def __init__(
+        self, worker: Worker, on_change: Callable[[Cooldown | None], None] = lambda cooldown: None
+    ) -> None:
+        self.worker = worker
+        self.rate_limiter = RateLimiter(worker.limits)
+        self.breaker = Breaker(worker.profile.name, worker.limits, on_change)
+        self.retry_budget = RetryBudget(worker.limits.retry_share)
+        self.attempts = 0
+        self.failures = 0
+        self.retries = 0
+        self.hedges = 0
+        self._seconds: deque[float] = deque(maxlen=_LATEST)
+        """Of the latest calls that were answered."""
+
+    @property
+    def slow_s(self) -> float | None:
+        """Seconds after which a call is slow and is hedged; None: hedging is off, or too few calls were measured."""
+        share = self.worker.limits.hedge
+        if share is None or len(self._seconds) < _ENOUGH:
+            return None
+        return sorted(self._seconds)[int(share * len(self._seconds))]
+
+    @property
+    def status(self) -> ChannelStatus:
+        """Its present state."""
+        cooldown = self.breaker.cooldown
+        return ChannelStatus(
+            worker=self.worker.profile.name,
+            state=self.breaker.state,
+            error=None if cooldown is None else cooldown.error,
+            in_flight=self.rate_limiter.in_flight,
+            waiting=self.rate_limiter.waiting,
+            attempts=self.attempts,
+            failures=self.failures,
+            retries=self.retries,
+            hedges=self.hedges,
+        )
+
+    def answered(self, began: float) -> None:
+        """An attempt that was begun at `began`, on the event loop's clock, was answered."""
+        self.attempts += 1
+        self._seconds.append(asyncio.get_running_loop().time() - began)
+        self.breaker.succeeded()
+
+    def failed(self, began: float, error: WorkerError, *, probe: bool) -> None:
+        """An attempt failed."""
+        self.attempts += 1
+        self.failures += 1
+        if error.kind == "limited" and error.retry_after_s is not None:
+            if error.retry_after_s <= _LONGEST_PAUSE_S:
+                self.rate_limiter.pause(error.retry_after_s)
+            else:  # No call can wait for so long: the worker is as good as down.
+                self.breaker.open_for(error.retry_after_s, error)
+                return
+        if error.retryable and error.kind in _DOWN:
+            self.breaker.failed(began, error, probe=probe)
+        else:
+            self.breaker.release(probe=probe)
 
 
 class Dispatcher:
-    """Lines by worker's name, made when first needed.
+    """Channels by worker's name, made when first needed.
 
     Args:
-        cache: answers that were paid for already; None: each call is made.
+        cache: answers that were paid for before; None: each call is made.
         accounts: dollars that all questions share.
-        resting: where other processes are told which workers rest; None: nowhere.
+        cooldowns: the file that shares cooldowns with other processes; None: they are not shared.
     """
 
     def __init__(
@@ -34,51 +131,51 @@ class Dispatcher:
         *,
         cache: ResponseCache | None = None,
         accounts: Sequence[SpendLimit] = (),
-        resting: CooldownFile | None = None,
+        cooldowns: CooldownFile | None = None,
     ) -> None:
         self.cache = cache
         self.accounts = tuple(accounts)
-        self._resting = resting
-        self._lines: dict[str, WorkerChannel] = {}
+        self._cooldowns = cooldowns
+        self._channels: dict[str, WorkerChannel] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def line(self, worker: Worker) -> WorkerChannel:
-        """The line to `worker` on the running event loop."""
+    def channel(self, worker: Worker) -> WorkerChannel:
+        """The channel to `worker` on the running event loop."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # Waiters belong to their loop; a new `asyncio.run` starts afresh.
-            self._lines, self._loop = {}, loop
-        line = self._lines.get(worker.profile.name)
-        if line is None:
-            line = self._lines[worker.profile.name] = self._open(worker)
-        return line
+            self._channels, self._loop = {}, loop
+        channel = self._channels.get(worker.profile.name)
+        if channel is None:
+            channel = self._channels[worker.profile.name] = self._open(worker)
+        return channel
 
     @property
     def status(self) -> tuple[ChannelStatus, ...]:
-        """How it stands with each worker that was called."""
-        return tuple(line.status for line in self._lines.values())
+        """The state of each worker that was called."""
+        return tuple(channel.status for channel in self._channels.values())
 
     def _open(self, worker: Worker) -> WorkerChannel:
-        resting = self._resting
-        if resting is None or worker.identity is None:
+        cooldowns = self._cooldowns
+        if cooldowns is None or worker.identity is None:
             return WorkerChannel(worker)
         ahead = asyncio.get_running_loop().time() - time.time()
 
-        def tell(rest: Cooldown | None) -> None:
-            if rest is None:
-                resting.clear(worker)
+        def note(cooldown: Cooldown | None) -> None:
+            if cooldown is None:
+                cooldowns.clear(worker)
             else:
-                resting.note(
+                cooldowns.note(
                     worker,
-                    since=rest.since - ahead,
-                    probe_at=rest.probe_at - ahead,
-                    failures=rest.failures,
-                    error=rest.error,
+                    since=cooldown.since - ahead,
+                    probe_at=cooldown.probe_at - ahead,
+                    failures=cooldown.failures,
+                    error=cooldown.error,
                 )
 
-        line = WorkerChannel(worker, tell)
-        known = resting.get(worker)
+        channel = WorkerChannel(worker, note)
+        known = cooldowns.get(worker)
         if known is not None:
-            line.breaker.start_open(
+            channel.breaker.open_from(
                 Cooldown(known.since + ahead, known.probe_at + ahead, known.failures, known.error)
             )
-        return line
+        return channel

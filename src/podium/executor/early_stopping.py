@@ -1,7 +1,7 @@
-"""Early stopping: whom a vote hears next, cheapest first, and whether it has to hear anybody more.
+"""Early stopping: a vote's steps run cheapest first, and stop once its result is certain.
 
-Each turn asks as few as could make the result certain if they agreed. So a vote costs less, takes up to a few calls'
-time longer, and says what it would have said: adaptive consistency (Aggarwal et al. 2023), without its risk.
+Each turn starts as few steps as could make the result certain if they agreed. So a vote costs less, takes up to a few
+calls' time longer, and has the same result: adaptive consistency (Aggarwal et al. 2023), without its risk.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from podium.workers.base import Decider
 from podium.workflow import Workflow
 
 _SOMETHING = "Answer: something"
-"""What they might all say whom nobody has joined yet."""
+"""An answer that no response has given yet."""
 _OUTPUT_SHARE = 4
-"""Tokens written for each token read, as far as the order of those who were not measured goes."""
+"""Tokens written for each token read, to compare workers that were not measured."""
 
 
 class EarlyStopping:
-    """Whom one vote of a workflow has heard, and who waits for a turn.
+    """Which responses one vote has, and which steps still wait for their turn.
 
     Args:
         subtask: the vote's.
         reads: positions of the steps that it sees.
-        waiting: those of them that nothing else reads, the cheapest first.
+        waiting: those of them that no other step reads, the cheapest first.
         sees_previous: whether it also sees the final response of the round before.
     """
 
@@ -45,16 +45,16 @@ class EarlyStopping:
         self._certain = False
         self._waiting = list(waiting)
 
-    def is_without(self, position: int) -> bool:
-        """Whether the vote is certain without the step."""
-        return self._certain and self.holds(position)
+    def skips(self, position: int) -> bool:
+        """Whether the vote's result is certain without the step."""
+        return self._certain and self.holds_back(position)
 
-    def holds(self, position: int) -> bool:
+    def holds_back(self, position: int) -> bool:
         """Whether the step is not to start, or not yet."""
         return position in self._waiting
 
-    def go_on(self, previous: str | None, ended: Mapping[int, Span]) -> tuple[int, ...]:
-        """Let the next ones start, if all who had a turn have ended; gives those whom they waited for.
+    def next_steps(self, previous: str | None, ended: Mapping[int, Span]) -> tuple[int, ...]:
+        """Let the next steps start, if all that were started have ended; returns the steps that they waited for.
 
         Args:
             previous: the final response of the round before.
@@ -72,13 +72,13 @@ class EarlyStopping:
         return tuple(j for j in self._reads if j in ended) if started else ()
 
 
-def turns_of(
+def find_early_stops(
     workflow: Workflow, live: Collection[int], question_context: QuestionContext, round: int
 ) -> dict[int, EarlyStopping]:
     """The votes of a workflow that can stop early, by position.
 
-    How many agree is told of those alone who were heard. So a vote hears everybody where a later round may look at
-    it, or a step that is no vote itself; and where older exchanges of a chat are shown to it as responses of steps.
+    A vote that stops early counts only the responses that it has. So it hears all of them where a later round, or a
+    step that is no vote, may read that count; and where older exchanges of a chat look like responses of steps.
     """
     is_last_round = round == question_context.ledger.budget.rounds - 1
     if not is_last_round or (
@@ -105,10 +105,10 @@ def turns_of(
 def next_turn(
     decider: Decider, subtask: str, responses: Sequence[str | None], order: Sequence[int]
 ) -> tuple[int, ...]:
-    """Places of the responses to ask for now; none where the result is certain.
+    """Places of the responses to get now; none where the result is certain.
 
     Args:
-        responses: that the decider is to see; None: not asked yet, "": there is none.
+        responses: that the decider is to see; None: still to come, "": there is none, for its step failed.
         order: places, the cheapest first.
     """
     if decider.is_certain(subtask, responses):
@@ -123,13 +123,13 @@ def next_turn(
 
 
 def cheapest_first(profiles: Sequence[Profile]) -> list[int]:
-    """Numbers of profiles, by what an answer costs as far as they tell."""
-    costs = costs_told(profiles)
+    """Numbers of profiles, ordered by the cost of an answer."""
+    costs = known_costs(profiles)
     return sorted(range(len(profiles)), key=costs.__getitem__)
 
 
-def costs_told(profiles: Sequence[Profile]) -> list[float]:
-    """What an answer of each was measured to cost; where any was not measured, their prices in place of that."""
+def known_costs(profiles: Sequence[Profile]) -> list[float]:
+    """The measured cost of an answer of each; where any was not measured, their prices instead."""
     if all(profile.rating is not None for profile in profiles):
         return [profile.rating.cost_usd for profile in profiles if profile.rating is not None]
     return [profile.price.input + _OUTPUT_SHARE * profile.price.output for profile in profiles]

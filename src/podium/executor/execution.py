@@ -11,9 +11,8 @@ from typing import Any
 
 from podium.executor.call import Answered, call
 from podium.executor.context import Context, EarlierStep, build_messages
-from podium.executor.early_stopping import EarlyStopping, turns_of
-from podium.executor.events import StepEnded, StepStarted, StepText
-from podium.executor.question_context import QuestionContext
+from podium.executor.early_stopping import EarlyStopping, find_early_stops
+from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
 from podium.trace import Attempt, Span
 from podium.types import AnswerOptions
 from podium.workers.base import Request
@@ -21,19 +20,19 @@ from podium.workflow import Workflow, live_steps
 
 _GONE = "The question was cancelled."
 _NOT_ASKED = "It was not asked: whatever it said, the vote would be the same."
-_TOLD = ("recorded", "cached", "finish", "model", "first_token_s", "tool_calls", "nested")
-"""What a span has from its reply as it is."""
+_FROM_REPLY = ("recorded", "cached", "finish", "model", "first_token_s", "tool_calls", "nested")
+"""Fields that a span copies from its reply."""
 
 
 class Execution:
-    """One workflow over the pool of an inquiry.
+    """One workflow, run for one question.
 
     Args:
-        inquiry: the question under way.
+        question_context: the question, its pool and its budget.
         workflow: checked: it names workers of the pool and reads earlier steps only.
         round: from 0. A step's request has the seed "{seed of the question}/{round}/{position}".
         previous: the final response of the round before, if there is one.
-        asked: how many steps of earlier rounds each worker of the pool had.
+        earlier_calls: how many steps of earlier rounds each worker of the pool had, by its number.
     """
 
     def __init__(
@@ -43,18 +42,18 @@ class Execution:
         *,
         round: int = 0,
         previous: str | None = None,
-        asked: Mapping[int, int] | None = None,
+        earlier_calls: Mapping[int, int] | None = None,
     ) -> None:
         self._question_context = question_context
         self._workflow = workflow
         self._round = round
         self._previous = previous
-        self._asked = asked or {}
+        self._earlier_calls = earlier_calls or {}
         count = len(workflow.steps)
         self._reads = tuple(workflow.reads(position) for position in range(count))
         self._run = range(count) if question_context.settings.run_all else live_steps(workflow)
         self._turns = (
-            turns_of(workflow, self._run, question_context, round)
+            find_early_stops(workflow, self._run, question_context, round)
             if question_context.settings.early_stop
             else {}
         )
@@ -91,9 +90,9 @@ class Execution:
             ready = self._ready()
 
     def _ready(self) -> list[int]:
-        """The steps that can start now and have not: what they read is done, and no vote is to be taken first."""
-        heard = [turns.go_on(self._previous, self._spans) for turns in self._turns.values()]
-        wanted = self._read_by_somebody(EarlyStopping.holds)
+        """The steps that can start now and have not: what they read is done, and no vote holds them back."""
+        heard = [turns.next_steps(self._previous, self._spans) for turns in self._turns.values()]
+        wanted = self._needed_steps(EarlyStopping.holds_back)
         waited = tuple(sorted({j for positions in heard for j in positions}))
         self._waited.update((position, waited) for position in wanted - self._wanted)
         self._wanted = wanted
@@ -104,12 +103,10 @@ class Execution:
     def _has_all(self, position: int) -> bool:
         """Whether every step that it reads is done, but for those that a vote does without."""
         turns = self._turns.get(position)
-        return all(
-            j in self._spans or (turns is not None and turns.is_without(j)) for j in self._reads[position]
-        )
+        return all(j in self._spans or (turns is not None and turns.skips(j)) for j in self._reads[position])
 
-    def _read_by_somebody(self, is_left_out: Callable[[EarlyStopping, int], bool]) -> set[int]:
-        """The steps that nobody reads, and those that one of these reads who does not leave them out, and so on."""
+    def _needed_steps(self, is_left_out: Callable[[EarlyStopping, int], bool]) -> set[int]:
+        """The last step, the steps that it reads and does not leave out, the steps that those read, and so on."""
         if not self._turns:
             return set(self._run)
         found: set[int] = set()
@@ -146,7 +143,7 @@ class Execution:
         attempts: list[Attempt] = []
         result: dict[str, Any] = {"messages": request.messages, "started_s": question_context.elapsed()}
         try:
-            outcome = await call(question_context, worker, request, attempts, self._listener(position))
+            outcome = await call(question_context, worker, request, attempts, self._stream(position))
             if isinstance(outcome, Answered):
                 result |= {
                     "status": "done",
@@ -156,7 +153,7 @@ class Execution:
                     "cost_usd": outcome.cost_usd,
                     "saved_usd": outcome.saved_usd,
                     "simulated_s": outcome.reply.latency_s,
-                    **{name: getattr(outcome.reply, name) for name in _TOLD},
+                    **{name: getattr(outcome.reply, name) for name in _FROM_REPLY},
                 }
             else:
                 refused = outcome.refused or self._is_starved(position, attempts)
@@ -181,13 +178,13 @@ class Execution:
         return None if span is None else span.response
 
     def _missing(self, position: int) -> tuple[int, ...]:
-        """Places of the responses that it was to see and cannot."""
+        """Places of the responses that the step was to see and that are missing."""
         first = int(self._shown_before(position) is not None)
         read = enumerate(self._reads[position], start=first)
         return tuple(place for place, j in read if self._response(j) is None)
 
     def _is_starved(self, position: int, attempts: Sequence[Attempt]) -> bool:
-        """Whether it failed for want of responses that a budget refused: that is no failure of workers."""
+        """Whether it failed because a budget refused the steps that it reads: no worker failed then."""
         wanting = bool(attempts) and attempts[-1].error_kind == "missing"
         silent = [self._spans.get(j) for j in self._reads[position] if self._response(j) is None]
         return wanting and all(span is not None and span.status == "refused" for span in silent)
@@ -195,8 +192,8 @@ class Execution:
     def _is_last(self, position: int) -> bool:
         return position == len(self._workflow.steps) - 1
 
-    def _listener(self, position: int) -> Callable[[int], Callable[[str], None]] | None:
-        """Who is told the text of a step while a try writes it: it must be the answer for sure."""
+    def _stream(self, position: int) -> Callable[[int], Callable[[str], None]] | None:
+        """Makes the listeners of a step's text; None where the text may turn out not to be the answer."""
         observe = self._question_context.observe
         final = self._round == self._question_context.ledger.budget.rounds - 1
         if observe is None or not self._question_context.streams or not final or not self._is_last(position):
@@ -208,7 +205,7 @@ class Execution:
         before = sum(
             self._workflow.steps[earlier].worker == worker for earlier in self._run if earlier < position
         )
-        return self._asked.get(worker, 0) + before
+        return self._earlier_calls.get(worker, 0) + before
 
     def _context(self, position: int) -> Context:
         step = self._workflow.steps[position]
@@ -235,7 +232,7 @@ class Execution:
     def _unstarted(self, position: int) -> Span:
         if position not in self._run:
             return self._span(position, status="skipped")
-        if position not in self._read_by_somebody(EarlyStopping.is_without):
+        if position not in self._needed_steps(EarlyStopping.skips):
             return self._span(position, status="skipped", error=_NOT_ASKED)
         status = "refused" if self._limit.expired() else "cancelled"
         return self._span(position, status=status, error=self._why_stopped)

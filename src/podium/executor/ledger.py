@@ -1,8 +1,8 @@
 """The budget of one question under concurrency, and the dollars that questions share: reserve before, settle after.
 
-Not thread-safe: one event loop, no suspension between a check and its booking.
-What it cannot know: tokens that a provider counts beyond our estimate of the input, or bills for a call that
-failed, can carry the total past a limit by that much. Such a total refuses every later call.
+Not thread-safe: one event loop, no suspension between a check and its booking. What it cannot know: a provider may
+count more input tokens than we estimated, or bill a call that failed. The total can pass a limit by that much. Then
+every later call is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from podium.types import Budget, Price, Usage
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """The most that one call may take: what is kept aside while it is in flight."""
+    """The most that one call may take, reserved while it is in flight."""
 
     calls: int
     """1, or 0 where a fallback continues a call that has been counted."""
@@ -34,7 +34,7 @@ class Reservation:
         calls: int = 1,
         most_usd: float | None = None,
     ) -> Reservation:
-        """The hold for a call of `input_tokens` that may answer with `output_tokens`.
+        """The reservation for a call of `input_tokens` that may answer with `output_tokens`.
 
         Args:
             most_usd: dollars at most, where tokens and price do not tell them.
@@ -50,14 +50,14 @@ class SpendLimit(Protocol):
     """Why the latest call was refused that it refused for good; None: none was."""
 
     def reserve(self, usd: float) -> str | None:
-        """Keep `usd` aside; or the sentence that says which limit that could break, and nothing is kept."""
+        """Reserve `usd`; or return the sentence that says which limit that could break, and reserve nothing."""
         ...
 
-    def settle(self, held_usd: float, paid_usd: float) -> None:
-        """Give back what was held and book what was paid."""
+    def settle(self, reserved_usd: float, paid_usd: float) -> None:
+        """Release what was reserved and book what was paid."""
         ...
 
-    def may_make_room(self, usd: float) -> bool:
+    def may_free(self, usd: float) -> bool:
         """Whether calls in flight could, once they are settled, leave room for `usd`."""
         ...
 
@@ -76,10 +76,10 @@ class SpendLimit(Protocol):
 
 
 class Ledger:
-    """What one question has spent, holds for calls in flight, and may still spend; every dollar also in the accounts.
+    """What one question has spent, has reserved for calls in flight, and may still spend. The accounts count it too.
 
     A call is one step's request to its worker, retries and fallback included: these cost tokens, dollars and
-    time, and no further call. A planner's usage is charged after it is known and counts no call.
+    time, and no further call. A planner's usage is recorded once it is known, and counts no call.
 
     Args:
         budget: the limits.
@@ -99,91 +99,94 @@ class Ledger:
         """Tokens spent, by settled calls."""
         self.usd = 0.0
         """Dollars spent, by settled calls."""
-        self._held_tokens = 0
-        self._held_usd = 0.0
+        self._reserved_tokens = 0
+        self._reserved_usd = 0.0
         self._in_flight = 0
 
-    async def admit(self, hold: Reservation) -> str | None:
-        """As `reserve`; but where only dollars of an account are missing that calls in flight may give back, wait."""
+    async def reserve(self, reservation: Reservation) -> str | None:
+        """As `try_reserve`, but wait where calls in flight of an account may free the dollars that are missing."""
         clock = asyncio.get_running_loop().time
         while True:
-            refusal = self._reserve(hold, clock())
+            refusal = self._reserve(reservation, clock())
             if not isinstance(refusal, _Short):
                 return refusal
-            if not refusal.spend_limit.may_make_room(hold.usd):
+            if not refusal.spend_limit.may_free(reservation.usd):
                 return refusal.final()
             await refusal.spend_limit.settled()
 
-    def reserve(self, hold: Reservation, now: float) -> str | None:
-        """Keep `hold` aside; or the sentence that says which limit the call could break, and nothing is kept.
+    def try_reserve(self, reservation: Reservation, now: float) -> str | None:
+        """Reserve; or return the sentence that says which limit the call could break, and reserve nothing.
 
         Args:
             hold: the most that the call may take.
             now: the event loop's clock.
         """
-        refusal = self._reserve(hold, now)
+        refusal = self._reserve(reservation, now)
         return refusal.final() if isinstance(refusal, _Short) else refusal
 
-    def spare(self, hold: Reservation, now: float) -> bool:
-        """Keep `hold` aside if there is room: for a call that nobody misses, and whose refusal says nothing."""
-        return self._reserve(hold, now) is None
+    def reserve_for_hedge(self, reservation: Reservation, now: float) -> bool:
+        """Reserve if there is room. A hedge is no loss if it is not made, so a refusal is not noted."""
+        return self._reserve(reservation, now) is None
 
-    def _reserve(self, hold: Reservation, now: float) -> str | _Short | None:
-        refusal = self._own_refusal(hold, now) or self._shared_refusal(hold)
+    def _reserve(self, reservation: Reservation, now: float) -> str | _Short | None:
+        refusal = self._own_refusal(reservation, now) or self._shared_refusal(reservation)
         if refusal is None:
-            self.calls += hold.calls
-            self._held_tokens += hold.tokens
-            self._held_usd += hold.usd
+            self.calls += reservation.calls
+            self._reserved_tokens += reservation.tokens
+            self._reserved_usd += reservation.usd
             self._in_flight += 1
         return refusal
 
-    def _own_refusal(self, hold: Reservation, now: float) -> str | None:
+    def _own_refusal(self, reservation: Reservation, now: float) -> str | None:
         budget = self.budget
         if self.deadline is not None and now >= self.deadline:
             return self.time_is_up
-        if budget.calls is not None and self.calls + hold.calls > budget.calls:
+        if budget.calls is not None and self.calls + reservation.calls > budget.calls:
             return f"The budget of {budget.calls} calls is used up."
-        if budget.tokens is not None and self.tokens + self._held_tokens + hold.tokens > budget.tokens:
-            left = max(0, budget.tokens - self.tokens - self._held_tokens)
+        if (
+            budget.tokens is not None
+            and self.tokens + self._reserved_tokens + reservation.tokens > budget.tokens
+        ):
+            left = max(0, budget.tokens - self.tokens - self._reserved_tokens)
             return (
-                f"The call could take {hold.tokens} tokens, and {left} of the budget's {budget.tokens} are "
+                f"The call could take {reservation.tokens} tokens, and {left} of the budget's {budget.tokens} are "
                 "left: raise the budget's tokens or lower the worker's max_tokens."
             )
-        if budget.usd is not None and self.usd + self._held_usd + hold.usd > budget.usd:
-            left_usd = max(0.0, budget.usd - self.usd - self._held_usd)
+        if budget.usd is not None and self.usd + self._reserved_usd + reservation.usd > budget.usd:
+            left_usd = max(0.0, budget.usd - self.usd - self._reserved_usd)
             return (
-                f"The call could cost ${hold.usd:.6f}, and ${left_usd:.6f} of the budget's ${budget.usd:g} "
+                f"The call could cost ${reservation.usd:.6f}, and ${left_usd:.6f} of the budget's ${budget.usd:g} "
                 "are left: raise the budget's usd or lower the worker's max_tokens."
             )
         return None
 
-    def _shared_refusal(self, hold: Reservation) -> _Short | None:
-        """Keep the dollars aside in all accounts, or in none."""
+    def _shared_refusal(self, reservation: Reservation) -> _Short | None:
+        """Reserve the dollars in all accounts, or in none."""
         for number, account in enumerate(self.accounts):
-            sentence = account.reserve(hold.usd)
+            sentence = account.reserve(reservation.usd)
             if sentence is not None:
-                for kept in self.accounts[:number]:
-                    kept.settle(hold.usd, 0.0)
+                for reserved in self.accounts[:number]:
+                    reserved.settle(reservation.usd, 0.0)
                 return _Short(account, sentence)
         return None
 
-    def settle(self, hold: Reservation, usage: Usage, usd: float) -> None:
-        """Give back `hold` and book what the call really took; nothing, if it failed."""
+    def settle(self, reservation: Reservation, usage: Usage, usd: float) -> None:
+        """Release the reservation and book what the call really took: nothing, if it failed."""
         self._in_flight -= 1
-        self._held_tokens -= hold.tokens
-        # Sums of floats leave crumbs, and a crumb held for ever would refuse the last call that fits.
-        self._held_usd = self._held_usd - hold.usd if self._in_flight else 0.0
-        self._book(usage, hold.usd, usd)
+        self._reserved_tokens -= reservation.tokens
+        # Sums of floats leave crumbs, and a crumb reserved for ever would refuse the last call that fits.
+        self._reserved_usd = self._reserved_usd - reservation.usd if self._in_flight else 0.0
+        self._book(usage, reservation.usd, usd)
 
-    def charge(self, usage: Usage, usd: float) -> None:
+    def record(self, usage: Usage, usd: float) -> None:
         """Book what was not reserved: a planner's tokens and dollars."""
         self._book(usage, 0.0, usd)
 
-    def _book(self, usage: Usage, held_usd: float, usd: float) -> None:
+    def _book(self, usage: Usage, reserved_usd: float, usd: float) -> None:
         self.tokens += usage.tokens
         self.usd += usd
         for account in self.accounts:
-            account.settle(held_usd, usd)
+            account.settle(reserved_usd, usd)
 
     @property
     def exhausted(self) -> bool:

@@ -1,4 +1,4 @@
-"""One question under way: what all its rounds and steps share."""
+"""One question that is being answered: what all its rounds and steps share, and the events that its observer gets."""
 
 from __future__ import annotations
 
@@ -8,10 +8,39 @@ from dataclasses import dataclass
 
 from podium.executor.context import Style
 from podium.executor.dispatcher import Dispatcher
-from podium.executor.events import StepEnded, StepStarted, StepText
 from podium.executor.ledger import Ledger
+from podium.trace import Span
 from podium.types import Message, Profile, Question
 from podium.workers.pool import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    """The steps that it reads are done, and its worker is about to be called."""
+
+    round: int
+    position: int
+    worker: str
+    subtask: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepText:
+    """A piece of the answer, as its worker writes it."""
+
+    round: int
+    position: int
+    text: str
+    attempt: int = 0
+    """Which try of the step writes it: each begins anew, and two may write side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnded:
+    """The step was answered, failed, was refused or was cancelled. Skipped steps have no events."""
+
+    round: int
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +49,11 @@ class ExecutionSettings:
 
     context: Style = "packed"
     past: tuple[Message, ...] | None = None
-    """What steps are shown in place of the question's history: for a worker that goes on where it was interrupted."""
+    """Shown to steps in place of the question's history: for a worker that goes on where it was interrupted."""
     run_all: bool = False
     """Run also the steps that nothing needs."""
     early_stop: bool = False
-    """Ask those whom a vote is to hear cheapest first, and nobody more once its result is certain (`turns`)."""
+    """Run the steps that a vote reads cheapest first, and stop once its result is certain (`early_stopping`)."""
     first_wait_s: float = 0.5
     """Before the first retry; doubles with each, and up to the same again is added at random."""
     longest_wait_s: float = 60.0
@@ -50,11 +79,11 @@ class QuestionContext:
     streams: bool = False
     """Whether the observer wants the text of the answer while it is written."""
     observe: Callable[[StepStarted | StepText | StepEnded], None] | None = None
-    """Told of each step as it starts and ends. Must be quick: nothing else runs meanwhile."""
+    """Called with each step as it starts and ends. Must be quick: nothing else runs meanwhile."""
 
     @property
     def profiles(self) -> tuple[Profile, ...]:
-        """What is known of the workers where this question is asked."""
+        """The profiles of the workers, with their ratings for this question."""
         return self.pool.profiles_for(self.question.text)
 
     def elapsed(self) -> float:

@@ -1,16 +1,75 @@
-"""The gate before a worker: how many calls at once, requests a minute, tokens a minute, and whose turn it is.
+"""The limits of one worker: calls at once, requests a minute, tokens a minute, and retries.
 
-Limits hold within one process: two processes with the same key need half the limits each.
+Callers take turns. The limits hold within one process: two processes with the same key need half the limits each.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from dataclasses import dataclass
 
-from podium.executor.window import Entry, Window
 from podium.types import Limits
+
+
+@dataclass(slots=True)
+class Entry:
+    """One call in a window."""
+
+    at: float
+    amount: float
+
+
+class Window:
+    """What was admitted in the last `seconds`, which never exceeds `limit`, wherever a window of that length begins.
+
+    An entry larger than the limit is admitted when the window is empty: it cannot be made in parts.
+
+    Args:
+        limit: of the sum.
+        seconds: length of the window.
+    """
+
+    def __init__(self, limit: float, seconds: float) -> None:
+        self._limit = limit
+        self._seconds = seconds
+        self._entries: deque[Entry] = deque()
+        self._total = 0.0
+
+    def total(self, now: float) -> float:
+        """The sum of what has not left the window."""
+        while self._entries and self._entries[0].at <= now - self._seconds:
+            self._total -= self._entries.popleft().amount
+        if not self._entries:
+            self._total = 0.0  # Sums of floats leave crumbs.
+        return self._total
+
+    def wait(self, amount: float, now: float) -> float:
+        """Seconds until `amount` fits, if nothing else is admitted before; 0: it fits now."""
+        room = self._limit - self.total(now)
+        if amount <= room or not self._entries:
+            return 0.0
+        for entry in self._entries:
+            room += entry.amount
+            if amount <= room:
+                break
+        return max(0.0, entry.at + self._seconds - now)
+
+    def add(self, amount: float, now: float) -> Entry:
+        """Admit `amount`."""
+        self.total(now)  # Forgets what has left: a worker may be called for weeks.
+        entry = Entry(now, amount)
+        self._entries.append(entry)
+        self._total += amount
+        return entry
+
+    def correct(self, entry: Entry, amount: float) -> None:
+        """Make an entry what it turned out to be; one that has left the window counts no more."""
+        if self._entries and entry.at >= self._entries[0].at:
+            self._total += amount - entry.amount
+        entry.amount = amount
+
 
 _MINUTE_S = 61.0
 """A second more than the provider's: calls are counted here when they leave, there when they arrive."""
@@ -19,8 +78,8 @@ _BURSTS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
-    """A call that was let through; to be handed back with `RateLimiter.leave`."""
+class Permit:
+    """Permission for one call; give it back with `RateLimiter.release`."""
 
     requests: tuple[Entry, ...]
     tokens: Entry | None
@@ -29,13 +88,13 @@ class Pass:
 @dataclass(frozen=True, slots=True)
 class _Waiter:
     tokens: int
-    turn: asyncio.Future[Pass]
+    turn: asyncio.Future[Permit]
 
 
 class RateLimiter:
-    """The limits of one worker, shared by all its callers on one event loop.
+    """Calls at once, requests a minute and tokens a minute of one worker, on one event loop.
 
-    Callers are named, and take turns: one with many calls waits behind one with few, not before it.
+    Callers have names and take turns, so one caller with many calls does not hold up the others.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -43,54 +102,56 @@ class RateLimiter:
         self._concurrency = limits.concurrency
         self._requests = () if limits.rpm is None else _windows(limits.rpm)
         self._tokens = None if limits.tpm is None else Window(limits.tpm, _MINUTE_S)
-        self._rests_until = 0.0
+        self._paused_until = 0.0
         self._waiting: dict[str, deque[_Waiter]] = {}
         """By caller; the first is the one whose turn it is."""
         self._alarm: asyncio.TimerHandle | None = None
 
     @property
     def in_flight(self) -> int:
-        """Calls that were let through and have not left."""
+        """Calls that have a permit."""
         return self._concurrency - self._free
 
     @property
     def waiting(self) -> int:
-        """Calls that were not let through yet."""
+        """Calls that wait for a permit."""
         return sum(not waiter.turn.done() for queue in self._waiting.values() for waiter in queue)
 
-    async def enter(self, caller: str, tokens: int) -> Pass:
-        """Wait for a place, and until one more request of at most `tokens` is within the limits a minute."""
+    async def acquire(self, caller: str, tokens: int) -> Permit:
+        """Wait until one more call of at most `tokens` is within all limits."""
         waiter = _Waiter(tokens, asyncio.get_running_loop().create_future())
         self._waiting.setdefault(caller, deque()).append(waiter)
-        self._admit()
+        self._grant()
         try:
             return await waiter.turn
         except asyncio.CancelledError:
-            if waiter.turn.done() and not waiter.turn.cancelled():  # Let through and cancelled at once.
-                self.give_back(waiter.turn.result())
+            if (
+                waiter.turn.done() and not waiter.turn.cancelled()
+            ):  # It got its permit and was cancelled at the same moment.
+                self.cancel(waiter.turn.result())
             else:
-                self._admit()  # It may have stood before others.
+                self._grant()  # Others may have waited behind it.
             raise
 
-    def leave(self, passed: Pass, tokens: int) -> None:
-        """Give back the place; the call took `tokens`."""
+    def release(self, permit: Permit, tokens: int) -> None:
+        """The call ended and took `tokens`."""
         self._free += 1
-        if self._tokens is not None and passed.tokens is not None:
-            self._tokens.correct(passed.tokens, tokens)
-        self._admit()
+        if self._tokens is not None and permit.tokens is not None:
+            self._tokens.correct(permit.tokens, tokens)
+        self._grant()
 
-    def give_back(self, passed: Pass) -> None:
-        """As `leave`, of a call that was not made."""
-        for window, entry in zip(self._requests, passed.requests, strict=True):
+    def cancel(self, permit: Permit) -> None:
+        """As `release`, for a call that was not made."""
+        for window, entry in zip(self._requests, permit.requests, strict=True):
             window.correct(entry, 0)
-        self.leave(passed, 0)
+        self.release(permit, 0)
 
-    def rest(self, seconds: float) -> None:
-        """Let nobody through for so long: the worker asked for it."""
-        self._rests_until = max(self._rests_until, asyncio.get_running_loop().time() + seconds)
+    def pause(self, seconds: float) -> None:
+        """Permit no call for so long: the worker asked for it."""
+        self._paused_until = max(self._paused_until, asyncio.get_running_loop().time() + seconds)
 
-    def _admit(self) -> None:
-        """Let through whoever may, in turns."""
+    def _grant(self) -> None:
+        """Give permits to the calls that are within the limits, caller by caller."""
         now = asyncio.get_running_loop().time()
         while self._waiting and self._free:
             caller, queue = next(iter(self._waiting.items()))
@@ -103,14 +164,14 @@ class RateLimiter:
                 self._free -= 1
                 requests = tuple(window.add(1, now) for window in self._requests)
                 tokens = None if self._tokens is None else self._tokens.add(waiter.tokens, now)
-                waiter.turn.set_result(Pass(requests, tokens))
+                waiter.turn.set_result(Permit(requests, tokens))
             queue.popleft()
             del self._waiting[caller]
             if queue:
                 self._waiting[caller] = queue
 
     def _wait(self, tokens: int, now: float) -> float:
-        waits = [self._rests_until - now, *(window.wait(1, now) for window in self._requests)]
+        waits = [self._paused_until - now, *(window.wait(1, now) for window in self._requests)]
         if self._tokens is not None:
             waits.append(self._tokens.wait(tokens, now))
         return max(waits)
@@ -118,8 +179,35 @@ class RateLimiter:
     def _again_in(self, seconds: float) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        self._alarm = asyncio.get_running_loop().call_later(seconds, self._admit)
+        self._alarm = asyncio.get_running_loop().call_later(seconds, self._grant)
 
 
 def _windows(per_minute: float) -> tuple[Window, Window]:
     return Window(per_minute, _MINUTE_S), Window(max(1.0, 2 * per_minute / _BURSTS), _MINUTE_S / _BURSTS)
+
+
+_MINUTE_S = 60.0
+_FREE = 10
+
+
+class RetryBudget:
+    """Allows `share` retries for each call of the last minute, and a few more.
+
+    Where all calls fail, retrying each of them makes matters worse.
+    """
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._calls = Window(math.inf, _MINUTE_S)
+        self._retries = Window(math.inf, _MINUTE_S)
+
+    def called(self, now: float) -> None:
+        """A call was made for the first time."""
+        self._calls.add(1, now)
+
+    def take(self, now: float) -> bool:
+        """Whether one more retry may be made; if so, it is counted."""
+        if self._retries.total(now) >= _FREE + self._share * self._calls.total(now):
+            return False
+        self._retries.add(1, now)
+        return True

@@ -1,6 +1,6 @@
-"""One worker, asked as often as it takes: reserved, tried, retried, hedged, settled.
+"""One call of one worker: reserve the budget, try, retry, hedge, settle.
 
-Below `call`, which hands over to fallbacks. What a worker raises besides `WorkerError` is a bug and escapes.
+Below `call`, which goes on to fallbacks. What a worker raises besides `WorkerError` is a bug and escapes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from podium.errors import WorkerError
-from podium.executor.channel import WorkerChannel
+from podium.executor.dispatcher import WorkerChannel
 from podium.executor.ledger import Reservation
 from podium.executor.question_context import QuestionContext
 from podium.trace import Attempt
@@ -20,7 +20,7 @@ from podium.workers.base import Reply, Request, Worker
 from podium.workers.retry import attempts
 
 _GRACE_S = 0.1
-"""A worker that keeps its time limit itself knows better than we what it was waiting for."""
+"""Beyond the time limit: a worker that keeps the limit itself says in its error what it was waiting for."""
 
 
 class RefusalError(Exception):
@@ -33,8 +33,8 @@ def reservation_for(
     """The most that one call of a worker may take, by its price and its limits, `max_usd` among them.
 
     Args:
-        output_tokens: asked for at most; None: as many as its limits allow.
-        calls: 0 where it goes on with a call that another began.
+        output_tokens: at most; None: as many as its limits allow.
+        calls: 0 where it goes on with a call that another worker began.
     """
     limits = worker.limits
     return Reservation.most(
@@ -47,11 +47,11 @@ def reservation_for(
 
 
 class WorkerCall:
-    """One worker, asked as often as it takes.
+    """One call of one worker, with its retries.
 
     Args:
-        calls: 1, or 0 where it goes on with a call that another began.
-        patient: whether the worker is waited for, if it rests.
+        calls: 1, or 0 where it goes on with a call that another worker began.
+        wait: whether to wait for a worker that is in cooldown.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class WorkerCall:
         attempts: list[Attempt],
         *,
         calls: int,
-        patient: bool,
+        wait: bool,
     ) -> None:
         self._question_context = question_context
         self._worker = worker
@@ -70,15 +70,15 @@ class WorkerCall:
         self._attempts = attempts
         self._calls = calls
         self._input_tokens = sum(estimate_tokens(message.content) for message in request.messages)
-        self._line = question_context.dispatcher.line(worker)
-        self._patient = patient
-        self._listen: Callable[[], Callable[[str], None]] | None = None
+        self._channel = question_context.dispatcher.channel(worker)
+        self._wait = wait
+        self._stream: Callable[[], Callable[[str], None]] | None = None
 
-    def listened(self, listen: Callable[[int], Callable[[str], None]], tries: Iterator[int]) -> None:
-        """Have each try heard by a listener of its own, numbered by `tries`."""
-        self._listen = lambda: listen(next(tries))
+    def stream_to(self, stream: Callable[[int], Callable[[str], None]], tries: Iterator[int]) -> None:
+        """Stream the text of each try to a listener of its own, numbered by `tries`."""
+        self._stream = lambda: stream(next(tries))
 
-    async def paid(self) -> Reply:
+    async def reply(self) -> Reply:
         """The reply, within the budgets: reserved before, booked after.
 
         Raises:
@@ -86,20 +86,20 @@ class WorkerCall:
             RefusalError: a budget is in the way.
         """
         ledger = self._question_context.ledger
-        hold = self._hold(self._calls)
-        refusal = await ledger.admit(hold)
+        reservation = self._reservation(self._calls)
+        refusal = await ledger.reserve(reservation)
         if refusal is not None:
             raise RefusalError(refusal)
         usage, cost_usd, before = Usage(), 0.0, len(self._attempts)
         try:
-            reply = await self._tries()
+            reply = await self._with_retries()
             usage, cost_usd = reply.usage, reply.price(self._worker.profile)
             return reply
         finally:
             lost_usd = sum(attempt.cost_usd for attempt in self._attempts[before:])
-            ledger.settle(hold, usage, cost_usd + lost_usd)
+            ledger.settle(reservation, usage, cost_usd + lost_usd)
 
-    def _hold(self, calls: int) -> Reservation:
+    def _reservation(self, calls: int) -> Reservation:
         return reservation_for(
             self._worker,
             input_tokens=self._input_tokens,
@@ -107,13 +107,13 @@ class WorkerCall:
             calls=calls,
         )
 
-    async def _tries(self) -> Reply:
-        """Try, and try again what may pass; the last error is raised."""
-        # The machinery below costs a simulated worker more than its answer.
+    async def _with_retries(self) -> Reply:
+        """Try, and retry what is retryable; raise the last error."""
+        # The loop below takes longer than the answer of a simulated worker.
         if not self._worker.limits.retries:
             return await self._hedged()
         now = asyncio.get_running_loop().time
-        settings, budget = self._question_context.settings, self._line.retry_budget
+        settings, budget = self._question_context.settings, self._channel.retry_budget
         failure: WorkerError | None = None
         budget.called(now())
         async for attempt in attempts(
@@ -126,12 +126,12 @@ class WorkerCall:
                             f"{failure} It is not tried again: too many calls to this worker failed lately.",
                             kind=failure.kind,
                         )
-                    self._line.retries += 1
+                    self._channel.retries += 1
                 try:
                     reply = await self._hedged()
                 except WorkerError as error:
                     failure = error
-                    if error.retryable and not self._patient and self._line.breaker.state == "open":
+                    if error.retryable and not self._wait and self._channel.breaker.state == "open":
                         raise WorkerError(
                             str(error), kind=error.kind
                         ) from None  # Its fallback need not wait.
@@ -139,8 +139,8 @@ class WorkerCall:
         return reply
 
     async def _hedged(self) -> Reply:
-        """One try, and another beside it if it is slow; the first that is answered counts."""
-        slow_s = self._line.slow_s
+        """One try, and a second one at the same time if it is slow; the first answer counts."""
+        slow_s = self._channel.slow_s
         if slow_s is None:
             return await self._try()
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -178,48 +178,52 @@ class WorkerCall:
 
     async def _hedge(self, first: asyncio.Task[Reply]) -> Reply:
         """A second try, if the budgets allow it; else what becomes of the first."""
-        ledger, hold = self._question_context.ledger, self._hold(0)
-        if not ledger.spare(hold, asyncio.get_running_loop().time()):
+        ledger, reservation = self._question_context.ledger, self._reservation(0)
+        if not ledger.reserve_for_hedge(reservation, asyncio.get_running_loop().time()):
             return await asyncio.shield(first)
-        self._line.hedges += 1
+        self._channel.hedges += 1
         try:
             return await self._try(hedge=True)
         finally:
-            ledger.settle(hold, Usage(), 0.0)
+            ledger.settle(reservation, Usage(), 0.0)
 
     async def _try(self, *, hedge: bool = False, begun: asyncio.Future[None] | None = None) -> Reply:
-        """One try, once breaker and gate let it through, within the worker's time limit.
+        """One try within the worker's time limit, once the breaker and the rate limiter allow it.
 
         Args:
-            begun: done when they have.
+            begun: done when they allow it.
         """
-        line = self._line
+        channel = self._channel
         while True:
-            probe = await line.breaker.admit(patient=self._patient)
+            probe = await channel.breaker.acquire(wait=self._wait)
             try:
-                passed = await line.gate.enter(self._question_context.token, self._hold(0).tokens)
+                permit = await channel.rate_limiter.acquire(
+                    self._question_context.token, self._reservation(0).tokens
+                )
             except asyncio.CancelledError:
-                line.breaker.let_go(probe=probe)
+                channel.breaker.release(probe=probe)
                 raise
-            if probe or line.breaker.state == "closed":
+            if probe or channel.breaker.state == "closed":
                 break
-            line.gate.give_back(passed)  # It opened while this call stood before the gate.
+            channel.rate_limiter.cancel(
+                permit
+            )  # The breaker opened while this call waited for the rate limiter.
         if begun is not None:
             begun.set_result(None)
         spent = self._input_tokens
         try:
-            reply = await self._answer(line, probe, hedge)
+            reply = await self._answer(channel, probe, hedge)
             spent = reply.usage.tokens
             return reply
         finally:
-            line.gate.leave(passed, spent)
+            channel.rate_limiter.release(permit, spent)
 
-    async def _answer(self, line: WorkerChannel, probe: bool, hedge: bool) -> Reply:
+    async def _answer(self, channel: WorkerChannel, probe: bool, hedge: bool) -> Reply:
         """The worker's own answer, recorded as an attempt."""
         worker, question_context = self._worker, self._question_context
         request, timeout = self._request, worker.limits.timeout
-        if self._listen is not None:
-            request = replace(request, on_text=self._listen())
+        if self._stream is not None:
+            request = replace(request, on_text=self._stream())
         began, started = asyncio.get_running_loop().time(), question_context.elapsed()
 
         def record(kind: str | None = None, message: str | None = None, cost_usd: float = 0.0) -> None:
@@ -247,20 +251,20 @@ class WorkerCall:
                     cost_usd=_cost(error.__cause__),
                 )
             record(error.kind, str(error), error.cost_usd)
-            line.failed(began, error, probe=probe)
+            channel.failed(began, error, probe=probe)
             raise error from None
         except BaseException as error:
-            line.breaker.let_go(probe=probe)
+            channel.breaker.release(probe=probe)
             if isinstance(error, asyncio.CancelledError):
                 record("cancelled", "Cancelled while in flight.", _cost(error))
             raise
         record()
-        line.answered(began)
+        channel.answered(began)
         return reply
 
 
 def _cost(cancelled: BaseException | None) -> float:
-    """Dollars that a call had cost when it was cancelled, where its worker knows: a team tells so."""
+    """Dollars that a call had cost when it was cancelled, where its worker knows: a team says so."""
     return float(getattr(cancelled, "cost_usd", 0.0))
 
 

@@ -17,7 +17,7 @@ from rich.markup import escape
 
 from podium.errors import QuestionFailedError, UsageError
 from podium.inspection.team import open_team, read_settings
-from podium.tasks.sets.inspect_chat import to_question
+from podium.tasks.sets.inspect_samples import to_question
 from podium.trace import Trace
 
 _NOT_GIVEN = ("logprobs", "top_logprobs", "prompt_logprobs", "response_schema", "modalities")

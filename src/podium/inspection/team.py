@@ -14,20 +14,19 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from podium.baselines.open import NAMES
+from podium.baselines import baseline_forms
 from podium.config import build
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.accounts import open_day_account
-from podium.executor.cooldown import CooldownFile
+from podium.executor.state_file import CooldownFile
 from podium.orchestrator import Event, Orchestrator, QuestionEnded
+from podium.orchestrator.planner_settings import PlannerSettings
 from podium.orchestrator.planning import OpenedPlanner, open_planner, pays_for_plans
 from podium.orchestrator.team import open_pool
 from podium.trace import Trace
 from podium.trace.store import TraceStore, default_path
 from podium.types import Budget, Question
-from podium.workers.paid import asks_for_real
-from podium.workers.planner_settings import PlannerSettings
-from podium.workers.pool import Pool
+from podium.workers.pool import Pool, has_real_workers
 from podium.workers.response_cache import ResponseCache
 
 
@@ -85,7 +84,7 @@ def read_settings(name: str, given: Mapping[str, Any]) -> TeamSettings:
     Raises:
         ConfigError: a key or a value that is not known, or settings that exclude each other.
     """
-    planners = {form.partition(":")[0] for form in ("conductor", *NAMES)}
+    planners = {form.partition(":")[0] for form in ("conductor", *baseline_forms())}
     named = "planner" if name.partition(":")[0] in planners else "pool"
     return build({named: name, **given}, TeamSettings, source=f"podium/{name}")
 
@@ -163,7 +162,7 @@ def _open_dispatcher(settings: TeamSettings, pool: Pool, files: ExitStack) -> Di
     cache = None
     if settings.cache is not None:
         cache = files.enter_context(ResponseCache(settings.cache, replay=settings.replay))
-    paid = pays_for_plans(settings, pool) or asks_for_real(pool)
+    paid = pays_for_plans(settings, pool) or has_real_workers(pool)
     day = open_day_account(settings.day_budget_usd) if paid else None
     accounts = [] if day is None else [files.enter_context(closing(day))]
-    return Dispatcher(cache=cache, accounts=accounts, resting=files.enter_context(closing(CooldownFile())))
+    return Dispatcher(cache=cache, accounts=accounts, cooldowns=files.enter_context(closing(CooldownFile())))

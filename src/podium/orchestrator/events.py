@@ -1,4 +1,4 @@
-"""What an orchestrator tells of a question while it answers it, besides what the executor tells of steps."""
+"""The events of one question, for its observer: those of the orchestrator, with those of the executor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class PlanReady:
     round: int
     """From 0."""
     plan: Plan
-    """What is run; where planning failed and one worker takes the question, that."""
+    """What is run; where planning failed, the plan that gives the question to one worker."""
     seconds: float
     error: PlanError | None = None
     """Why there was no plan."""
@@ -33,7 +33,7 @@ class RoundEnded:
 
 @dataclass(frozen=True, slots=True)
 class QuestionEnded:
-    """The whole record. A question whose caller went away has one too, before `CancelledError` propagates."""
+    """The whole trace. A cancelled question has one too, before `CancelledError` propagates."""
 
     trace: Trace
 

@@ -1,26 +1,30 @@
-"""Planner, pool and budget together: answers a question by planning, running and planning again.
+"""Answers a question: the planner writes a plan, the executor runs it, and the planner may plan again, within a budget.
 
-Bad plans and failed workers are data in the trace; the caller's going away and our own bugs propagate. Does not
-grade, store or print.
+The one place where a trace is made, and where a planner's failure becomes data. Bad plans and failed workers are data
+in the trace. Cancellation and our own bugs are raised. It does not grade, store or print.
 """
 
 from __future__ import annotations
 
 import asyncio
 import platform
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from uuid import uuid4
 
 from podium import __version__
-from podium.errors import StoreError, UsageError, leaves
-from podium.executor import Dispatcher, ExecutionSettings
+from podium.baselines.phrases import WHOLE
+from podium.errors import StoreError, UsageError, WorkerError, flatten_group
+from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
 from podium.executor.ledger import SpendLimit
-from podium.orchestrator.answering import Answering
-from podium.orchestrator.events import Event
-from podium.planner import Planner
-from podium.trace import Trace
+from podium.orchestrator.events import Event, PlanReady, QuestionEnded, RoundEnded
+from podium.planner import Outcome, Plan, Planner, PlanRequest
+from podium.trace import RoundTrace, Span, Trace, TraceStatus
 from podium.types import Budget, Question
 from podium.workers.pool import Pool
+from podium.workflow import Acceptance, PlanError, Step, Workflow, check
 
 
 class Orchestrator:
@@ -30,10 +34,10 @@ class Orchestrator:
         planner: decides.
         pool: the workers on offer. Stays the caller's to close.
         budget: limits for each question.
-        max_steps: told to the planner. What bounds the calls is the budget.
+        max_steps: the planner may use at most so many. The calls are bounded by the budget.
         settings: how workflows are run.
         dispatcher: shared with other orchestrators over the same workers; None: this one's own.
-        accounts: dollars that these questions share with others, beside those of the dispatcher.
+        accounts: further dollar limits that these questions share with others, besides the dispatcher's.
         plan_fallback: the worker that takes a question whose first planning failed for good. None, or one that is not
             in the pool: such a question fails, as training and evaluation need it.
     """
@@ -75,22 +79,22 @@ class Orchestrator:
         Args:
             question: its text must not be blank.
             seed: names all randomness. Give live questions a random one: it also marks the fences between
-                workers' texts, which nobody should be able to guess.
-            sample: which independent answering of the question this is; a response cache gives each its own answers.
+                workers' texts, which must not be guessable.
+            sample: which independent answer to the question this is; a response cache gives each its own answers.
             trace_id: 32 hexadecimal digits; None: new ones.
-            on_event: told of progress as it is made. Must be quick.
-            streams: whether it is also told the text of the answer while it is written, by workers that can, in the
-                last round that the budget allows; an earlier one may not be the last.
+            on_event: called with each event. Must be quick.
+            streams: whether there are also events with the text of the answer while it is written, by workers that
+                stream, in the last round that the budget allows; an earlier one may not be the last.
 
         Raises:
             UsageError: the question is empty.
-            asyncio.CancelledError: the caller went away; every call in flight was cancelled.
+            asyncio.CancelledError: the caller cancelled it; every call in flight was cancelled.
             StoreError: an account or the response cache cannot be written; what was paid for is in the trace that
-                `on_event` was told.
+                `on_event` got.
         """
         if not question.text.strip():
             raise UsageError("The question is empty: write what you want answered.")
-        answering = Answering(
+        run = _QuestionRun(
             self,
             question,
             seed=seed,
@@ -100,15 +104,245 @@ class Orchestrator:
             streams=streams,
         )
         try:
-            await answering.run()
+            await run.run()
         except asyncio.CancelledError:
-            answering.end(cancelled=True)
+            run.end(cancelled=True)
             raise
         except BaseExceptionGroup as errors:
             trouble, others = errors.split(StoreError)
             if trouble is None or others is not None:
                 raise
-            error = next(leaves(trouble))
-            answering.end(trouble=str(error))
+            error = next(flatten_group(trouble))
+            run.end(trouble=str(error))
             raise error from None
-        return answering.end()
+        return run.end()
+
+
+class _QuestionRun:
+    """One question: its rounds, and in the end its trace."""
+
+    def __init__(
+        self,
+        orchestrator: Orchestrator,
+        question: Question,
+        *,
+        seed: str,
+        sample: int,
+        trace_id: str,
+        on_event: Callable[[Event], None] | None,
+        streams: bool,
+    ) -> None:
+        budget = orchestrator.budget
+        started = asyncio.get_running_loop().time()
+        self._orchestrator = orchestrator
+        self._trace_id = trace_id
+        self._started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._emit = on_event or (lambda event: None)
+        self._question_context = QuestionContext(
+            question=question,
+            pool=orchestrator.pool,
+            seed=seed,
+            token=fence_token(seed, question),
+            ledger=Ledger(
+                budget,
+                None if budget.seconds is None else started + budget.seconds,
+                orchestrator.accounts,
+            ),
+            dispatcher=orchestrator.dispatcher,
+            settings=orchestrator.settings,
+            started=started,
+            sample=sample,
+            streams=streams,
+            observe=on_event,
+        )
+        self._rounds: list[RoundTrace] = []
+        self._outcomes: tuple[Outcome, ...] = ()
+        self._answer: str | None = None
+        self._concern: str | None = None
+        """Why the answer is not what the latest plan would have given; None: it is."""
+
+    async def run(self) -> None:
+        """Plan and run, round after round, until there is an answer that nothing can change."""
+        for number in range(self._orchestrator.budget.rounds):
+            if number and self._question_context.ledger.exhausted:
+                return
+            started = self._question_context.elapsed()
+            plan = await self._plan(number)
+            seconds = self._question_context.elapsed() - started
+            self._question_context.ledger.record(plan.usage, plan.cost_usd)
+            error = plan.decision if isinstance(plan.decision, PlanError) else None
+            if error is not None and (instead := self._instead_of(error)) is not None:
+                plan = replace(plan, decision=instead)
+            self._emit(PlanReady(number, plan, seconds, error))
+            match plan.decision:
+                case Workflow() as workflow:
+                    await self._run_round(number, plan, workflow, seconds, error)
+                    if error is not None:
+                        return
+                    if self._rounds[-1].spans[-1].tool_calls:
+                        return  # The caller's tools come next, and then the same worker.
+                case Acceptance():
+                    self._close(number, plan, seconds, accepted=True)
+                    return
+                case PlanError(message=message):
+                    self._concern = f"There is no plan to run. {message}"
+                    self._close(number, plan, seconds, error=error)
+                    return
+
+    def _instead_of(self, error: PlanError) -> Workflow | None:
+        """The whole question for one worker, where planning failed and nothing is answered yet."""
+        names, name = self._question_context.pool.names, self._orchestrator.plan_fallback
+        if self._outcomes or name not in names or error.kind == "time_is_up":
+            return None
+        return Workflow((Step(names.index(name), WHOLE),))
+
+    async def _plan(self, number: int) -> Plan:
+        """The plan of round `number`; one that cannot be had or run has a `PlanError` for its decision."""
+        orchestrator, question_context = self._orchestrator, self._question_context
+        request = PlanRequest(
+            question=question_context.question,
+            pool=question_context.profiles,
+            outcomes=self._outcomes,
+            max_steps=orchestrator.max_steps,
+            rounds=orchestrator.budget.rounds - number,
+            seed=f"{question_context.seed}/{number}/plan",
+        )
+        limit = asyncio.timeout_at(question_context.ledger.deadline)
+        try:
+            async with limit:
+                plan = await orchestrator.planner.plan(request)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return Plan("", PlanError("time_is_up", question_context.ledger.time_is_up))
+        except WorkerError as error:
+            return Plan("", PlanError("planner_failed", f"{orchestrator.planner.name}: {error}"))
+        fault = _fault(plan.decision, workers=len(question_context.pool), later_round=number > 0)
+        return plan if fault is None else replace(plan, decision=fault)
+
+    async def _run_round(
+        self, number: int, plan: Plan, workflow: Workflow, seconds: float, error: PlanError | None
+    ) -> None:
+        """Run one round.
+
+        Args:
+            error: why there is no plan, where `workflow` stands in for it.
+        """
+        previous = self._outcomes[-1].response if self._outcomes else None
+        earlier_calls = Counter(
+            round_.workflow.steps[span.position].worker
+            for round_ in self._rounds
+            if round_.workflow is not None
+            for span in round_.spans
+            if span.status != "skipped"
+        )
+        execution = Execution(
+            self._question_context,
+            workflow,
+            round=number,
+            previous=previous or None,
+            earlier_calls=earlier_calls,
+        )
+        try:
+            await execution.run()
+        finally:  # Also when cancelled: what was answered so far belongs in the trace.
+            spans = execution.spans
+            latest = max((span.position for span in spans if span.status == "done"), default=None)
+            response = None if latest is None else spans[latest].response
+            self._outcomes = (*self._outcomes, Outcome(workflow, response or ""))
+            self._answer = self._answer if response is None else response
+            self._concern = _concern(spans, latest)
+            if error is not None:
+                went = f"There is no plan to run. {error.message} The question went to {spans[0].worker!r} alone."
+                self._concern = " ".join(filter(None, (went, self._concern)))
+            self._close(number, plan, seconds, workflow=workflow, error=error, spans=spans, response=response)
+
+    def _close(
+        self,
+        number: int,
+        plan: Plan,
+        seconds: float,
+        *,
+        workflow: Workflow | None = None,
+        accepted: bool = False,
+        error: PlanError | None = None,
+        spans: tuple[Span, ...] = (),
+        response: str | None = None,
+    ) -> None:
+        trace = RoundTrace(
+            plan_text=plan.text,
+            workflow=workflow,
+            accepted=accepted,
+            plan_error=None if error is None else str(error),
+            plan_error_kind=None if error is None else error.kind,
+            plan_usage=plan.usage,
+            plan_cost_usd=plan.cost_usd,
+            plan_unpriced=plan.unpriced,
+            plan_seconds=seconds,
+            spans=spans,
+            response=response,
+        )
+        self._rounds.append(trace)
+        self._emit(RoundEnded(number, trace))
+
+    def end(self, *, cancelled: bool = False, trouble: str | None = None) -> Trace:
+        """The record of the question as it stands.
+
+        Args:
+            trouble: what stopped the question, other than workers and plans.
+        """
+        orchestrator, question_context = self._orchestrator, self._question_context
+        status: TraceStatus = "ok"
+        error = trouble or self._concern
+        if cancelled:
+            status, error = "cancelled", "The question was cancelled."
+        elif self._answer is None:
+            status = "failed"
+        elif error is not None:
+            status = "degraded"
+            if self._rounds[-1].response is None and trouble is None:
+                error += " The answer is that of an earlier round."
+        trace = Trace(
+            id=self._trace_id,
+            question=question_context.question,
+            pool=question_context.profiles,
+            planner=orchestrator.planner.name,
+            seed=question_context.seed,
+            budget=orchestrator.budget,
+            max_steps=orchestrator.max_steps,
+            context=orchestrator.settings.context,
+            early_stop=orchestrator.settings.early_stop,
+            rounds=tuple(self._rounds),
+            answer=self._answer,
+            status=status,
+            error=error,
+            started_at=self._started_at,
+            seconds=question_context.elapsed(),
+            versions=orchestrator.versions,
+        )
+        self._emit(QuestionEnded(trace))
+        return trace
+
+
+def _fault(
+    decision: Workflow | Acceptance | PlanError, *, workers: int, later_round: bool
+) -> PlanError | None:
+    """Why a planner's decision cannot be run: not every planner's plans come through the parser."""
+    match decision:
+        case Workflow(steps=steps):
+            return check(decision, workers=workers, max_steps=max(1, len(steps)), later_round=later_round)
+        case Acceptance() if not later_round:
+            return PlanError("nothing_to_accept", "The first round has no answer to accept: expected steps.")
+    return None
+
+
+def _concern(spans: tuple[Span, ...], latest: int | None) -> str | None:
+    """What is wrong with a round whose latest step that succeeded is `latest`."""
+    if latest is None:
+        faults = " ".join(
+            f"Step {span.position}: {span.error}" for span in spans if span.error and span.status != "skipped"
+        )
+        return f"No step succeeded. {faults}"
+    if latest == len(spans) - 1:
+        return None
+    return f"The last step did not succeed ({spans[-1].error}); step {latest} is the latest that did."

@@ -1,6 +1,6 @@
-"""Opens the planner that settings or the pool's file name: a Conductor or a baseline; and says who takes over from it.
+"""Opens the planner that the settings or the pool's file name: a Conductor or a baseline; and its fallback.
 
-The one place that decides who conducts where nobody is named.
+The one place that decides which Conductor leads where none is named.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from podium.conductor.settings import ConductorSettings, conductor_settings
 from podium.conductor.worker_policy import WorkerPolicy
 from podium.errors import UsageError, WorkerError
 from podium.executor import Dispatcher
+from podium.orchestrator.planner_settings import PlannerSettings
 from podium.planner import Plan, Planner, PlanRequest
 from podium.types import Question
 from podium.workers.base import Worker
 from podium.workers.checkup import CheckResult
-from podium.workers.paid import asks_for_real, real_workers
-from podium.workers.planner_settings import PlannerSettings
-from podium.workers.pool import Pool
+from podium.workers.pool import Pool, has_real_workers, real_workers
 from podium.workflow import PlanError
 
 _CHECK = "What is 17 plus 25?"
@@ -34,7 +33,7 @@ class OpenedPlanner:
 
     planner: Planner
     description: str
-    """Who plans, and why they do, for people."""
+    """Which planner it is, and why, for people."""
     fallback: str | None = None
     """The worker that takes a question whose planning failed for good; None: such a question fails."""
     release: Callable[[], Awaitable[None]] | None = None
@@ -60,7 +59,7 @@ def open_planner(
 
     Args:
         seed: names the randomness of a planner that plans at random.
-        called: what whoever asks calls a key of the settings, for messages.
+        called: the caller's name for a key of the settings, for messages.
         dispatcher: holds the limits of a worker that conducts; None: one of its own.
 
     Raises:
@@ -86,14 +85,14 @@ def open_planner(
 
 
 def first_model(pool: Pool) -> Worker | None:
-    """The first worker of the pool's file that is asked for real, models before programs; None: all are simulated."""
+    """The first worker of the pool's file that is not simulated, models before programs; None: all are simulated."""
     order = {profile.name: place for place, profile in enumerate(pool.written)}
     real = real_workers(pool)
     return min(real, key=lambda worker: (_may_be_no_model(worker), order[worker.profile.name]), default=None)
 
 
 async def check_planner(opened: OpenedPlanner, pool: Pool) -> CheckResult:
-    """Ask for the plan of one small question, and tell what came of it. It costs what a plan costs."""
+    """Plan one small question, and return how that went. It costs what a plan costs."""
     started = asyncio.get_running_loop().time()
     error: str | None
     try:
@@ -123,11 +122,11 @@ async def check_planner(opened: OpenedPlanner, pool: Pool) -> CheckResult:
 
 
 def pays_for_plans(settings: PlannerSettings, pool: Pool) -> bool:
-    """Whether whoever plans is asked for real."""
+    """Whether the planner is a model that costs money."""
     if settings.planner != "conductor" or settings.conductor is not None:
         return False
     table = conductor_settings(pool)
-    return bool(settings.served or table.base_url or table.worker) or asks_for_real(pool)
+    return bool(settings.served or table.base_url or table.worker) or has_real_workers(pool)
 
 
 def _of_file(
@@ -137,7 +136,7 @@ def _of_file(
     called: Callable[[str], str],
     dispatcher: Dispatcher | None,
 ) -> OpenedPlanner:
-    """Who conducts where the options name nobody."""
+    """The planner where the options name none."""
     if table.checkpoint is not None:
         known = table.checkpoint in SHIPPED
         source = table.checkpoint if known else str(pool.folder / table.checkpoint)

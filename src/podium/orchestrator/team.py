@@ -9,18 +9,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field, field_validator
 
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.executor import ExecutionSettings, StepText
 from podium.orchestrator.events import Event, QuestionEnded
 from podium.orchestrator.orchestrator import Orchestrator
-from podium.types import Budget, Limits, Message, Profile, Question
+from podium.orchestrator.planner_settings import PlannerSettings
+from podium.types import Budget, Limits, Message, Price, Profile, Question
 from podium.workers.base import Reply, Request, Worker
-from podium.workers.paid import asks_for_real
-from podium.workers.planner_settings import PlannerSettings
-from podium.workers.pool import Pool, load_pool, pool_file
-from podium.workers.spec import PodiumSpec
+from podium.workers.build import BuildContext, WorkerKind
+from podium.workers.pool import Pool, has_real_workers, load_pool, pool_file
+from podium.workers.spec import WorkerSpec
 
 if TYPE_CHECKING:
     from podium.orchestrator.planning import OpenedPlanner
@@ -29,6 +31,31 @@ _DEEPEST = 3
 """Pools within one another."""
 _SHARE = 0.95
 """Of the time for a call that the team takes, so that what it has by then is not lost with the call."""
+
+
+class TeamSpec(WorkerSpec, PlannerSettings):
+    """A whole team in a pool file: another pool, and a planner of its own."""
+
+    kind: Literal["podium"]
+    limits: Limits = Limits(retries=0)
+    """`timeout` and `max_usd` are the team's own budget for a question."""
+    pool: str = Field(min_length=1)
+    """Its workers: a TOML file seen from the pool file's folder, or a shipped pool's name."""
+    rounds: int = Field(default=1, ge=1)
+    """Plans for a question at most."""
+    max_steps: int = Field(default=5, ge=1)
+    """Steps that a plan may have."""
+    early_stop: bool = False
+    """Whether its votes ask for no more responses once they are certain."""
+    cache: bool = False
+    """Whether its answers may be kept: the same messages get the same answer."""
+
+    @field_validator("price")
+    @classmethod
+    def _priceless(cls, price: Price) -> Price:
+        if price != Price():
+            raise ValueError("a team costs what its workers cost; leave its price out.")
+        return price
 
 
 class TeamWorker:
@@ -40,7 +67,7 @@ class TeamWorker:
         opened: its planner, if that holds connections to be closed, too.
         limits, fallback: as for any worker. A budget in dollars needs `max_usd` to know beforehand what a call may
             cost; without it, a call is let through that costs more than is left.
-        identity: as for any worker; None: its answers are not kept.
+        identity: as for any worker; None: its answers are not cached.
     """
 
     def __init__(
@@ -59,7 +86,9 @@ class TeamWorker:
         self.fallback = fallback
         self.identity = identity
         self.opened = opened
-        self.simulated = not asks_for_real(orchestrator.pool) and (opened is None or opened.release is None)
+        self.simulated = not has_real_workers(orchestrator.pool) and (
+            opened is None or opened.release is None
+        )
         """Whether neither a worker of it nor its planner is asked for real."""
 
     def __repr__(self) -> str:
@@ -69,17 +98,17 @@ class TeamWorker:
         """One question to the team: the last message of a user; what came before it is its past.
 
         Raises:
-            WorkerError: "exhausted": the team has no answer, and why; "protocol": it cannot be asked this.
+            WorkerError: "exhausted": the team has no answer, and why; "protocol": it cannot take this request.
         """
         question = _question(request)
-        tell = request.on_text
+        on_text = request.on_text
 
         spent_usd = 0.0
 
         def observe(event: Event) -> None:
             nonlocal spent_usd
-            if tell is not None and isinstance(event, StepText):
-                tell(event.text)
+            if on_text is not None and isinstance(event, StepText):
+                on_text(event.text)
             elif isinstance(event, QuestionEnded):
                 spent_usd = event.trace.cost_usd
 
@@ -89,10 +118,10 @@ class TeamWorker:
                 seed=request.seed,
                 sample=request.sample,
                 on_event=observe,
-                streams=tell is not None,
+                streams=on_text is not None,
             )
         except asyncio.CancelledError as error:
-            # What was paid for is not lost with the call: whoever records it looks here.
+            # What was paid for is not lost with the call: the executor reads it here.
             error.cost_usd = spent_usd  # type: ignore[attr-defined]
             raise
         except UsageError as error:
@@ -130,7 +159,7 @@ def open_pool(name: str = "embedded", *, rated: bool = True, ready: bool = True)
         ConfigError: as `load_pool`; a team's pool or planner cannot be opened, or pools go in a circle or too deep.
     """
     path = pool_file(name)
-    return load_pool(path, rated=rated, ready=ready, teams=_Teams((path.resolve(),)).build)
+    return load_pool(path, rated=rated, ready=ready, kinds=_Teams((path.resolve(),)).kinds)
 
 
 class _Teams:
@@ -143,8 +172,13 @@ class _Teams:
     def __init__(self, chain: Sequence[Path]) -> None:
         self._chain = tuple(chain)
 
-    def build(self, spec: PodiumSpec, folder: Path) -> Worker:
-        """The team that `spec` describes, whose paths are seen from `folder`."""
+    @property
+    def kinds(self) -> dict[str, WorkerKind]:
+        """The kind of worker that a team is, for `load_pool`."""
+        return {"podium": WorkerKind(TeamSpec, self._build)}
+
+    def _build(self, spec: TeamSpec, context: BuildContext) -> Worker:
+        folder = context.folder
         owner = f"Worker {spec.name!r}"
         path = pool_file(spec.pool, folder)
         chain = (*self._chain, path.resolve())
@@ -158,7 +192,7 @@ class _Teams:
                 ("pool",),
             )
         try:
-            pool = load_pool(path, teams=_Teams(chain).build)
+            pool = load_pool(path, kinds=_Teams(chain).kinds)
         except ConfigError as error:
             raise ConfigError(f"{owner}: {error}", ("pool",)) from None
         try:
@@ -167,7 +201,7 @@ class _Teams:
             raise ConfigError(f"{owner}: {error}", ("planner",)) from None
 
 
-def _team(spec: PodiumSpec, pool: Pool, settings: PlannerSettings) -> TeamWorker:
+def _team(spec: TeamSpec, pool: Pool, settings: PlannerSettings) -> TeamWorker:
     from podium.orchestrator.planning import open_planner  # noqa: PLC0415 - loads the Conductor's arithmetic
 
     opened = open_planner(settings, pool, seed=f"team/{spec.name}")
@@ -202,7 +236,7 @@ def _team(spec: PodiumSpec, pool: Pool, settings: PlannerSettings) -> TeamWorker
     )
 
 
-def _settings(spec: PodiumSpec, folder: Path) -> PlannerSettings:
+def _settings(spec: TeamSpec, folder: Path) -> PlannerSettings:
     """Who plans, with the paths of that as our process sees them."""
     from podium.conductor.checkpoint import SHIPPED  # noqa: PLC0415 - loads NumPy
 
@@ -221,5 +255,7 @@ def _question(request: Request) -> Question:
     last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
     if last is None:
         raise WorkerError("The team cannot be asked without a message of a user.", kind="protocol")
-    asked: Message = messages[last]
-    return Question(text=asked.content, history=messages[:last], images=asked.images, options=request.options)
+    latest: Message = messages[last]
+    return Question(
+        text=latest.content, history=messages[:last], images=latest.images, options=request.options
+    )

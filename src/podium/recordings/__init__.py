@@ -4,16 +4,18 @@ Each answer was given to the bare question. A recording is faithful for choosing
 what a rewritten subtask or the sight of others' work would have changed, it cannot show.
 """
 
+from podium.recordings.files import header_path
 from podium.recordings.model import (
+    SPLIT_NAMES,
+    SPLITS,
     Header,
     RecordedQuestion,
     RecordedWorker,
     Response,
+    split_by_hash,
     was_simulated,
 )
-from podium.recordings.pair import header_path
 from podium.recordings.recording import Recording
-from podium.recordings.splits import SPLIT_NAMES, SPLITS, split_by_hash
 from podium.recordings.writer import RecordingWriter
 
 __all__ = [

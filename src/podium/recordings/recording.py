@@ -13,8 +13,8 @@ from weakref import WeakValueDictionary
 from pydantic import ValidationError
 
 from podium.errors import ConfigError
+from podium.recordings.files import COLUMNS, header_path, schema
 from podium.recordings.model import Header, RecordedQuestion, Response
-from podium.recordings.pair import header_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -159,12 +159,29 @@ def _rows(content: bytes) -> pa.Table:
     import pyarrow as pa  # noqa: PLC0415 - as in `open`
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    from podium.recordings.columns import NAMES, schema  # noqa: PLC0415
-
     # Threads of Arrow that still live when a short process ends may end it with an abort.
     read = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
-    return read.select(NAMES).cast(schema())
+    return read.select(COLUMNS).cast(schema())
 
 
 _in_use: WeakValueDictionary[Path, Recording] = WeakValueDictionary()
 """By where its file lies."""
+
+
+class RecordingLoader:
+    """Opens recordings whose paths are seen from one folder, each file once, however many workers replay it."""
+
+    def __init__(self, folder: Path = Path()) -> None:
+        self._folder = folder
+        self._open: dict[Path, Recording] = {}
+
+    def open(self, path: Path) -> Recording:
+        """The recording at `path`.
+
+        Raises:
+            ConfigError: it cannot be read.
+        """
+        place = self._folder / path
+        if place not in self._open:
+            self._open[place] = Recording.open(place)
+        return self._open[place]

@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from podium.errors import RunMismatchError, StoreError, UsageError
+from podium.recordings.files import write_files
 from podium.recordings.model import Header, RecordedQuestion, RecordedWorker, Response
-from podium.recordings.pair import write_pair
 
 _PATIENCE_S = 0.5
 """How long another process is waited for that has the file open: it may be about to close it."""
@@ -226,7 +226,7 @@ class RecordingWriter:
             sha256="",
         )
         with _told(self._path):
-            return write_pair(path, self._db.execute(_ROWS), header)
+            return write_files(path, self._db.execute(_ROWS), header)
 
     def _workers(self, known: Mapping[str, RecordedWorker]) -> tuple[RecordedWorker, ...]:
         simulated = self.simulated

@@ -1,8 +1,7 @@
 """Rollouts: a task, answered by a planner and graded. Evaluation and training stand on it."""
 
-from podium.rollout.fixed_plan import FixedPlan
 from podium.rollout.reward import PENALTY_CAP, Reward, RewardSettings, reward
 from podium.rollout.rollout import Rollout, roll
-from podium.rollout.scorer import Scorer
+from podium.rollout.scorer import FixedPlan, Scorer
 
 __all__ = ["PENALTY_CAP", "FixedPlan", "Reward", "RewardSettings", "Rollout", "Scorer", "reward", "roll"]

@@ -1,7 +1,7 @@
-"""A run's folder: its resolved configuration, rows of metrics, and what its owner keeps there (design §9).
+"""A run's folder: its resolved configuration, its rows of metrics, and whatever files its caller keeps there.
 
-Evaluation and training both write one. It refuses to continue a run of another configuration. It knows
-nothing of checkpoints: who resumes says how many rows still hold.
+Evaluation and training both write one. It refuses to resume a run of another configuration. It knows nothing of
+checkpoints: the caller that resumes a run says how many rows it keeps.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
+from pydantic import BaseModel, ValidationError
+
 from podium.errors import RunMismatchError, StoreError
 
 _CONFIG = "config.json"
 
 
 class Rows:
-    """A JSONL file that is only added to. A line torn by a kill counts as never written."""
+    """A JSONL file that only grows. A last line that a kill left incomplete counts as never written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -38,7 +40,7 @@ class Rows:
             os.fsync(file.fileno())
 
     def truncate(self, rows: int) -> None:
-        """Keep the first `rows` rows: those after the checkpoint that a run resumes from are made again."""
+        """Keep the first `rows` rows: a resumed run writes those after its checkpoint again."""
         kept = self._lines()[:rows]
         replace_file(self.path, b"".join(line + b"\n" for line in kept))
 
@@ -53,20 +55,25 @@ class RunFolder:
         self.path = path
 
     @classmethod
-    def open(cls, path: Path, configuration: Mapping[str, Any], *, free: Collection[str] = ()) -> Self:
-        """Begin the run, or continue it if it is the same one.
+    def open(
+        cls, path: Path, configuration: Mapping[str, Any] | BaseModel, *, free: Collection[str] = ()
+    ) -> Self:
+        """Begin the run, or resume it if the folder holds a run of the same configuration.
 
         Args:
-            configuration: all settings, resolved; whatever JSON can hold.
-            free: dotted keys that may differ from what the run began with, such as a time limit.
+            configuration: all settings, resolved: a model, or whatever JSON can hold. With a model, settings that the
+                folder holds under names of an earlier version are read under those of today.
+            free: dotted keys that may differ from those that the run began with, such as a time limit.
 
         Raises:
             RunMismatchError: the folder belongs to another configuration, or holds something else.
         """
-        wanted = json.loads(json.dumps(configuration))
+        model = configuration if isinstance(configuration, BaseModel) else None
+        wanted = json.loads(json.dumps(configuration)) if model is None else model.model_dump(mode="json")
         file = path / _CONFIG
         if file.is_file():
-            _refuse_difference(path, _stored(file), wanted, free)
+            stored = _stored(file)
+            _refuse_difference(path, stored if model is None else _renewed(stored, model), wanted, free)
         elif path.exists() and (not path.is_dir() or any(entry != _part(file) for entry in path.iterdir())):
             raise RunMismatchError(
                 f"{path} holds something other than a run (it has no {_CONFIG}); choose a new folder."
@@ -77,7 +84,7 @@ class RunFolder:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """What the run was last opened with."""
+        """The configuration that the run was last opened with."""
         return _stored(self.path / _CONFIG)
 
     def rows(self, name: str = "metrics") -> Rows:
@@ -119,6 +126,14 @@ def _stored(file: Path) -> dict[str, Any]:
     return stored
 
 
+def _renewed(stored: dict[str, Any], model: BaseModel) -> dict[str, Any]:
+    """A stored configuration under the names of today, with the defaults of settings that it lacks."""
+    try:
+        return type(model).model_validate(stored).model_dump(mode="json")
+    except ValidationError:  # of another sort of run: the comparison names the keys
+        return stored
+
+
 def _refuse_difference(
     path: Path, stored: Mapping[str, Any], wanted: Mapping[str, Any], free: Collection[str]
 ) -> None:
@@ -144,7 +159,7 @@ def _show(values: Mapping[str, Any], key: str) -> str:
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted keys and their values; tables are opened, lists are values. An empty table is a value too."""
+    """Dotted keys and their values; tables are flattened, lists are values. An empty table is a value too."""
     for key, item in value.items():
         if isinstance(item, dict) and item:
             yield from _flat(item, f"{prefix}{key}.")
@@ -153,7 +168,7 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def _cut_torn_line(path: Path) -> None:
-    """Remove what a killed writer left after the last whole line."""
+    """Remove the incomplete last line that a killed writer left."""
     content = path.read_bytes()
     whole = content.rfind(b"\n") + 1
     if whole < len(content):

@@ -10,13 +10,34 @@ from dataclasses import dataclass, field
 from podium.errors import BudgetError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
-from podium.planner import Planner
-from podium.rollout.fixed_plan import FixedPlan
+from podium.planner import Plan, Planner, PlanRequest
 from podium.rollout.reward import RewardSettings
 from podium.rollout.rollout import Rollout, roll
 from podium.tasks.task import Task
 from podium.types import Budget
 from podium.workers.pool import Pool
+from podium.workflow import parse
+
+
+@dataclass(frozen=True, slots=True)
+class FixedPlan:
+    """A planner that answers every request with the same text, such as a completion that a trainer sampled.
+
+    It parses and does nothing else, so a sampled text is run exactly as a live Conductor's would be.
+    """
+
+    text: str
+    name: str = "written"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """Parse the text against the request's pool; a text that cannot be read is an error value."""
+        decision = parse(
+            self.text,
+            workers=len(request.pool),
+            max_steps=request.max_steps,
+            later_round=bool(request.outcomes),
+        )
+        return Plan(text=self.text, decision=decision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +46,15 @@ class Scorer:
 
     reward: RewardSettings = field(default_factory=RewardSettings)
     cost_weights: tuple[float, ...] = ()
-    """Reward lost for each dollar at each level of cost sensitivity, in place of the reward's own."""
+    """Reward lost for each dollar at each level of cost sensitivity, in place of the reward's own weight."""
     budget: Budget = field(default_factory=Budget)
-    """Of one question. A single completion is read again in each round: for `score` leave rounds at 1."""
+    """Of one question. `score` would read its one completion again in each round: leave rounds at 1 for it."""
     max_steps: int = 5
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     dispatcher: Dispatcher = field(default_factory=Dispatcher, compare=False)
-    """The workers' limits, and what is shared besides: they count together for all that is scored, whatever the pools.
+    """Holds the workers' limits for all that is scored, whatever the pools.
 
-    With a response cache, the rollouts of a question share their identical calls.
+    If it has a response cache, the rollouts of a question share their identical calls.
     """
 
     async def score(self, completion: str, task: Task, pool: Pool, *, seed: str) -> Rollout | None:
@@ -44,7 +65,7 @@ class Scorer:
             seed: names the randomness of the workers: the same arguments give the same rollout.
 
         Returns:
-            None when the workers failed the plan: never the policy's fault, so it is left out of its group.
+            None if workers failed the plan: that is never the policy's fault, so the rollout is left out of its group.
 
         Raises:
             BudgetError: the dollars that a run or a day may cost do not suffice.
@@ -54,7 +75,7 @@ class Scorer:
     async def roll(
         self, planner: Planner, task: Task, pool: Pool, *, seed: str, cost_sensitivity: int = 0
     ) -> Rollout | None:
-        """The same for whoever plans, round after round, within the budget, at a level of cost sensitivity."""
+        """The same for any planner, round after round within the budget, at a level of cost sensitivity."""
         orchestrator = Orchestrator(
             planner,
             pool,
@@ -71,7 +92,8 @@ class Scorer:
         try:
             rollout = await roll(orchestrator, task, seed=seed, settings=settings)
         except BudgetError:
-            # Who scores a batch gives all of it up; what other rollouts have in flight is paid for, and kept first.
+            # The caller gives up the whole batch. Calls in flight of its other rollouts are paid for: let them end
+            # first, so that their responses are kept.
             for account in self.dispatcher.accounts:
                 await account.quiet()
             raise

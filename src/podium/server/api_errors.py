@@ -12,20 +12,22 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
 
 from podium.errors import APIError, PodiumError, StoreError, UsageError, WorkerError
 
 __all__ = [
     "APIError",
-    "answer",
-    "body",
-    "changed",
+    "answer_changed",
+    "error_responses",
     "forbidden",
     "install",
     "invalid",
     "missing",
-    "responses",
-    "to_complaint",
+    "refuse",
+    "to_api_error",
+    "to_body",
+    "to_response",
 ]
 
 _TYPES = {
@@ -102,7 +104,7 @@ def missing(message: str, param: str | None = None, *, code: str | None = None) 
     return APIError(404, "not_found_error", message, param=param, code=code)
 
 
-def changed(trace_id: str) -> APIError:
+def answer_changed(trace_id: str) -> APIError:
     """The end of a stream whose answer is another than what was sent of it."""
     return APIError(
         502,
@@ -114,36 +116,41 @@ def changed(trace_id: str) -> APIError:
     )
 
 
-def body(complaint: APIError) -> dict[str, Any]:
+def to_body(error: APIError) -> dict[str, Any]:
     """OpenAI's form of an error."""
     return {
         "error": {
-            "message": complaint.message,
-            "type": complaint.type,
-            "param": complaint.param,
-            "code": complaint.code,
-            **complaint.more,
+            "message": error.message,
+            "type": error.type,
+            "param": error.param,
+            "code": error.code,
+            **error.more,
         }
     }
 
 
-def answer(complaint: APIError) -> Response:
+def to_response(error: APIError) -> Response:
     """The HTTP answer that a complaint is."""
     return Response(
-        json.dumps(body(complaint)).encode(),
-        status_code=complaint.status,
-        headers=complaint.headers,
+        json.dumps(to_body(error)).encode(),
+        status_code=error.status,
+        headers=error.headers,
         media_type="application/json",
     )
 
 
-def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+async def refuse(error: APIError, scope: Scope, receive: Receive, send: Send) -> None:
+    """Send `error` as the whole answer, from middleware that does not call the application."""
+    await to_response(error)(scope, receive, send)
+
+
+def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """For a route's `responses=`: the refusals that it knows, as the OpenAPI schema has them."""
     content = {"application/json": {"schema": _SCHEMA}}
     return {status: {"description": _SAYS[status], "content": content} for status in statuses}
 
 
-GUARDED = (408, 413, 421, 422, 429, 431, 503, 504)
+ANY_ROUTE = (408, 413, 421, 422, 429, 431, 503, 504)
 """What any route may be refused with, before its own work or around it."""
 
 
@@ -152,13 +159,13 @@ def install(app: FastAPI) -> None:
 
     async def complained(request: Request, error: Exception) -> Response:
         del request
-        return answer(to_complaint(error))
+        return to_response(to_api_error(error))
 
     for kind in (PodiumError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, complained)
 
 
-def to_complaint(error: Exception) -> APIError:
+def to_api_error(error: Exception) -> APIError:
     """What a refusal or a fault of any kind is to its caller."""
     match error:
         case APIError():

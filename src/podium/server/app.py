@@ -1,6 +1,6 @@
-"""The application: every part's routes on one service, in one place.
+"""The application: one service, the routes of every part, and the middleware around them.
 
-Each part has `routes(service)`. What the server is run by (sockets, signals, draining) is `serving`.
+Each module of routes has `routes(service)`. How the application runs (sockets, signals, draining) is `serving`.
 """
 
 from __future__ import annotations
@@ -9,40 +9,35 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
 
 from podium import __version__
-from podium.server import (
-    api_errors,
-    ask,
-    chat,
-    guards,
-    health,
-    metrics,
-    models,
-    pool_page,
-    responses,
-    runs,
-    traces,
-    viewer,
-)
+from podium.server import api_errors, operations, viewer
+from podium.server.api import ask, pool, runs, traces
+from podium.server.body_limits import BodyLimits
+from podium.server.host_check import HostCheck, SecurityHeaders
+from podium.server.in_flight import InFlightRequests, RequestTimeLimit
+from podium.server.openai import chat_completions, models, responses
 from podium.server.service import Service
-from podium.server.traffic import Traffic
+
+_EXPOSED_HEADERS = ("x-podium-trace-id", "x-podium-cost-usd", "retry-after")
+"""Response headers that pages of other origins may read."""
 
 
 def create_app(service: Service) -> FastAPI:
-    """The application over `service`, which is closed when the application's life ends."""
-    desk = ask.BackgroundQuestions(service)
-    traffic = Traffic()
-    figures = metrics.Metrics(service, traffic)
-    service.watches.append(figures.watch)
+    """The application over `service`. It closes the service when it shuts down."""
+    background = ask.BackgroundQuestions(service)
+    in_flight = InFlightRequests()
+    metrics = operations.Metrics(service, in_flight)
+    service.observers.append(metrics.observer)
 
     @asynccontextmanager
-    async def life(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         del app
         try:
             yield
         finally:
-            await desk.close()
+            await background.close()
             await service.close()
 
     app = FastAPI(
@@ -50,25 +45,44 @@ def create_app(service: Service) -> FastAPI:
         version=__version__,
         docs_url=None,
         redoc_url=None,
-        lifespan=life,
-        responses=api_errors.responses(*api_errors.GUARDED),
+        lifespan=lifespan,
+        responses=api_errors.error_responses(*api_errors.ANY_ROUTE),
     )
     app.state.service = service
-    app.state.traffic = traffic
+    app.state.in_flight = in_flight
     api_errors.install(app)
-    for part in (
-        chat,
-        responses,
-        models,
-        pool_page,
-        traces,
-        runs,
-        *([viewer] if service.settings.viewer else []),
-    ):
-        app.include_router(part.routes(service))
-    app.include_router(ask.routes(service, desk))
-    app.include_router(health.routes(service, traffic))
-    app.include_router(metrics.routes(service, figures))
-    guards.install(app, service, traffic)
-    app.add_middleware(metrics.Measured, metrics=figures)
+    for module in (chat_completions, responses, models, pool, traces, runs):
+        app.include_router(module.routes(service))
+    if service.settings.viewer:
+        app.include_router(viewer.routes(service))
+    app.include_router(ask.routes(service, background))
+    app.include_router(operations.routes(service, in_flight, metrics))
+    _add_middleware(app, service, in_flight)
+    # Outermost, so that requests that other middleware refuses are counted too.
+    app.add_middleware(operations.RequestCounter, metrics=metrics)
     return app
+
+
+def _add_middleware(app: FastAPI, service: Service, in_flight: InFlightRequests) -> None:
+    """Wrap `app`. The middleware that is added last sees a request first."""
+    settings = service.settings
+    app.add_middleware(
+        BodyLimits,
+        max_bytes=settings.body_bytes,
+        max_seconds=settings.body_seconds,
+        max_depth=settings.depth,
+        max_values=settings.values,
+    )
+    app.add_middleware(RequestTimeLimit, in_flight=in_flight, seconds=settings.request_seconds)
+    if settings.origins:
+        # Inside the host check: a page that the check refuses may not read the refusal anyway.
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.origins,
+            allow_methods=("GET", "POST", "DELETE"),
+            allow_headers=("*",),
+            expose_headers=_EXPOSED_HEADERS,
+            max_age=600,
+        )
+    app.add_middleware(HostCheck, service=service)
+    app.add_middleware(SecurityHeaders)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from podium.executor import StepText
 from podium.orchestrator import Event, QuestionEnded
-from podium.server.stream_events import ENDED, StreamEvent, began, happened, written
+from podium.server.stream_events import ENDED, StreamEvent, started_event, text_event, to_stream_event
 
 KEPT_S = 5.0
 """That a question which has ended can be watched from here; by then the store has it."""
@@ -21,7 +21,7 @@ MOST_KEPT = 500
 """Questions that have ended."""
 
 
-class Live:
+class LiveQuestions:
     """Questions by the ids of their traces.
 
     Args:
@@ -31,7 +31,7 @@ class Live:
     def __init__(self, *, kept_s: float = KEPT_S, most_kept: int = MOST_KEPT) -> None:
         self._kept_s = kept_s
         self._most_kept = most_kept
-        self._courses: dict[str, Course] = {}
+        self._logs: dict[str, EventLog] = {}
         self._ended: OrderedDict[str, asyncio.TimerHandle] = OrderedDict()
 
     def begin(
@@ -49,10 +49,10 @@ class Live:
             owner: who may watch, besides admins.
             question, planner, workers: told first, where they are known; `workers` in the order of the pool.
         """
-        course = self._courses[trace_id] = Course(trace_id, owner, question, planner, tuple(workers))
+        log = self._logs[trace_id] = EventLog(trace_id, owner, question, planner, tuple(workers))
 
         def observe(event: Event) -> None:
-            course.tell(event)
+            log.append(event)
             if isinstance(event, QuestionEnded):
                 self.end(trace_id)
 
@@ -60,10 +60,10 @@ class Live:
 
     def end(self, trace_id: str) -> None:
         """No more will happen; calling it for a question that has ended, or is not known, changes nothing."""
-        course = self._courses.get(trace_id)
-        if course is None or trace_id in self._ended:
+        log = self._logs.get(trace_id)
+        if log is None or trace_id in self._ended:
             return
-        course.end()
+        log.end()
         later = asyncio.get_running_loop().call_later(self._kept_s, self.forget, trace_id)
         self._ended[trace_id] = later
         if len(self._ended) > self._most_kept:
@@ -71,14 +71,14 @@ class Live:
 
     def forget(self, trace_id: str) -> None:
         """Those who watch it see its end still; nobody can begin to."""
-        self._courses.pop(trace_id, None)
+        self._logs.pop(trace_id, None)
         if timer := self._ended.pop(trace_id, None):
             timer.cancel()
 
-    def find(self, trace_id: str, owner: str | None) -> Course | None:
+    def find(self, trace_id: str, owner: str | None) -> EventLog | None:
         """The question, if it is remembered and `owner` (None: an admin) may watch it."""
-        course = self._courses.get(trace_id)
-        return course if course is not None and owner in (None, course.owner) else None
+        log = self._logs.get(trace_id)
+        return log if log is not None and owner in (None, log.owner) else None
 
     def events(self, trace_id: str, after: str | None = None) -> AsyncIterator[StreamEvent]:
         """What happened so far, then what happens, until the end.
@@ -89,16 +89,16 @@ class Live:
         Raises:
             KeyError: the question is not remembered.
         """
-        return self._courses[trace_id].events(after)
+        return self._logs[trace_id].events(after)
 
     def close(self) -> None:
         """Forget all, and let those who watch go."""
-        for trace_id in tuple(self._courses):
-            self._courses[trace_id].end()
+        for trace_id in tuple(self._logs):
+            self._logs[trace_id].end()
             self.forget(trace_id)
 
 
-class Course:
+class EventLog:
     """What has happened to one question so far."""
 
     def __init__(
@@ -111,7 +111,7 @@ class Course:
     ) -> None:
         self.owner = owner
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._began = began(
+        self._started = started_event(
             "-1", trace_id, question=question, planner=planner, started_at=started_at, workers=workers
         )
         self._workers = workers
@@ -119,7 +119,7 @@ class Course:
         self._over = False
         self._watchers: set[asyncio.Event] = set()
 
-    def tell(self, event: Event) -> None:
+    def append(self, event: Event) -> None:
         """Something has happened."""
         last = self._log[-1] if self._log else None
         if not isinstance(event, StepText):
@@ -136,7 +136,7 @@ class Course:
         self._wake()
 
     async def events(self, after: str | None = None) -> AsyncIterator[StreamEvent]:
-        """See `Live.events`."""
+        """See `LiveQuestions.events`."""
         async for stream_event in self.watch(after, None):
             if stream_event is not None:
                 yield stream_event
@@ -149,7 +149,7 @@ class Course:
             number, read = self._position(after)
             if number < 0:
                 number = 0
-                yield self._began
+                yield self._started
             while True:
                 # Before the log is read: what is told while a watcher is busy wakes it at once.
                 wake.clear()
@@ -157,10 +157,10 @@ class Course:
                     item = self._log[number]
                     if not isinstance(item, _Text):
                         number += 1
-                        yield happened(str(number - 1), item, self._workers)
+                        yield to_stream_event(str(number - 1), item, self._workers)
                     elif read < item.length:
                         text, read = item.since(read)
-                        yield written(f"{number}.{read}", item.event, text)
+                        yield text_event(f"{number}.{read}", item.event, text)
                     elif number + 1 < len(self._log):
                         number, read = number + 1, 0
                     else:

@@ -1,6 +1,11 @@
 """The planners that requests may name: the configured one, and those that need nothing of this machine's files.
 
 Opened when first asked for, once; closed with the server.
+
+
+@@The planner behind a worker's own name as a model: one call, and the worker is sent what the caller wrote.
+
+Goes with the context style `plain`, in which messages are passed as they are.
 """
 
 from __future__ import annotations
@@ -8,17 +13,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import dataclass
 
 from podium.baselines import VOTE
+from podium.baselines.phrases import WHOLE
+from podium.baselines.plans import plan_once, position_of
 from podium.errors import UsageError
 from podium.executor import Dispatcher
+from podium.orchestrator.planner_settings import PlannerSettings
 from podium.orchestrator.planning import OpenedPlanner, check_planner, open_planner
+from podium.planner import Plan, PlanRequest
 from podium.server.api_errors import missing
 from podium.workers.checkup import CheckResult
-from podium.workers.paid import asks_for_real
-from podium.workers.planner_settings import PlannerSettings
-from podium.workers.pool import Pool
-from podium.workflow import PlanError
+from podium.workers.pool import Pool, has_real_workers
+from podium.workflow import PlanError, Step, Workflow
 
 _LOG = logging.getLogger("podium.server")
 _CONDUCTORS = ("conductor", "warmstart")
@@ -43,7 +51,7 @@ class Planners:
         self._pool = pool
         self._settings = settings
         self._dispatcher = dispatcher
-        self.trouble: str | None = None
+        self.last_error: str | None = None
         """Why the configured one last wrote no plan, where it did not answer; None: it did."""
         self._checked_at = float("-inf")
         self._opened: dict[str, OpenedPlanner] = {}
@@ -56,8 +64,8 @@ class Planners:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Those that are offered by name; forms with a worker in them are known besides, see `named`."""
-        shipped = () if asks_for_real(self._pool) else _CONDUCTORS
+        """Those that are offered by name; forms with a worker in them are known besides, see `get`."""
+        shipped = () if has_real_workers(self._pool) else _CONDUCTORS
         return tuple(dict.fromkeys((self.configured, *shipped, "random")))
 
     @property
@@ -66,21 +74,21 @@ class Planners:
         voting = ("self-consistency:WORKER:SAMPLES",) if "vote" in self._pool.names else ()
         return (*self.names, "single:WORKER", *voting)
 
-    def worker(self, name: str) -> str | None:
+    def named_worker(self, name: str) -> str | None:
         """The worker that the planner called `name` is about, if it is about one; whether there is one is not asked."""
         form, _, rest = name.partition(":")
         if name == self.configured or form not in ("single", "self-consistency"):
             return None
         return rest if form == "single" else rest.rpartition(":")[0]
 
-    def needs(self, name: str | None) -> tuple[str, ...]:
+    def required_workers(self, name: str | None) -> tuple[str, ...]:
         """The workers without which the planner called `name` cannot plan; None: the configured one."""
         form, _, rest = (self.configured if name is None else name).partition(":")
         if form == "single":
             return (rest,)
         return (rest.rpartition(":")[0], VOTE) if form == "self-consistency" else ()
 
-    async def named(self, name: str | None, param: str | None = None) -> OpenedPlanner:
+    async def get(self, name: str | None, param: str | None = None) -> OpenedPlanner:
         """The planner called `name`; None: the configured one.
 
         Raises:
@@ -97,7 +105,7 @@ class Planners:
     async def check(self) -> CheckResult:
         """Ask the configured one for a plan; what comes of it is remembered, and paid for as plans are."""
         self._checked_at = time.monotonic()
-        found = await check_planner(await self.named(None), self._pool)
+        found = await check_planner(await self.get(None), self._pool)
         for account in self._dispatcher.accounts:
             account.settle(0.0, found.cost_usd)
         self._remember(None if found.answered else found.text)
@@ -112,26 +120,26 @@ class Planners:
     @property
     def check_is_due(self) -> bool:
         """Whether it was in trouble, and was not asked again for a while."""
-        return self.trouble is not None and time.monotonic() - self._checked_at > _CHECK_AGAIN_S
+        return self.last_error is not None and time.monotonic() - self._checked_at > _CHECK_AGAIN_S
 
-    def planned(self, name: str, error: PlanError | None) -> None:
+    def record_plan(self, name: str, error: PlanError | None) -> None:
         """Remember how a plan of the planner called `name` went."""
         opened = self._opened.get(self.configured)
         if opened is not None and opened.planner.name == name:
             failed = error is not None and error.kind == "planner_failed"
             self._remember(error.message if failed and error is not None else None)
 
-    def _remember(self, trouble: str | None) -> None:
-        if trouble is not None and self.trouble is None:
+    def _remember(self, last_error: str | None) -> None:
+        if last_error is not None and self.last_error is None:
             instead = "fail" if self.fallback is None else f"go to {self.fallback!r} alone"
-            _LOG.warning("The Conductor does not answer, so questions %s: %s", instead, trouble)
-        self.trouble = trouble
+            _LOG.warning("The Conductor does not answer, so questions %s: %s", instead, last_error)
+        self.last_error = last_error
 
     async def _open(self, name: str, param: str | None) -> OpenedPlanner:
         try:
             opened = await asyncio.to_thread(
                 open_planner,
-                self._spelled(name, param),
+                self._settings_for(name, param),
                 self._pool,
                 seed="served",
                 dispatcher=self._dispatcher,
@@ -144,7 +152,7 @@ class Planners:
             self._opened[name] = opened
         return opened
 
-    def _spelled(self, name: str, param: str | None) -> PlannerSettings:
+    def _settings_for(self, name: str, param: str | None) -> PlannerSettings:
         """What `name` stands for. Forms with a file in them are for whoever starts the server alone."""
         if name == self.configured:
             return self._settings
@@ -173,3 +181,19 @@ class Planners:
         """Give back connections. Calling twice is fine."""
         for opened in self._opened.values():
             await opened.close()
+
+
+@dataclass(frozen=True, slots=True)
+class DirectPlanner:
+    """One step for `worker`, and no thought about it."""
+
+    worker: str
+    """Its name in the pool."""
+
+    @property
+    def name(self) -> str:
+        return f"straight:{self.worker}"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The one-step plan; `ConfigError` when the pool has no such worker."""
+        return plan_once(request, Workflow((Step(position_of(self.worker, request.pool), WHOLE),)))

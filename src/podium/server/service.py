@@ -2,14 +2,20 @@
 
 Knows a request as `ChatRequest`; how it was written on the wire is its route's. Decides who may be asked what, before
 anything runs. Does not print, and answers no HTTP.
+
+
+@@One question asked several times at once: its independent answers, awaited together or followed event by event.
+
+No task outlives its request.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from podium.errors import StoreError
@@ -19,60 +25,27 @@ from podium.executor.ledger import SpendLimit
 from podium.orchestrator import Event, Orchestrator, PlanReady, QuestionEnded
 from podium.orchestrator.planning import first_model
 from podium.planner import Plan, PlanRequest
-from podium.server.keys import NOBODY, Caller
-from podium.server.live import Live
-from podium.server.offer import offer, reach
-from podium.server.planners import Planners
+from podium.server.keys import ANONYMOUS, Caller
+from podium.server.live import LiveQuestions
+from podium.server.planners import DirectPlanner, Planners
+from podium.server.requests import ChatRequest
 from podium.server.settings import ServeSettings
-from podium.server.straight import Straight
+from podium.server.worker_selection import eligible_workers, worker_and_fallbacks
 from podium.trace import Trace
-from podium.types import Budget, Message, Question
+from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workflow import Workflow
 
 if TYPE_CHECKING:
     from podium.server.keys import Keys
-    from podium.trace.kept import Store
+    from podium.trace.async_store import AsyncTraceStore
 
 _LOG = logging.getLogger("podium.server")
 _RESPONSE_TOKENS = 200
 """That a response is taken to have, where nothing was run."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChatRequest:
-    """One request, understood."""
-
-    question: Question
-    model: str = "podium"
-    """As the request names it."""
-    budget: Budget = Budget()
-    allow: tuple[str, ...] | None = None
-    """Workers that may be asked; None: all."""
-    deny: tuple[str, ...] = ()
-    planner: str | None = None
-    """None: the configured one."""
-    worker: str | None = None
-    """Who is asked straight, without a plan; None: the planner decides."""
-    past: tuple[Message, ...] | None = None
-    """What that worker is shown in place of the question's history: it goes on where it called its caller's tools."""
-    max_steps: int = 5
-    early_stop: bool = False
-    """Whether votes stop once they are certain."""
-    dry_run: bool = False
-    seed: str = "0"
-    metadata: dict[str, str] = field(default_factory=dict)
-    user: str | None = None
-    keep: bool = True
-    """Whether its trace is kept."""
-
-    @property
-    def planner_param(self) -> str:
-        """The field that names the planner."""
-        return "model" if self.model.startswith("podium/") else "podium.planner"
-
-
-Watch = Callable[[str, ChatRequest, Caller], Callable[[Event], None]]
+ObserverFactory = Callable[[str, ChatRequest, Caller], Callable[[Event], None]]
 """Told of each question as it begins (the id of its trace, what was asked, by whom): gives its observer."""
 
 
@@ -92,21 +65,21 @@ class Service:
         pool: Pool,
         dispatcher: Dispatcher,
         *,
-        store: Store | None = None,
+        store: AsyncTraceStore | None = None,
         keys: Keys | None = None,
-        live: Live | None = None,
+        live: LiveQuestions | None = None,
         settings: ServeSettings | None = None,
-        watches: Sequence[Watch] = (),
+        observers: Sequence[ObserverFactory] = (),
     ) -> None:
         self.pool = pool
         self.dispatcher = dispatcher
         self.store = store
         self.keys = keys
-        self.live = live or Live()
+        self.live = live or LiveQuestions()
         self.settings = settings or ServeSettings()
-        self.watches = list(watches)
+        self.observers = list(observers)
         self.planners = Planners(pool, self.settings.planner, dispatcher)
-        self.reading = asyncio.Lock()
+        self.parse_lock = asyncio.Lock()
         """Held by the request whose long body is checked."""
         self.running: dict[str, asyncio.Task[object]] = {}
         """The tasks that answer a question now, by the id of its trace."""
@@ -116,21 +89,21 @@ class Service:
         """Whether nobody comes in without a key."""
         return self.keys is not None and self.keys.needed
 
-    async def admitted(self, authorization: str | None) -> Caller:
+    async def authenticate(self, authorization: str | None) -> Caller:
         """Who asks, by the header of that name, and that they may ask once more now.
 
         Raises:
             APIError: 401 or 429.
         """
         if self.keys is None:
-            return NOBODY
+            return ANONYMOUS
         caller = await self.keys.caller(authorization)
         await self.keys.admit(caller)
         return caller
 
     async def answer(
         self,
-        asked: ChatRequest,
+        request: ChatRequest,
         caller: Caller,
         *,
         trace_id: str,
@@ -139,7 +112,7 @@ class Service:
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
     ) -> Trace:
-        """The trace of `asked`, which is kept, however it ends.
+        """The trace of `request`, which is kept, however it ends.
 
         Args:
             by: who answers, as `orchestrator` gave it for these; None: it is asked for here.
@@ -150,15 +123,15 @@ class Service:
             UsageError: it cannot be asked so.
             asyncio.CancelledError: the caller went away; the trace is kept as cancelled.
         """
-        orchestrator = by or await self.orchestrator(asked, caller)
-        observe = self._observer(asked, caller, orchestrator, trace_id, on_event)
+        orchestrator = by or await self.orchestrator(request, caller)
+        observe = self._observer(request, caller, orchestrator, trace_id, on_event)
         task = asyncio.current_task()
         assert task is not None
         self.running[trace_id] = task
         try:
             return await orchestrator.answer(
-                asked.question,
-                seed=asked.seed,
+                request.question,
+                seed=request.seed,
                 sample=sample,
                 trace_id=trace_id,
                 on_event=observe,
@@ -168,23 +141,23 @@ class Service:
             del self.running[trace_id]
             self.live.end(trace_id)
 
-    async def plan(self, asked: ChatRequest, by: Orchestrator) -> tuple[Plan, PlanEstimate | None]:
+    async def plan(self, request: ChatRequest, by: Orchestrator) -> tuple[Plan, PlanEstimate | None]:
         """What would be done and what it would cost; no worker is called, and without a plan there is no estimate.
 
         Raises:
             UsageError: it cannot be asked so.
             WorkerError: a served planner did not answer.
         """
-        question = asked.question
+        question = request.question
         profiles = by.pool.profiles_for(question.text)
-        request = PlanRequest(
+        plan_request = PlanRequest(
             question,
             profiles,
             max_steps=by.max_steps,
             rounds=by.budget.rounds,
-            seed=f"{asked.seed}/0/plan",
+            seed=f"{request.seed}/0/plan",
         )
-        plan = await by.planner.plan(request)
+        plan = await by.planner.plan(plan_request)
         for account in by.accounts:
             account.settle(0.0, plan.cost_usd)
         if not isinstance(plan.decision, Workflow):
@@ -196,27 +169,27 @@ class Service:
         self.live.close()
         await self.planners.close()
 
-    async def orchestrator(self, asked: ChatRequest, caller: Caller) -> Orchestrator:
-        """Who answers `asked`: refusals are made here.
+    async def orchestrator(self, request: ChatRequest, caller: Caller) -> Orchestrator:
+        """Who answers `request`: refusals are made here.
 
         Raises:
             APIError, UsageError: as `answer`.
         """
         spend_limit = None if self.keys is None else self.keys.account(caller)
         accounts: tuple[SpendLimit, ...] = () if spend_limit is None else (spend_limit,)
-        budget = _within(asked.budget, self.settings.budget)
-        if asked.worker is not None:
+        budget = _within(request.budget, self.settings.budget)
+        if request.worker is not None:
             return Orchestrator(
-                Straight(asked.worker),
-                reach(self.pool, caller, asked),
+                DirectPlanner(request.worker),
+                worker_and_fallbacks(self.pool, caller, request),
                 budget=budget.model_copy(update={"rounds": 1}),
                 max_steps=1,
-                settings=ExecutionSettings(context="plain", past=asked.past),
+                settings=ExecutionSettings(context="plain", past=request.past),
                 dispatcher=self.dispatcher,
                 accounts=accounts,
             )
-        opened = await self.planners.named(asked.planner, asked.planner_param)
-        pool, fallback = offer(self.pool, caller, asked, self.planners), opened.fallback
+        opened = await self.planners.get(request.planner, request.planner_param)
+        pool, fallback = eligible_workers(self.pool, caller, request, self.planners), opened.fallback
         if fallback is not None and fallback not in pool.names:
             first = first_model(pool)
             fallback = None if first is None else first.profile.name
@@ -224,8 +197,8 @@ class Service:
             opened.planner,
             pool,
             budget=budget,
-            max_steps=min(asked.max_steps, self.settings.most_steps),
-            settings=ExecutionSettings(early_stop=asked.early_stop),
+            max_steps=min(request.max_steps, self.settings.most_steps),
+            settings=ExecutionSettings(early_stop=request.early_stop),
             dispatcher=self.dispatcher,
             accounts=accounts,
             plan_fallback=fallback,
@@ -240,7 +213,7 @@ class Service:
 
     def _observer(
         self,
-        asked: ChatRequest,
+        request: ChatRequest,
         caller: Caller,
         by: Orchestrator,
         trace_id: str,
@@ -250,23 +223,23 @@ class Service:
         live = self.live.begin(
             trace_id,
             caller.name,
-            question=asked.question.text,
+            question=request.question.text,
             planner=by.planner.name,
             workers=by.pool.names,
         )
-        told = [live, *(watch(trace_id, asked, caller) for watch in self.watches)]
+        told = [live, *(watch(trace_id, request, caller) for watch in self.observers)]
         if on_event is not None:
             told.append(on_event)
 
         def observe(event: Event) -> None:
             if isinstance(event, QuestionEnded):
-                named = {"owner": caller.name, "user": asked.user, "metadata": asked.metadata}
+                named = {"owner": caller.name, "user": request.user, "metadata": request.metadata}
                 trace = event.trace.model_copy(update=named)
-                if self.store is not None and asked.keep:
+                if self.store is not None and request.keep:
                     self._keep(trace)
                 event = replace(event, trace=trace)
             elif isinstance(event, PlanReady):
-                self.planners.planned(by.planner.name, event.error)
+                self.planners.record_plan(by.planner.name, event.error)
             for tell in told:
                 tell(event)
 
@@ -282,3 +255,73 @@ def _within(budget: Budget, most: Budget) -> Budget:
         given = [value for value in (getattr(budget, name), getattr(most, name)) if value is not None]
         limits[name] = min(given, default=None)
     return budget.model_copy(update=limits)
+
+
+NextEvents = Callable[[], Awaitable[list[tuple[int, Event]]]]
+"""Waits for something to happen; gives all that has, each with the number of its answer."""
+
+
+async def answer_all(
+    service: Service, request: ChatRequest, caller: Caller, ids: Sequence[str], by: Orchestrator
+) -> list[Trace]:
+    """The traces of one answer for each id.
+
+    Raises:
+        UsageError: it cannot be asked so.
+    """
+    if len(ids) == 1:
+        return [await service.answer(request, caller, trace_id=ids[0], by=by)]
+    ended: dict[int, Trace] = {}
+    async with stream_answers(service, request, caller, ids, by, streams=False) as take:
+        while len(ended) < len(ids):
+            for number, event in await take():
+                if isinstance(event, QuestionEnded):
+                    ended[number] = event.trace
+    return [ended[number] for number in range(len(ids))]
+
+
+@asynccontextmanager
+async def stream_answers(
+    service: Service,
+    request: ChatRequest,
+    caller: Caller,
+    ids: Sequence[str],
+    by: Orchestrator,
+    *,
+    streams: bool = True,
+) -> AsyncIterator[NextEvents]:
+    """Asks, and gives the function that tells what happens; it raises what asking raises.
+
+    What is still asked when the block is left is cancelled.
+    """
+    queue: asyncio.Queue[tuple[int, Event | Exception]] = asyncio.Queue()
+
+    async def ask(number: int, trace_id: str) -> None:
+        def tell(event: Event) -> None:
+            queue.put_nowait((number, event))
+
+        try:
+            await service.answer(
+                request, caller, trace_id=trace_id, by=by, sample=number, on_event=tell, streams=streams
+            )
+        except Exception as error:  # Raised again by whoever takes: a task of its own would swallow it.
+            queue.put_nowait((number, error))
+
+    async def take() -> list[tuple[int, Event]]:
+        batch = [await queue.get()]
+        while not queue.empty():
+            batch.append(queue.get_nowait())
+        events: list[tuple[int, Event]] = []
+        for number, happened in batch:
+            if isinstance(happened, Exception):
+                raise happened
+            events.append((number, happened))
+        return events
+
+    tasks = [asyncio.create_task(ask(number, trace_id)) for number, trace_id in enumerate(ids)]
+    try:
+        yield take
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

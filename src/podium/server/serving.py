@@ -3,6 +3,11 @@
 On SIGTERM or SIGINT no new question is taken and /readyz says 503; questions in flight end within the time that the
 settings give, and the others are cancelled and recorded so. Sockets stay open until then, so that whoever balances
 the load hears why. A second signal cuts short at once, a third ends the process.
+
+
+@@One connection of a client: what uvicorn's has no limits for, a head that never ends and a client that says nothing.
+
+What it is asked, and with what answer, is the application's.
 """
 
 from __future__ import annotations
@@ -15,15 +20,19 @@ import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from podium.errors import UsageError
-from podium.server.connections import IDLE_S, Connection, close_idle
+from podium.server.in_flight import InFlightRequests
 from podium.server.service import Service
-from podium.server.traffic import Traffic
+
+if TYPE_CHECKING:
+    from uvicorn.server import ServerState
+
 
 _BACKLOG = 2048
 """Connections that may wait to be taken."""
@@ -85,7 +94,7 @@ async def serve(app: FastAPI, sockets: Sequence[socket.socket], ready: Callable[
         ready: called once requests are answered.
     """
     service: Service = app.state.service
-    traffic: Traffic = app.state.traffic
+    in_flight: InFlightRequests = app.state.in_flight
     server = _Server(
         uvicorn.Config(
             app,
@@ -100,7 +109,7 @@ async def serve(app: FastAPI, sockets: Sequence[socket.socket], ready: Callable[
             timeout_graceful_shutdown=int(_AFTERWARDS_S),
         )
     )
-    with _told() as (stop, hurry):
+    with _stop_signals() as (stop, hurry):
         running = asyncio.create_task(server.serve(list(sockets)))
         while not server.started and not running.done():  # noqa: ASYNC110 - uvicorn tells it in no other way
             await asyncio.sleep(0.01)
@@ -112,27 +121,27 @@ async def serve(app: FastAPI, sockets: Sequence[socket.socket], ready: Callable[
         stopped = asyncio.create_task(stop.wait())
         await asyncio.wait((running, stopped), return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
-        whole = await _drain(service, traffic, hurry)
+        whole = await _drain(service, in_flight, hurry)
         server.should_exit = True
         await running
     return whole
 
 
-async def _drain(service: Service, traffic: Traffic, hurry: asyncio.Event) -> bool:
+async def _drain(service: Service, in_flight: InFlightRequests, hurry: asyncio.Event) -> bool:
     """Let questions end, or cut them short; whether none was."""
-    traffic.draining = True
-    ended = asyncio.create_task(traffic.gone(traffic.asking, service.running))
+    in_flight.draining = True
+    ended = asyncio.create_task(in_flight.wait_until_empty(in_flight.questions, service.running))
     hurried = asyncio.create_task(hurry.wait())
     seconds = service.settings.drain_seconds
     await asyncio.wait((ended, hurried), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     whole = ended.done()
     for task in (ended, hurried):
         task.cancel()
-    traffic.cut(traffic.asking)
-    await _within(_AFTERWARDS_S, traffic.gone(traffic.asking))
-    await _within(_FOLLOWERS_S, traffic.gone(traffic.looking))
-    traffic.cut(traffic.looking)
-    await _within(_FOLLOWERS_S, traffic.gone(traffic.looking))
+    in_flight.cancel(in_flight.questions)
+    await _within(_AFTERWARDS_S, in_flight.wait_until_empty(in_flight.questions))
+    await _within(_FOLLOWERS_S, in_flight.wait_until_empty(in_flight.reads))
+    in_flight.cancel(in_flight.reads)
+    await _within(_FOLLOWERS_S, in_flight.wait_until_empty(in_flight.reads))
     return whole
 
 
@@ -145,7 +154,7 @@ async def _within(seconds: float, waiting: Coroutine[Any, Any, None]) -> None:
 
 
 @contextmanager
-def _told() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
+def _stop_signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
     """Two events: that it is to end, and that it is to end at once."""
     loop = asyncio.get_running_loop()
     stop, hurry = asyncio.Event(), asyncio.Event()
@@ -175,3 +184,65 @@ class _Server(uvicorn.Server):
         if counter % 50 == 0:
             close_idle(self.server_state)
         return await super().on_tick(counter)
+
+
+_HEAD_BYTES = 128 * 2**10
+"""Of one request's first line and headers, or of what else comes between two pieces of its body; the guards refuse
+less than that in better words."""
+_PIECE = 32 * 2**10
+"""Bytes that are parsed at once; a head is measured to within as many."""
+IDLE_S = 60.0
+"""Without a request that is being answered, after which a connection is closed: as between requests, so in the
+middle of a head, or of a body that nobody reads any more."""
+
+
+class Connection(HttpToolsProtocol):
+    """A connection that is closed when its head is too long, or by `close_idle`."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._head = 0
+        self._passed = False
+        self._idle_since = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._idle_since = self.loop.time()
+        super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        for start in range(0, len(data), _PIECE):
+            if self.transport.is_closing():
+                return
+            piece = data[start : start + _PIECE]
+            self._passed = False
+            super().data_received(piece)
+            # A piece in which a head or a body's data ended may hold the next head, but no more of it than a piece.
+            self._head = 0 if self._passed else self._head + len(piece)
+            if self._head > _HEAD_BYTES and not self.transport.is_closing():
+                self.send_400_response("The request's headers are too long.")
+
+    def on_headers_complete(self) -> None:
+        self._passed = True
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._passed = True
+        super().on_body(body)
+
+    def on_response_complete(self) -> None:
+        self._idle_since = self.loop.time()
+        super().on_response_complete()
+
+    def idle_s(self, now: float) -> float:
+        """Seconds for which no request has been answered here."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            return 0.0
+        return now - self._idle_since
+
+
+def close_idle(state: ServerState) -> None:
+    """Close the connections that have been idle for too long."""
+    now = asyncio.get_running_loop().time()
+    for connection in tuple(state.connections):
+        if isinstance(connection, Connection) and connection.idle_s(now) > IDLE_S:
+            connection.transport.close()

@@ -10,8 +10,8 @@ from pathlib import Path
 from pydantic import Field
 
 from podium.config import Settings
+from podium.orchestrator.planner_settings import PlannerSettings
 from podium.types import Budget
-from podium.workers.planner_settings import PlannerSettings
 
 
 class ServeSettings(Settings):

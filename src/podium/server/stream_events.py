@@ -14,7 +14,7 @@ from podium.executor import StepEnded, StepStarted, StepText
 from podium.orchestrator import Event, PlanReady, QuestionEnded, RoundEnded
 from podium.planner import Plan
 from podium.trace import RoundTrace, Span, Trace
-from podium.trace.jsonl import to_json
+from podium.trace.serialization import to_json
 from podium.workflow import Acceptance, PlanError, Workflow
 
 ENDED = "ended"
@@ -25,20 +25,20 @@ ENDED = "ended"
 class StreamEvent:
     """One event."""
 
-    place: str
+    id: str
     """Where it stands in its stream: what comes behind it can be asked for."""
     kind: str
     data: str
     """An object, in JSON."""
 
     @property
-    def sent(self) -> bytes:
+    def encoded(self) -> bytes:
         """As a stream of events has it."""
-        return f"id: {self.place}\nevent: {self.kind}\ndata: {self.data}\n\n".encode()
+        return f"id: {self.id}\nevent: {self.kind}\ndata: {self.data}\n\n".encode()
 
 
-def began(
-    place: str,
+def started_event(
+    id: str,
     trace_id: str,
     *,
     question: str | None,
@@ -54,16 +54,16 @@ def began(
         "started_at": started_at,
         "workers": list(workers) or None,
     }
-    return _stream_event(place, "started", data)
+    return _stream_event(id, "started", data)
 
 
-def written(place: str, event: StepText, text: str) -> StreamEvent:
+def text_event(id: str, event: StepText, text: str) -> StreamEvent:
     """A piece of a response, as long as it may be. `attempt`: each try of a step begins its text anew."""
     data = {"round": event.round, "position": event.position, "attempt": event.attempt, "text": text}
-    return _stream_event(place, "text", data)
+    return _stream_event(id, "text", data)
 
 
-def happened(place: str, event: Event, workers: Sequence[str]) -> StreamEvent:
+def to_stream_event(id: str, event: Event, workers: Sequence[str]) -> StreamEvent:
     """Any other event.
 
     Args:
@@ -71,24 +71,24 @@ def happened(place: str, event: Event, workers: Sequence[str]) -> StreamEvent:
     """
     match event:
         case PlanReady():
-            return _stream_event(place, "plan", _plan(event, workers))
+            return _stream_event(id, "plan", _plan(event, workers))
         case StepStarted(round=number, position=position, worker=worker, subtask=subtask):
             data = {"round": number, "position": position, "worker": worker, "subtask": subtask}
-            return _stream_event(place, "step_started", data)
+            return _stream_event(id, "step_started", data)
         case StepText():
-            return written(place, event, event.text)
+            return text_event(id, event, event.text)
         case StepEnded(round=number, span=span):
-            return _stream_event(place, "step_ended", {"round": number, "span": span.model_dump(mode="json")})
+            return _stream_event(id, "step_ended", {"round": number, "span": span.model_dump(mode="json")})
         case RoundEnded(round=number, trace=round_):
-            return _stream_event(place, "round_ended", _round(number, round_))
+            return _stream_event(id, "round_ended", _round(number, round_))
         case QuestionEnded(trace=trace):
             return StreamEvent(ENDED, ENDED, f'{{"trace":{to_json(trace)}}}')
 
 
-def replayed(trace: Trace) -> Iterator[StreamEvent]:
+def events_of_trace(trace: Trace) -> Iterator[StreamEvent]:
     """The events of a question that has ended, in the order in which they came."""
     names = [profile.name for profile in trace.pool]
-    yield began(
+    yield started_event(
         "0",
         trace.id,
         question=trace.question.text,
@@ -96,7 +96,7 @@ def replayed(trace: Trace) -> Iterator[StreamEvent]:
         started_at=trace.started_at,
         workers=names,
     )
-    place = 0
+    id = 0
     for number, round_ in enumerate(trace.rounds):
         error = (
             None if round_.plan_error is None else PlanError(round_.plan_error_kind or "", round_.plan_error)
@@ -114,9 +114,9 @@ def replayed(trace: Trace) -> Iterator[StreamEvent]:
         events += [event for _, _, event in sorted(steps, key=lambda step: step[:2])]
         events.append(RoundEnded(number, round_))
         for event in events:
-            place += 1
-            yield happened(str(place), event, names)
-    yield happened(ENDED, QuestionEnded(trace), names)
+            id += 1
+            yield to_stream_event(str(id), event, names)
+    yield to_stream_event(ENDED, QuestionEnded(trace), names)
 
 
 def _start(number: int, span: Span) -> StepStarted:
@@ -144,5 +144,5 @@ def _round(number: int, round_: RoundTrace) -> dict[str, Any]:
     return {"round": number, "response": round_.response, "accepted": round_.accepted}
 
 
-def _stream_event(place: str, kind: str, data: dict[str, Any]) -> StreamEvent:
-    return StreamEvent(place, kind, json.dumps(data, separators=(",", ":")))
+def _stream_event(id: str, kind: str, data: dict[str, Any]) -> StreamEvent:
+    return StreamEvent(id, kind, json.dumps(data, separators=(",", ":")))

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar, Literal
 
-from podium.operations import KINDS, OPERATIONS, SKILLS, Hop, Operation, Problem, chance, takes, word_question
-from podium.tasks.graders.exact import Exact
+from podium.lab import OPERATIONS, SKILLS, VALUE_TYPES, Hop, Operation, Problem, chance, fits, word_question
+from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.types import Question
 
@@ -24,7 +24,7 @@ HOP_SHARES = (0.3, 0.35, 0.2, 0.15)
 _HELD_OUT_SHARE = 0.2
 _EXACT = Exact()
 _UNASKED = frozenset({"yesno"})
-"""Kinds that make no sense as a value given in a question."""
+"""Types that make no sense as a value given in a question."""
 
 
 def held_out(composition: tuple[str, str]) -> bool:
@@ -49,7 +49,7 @@ class EmbeddedTasks:
     seed: int = 0
     hop_shares: tuple[float, ...] = HOP_SHARES
     """Shares of questions with 1, 2, ... hops: a curriculum changes them."""
-    notes: ClassVar[tuple[str, ...]] = ()
+    warnings: ClassVar[tuple[str, ...]] = ()
 
     @property
     def name(self) -> str:
@@ -124,7 +124,7 @@ def _branch(rng: Random, length: int, start: int) -> list[Hop]:
             if not _UNASKED & set(operation.takes) and (length == 1 or not operation.joins)
         ]
     )
-    inputs = tuple(KINDS[kind].write(KINDS[kind].draw(rng)) for kind in source.takes)
+    inputs = tuple(VALUE_TYPES[kind].write(VALUE_TYPES[kind].draw(rng)) for kind in source.takes)
     hops = [Hop(source, inputs, _number(rng, source))]
     while len(hops) < length:
         hops.append(_following(rng, hops))
@@ -141,11 +141,11 @@ def _following(rng: Random, hops: list[Hop]) -> Hop:
 
 
 def _choose(rng: Random, given: tuple[str, ...]) -> Operation:
-    """An operation that takes values of the kinds `given`: first a skill, so that none crowds out the others."""
+    """An operation that takes values of the types `given`: first a skill, so that none crowds out the others."""
     fitting = [
         operation
         for operation in OPERATIONS.values()
-        if len(operation.takes) == len(given) and all(map(takes, operation.takes, given))
+        if len(operation.takes) == len(given) and all(map(fits, given, operation.takes))
     ]
     if not fitting:
         raise ValueError(f"nothing takes {given}")

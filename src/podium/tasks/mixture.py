@@ -20,13 +20,19 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from podium.config import Settings, load
-from podium.tasks.listed import ListedTasks, shuffled
-from podium.tasks.sets.any import AnySet
-from podium.tasks.sets.base import Reading, SetSpec, folded
-from podium.tasks.sets.splits import LATER, ORDER, later_than, without
-from podium.tasks.task import Task
+from podium.tasks.sets.base import (
+    IN_LATER_SPLIT,
+    SPLIT_ORDER,
+    LoadedSplit,
+    TaskSetSpec,
+    exclude,
+    later_splits,
+    task_key,
+)
+from podium.tasks.sets.registry import AnyTaskSet
+from podium.tasks.task import Task, TaskList, shuffled
 
-TWICE = "questions that stand in an earlier part too"
+IN_EARLIER_PART = "questions that stand in an earlier part too"
 
 
 class TaskFile(Settings):
@@ -34,7 +40,7 @@ class TaskFile(Settings):
 
     name: str = ""
     """What reports call it; empty: the name of the task file."""
-    part: tuple[AnySet, ...] = Field(min_length=1)
+    part: tuple[AnyTaskSet, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _weights_of_all_or_none(self) -> Self:
@@ -55,7 +61,7 @@ class TaskFile(Settings):
     @property
     def splits(self) -> tuple[str, ...]:
         """Those that one of its parts has."""
-        return tuple(split for split in ORDER if any(split in part.splits for part in self.part))
+        return tuple(split for split in SPLIT_ORDER if any(split in part.splits for part in self.part))
 
 
 def read_task_file(path: Path, overrides: Sequence[str] = ()) -> TaskFile:
@@ -65,13 +71,13 @@ def read_task_file(path: Path, overrides: Sequence[str] = ()) -> TaskFile:
         ConfigError: it cannot be used, in one sentence.
     """
     file = load(path, TaskFile, overrides)
-    parts = tuple(part.beside(path.parent) for part in file.part)
+    parts = tuple(part.with_base_dir(path.parent) for part in file.part)
     return file.model_copy(update={"name": file.name or path.stem, "part": parts})
 
 
 def mix(
-    name: str, parts: Sequence[SetSpec], split: str, *, size: int | None = None, seed: int = 0
-) -> ListedTasks:
+    name: str, parts: Sequence[TaskSetSpec], split: str, *, size: int | None = None, seed: int = 0
+) -> TaskList:
     """The tasks of a split of all parts, each part spread evenly over the whole.
 
     Without weights it holds all tasks of each part, `count` at most. With weights the parts have these shares, and it
@@ -85,47 +91,47 @@ def mix(
     Raises:
         ConfigError: no part has a task in the split, or a file of one cannot be read.
     """
-    notes: list[str] = []
-    drawn: list[_Drawn] = []
-    for part, reading in zip(parts, _apart(parts, split), strict=True):
+    warnings: list[str] = []
+    drawn: list[_PartTasks] = []
+    for part, reading in zip(parts, _disjoint_splits(parts, split), strict=True):
         tasks = shuffled(reading.tasks, seed)[: part.count]
-        notes += [f"{part.label}: {note}" for note in _notes(part, reading, split)]
+        warnings += [f"{part.label}: {note}" for note in _notes(part, reading, split)]
         if tasks:
             named = tasks if len(parts) == 1 else [_with_set(task, part.label) for task in tasks]
-            drawn.append(_Drawn(named, part.weight or len(tasks)))
-    return ListedTasks(f"{name}/{split}", _spread(drawn), size=size, seed=None, notes=notes)
+            drawn.append(_PartTasks(named, part.weight or len(tasks)))
+    return TaskList(f"{name}/{split}", _interleave(drawn), size=size, seed=None, warnings=warnings)
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _PartTasks:
     """The tasks of a part, and its share."""
 
     tasks: Sequence[Task]
     weight: float
 
 
-def _apart(parts: Sequence[SetSpec], split: str) -> list[Reading]:
+def _disjoint_splits(parts: Sequence[TaskSetSpec], split: str) -> list[LoadedSplit]:
     """The readings of a split, a part each, none of which has a question of another or of any part's later split."""
-    wanted = (split,) if len(parts) == 1 else (split, *later_than(split))
-    read = [part.readings([one for one in wanted if one in part.splits]) for part in parts]
+    wanted = (split,) if len(parts) == 1 else (split, *later_splits(split))
+    read = [part.read_splits([one for one in wanted if one in part.splits]) for part in parts]
     later = {
-        folded(task)
+        task_key(task)
         for readings in read
         for other, reading in readings.items()
         if other != split
         for task in reading.tasks
     }
     seen: set[str] = set()
-    apart = []
+    disjoint = []
     for readings in read:
-        kept = without(readings.get(split, Reading(())), later, LATER)
-        kept = without(kept, seen, TWICE)
-        seen.update(key for task in kept.tasks for key in (folded(task), task.id))
-        apart.append(kept)
-    return apart
+        kept = exclude(readings.get(split, LoadedSplit(())), later, IN_LATER_SPLIT)
+        kept = exclude(kept, seen, IN_EARLIER_PART)
+        seen.update(key for task in kept.tasks for key in (task_key(task), task.id))
+        disjoint.append(kept)
+    return disjoint
 
 
-def _notes(part: SetSpec, reading: Reading, split: str) -> Iterator[str]:
+def _notes(part: TaskSetSpec, reading: LoadedSplit, split: str) -> Iterator[str]:
     """What is to be told of a part."""
     if split not in part.splits:
         yield f"it has no split {split!r}"
@@ -141,7 +147,7 @@ def _with_set(task: Task, label: str) -> Task:
     return replace(task, facts={"set": label, **task.facts})
 
 
-def _spread(drawn: Sequence[_Drawn]) -> list[Task]:
+def _interleave(drawn: Sequence[_PartTasks]) -> list[Task]:
     """All parts in one sequence: task k of a part stands at (k + 1/2) / weight, as Webster's method deals seats."""
     end = min((len(part.tasks) / part.weight for part in drawn), default=0.0)
     placed = [

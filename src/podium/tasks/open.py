@@ -12,7 +12,7 @@ from podium.recordings import Recording
 from podium.tasks.embedded import EmbeddedTasks, Split
 from podium.tasks.mixture import TaskFile, mix, read_task_file
 from podium.tasks.recorded import RecordedTasks
-from podium.tasks.sets.any import NAMED
+from podium.tasks.sets.registry import NAMED_SETS
 from podium.tasks.task import TaskSet
 from podium.workers.base import Worker
 
@@ -34,7 +34,7 @@ def open_tasks(
     """The first `size` tasks of a split.
 
     Args:
-        name: embedded, one of `NAMED`, a task file, NAME.toml, or a recording's file, NAME.parquet.
+        name: embedded, one of `NAMED_SETS`, a task file, NAME.toml, or a recording's file, NAME.parquet.
         pool: of a recording's questions, only those that every recorded worker in it answered.
 
     Raises:
@@ -71,9 +71,9 @@ def _mixture(name: str) -> TaskFile:
     """A task file, or a named set as one of a single part."""
     if name.endswith(".toml"):
         return read_task_file(Path(name))
-    if name in NAMED:
-        return TaskFile(name=name, part=(NAMED[name](),))
-    raise ConfigError(f"There is no task set {name!r}; {suggestion(name, (EMBEDDED, *NAMED))}")
+    if name in NAMED_SETS:
+        return TaskFile(name=name, part=(NAMED_SETS[name](),))
+    raise ConfigError(f"There is no task set {name!r}; {suggestion(name, (EMBEDDED, *NAMED_SETS))}")
 
 
 def _check(split: str, splits: Iterable[str]) -> None:

@@ -13,8 +13,7 @@ from random import Random
 
 from podium.errors import ConfigError
 from podium.recordings import RecordedQuestion, Recording
-from podium.tasks.listed import ListedTasks
-from podium.tasks.task import Grade, Task
+from podium.tasks.task import Grade, Task, TaskList
 from podium.types import Question
 from podium.workers.answer import final_answer, normalise
 from podium.workers.base import Worker
@@ -27,7 +26,7 @@ _NAMED = 3
 """Workers that a note names, at most."""
 
 
-class RecordedTasks(ListedTasks):
+class RecordedTasks(TaskList):
     """Questions of one split, shuffled by the seed, so that the first few are a fair sample.
 
     Args:
@@ -48,17 +47,21 @@ class RecordedTasks(ListedTasks):
         seed: int = 0,
         pool: Iterable[Worker] = (),
     ) -> None:
-        sieve = _Sieve(recording, [worker for worker in pool if isinstance(worker, ReplayWorker)])
-        questions = [question for question in recording.of_split(split) if sieve.lets(question)]
+        question_filter = _QuestionFilter(
+            recording, [worker for worker in pool if isinstance(worker, ReplayWorker)]
+        )
+        questions = [question for question in recording.of_split(split) if question_filter.accepts(question)]
         if not questions:
-            raise ConfigError(sieve.refusal(split))
+            raise ConfigError(question_filter.refusal(split))
         Random(f"recorded/{seed}").shuffle(questions)
         tasks = [_task(recording, question) for question in questions[:size]]
-        super().__init__(f"{recording.name}/{split}", tasks, seed=None, notes=tuple(sieve.notes()))
+        super().__init__(
+            f"{recording.name}/{split}", tasks, seed=None, warnings=tuple(question_filter.warnings())
+        )
 
 
 @dataclass(frozen=True)
-class Verdicts:
+class RecordedGrader:
     """Grades responses to one question by those that the recording holds."""
 
     recording: Recording
@@ -69,9 +72,9 @@ class Verdicts:
 
         Without a gold answer what nobody judged cannot be graded.
         """
-        return self.on(response, gold)
+        return self.grade(response, gold)
 
-    def on(self, response: str, gold: str) -> Grade:
+    def grade(self, response: str, gold: str) -> Grade:
         """The same, at once."""
         found = final_answer(response)
         if response in self._on_responses:
@@ -106,7 +109,7 @@ class Verdicts:
 
 
 @dataclass
-class _Sieve:
+class _QuestionFilter:
     """Lets the questions through that can be asked and graded, and counts the others."""
 
     recording: Recording
@@ -120,7 +123,7 @@ class _Sieve:
     doubtful: Counter[str] = field(default_factory=Counter)
     """Of each worker, questions to which a response of its cannot be graded."""
 
-    def lets(self, question: RecordedQuestion) -> bool:
+    def accepts(self, question: RecordedQuestion) -> bool:
         """Whether it can; counted either way."""
         self.seen += 1
         if self.recording.find(question.text) is not question:
@@ -137,14 +140,14 @@ class _Sieve:
     def _doubtful(self, question: RecordedQuestion) -> list[str]:
         if question.gold:
             return []
-        verdicts = Verdicts(self.recording, question.text)
+        verdicts = RecordedGrader(self.recording, question.text)
         return [
             worker.profile.name
             for worker in self.workers
-            if any(verdicts.on(with_answer(r), "").failure for r in worker.responses(question.text))
+            if any(verdicts.grade(with_answer(r), "").failure for r in worker.responses(question.text))
         ]
 
-    def notes(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[str]:
         """What was left out, and why."""
         reasons = (
             (self.repeated, "since another one has their wording", ""),
@@ -184,6 +187,6 @@ def _task(recording: Recording, question: RecordedQuestion) -> Task:
         id=f"{recording.name}/{question.id}",
         question=Question(text=question.text),
         gold=question.gold or "",
-        grader=Verdicts(recording, question.text),
+        grader=RecordedGrader(recording, question.text),
         facts={} if question.family is None else {"family": question.family},
     )

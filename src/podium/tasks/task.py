@@ -1,11 +1,16 @@
-"""A task: a question with a way to grade answers; a task set: a source of them."""
+"""A task: a question with a way to grade answers. A task set: an ordered source of tasks.
+
+Everything in `podium.tasks` produces these values; rollouts and evaluations consume them. Nothing here reads a file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from podium.errors import NoTasksError
+from podium.lab import chance
 from podium.types import Question
 
 
@@ -68,7 +73,7 @@ class TaskSet(Protocol):
     def name(self) -> str: ...
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """What was left out of it, and what fell short, a sentence each."""
         ...
 
@@ -79,6 +84,51 @@ class TaskSet(Protocol):
     def __iter__(self) -> Iterator[Task]: ...
 
 
-def told(tasks: TaskSet) -> Iterator[str]:
+def warnings_of(tasks: TaskSet) -> Iterator[str]:
     """Its notes, as sentences that name it."""
-    return (f"{tasks.name}: {note}." for note in tasks.notes)
+    return (f"{tasks.name}: {note}." for note in tasks.warnings)
+
+
+class TaskList:
+    """The first `size` of some tasks, in an order that the seed names; a larger size adds tasks behind them.
+
+    Args:
+        name: as reports and traces call it.
+        size: None: all; it is never more than that.
+        seed: None: in the order given.
+        notes: what was left out, and what fell short, in sentences.
+
+    Raises:
+        NoTasksError: there are none.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        tasks: Iterable[Task],
+        *,
+        size: int | None = None,
+        seed: int | None = 0,
+        warnings: Sequence[str] = (),
+    ) -> None:
+        listed = list(tasks) if seed is None else shuffled(tasks, seed)
+        if not listed:
+            why = "; ".join(warnings) or "its source is empty"
+            raise NoTasksError(f"{name} has no tasks ({why}); take another split, or look at its source.")
+        self.name = name
+        self.warnings = tuple(warnings)
+        self._tasks = listed[:size]
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __getitem__(self, index: int) -> Task:
+        return self._tasks[index]
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self._tasks)
+
+
+def shuffled(tasks: Iterable[Task], seed: int) -> list[Task]:
+    """Tasks in an order that depends on their ids and the seed alone: rows may move in their file, and come to it."""
+    return sorted(tasks, key=lambda task: chance("listed", seed, task.id))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podium.errors import UsageError
-from podium.trace.table import WAY_OUT, open_reader
+from podium.trace.sqlite_store import WAY_OUT, open_reader
 
 NEWEST = 500
 """Traces that are looked at."""

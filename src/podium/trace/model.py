@@ -42,12 +42,12 @@ class Span(Value):
     reads: tuple[int, ...] = ()
     """Earlier steps that the worker was allowed to see."""
     waited: tuple[int, ...] = ()
-    """Steps that a vote heard first, to see whether it needed this one (`early_stop`)."""
+    """Steps that had to end first, so that a vote could tell whether it needed this one (`early_stop`)."""
     status: SpanStatus
     """"skipped": nothing needs it, or a vote was certain without it; "refused": by the budget; "cancelled": in flight
     when the time was up, or the caller went away."""
     messages: tuple[Message, ...] = ()
-    """Exactly what the worker was sent."""
+    """Exactly what was sent to the worker."""
     response: str | None = None
     answered_by: str | None = None
     """Name of the worker that answered: the chosen one or a fallback."""
@@ -55,7 +55,7 @@ class Span(Value):
     cost_usd: float = 0.0
     """Dollars paid for the answer, and for tries without one; an answer from the response cache costs nothing."""
     cached: bool = False
-    """The answer was in the response cache, or was shared with an identical call in flight."""
+    """The answer was in the response cache, or an identical call in flight gave it."""
     saved_usd: float = 0.0
     """Dollars that a cached answer had cost when it was made."""
     finish: str | None = None
@@ -65,7 +65,7 @@ class Span(Value):
     first_token_s: float | None = None
     """Seconds until a streamed response began."""
     tool_calls: tuple[ToolCall, ...] = ()
-    """Calls that the worker wants made by whoever asked; its response may be empty then."""
+    """Calls that the worker wants its caller to make; its response may be empty then."""
     nested: Trace | None = None
     """What another team did, where the worker is one."""
     started_s: float = 0.0
@@ -94,17 +94,17 @@ class RoundTrace(Value):
 
     plan_text: str
     workflow: Workflow | None = None
-    """What was run. None: the plan was an acceptance, or an error and nobody took the question."""
+    """What was run. None: the plan was an acceptance, or an error and no worker took the question."""
     accepted: bool = False
     """The planner accepted the answer of the round before."""
     plan_error: str | None = None
-    """The whole text of the error, when there was no plan that could be run. With a workflow beside it: the question
-    went to one worker instead."""
+    """The whole text of the error, when there was no plan that could be run. If there is a workflow, the question went
+    to one worker instead."""
     plan_error_kind: str | None = None
     plan_usage: Usage = Usage()
     plan_cost_usd: float = 0.0
     plan_unpriced: bool = False
-    """The plan cost dollars that nobody told us the price of; `plan_cost_usd` lacks them."""
+    """The plan cost dollars at an unknown price; `plan_cost_usd` lacks them."""
     plan_seconds: float = 0.0
     spans: tuple[Span, ...] = ()
     response: str | None = None
@@ -135,7 +135,7 @@ class Trace(Value):
     max_steps: int = 5
     context: Literal["packed", "chat", "plain"] = "packed"
     early_stop: bool = False
-    """Whether votes asked for no more responses once they were certain."""
+    """Whether votes stopped early, once their result was certain."""
     rounds: tuple[RoundTrace, ...] = ()
     answer: str | None = None
     status: TraceStatus
@@ -147,9 +147,9 @@ class Trace(Value):
     """By the clock, planning included."""
     versions: dict[str, str] = Field(default_factory=dict)
     owner: str | None = None
-    """Name of the key with which it was asked; None: no key was needed."""
+    """Name of the key that the request used; None: no key was needed."""
     user: str | None = None
-    """Whom the caller said that it asked for."""
+    """The end user that the caller named."""
     metadata: dict[str, str] = Field(default_factory=dict)
     """The caller's own."""
 

@@ -1,23 +1,138 @@
-"""The traces of a server in one SQLite file: for one machine, whose processes may share it."""
+"""The one table of a trace store in a file: its columns, how rows get in, and how older files are brought up to date.
+
+Below `store` and `sqlite_store`, which own threads and connections; here is what is said to SQLite.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from podium.database import connect
+from podium.database import FileForm, connect
 from podium.errors import StoreError
-from podium.trace.database_store import DatabaseStore
-from podium.trace.row import TraceRow
-from podium.trace.statements import Statement
-from podium.trace.table import SQLITE, insert_rows, open_writer
+from podium.trace.async_store import AsyncTraceStore
+from podium.trace.model import Trace
+from podium.trace.query import Dialect, Filters, Statement
+from podium.trace.serialization import TraceRow, to_row, to_searched
+
+WAY_OUT = "give another with --store"
+COLUMNS = ", ".join(TraceRow._fields)
+_TABLE = """(
+    id TEXT PRIMARY KEY, started REAL, planner TEXT, status TEXT, question TEXT,
+    calls INTEGER, cost_usd REAL, seconds REAL, document TEXT,
+    owner TEXT, workers TEXT DEFAULT '[]', searched TEXT DEFAULT ''
+)"""
+"""`workers` is a list in JSON; the whole trace is in `document`, as JSON."""
+_NARROW = "planner, cost_usd, calls, seconds, workers, question, searched"
+_UPGRADED = """UPDATE traces SET
+    owner = json_extract(document, '$.owner'),
+    workers = (
+        SELECT json_group_array(name) FROM (
+            SELECT coalesce(json_extract(span.value, '$.answered_by'), json_extract(span.value, '$.worker')) AS name
+            FROM json_each(traces.document, '$.rounds') AS round, json_each(round.value, '$.spans') AS span
+            GROUP BY name ORDER BY min(1000 * round.key + span.key)
+        )
+    ),
+    searched = podium_searched(coalesce(json_extract(document, '$.question.text'), ''))
+WHERE json_valid(document)"""
 
 
-class SqliteStore(DatabaseStore):
+def _indexed(filters: Filters) -> str:
+    """The table, with the index said outright: SQLite without statistics takes any that fits."""
+    if filters.owner is not None:
+        return "traces INDEXED BY listed_of"
+    return f"traces INDEXED BY {'listed' if filters.status in (None, 'ok') else 'troubled'}"
+
+
+SQLITE = Dialect(
+    name="traces",
+    table=_indexed,
+    mark=lambda number: "?",
+    has_worker="instr(workers, {}) > 0",
+    worker=lambda name: json.dumps(name, ensure_ascii=False),
+    contains="instr(searched, {}) > 0",
+    workers=json.loads,
+)
+
+
+def _upgrade(connection: sqlite3.Connection, version: int) -> None:
+    """From format 1, which had no owner, no workers and nothing to search. Traces stay as they are."""
+    del version
+    for column in ("owner TEXT", "workers TEXT DEFAULT '[]'", "searched TEXT DEFAULT ''"):
+        connection.execute(f"ALTER TABLE traces ADD COLUMN {column}")
+    connection.create_function("podium_searched", 1, to_searched, deterministic=True)
+    connection.execute(_UPGRADED)
+
+
+_FORM = FileForm(
+    "trace store",
+    mark=0x506F4469,  # "PoDi"
+    version=2,
+    tables=(
+        f"CREATE TABLE IF NOT EXISTS traces {_TABLE}",
+        "CREATE INDEX IF NOT EXISTS by_start ON traces (started)",
+        # Lists are read from these alone: rows of the table hold whole traces, and are hundreds of times as wide.
+        f"CREATE INDEX IF NOT EXISTS listed ON traces (started, id, owner, status, {_NARROW})",
+        f"CREATE INDEX IF NOT EXISTS listed_of ON traces (owner, started, id, status, {_NARROW})",
+        f"CREATE INDEX IF NOT EXISTS troubled ON traces (status, started, id, owner, {_NARROW}) WHERE status <> 'ok'",
+    ),
+    way_out=WAY_OUT,
+    upgrade=_upgrade,
+)
+
+
+def open_writer(path: Path) -> sqlite3.Connection:
+    """The connection that writes, to a file that is made if it is missing.
+
+    Raises:
+        UsageError: the file cannot be opened, or is not ours.
+    """
+    writer = _FORM.open(path)
+    writer.execute(f"CREATE TEMP TABLE staging {_TABLE}")
+    return writer
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """A connection that reads, to a file that is there.
+
+    Raises:
+        UsageError: the file cannot be opened, or is not ours.
+    """
+    return _FORM.open_read_only(path)
+
+
+def insert(writer: sqlite3.Connection, traces: Iterable[Trace]) -> int:
+    """Write `traces`, all or none, replacing those with the same ids; returns how many."""
+    return insert_rows(writer, map(to_row, traces))
+
+
+def insert_rows(writer: sqlite3.Connection, rows: Iterable[TraceRow]) -> int:
+    """As `insert`.
+
+    They are staged and then copied in one statement, so that a slow source never holds the file.
+    """
+    count = 0
+    marks = ", ".join("?" * len(TraceRow._fields))
+    try:
+        for row in rows:
+            named = row._replace(workers=json.dumps(row.workers, ensure_ascii=False))  # type: ignore[arg-type]
+            writer.execute(f"INSERT OR REPLACE INTO staging ({COLUMNS}) VALUES ({marks})", named)
+            count += 1
+        if count:
+            writer.execute(
+                f"INSERT OR REPLACE INTO main.traces ({COLUMNS}) SELECT {COLUMNS} FROM staging ORDER BY rowid"
+            )
+    finally:
+        writer.execute("DELETE FROM staging")
+    return count
+
+
+class SqliteTraceStore(AsyncTraceStore):
     """A file of traces, made if it is missing; one of an older Podium is brought up to date.
 
     Raises:
@@ -37,9 +152,9 @@ class SqliteStore(DatabaseStore):
         return False
 
     async def _rows(self, statement: Statement) -> Sequence[Sequence[Any]]:
-        return await asyncio.to_thread(self._ask, statement)
+        return await asyncio.to_thread(self._fetch, statement)
 
-    def _ask(self, statement: Statement) -> Sequence[Sequence[Any]]:
+    def _fetch(self, statement: Statement) -> Sequence[Sequence[Any]]:
         try:
             try:
                 reader = self._readers.get_nowait()
@@ -53,7 +168,7 @@ class SqliteStore(DatabaseStore):
             finally:
                 self._readers.put(reader)
                 if self._closed:
-                    self._let_go()
+                    self._disconnect()
         except sqlite3.Error as error:
             raise StoreError(f"The trace store {self.path} cannot be read ({error}).") from error
 
@@ -68,7 +183,7 @@ class SqliteStore(DatabaseStore):
                 f"The trace store {self.path} cannot be written ({error}).", retryable=retryable
             ) from error
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         self._closed = True
         self._writer.close()
         while True:

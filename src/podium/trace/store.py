@@ -1,8 +1,8 @@
-"""Where traces are kept: one SQLite file in WAL mode, written by one thread.
+"""Where traces are kept: where the file is, how a server opens its store, and `TraceStore` for one command.
 
-Adding never waits for the disk; `flush` and `close` do. A process that is killed loses at most what it had
-not flushed, and the file stays whole. Several processes may write to one file. Traces hold no secrets, so
-the store has none to hide. It does not read or write JSONL (see `jsonl`) and never changes a trace.
+`TraceStore` is one SQLite file in WAL mode, written by one thread. `add` never waits for the disk; `flush` and `close`
+do. A process that is killed loses at most what it had not flushed, and the file stays whole. Several processes may
+write to one file. It reads and writes no JSONL (see `serialization`), and never changes a trace.
 """
 
 from __future__ import annotations
@@ -20,19 +20,14 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Self
 
-from podium.database import connect
+from podium.database import connect, data_folder
 from podium.errors import StoreError, UsageError
+from podium.trace.async_store import AsyncTraceStore
 from podium.trace.model import Trace, TraceStatus
-from podium.trace.statements import LISTED
-from podium.trace.summary import TraceSummary
-from podium.trace.table import SQLITE, WAY_OUT, insert, open_writer
+from podium.trace.query import LISTED, TraceSummary
+from podium.trace.sqlite_store import SQLITE, WAY_OUT, SqliteTraceStore, insert, open_writer
 
 _BATCH = 256
-
-
-def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """`podium` under `$XDG_DATA_HOME` or `~/.local/share`."""
-    return Path(environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "podium"
 
 
 def default_path(environ: Mapping[str, str] = os.environ) -> Path:
@@ -47,6 +42,19 @@ def default_path(environ: Mapping[str, str] = os.environ) -> Path:
             "PODIUM_STORE is the address of a server's store, and this is kept in a file; give one with --store."
         )
     return Path(chosen).expanduser() if chosen else data_folder(environ) / "traces.sqlite"
+
+
+def open_store(place: str | Path) -> AsyncTraceStore:
+    """The store at `place`: "postgresql://user:password@host/database", or a file, which is made if it is missing.
+
+    Raises:
+        UsageError: it cannot be opened; passwords are never repeated.
+    """
+    if "://" in str(place):
+        from podium.trace.postgres_store import PostgresTraceStore  # noqa: PLC0415 - a file needs none of it
+
+        return PostgresTraceStore(str(place))
+    return SqliteTraceStore(Path(place).expanduser())
 
 
 class TraceStore:
@@ -67,7 +75,7 @@ class TraceStore:
         self._closed = False
         self._reading = threading.Lock()
         self._reader, self._writer = self._open(create)
-        # A daemon, for a store that nobody closed must not keep the process from ending.
+        # A daemon: a store that was not closed must not keep the process from ending.
         self._thread = threading.Thread(target=self._write, name="podium-traces", daemon=True)
         self._thread.start()
 
@@ -194,7 +202,9 @@ class TraceStore:
             if waiting:
                 try:
                     insert(self._writer, waiting)
-                except Exception as error:  # kept for whoever flushes: a dead thread would make them wait
+                except (
+                    Exception
+                ) as error:  # raised by `flush`: if this thread died, callers would wait for ever
                     self._failure = self._explain(error)
                 waiting = []
             if job is None:
@@ -226,11 +236,11 @@ def _filters(
     status: TraceStatus | None, planner: str | None, since: datetime | None
 ) -> tuple[str, tuple[str | float, ...]]:
     """The WHERE clause and its values."""
-    asked = (
+    conditions = (
         ("status = ?", status),
         ("planner = ?", planner),
         ("started >= ?", since.timestamp() if since else None),
     )
-    given = [(clause, value) for clause, value in asked if value is not None]
+    given = [(clause, value) for clause, value in conditions if value is not None]
     where = " WHERE " + " AND ".join(clause for clause, _ in given) if given else ""
     return where, tuple(value for _, value in given)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from podium.train.loss import LossType, token_weights
+from podium.train.objective import TokenWeights
 from podium.train.sampler import pad_prompts
 
 Row = tuple[tuple[int, ...], int]
-"""Tokens that follow a prompt, and how many of them, from the first, were given and are not learned."""
+"""Tokens that follow a prompt, and how many of the first of them are a prompt suffix, which is not trained on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class Group:
     """Token ids; none is empty."""
     advantages: tuple[float | None, ...]
     """None: left out."""
-    given: tuple[tuple[int, ...], ...] | None = None
-    """What stands between the prompt and each completion; None: nothing."""
-    open: tuple[int, ...] | None = None
-    """How many tokens of each, from the first, have anything to learn (`trainable_tokens`); None: all."""
+    prompt_suffixes: tuple[tuple[int, ...], ...] | None = None
+    """Of each completion, the end of its prompt that the others do not share; None: nothing."""
+    trainable_tokens: tuple[int, ...] | None = None
+    """How many tokens of each completion, from the first, are trained on (`count_trainable_tokens`); None: all."""
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -45,32 +45,32 @@ class Group:
         """Whether no completion is better than another, so that the group has no gradient."""
         return not any(self.advantages)
 
-    def pulls(self, weights: Mapping[int, float]) -> dict[Row, float]:
+    def weighted_advantages(self, weights: Mapping[int, float]) -> dict[Row, float]:
         """Each different row once, with the sum of its advantages times weights: the gradient is linear in them.
 
         Args:
             weights: of a token, by the length of its completion.
         """
-        pulls: dict[Row, float] = {}
-        ends = self.open or tuple(map(len, self.completions))
-        given = self.given or ((),) * len(ends)
-        for before, completion, end, advantage in zip(
-            given, self.completions, ends, self.advantages, strict=True
+        weighted: dict[Row, float] = {}
+        ends = self.trainable_tokens or tuple(map(len, self.completions))
+        suffixes = self.prompt_suffixes or ((),) * len(ends)
+        for suffix, completion, end, advantage in zip(
+            suffixes, self.completions, ends, self.advantages, strict=True
         ):
             if advantage is not None:
-                row = (*before, *completion[:end]), len(before)
-                pulls[row] = pulls.get(row, 0.0) + advantage * weights[len(completion)]
-        return pulls
+                row = (*suffix, *completion[:end]), len(suffix)
+                weighted[row] = weighted.get(row, 0.0) + advantage * weights[len(completion)]
+        return weighted
 
 
-def trainable_tokens(logprobs: Sequence[float], sure: float) -> int:
-    """Tokens up to the last that was drawn with less than the probability `sure`; at least one.
+def count_trainable_tokens(logprobs: Sequence[float], freeze_prob: float) -> int:
+    """Tokens up to the last that was drawn with less than the probability `freeze_prob`; at least one.
 
-    Those after it are a form that the policy is sure of. Their gradient is as small as their doubt, and most of a plan
-    is such form; should they become unsure, they count again.
+    Most of a plan is form that the policy writes with a probability near 1, and a token's gradient is as small as the
+    distance of its probability from 1. If the probability falls again, the token counts again.
     """
-    doubted = [place for place, value in enumerate(logprobs, 1) if math.exp(value) < sure]
-    return max(doubted, default=1)
+    uncertain = [count for count, value in enumerate(logprobs, 1) if math.exp(value) < freeze_prob]
+    return max(uncertain, default=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +87,11 @@ class MicroBatch:
     """The token before each target; that of the first is the last of the prompt."""
     targets_N: Tensor
     weighted_advantages_N: Tensor
-    """Advantage times weight, summed over the completions that the token stands for; 0 for what was given."""
+    """Advantage times weight, summed over the completions that the token stands for; 0 in a prompt suffix."""
 
 
 def micro_batches(
-    groups: Sequence[Group], loss_type: LossType, *, max_tokens: int, questions: int = 1
+    groups: Sequence[Group], token_weights: TokenWeights, *, max_tokens: int, questions: int = 1
 ) -> list[MicroBatch]:
     """The batch in parts of `questions` groups each.
 
@@ -100,27 +100,27 @@ def micro_batches(
     prompts and stays in the processor's cache.
     """
     lengths = [length for group in groups for length in group.lengths]
-    weights = dict(zip(lengths, token_weights(lengths, loss_type, max_tokens=max_tokens), strict=True))
-    alive = [(group.prompt, group.pulls(weights)) for group in groups if not group.dead]
+    weights = dict(zip(lengths, token_weights(lengths, max_tokens=max_tokens), strict=True))
+    alive = [(group.prompt, group.weighted_advantages(weights)) for group in groups if not group.dead]
     return [_collate(alive[at : at + questions]) for at in range(0, len(alive), questions)]
 
 
 def _collate(groups: Sequence[tuple[tuple[int, ...], Mapping[Row, float]]]) -> MicroBatch:
-    """Of prompts, each with its rows and how hard each is pulled."""
+    """Of prompts, each with its rows and the weighted advantage of each row."""
     prompt_QP, lengths_Q = pad_prompts([prompt for prompt, _ in groups])
     height = max(len(rows) for _, rows in groups)
     longest = max(len(tokens) for _, rows in groups for tokens, _ in rows)
     places: list[Tensor] = []
     inputs: list[int] = []
     targets: list[int] = []
-    pulls: list[float] = []
+    weighted_advantages: list[float] = []
     for q, (prompt, rows) in enumerate(groups):
-        for g, ((tokens, given), pull) in enumerate(rows.items()):
+        for g, ((tokens, suffix), weighted) in enumerate(rows.items()):
             start = (q * height + g) * longest
             places.append(torch.arange(start, start + len(tokens)))
             inputs += (prompt[-1], *tokens[:-1])
             targets += tokens
-            pulls += [0.0] * given + [pull] * (len(tokens) - given)
+            weighted_advantages += [0.0] * suffix + [weighted] * (len(tokens) - suffix)
     return MicroBatch(
         prompt_QP=prompt_QP,
         prompt_lengths_Q=lengths_Q,
@@ -128,5 +128,5 @@ def _collate(groups: Sequence[tuple[tuple[int, ...], Mapping[Row, float]]]) -> M
         size_QGT=torch.Size((len(groups), height, longest)),
         inputs_N=torch.tensor(inputs),
         targets_N=torch.tensor(targets),
-        weighted_advantages_N=torch.tensor(pulls),
+        weighted_advantages_N=torch.tensor(weighted_advantages),
     )

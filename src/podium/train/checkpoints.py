@@ -1,31 +1,151 @@
-"""The checkpoints of a training run: policy, optimiser and place in the run, in one folder each.
+"""Policies on disk: a model as an ordinary Hugging Face folder, and the checkpoints of a training run.
 
-A checkpoint is an ordinary policy folder with two files more, so `podium ask` can be given one. It is written
-beside its name and then renamed: a kill leaves none or a whole one.
+Our layers keep query, key and value in one matrix, and gate and up; on disk they are apart, under Hugging Face's
+names. A run's checkpoint is such a folder with two files more (optimiser and training state), so `podium ask` can use
+it as a conductor. What a checkpoint folder states of its prompt is `podium.conductor.checkpoint`'s.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from podium.conductor.checkpoint import Checkpoint, PodiumFile
+from podium.errors import CheckpointError
 from podium.train.model import PolicyModel
 from podium.train.optimizer import Optimizers
-from podium.train.weights import companions_of, read_model, write_model
+from podium.train.shape import ModelShape
 
-_PLACE = "training.json"
+_TRAINING_STATE = "training.json"
 _OPTIMIZER = "optimizer.safetensors"
+StoredDtype = Literal["float32", "bfloat16"]
+
+_COMPANIONS = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+    "generation_config.json",
+    "podium.json",
+)
+
+
+def read_model(checkpoint: Checkpoint) -> PolicyModel:
+    """The model of a checkpoint, in fp32.
+
+    Raises:
+        CheckpointError: it is of another architecture, or its weights are missing or of another size.
+    """
+    shape = ModelShape.read(checkpoint.config, str(checkpoint.path / "config.json"))
+    path = checkpoint.path / "model.safetensors"
+    if not path.is_file():
+        raise CheckpointError(f"{checkpoint.path} has no model.safetensors; save the checkpoint as one file.")
+    try:
+        stored = load_file(path)
+    except SafetensorError:
+        raise CheckpointError(f"{path} is not a safetensors file; save the checkpoint again.") from None
+    model = PolicyModel(shape)
+    state = {}
+    for name, wanted in model.state_dict().items():
+        parts = [stored.get(part) for part, _ in stored_names(name, shape)]
+        if name == "head.weight" and shape.tied:
+            parts = [stored.get("model.embed_tokens.weight")]
+        tensor = _join(parts)
+        if tensor is None or tensor.shape != wanted.shape:
+            found = "missing" if tensor is None else str(list(tensor.shape))
+            raise CheckpointError(
+                f"{path} does not fit its config.json: {name} should be {list(wanted.shape)} and is {found}."
+            )
+        state[name] = tensor
+    model.load_state_dict(state)
+    return model
+
+
+def write_model(
+    model: PolicyModel,
+    folder: Path,
+    *,
+    config: Mapping[str, Any],
+    companions: Sequence[Path],
+    dtype: StoredDtype = "float32",
+) -> None:
+    """Write the model as a folder that transformers loads.
+
+    Args:
+        folder: made if it is not there.
+        config: the `config.json`, as `ModelShape.config` or a checkpoint has it.
+        companions: files to copy beside it: tokenizer, podium.json.
+        dtype: of the stored weights.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    weights, settings = folder / "model.safetensors", folder / "config.json"
+    tensors = dict(stored_tensors(model))
+    save_file(
+        {name: tensor.to(getattr(torch, dtype)) for name, tensor in tensors.items()},
+        weights,
+        metadata={"format": "pt"},
+    )
+    written = {key: value for key, value in config.items() if key != "torch_dtype"} | {"dtype": dtype}
+    settings.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    weights.chmod(settings.stat().st_mode)  # safetensors lets the owner alone read them.
+    for companion in companions:
+        (folder / companion.name).write_bytes(companion.read_bytes())
+
+
+def companions_of(folder: Path) -> list[Path]:
+    """The files of a checkpoint that training does not change."""
+    return [folder / name for name in _COMPANIONS if (folder / name).is_file()]
+
+
+def stored_tensors(model: PolicyModel) -> Iterator[tuple[str, Tensor]]:
+    """The weights under Hugging Face's names; the head of a tied model is left out."""
+    for name, tensor in model.state_dict().items():
+        if name == "head.weight" and model.shape.tied:
+            continue
+        parts = stored_names(name, model.shape)
+        for (part, _), piece in zip(parts, tensor.split([rows for _, rows in parts]), strict=True):
+            yield part, piece.contiguous()
+
+
+def stored_names(name: str, shape: ModelShape) -> list[tuple[str, int]]:
+    """The tensors, with their rows, that one of our parameters is stored as."""
+    if name == "embedding.weight":
+        return [("model.embed_tokens.weight", shape.vocab)]
+    if name == "norm.weight":
+        return [("model.norm.weight", shape.hidden)]
+    if name == "head.weight":
+        return [("lm_head.weight", shape.vocab)]
+    _, index, module, kind = name.split(".")
+    prefix = f"model.layers.{index}"
+    queries, keys = shape.heads * shape.head_size, shape.kv_heads * shape.head_size
+    parts = {
+        "attention_norm": [("input_layernorm", shape.hidden)],
+        "qkv": [("self_attn.q_proj", queries), ("self_attn.k_proj", keys), ("self_attn.v_proj", keys)],
+        "output": [("self_attn.o_proj", shape.hidden)],
+        "inner_norm": [("post_attention_layernorm", shape.hidden)],
+        "gate_up": [("mlp.gate_proj", shape.inner), ("mlp.up_proj", shape.inner)],
+        "down": [("mlp.down_proj", shape.hidden)],
+    }[module]
+    return [(f"{prefix}.{part}.{kind}", rows) for part, rows in parts]
+
+
+def _join(parts: Sequence[Tensor | None]) -> Tensor | None:
+    present = [part.float() for part in parts if part is not None]
+    return torch.cat(present) if len(present) == len(parts) else None
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where in its run a checkpoint was taken."""
+class TrainingState:
+    """How far a run had come when a checkpoint was taken."""
 
     iteration: int
     """Iterations done."""
@@ -45,14 +165,14 @@ class Checkpoints:
         """The newest whole checkpoint."""
         return max(self._whole(), default=None, key=lambda path: int(path.name))
 
-    def save(self, model: PolicyModel, optimizers: Optimizers, place: Place) -> Path:
-        """Keep this state, and then remove what is older."""
+    def save(self, model: PolicyModel, optimizers: Optimizers, state: TrainingState) -> Path:
+        """Write a checkpoint, then remove the older ones."""
         part = self.folder / ".part"
         shutil.rmtree(part, ignore_errors=True)
         self.write_policy(model, part)
         save_file(_moments(model, optimizers), part / _OPTIMIZER)
-        (part / _PLACE).write_text(json.dumps(asdict(place)) + "\n", encoding="utf-8")
-        path = self.folder / f"{place.iteration:06d}"
+        (part / _TRAINING_STATE).write_text(json.dumps(asdict(state)) + "\n", encoding="utf-8")
+        path = self.folder / f"{state.iteration:06d}"
         shutil.rmtree(path, ignore_errors=True)
         part.rename(path)
         for older in self._whole():
@@ -60,8 +180,8 @@ class Checkpoints:
                 shutil.rmtree(older)
         return path
 
-    def restore(self, path: Path, model: PolicyModel, optimizers: Optimizers) -> Place:
-        """Put a checkpoint's weights and optimiser state back, and say where in the run that was."""
+    def restore(self, path: Path, model: PolicyModel, optimizers: Optimizers) -> TrainingState:
+        """Put a checkpoint's weights and optimiser state back, and return the training state."""
         model.load_state_dict(read_model(Checkpoint.read(path)).state_dict())
         stored = load_file(path / _OPTIMIZER)
         names = {parameter: name for name, parameter in model.named_parameters()}
@@ -73,7 +193,7 @@ class Checkpoints:
             for parameter in (p for group in optimizer.param_groups for p in group["params"]):
                 if names[parameter] in states:
                     optimizer.state[parameter] = states[names[parameter]]
-        return Place(**json.loads((path / _PLACE).read_text(encoding="utf-8")))
+        return TrainingState(**json.loads((path / _TRAINING_STATE).read_text(encoding="utf-8")))
 
     def write_policy(self, model: PolicyModel, folder: Path) -> None:
         """Write the policy alone, in fp32."""
@@ -85,12 +205,12 @@ class Checkpoints:
             dtype="float32",
         )
         if self.start.stated is not None:
-            said = PodiumFile(prompt=self.start.prompt, conducts=self.start.stated)
-            text = said.model_dump_json(exclude_none=True, indent=2)
+            stated = PodiumFile(prompt=self.start.prompt, conducts=self.start.stated)
+            text = stated.model_dump_json(exclude_none=True, indent=2)
             (folder / "podium.json").write_text(text + "\n", encoding="utf-8")
 
     def _whole(self) -> list[Path]:
-        return [path for path in self.folder.glob("[0-9]*") if (path / _PLACE).is_file()]
+        return [path for path in self.folder.glob("[0-9]*") if (path / _TRAINING_STATE).is_file()]
 
 
 def _moments(model: PolicyModel, optimizers: Optimizers) -> dict[str, torch.Tensor]:

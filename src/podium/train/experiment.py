@@ -1,4 +1,7 @@
-"""A training run as a configuration file describes it, and the one place that wires its parts together."""
+"""Runs the training that a configuration file describes: the one place that wires its parts together.
+
+The settings themselves are in `settings`, the iterations in `loop`.
+"""
 
 from __future__ import annotations
 
@@ -9,65 +12,25 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from pydantic import Field, model_validator
-
 from podium.conductor.checkpoint import Checkpoint, Conducts
-from podium.config import Settings
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
-from podium.rollout import RewardSettings, Scorer
-from podium.rollout.pools import PoolDraw, PoolSource
+from podium.rollout import Scorer
 from podium.rollout.run_folder import RunFolder
-from podium.tasks import Task, open_tasks, told
-from podium.tasks.embedded import HOP_SHARES, EmbeddedTasks
+from podium.tasks import Task, open_tasks
+from podium.tasks.embedded import EmbeddedTasks
+from podium.tasks.task import warnings_of
 from podium.train.display import Display
-from podium.train.loop import Draw, Evaluate, train
-from podium.train.settings import GRPOSettings
+from podium.train.loop import DrawTasks, Evaluate, train
+from podium.train.random_pools import PoolSource
+from podium.train.settings import FREE, Experiment
 from podium.types import Budget
-from podium.workers.paid import asks_for_real
-from podium.workers.pool import Pool
+from podium.workers.pool import Pool, has_real_workers
 
 _ENDLESS = 10**9
 
-
-class Stage(Settings):
-    """One stage of a curriculum."""
-
-    start: int = Field(ge=0)
-    """The iteration from which it holds."""
-    hop_shares: tuple[float, ...]
-    """Shares of questions with 1, 2, ... hops."""
-
-
-class Experiment(Settings):
-    """What a run of reinforcement is made of."""
-
-    start: str = "warmstart"
-    """A shipped checkpoint's name, or a checkpoint folder."""
-    pool: str = "embedded"
-    """A shipped pool's name, or a pool file."""
-    pool_draw: PoolDraw = PoolDraw()
-    tasks: str = "embedded"
-    """The task set, or a recording, NAME.parquet: its training questions, each once before any comes again."""
-    curriculum: tuple[Stage, ...] = (Stage(start=0, hop_shares=HOP_SHARES),)
-    """Of the embedded questions."""
-    grpo: GRPOSettings = GRPOSettings()
-    reward: RewardSettings = RewardSettings()
-
-    @model_validator(mode="after")
-    def _begins_at_once(self) -> Experiment:
-        starts = [stage.start for stage in self.curriculum]
-        if not starts or starts[0] != 0 or starts != sorted(set(starts)):
-            raise ValueError("the curriculum's stages must start at 0 and then later and later")
-        return self
-
-
-FREE = ("grpo.minutes", "grpo.eval_every", "grpo.save_every")
-"""Settings that a resumed run may change: they do not change what is learned."""
-
-
 Dispatch = Callable[[Pool], AbstractAsyncContextManager[Dispatcher]]
-"""Opens what the calls to a pool's workers share, once the run's folder is there."""
+"""Opens the dispatcher of a pool's workers. It is called once the run's folder is there."""
 
 
 async def run_experiment(
@@ -77,30 +40,30 @@ async def run_experiment(
     dispatch: Dispatch = lambda pool: nullcontext(Dispatcher()),
     evaluate: Evaluate | None = None,
     display: AbstractContextManager[Display] | None = None,
-    tell: Callable[[str], None] = lambda note: None,
+    on_warning: Callable[[str], None] = lambda warning: None,
 ) -> Path:
-    """Train in a run folder, or go on where it was left. Returns the folder of the trained policy.
+    """Train in a run folder, or resume the run that it holds. Returns the folder of the trained policy.
 
     Args:
-        tell: told of what is left out of the questions, a sentence each.
+        on_warning: called with a sentence about each sort of question that is left out.
 
     Raises:
         CheckpointError: `start` is no checkpoint that can be trained.
         ConfigError: the pool cannot be used.
         RunMismatchError: the folder belongs to another configuration.
-        BudgetError: the dollars of the run or the day are spent; it goes on from its newest checkpoint.
+        BudgetError: the dollars of the run or the day are spent; the same call resumes from the newest checkpoint.
     """
     pool = open_pool(experiment.pool)
-    start = _retrained(Checkpoint.read(experiment.start), experiment, pool)
+    start = _restated(Checkpoint.read(experiment.start), experiment, pool)
     try:
-        draw = draw_of(experiment, pool, tell)
-        run = RunFolder.open(folder, experiment.model_dump(mode="json"), free=FREE)
+        draw_tasks = make_draw_tasks(experiment, pool, on_warning)
+        run = RunFolder.open(folder, experiment, free=FREE)
         async with dispatch(pool) as dispatcher:
             return await train(
                 experiment.grpo,
                 start=start,
                 run=run,
-                draw=draw,
+                draw_tasks=draw_tasks,
                 score=Scorer(
                     reward=experiment.reward,
                     cost_weights=experiment.grpo.cost_weights,
@@ -116,35 +79,41 @@ async def run_experiment(
         await pool.close()
 
 
-def _retrained(start: Checkpoint, experiment: Experiment, pool: Pool) -> Checkpoint:
-    """The checkpoint as what it is trained on now makes it: what the policy of the run will conduct."""
-    known = start.conducts
+def _restated(start: Checkpoint, experiment: Experiment, pool: Pool) -> Checkpoint:
+    """The checkpoint with a statement of what the policy of this run will conduct."""
+    before = start.conducts
     embedded = experiment.tasks == "embedded"
     conducts = Conducts(
         questions="the embedded questions" if embedded else f"the questions of {experiment.tasks}",
-        simulated=not known.ratings and not asks_for_real(pool),
-        ratings=known.ratings,
+        simulated=not before.ratings and not has_real_workers(pool),
+        ratings=before.ratings,
         workers=pool.names if start.prompt.pool == "anonymous" else (),
     )
     return replace(start, stated=conducts)
 
 
-def draw_of(experiment: Experiment, pool: Pool, tell: Callable[[str], None] = lambda note: None) -> Draw:
-    """The tasks of each iteration, each with the pool it is asked over."""
+def make_draw_tasks(
+    experiment: Experiment, pool: Pool, on_warning: Callable[[str], None] = lambda warning: None
+) -> DrawTasks:
+    """A function that draws the tasks of an iteration, each with the pool that may answer it."""
     pools = PoolSource(pool, experiment.pool_draw)
-    tasks_of = _embedded(experiment) if experiment.tasks == "embedded" else _in_turn(experiment, pool, tell)
+    tasks_of = (
+        _embedded_tasks(experiment)
+        if experiment.tasks == "embedded"
+        else _recorded_tasks(experiment, pool, on_warning)
+    )
 
-    def draw(iteration: int) -> list[tuple[Task, Pool]]:
+    def draw_tasks(iteration: int) -> list[tuple[Task, Pool]]:
         return [
             (task, pools.draw(f"{experiment.grpo.seed}/{iteration}/{task.id}"))
             for task in tasks_of(iteration)
         ]
 
-    return draw
+    return draw_tasks
 
 
-def _embedded(experiment: Experiment) -> Callable[[int], list[Task]]:
-    """Of endlessly many questions any, by the curriculum."""
+def _embedded_tasks(experiment: Experiment) -> Callable[[int], list[Task]]:
+    """Random questions of an endless set, by the curriculum."""
 
     def tasks_of(iteration: int) -> list[Task]:
         stage = [stage for stage in experiment.curriculum if stage.start <= iteration][-1]
@@ -155,21 +124,23 @@ def _embedded(experiment: Experiment) -> Callable[[int], list[Task]]:
     return tasks_of
 
 
-def _in_turn(experiment: Experiment, pool: Pool, tell: Callable[[str], None]) -> Callable[[int], list[Task]]:
-    """Of a set that has an end all, in a new order each time round."""
+def _recorded_tasks(
+    experiment: Experiment, pool: Pool, on_warning: Callable[[str], None]
+) -> Callable[[int], list[Task]]:
+    """All questions of a finite set in turn, in a new order in each epoch."""
     tasks = open_tasks(experiment.tasks, "train", size=_ENDLESS, pool=pool)
-    for note in told(tasks):
-        tell(note)
+    for warning in warnings_of(tasks):
+        on_warning(warning)
     count, seed = experiment.grpo.questions, experiment.grpo.seed
 
     @cache
-    def order(turn: int) -> list[int]:
-        places = list(range(len(tasks)))
-        Random(f"tasks/{seed}/turn {turn}").shuffle(places)
-        return places
+    def order(epoch: int) -> list[int]:
+        indices = list(range(len(tasks)))
+        Random(f"tasks/{seed}/turn {epoch}").shuffle(indices)
+        return indices
 
-    def task(place: int) -> Task:
-        turn, index = divmod(place, len(tasks))
-        return tasks[order(turn)[index]]
+    def task(position: int) -> Task:
+        epoch, index = divmod(position, len(tasks))
+        return tasks[order(epoch)[index]]
 
     return lambda iteration: [task(iteration * count + q) for q in range(count)]

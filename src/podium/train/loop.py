@@ -1,8 +1,8 @@
-"""The training loop: draw tasks, roll them out, score the rollouts, update the policy; again.
+"""The training loop: draw tasks, sample plans, run and grade them, update the policy; again.
 
-It wires the parts and owns none of their work. What draws tasks, runs and scores a rollout and evaluates a policy
-is handed in. Everything random is named by the seed and the iteration, so a run that was killed and resumed
-goes on as if it had not been.
+It wires the parts and owns none of their work. The caller hands in what draws tasks, what runs and scores a rollout,
+and what evaluates a policy. Everything random is named by the seed and the iteration, so a run that was killed and
+resumed gives the same policy as one that was not.
 """
 
 from __future__ import annotations
@@ -24,26 +24,23 @@ from podium.planner import Planner
 from podium.rollout import Rollout
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.task import Task
-from podium.train.advantage import advantages
-from podium.train.batched_policy import BatchedPolicy
-from podium.train.checkpoints import Checkpoints, Place
+from podium.train.checkpoints import Checkpoints, TrainingState, read_model
 from podium.train.display import Display
-from podium.train.grpo import update
+from podium.train.grpo import Reference, update
 from podium.train.metrics import metrics_row
 from podium.train.model import PolicyModel
+from podium.train.objective import ADVANTAGES, kl_weight
 from podium.train.optimizer import OPTIMIZERS, Optimizers, learning_rate
-from podium.train.precision import resolve
-from podium.train.reference import Reference, kl_weight
-from podium.train.rollout_sampler import RolloutSampler
+from podium.train.rollout_sampler import BatchedPolicy, RolloutSampler
+from podium.train.runtime import resolve_dtype
 from podium.train.settings import GRPOSettings
-from podium.train.weights import read_model
 from podium.workers.pool import Pool
 
-Draw = Callable[[int], Sequence[tuple[Task, Pool]]]
-"""The tasks of an iteration, each with the pool it is asked over; the same iteration gives the same ones."""
+DrawTasks = Callable[[int], Sequence[tuple[Task, Pool]]]
+"""The tasks of an iteration, each with the pool that may answer it; the same iteration gives the same ones."""
 
 Evaluate = Callable[[Path], Awaitable[Mapping[str, Any]]]
-"""Judges the policy in a folder; what it returns stands in the iteration's row, under "evaluation"."""
+"""Evaluates the policy in a folder; its result stands in the iteration's row, under "evaluation"."""
 
 
 class Score(Protocol):
@@ -59,7 +56,7 @@ async def train(
     *,
     start: Checkpoint,
     run: RunFolder,
-    draw: Draw,
+    draw_tasks: DrawTasks,
     score: Score,
     evaluate: Evaluate | None = None,
     display: AbstractContextManager[Display] | None = None,
@@ -73,35 +70,35 @@ async def train(
         CheckpointError: `start` cannot be trained by this loop.
         ConfigError: a prompt is too long for the policy, or it knows other levels of cost sensitivity.
     """
-    course = _Course.of(settings, start, draw, score)
+    trainer = _Trainer.of(settings, start, draw_tasks, score)
     rows = run.rows()
     checkpoints = Checkpoints(run.path / "checkpoints", start)
     model = read_model(start)
-    model.dtype = resolve(settings.dtype)
+    model.dtype = resolve_dtype(settings.dtype)
     reference = Reference(model, settings.temperature) if settings.kl or settings.kl_end else None
     optimizers = OPTIMIZERS[settings.optimizer](model)
     latest = checkpoints.latest()
-    place = Place(0, 0.0) if latest is None else checkpoints.restore(latest, model, optimizers)
-    rows.truncate(place.iteration)
+    state = TrainingState(0, 0.0) if latest is None else checkpoints.restore(latest, model, optimizers)
+    rows.truncate(state.iteration)
 
-    with display or _Silent() as shown:
-        shown.begin(rows.read(), elapsed_s=place.elapsed_s)
-        while place.iteration < settings.iterations and not _out_of_time(place, settings.minutes):
+    with display or _NoDisplay() as shown:
+        shown.begin(rows.read(), elapsed_s=state.elapsed_s)
+        while state.iteration < settings.iterations and not _out_of_time(state, settings.minutes):
             began = time.perf_counter()
-            row = await course.iterate(place.iteration, model, optimizers, reference)
-            done = place.iteration + 1
+            row = await trainer.iterate(state.iteration, model, optimizers, reference)
+            done = state.iteration + 1
             if evaluate is not None and settings.eval_every and done % settings.eval_every == 0:
-                row["evaluation"] = await _evaluated(evaluate, checkpoints, model, run.path / ".evaluated")
+                row["evaluation"] = await _evaluation(evaluate, checkpoints, model, run.path / ".evaluated")
             rows.append(row)
-            place = Place(done, place.elapsed_s + time.perf_counter() - began)
+            state = TrainingState(done, state.elapsed_s + time.perf_counter() - began)
             if done % settings.save_every == 0:
-                checkpoints.save(model, optimizers, place)
-            shown.show(row, elapsed_s=place.elapsed_s)
+                checkpoints.save(model, optimizers, state)
+            shown.show(row, elapsed_s=state.elapsed_s)
 
-    if place.iteration % settings.save_every:
-        checkpoints.save(model, optimizers, place)
+    if state.iteration % settings.save_every:
+        checkpoints.save(model, optimizers, state)
     policy = run.path / "policy"
-    if not policy.exists() or latest is None or place.iteration > int(latest.name):
+    if not policy.exists() or latest is None or state.iteration > int(latest.name):
         part = run.path / ".policy"
         checkpoints.write_policy(model, part)
         shutil.rmtree(policy, ignore_errors=True)
@@ -110,18 +107,18 @@ async def train(
 
 
 @dataclass(frozen=True, slots=True)
-class _Course:
+class _Trainer:
     """What stays the same from iteration to iteration."""
 
     settings: GRPOSettings
     start: Checkpoint
     codec: Codec
     end: int
-    draw: Draw
+    draw_tasks: DrawTasks
     score: Score
 
     @classmethod
-    def of(cls, settings: GRPOSettings, start: Checkpoint, draw: Draw, score: Score) -> _Course:
+    def of(cls, settings: GRPOSettings, start: Checkpoint, draw_tasks: DrawTasks, score: Score) -> _Trainer:
         if start.chats:
             raise CheckpointError(
                 f"{start.path} is asked through a chat template; this loop trains plain-text policies."
@@ -135,37 +132,37 @@ class _Course:
             raise CheckpointError(
                 f"{start.path} names {len(start.ends)} tokens that end a text; one is needed."
             )
-        return cls(settings, start, Codec.of(start), next(iter(start.ends)), draw, score)
+        return cls(settings, start, Codec.of(start), next(iter(start.ends)), draw_tasks, score)
 
     async def iterate(
         self, iteration: int, model: PolicyModel, optimizers: Optimizers, reference: Reference | None
     ) -> dict[str, Any]:
-        """One batch, one step. Sampling and the update hold the event loop: nothing else is running then."""
+        """One batch, one step. Sampling and the update block the event loop: nothing else runs meanwhile."""
         settings = self.settings
         name = f"train/{settings.seed}/{iteration}"
         clock = [time.perf_counter()]
-        asked = self.draw(iteration)
-        levels = _levels(len(settings.cost_weights), len(asked), name)
-        asking = RolloutSampler(model, self.start, self.codec, self.end, settings, levels, f"{name}/sample")
-        rollouts = await self._rollouts(asked, levels, BatchedPolicy(asking.answer), name)
+        tasks = self.draw_tasks(iteration)
+        levels = _levels(len(settings.cost_weights), len(tasks), name)
+        sampler = RolloutSampler(model, self.start, self.codec, self.end, settings, levels, f"{name}/sample")
+        rollouts = await self._rollouts(tasks, levels, BatchedPolicy(sampler.generate), name)
         clock.append(time.perf_counter())
         log_ratios = [[0.0] * settings.group for _ in rollouts]
         if reference is not None:
-            for turn in asking.turns:
-                for rollout, nats in zip(turn.rollouts, turn.log_ratios(reference), strict=True):
-                    log_ratios[turn.question][rollout] += nats
+            for sampled in sampler.rounds:
+                for rollout, nats in zip(sampled.rollouts, sampled.log_ratios(reference), strict=True):
+                    log_ratios[sampled.question][rollout] += nats
         kl = kl_weight(iteration, first=settings.kl, last=settings.kl_end, iterations=settings.iterations)
-        pulls = [
-            advantages(
-                [
-                    None if rollout is None else rollout.reward.total - kl * nats
-                    for rollout, nats in zip(group, distance, strict=True)
-                ],
-                settings.floor,
-            )
-            for group, distance in zip(rollouts, log_ratios, strict=True)
+        rewards = [
+            [
+                None if rollout is None else rollout.reward.total - kl * nats
+                for rollout, nats in zip(group, ratios, strict=True)
+            ]
+            for group, ratios in zip(rollouts, log_ratios, strict=True)
         ]
-        groups = [turn.group(pulls[turn.question], settings.sure) for turn in asking.turns]
+        advantages = ADVANTAGES[settings.advantage](rewards, std_eps=settings.std_eps)
+        groups = [
+            sampled.group(advantages[sampled.question], settings.freeze_prob) for sampled in sampler.rounds
+        ]
         rate = learning_rate(
             iteration, peak=settings.lr, iterations=settings.iterations, warmup=settings.warmup
         )
@@ -181,46 +178,46 @@ class _Course:
             max_norm=settings.max_norm,
         )
         clock.append(time.perf_counter())
-        began, rolled, ended = clock
+        began, scored, ended = clock
         return metrics_row(
             iteration,
             rollouts=rollouts,
-            samples=[turn.samples for turn in asking.turns],
+            samples=[sampled.samples for sampled in sampler.rounds],
             groups=groups,
             log_ratios=log_ratios,
             update=updated,
             rate=rate,
             seconds={
-                "sample": asking.seconds,
-                "score": rolled - began - asking.seconds,
-                "update": ended - rolled,
+                "sample": sampler.seconds,
+                "score": scored - began - sampler.seconds,
+                "update": ended - scored,
             },
         )
 
     async def _rollouts(
-        self, asked: Sequence[tuple[Task, Pool]], levels: Sequence[int], desk: BatchedPolicy, name: str
+        self, tasks: Sequence[tuple[Task, Pool]], levels: Sequence[int], policy: BatchedPolicy, name: str
     ) -> list[list[Rollout | None]]:
-        """Groups of rollouts, each under its own seed, for each question."""
+        """A group of rollouts for each task, each rollout under its own seed."""
         size = self.settings.group
-        rolled = await desk.serve(
+        rollouts = await policy.run(
             [
                 partial(
                     self.score, task=task, pool=pool, seed=f"{name}/{task.id}/{q}/{g}", cost_sensitivity=level
                 )
-                for q, ((task, pool), level) in enumerate(zip(asked, levels, strict=True))
+                for q, ((task, pool), level) in enumerate(zip(tasks, levels, strict=True))
                 for g in range(size)
             ]
         )
-        return [rolled[q * size : (q + 1) * size] for q in range(len(asked))]
+        return [rollouts[q * size : (q + 1) * size] for q in range(len(tasks))]
 
 
 def _levels(count: int, questions: int, name: str) -> list[int]:
-    """The level of cost sensitivity of each question, 0 where there are none."""
+    """The level of cost sensitivity of each question; 0 if there are no levels."""
     rng = Random(f"{name}/thrift")
     return [rng.randrange(count) if count else 0 for _ in range(questions)]
 
 
-async def _evaluated(
+async def _evaluation(
     evaluate: Evaluate, checkpoints: Checkpoints, model: PolicyModel, folder: Path
 ) -> dict[str, Any]:
     """Evaluate the policy from a folder of its own: the row is written before the checkpoint."""
@@ -231,17 +228,17 @@ async def _evaluated(
         shutil.rmtree(folder)
 
 
-def _out_of_time(place: Place, minutes: float | None) -> bool:
+def _out_of_time(state: TrainingState, minutes: float | None) -> bool:
     """Whether another iteration of the usual length would exceed the limit."""
-    if minutes is None or not place.iteration:
+    if minutes is None or not state.iteration:
         return False
-    return place.elapsed_s * (place.iteration + 1) / place.iteration > minutes * 60
+    return state.elapsed_s * (state.iteration + 1) / state.iteration > minutes * 60
 
 
-class _Silent:
+class _NoDisplay:
     """A display that shows nothing."""
 
-    def __enter__(self) -> _Silent:
+    def __enter__(self) -> _NoDisplay:
         return self
 
     def __exit__(self, *_: object) -> None:

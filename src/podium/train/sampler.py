@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from podium.train.model import PolicyModel, PromptKeys
-from podium.train.randomness import generator
+from podium.train.runtime import generator
 
 _COMPACT_BELOW = 0.85
 """Rows are dropped when this share or less would remain: dropping copies the cache."""
@@ -38,7 +38,7 @@ def sample(
     model: PolicyModel,
     prompts: Sequence[Sequence[int]],
     *,
-    given: Sequence[Sequence[Sequence[int]]],
+    prompt_suffixes: Sequence[Sequence[Sequence[int]]],
     max_tokens: int,
     end: int,
     seed: str,
@@ -48,25 +48,26 @@ def sample(
 
     Args:
         prompts: token ids, at least two each.
-        given: for each prompt its rows: tokens that follow the prompt before the first is drawn, often none. So rows
-            that begin alike share the reading of what they have in common.
+        prompt_suffixes: for each prompt its rows: the rest of each row's own prompt, often empty. Rows whose prompts
+            begin alike share the reading of what they have in common.
         end: id of the token that ends a completion.
         seed: names the randomness.
 
     Returns:
-        For each prompt its completions, in the order of its rows; without what was given.
+        For each prompt its completions, in the order of its rows.
 
     Raises:
         ValueError: a prompt has fewer than two tokens, or with `max_tokens` more than the model's positions.
     """
     model = model.frozen()
     tokens_QP, lengths_Q = pad_prompts(prompts)
-    Q, G = len(prompts), max(map(len, given))
-    rows = [row for rows in given for row in (*rows, *((),) * (G - len(rows)))]
-    given_N = torch.tensor([len(row) for row in rows])
-    most = int(given_N.max()) + max_tokens
+    Q, G = len(prompts), max(map(len, prompt_suffixes))
+    rows = [row for rows in prompt_suffixes for row in (*rows, *((),) * (G - len(rows)))]
+    suffix_N = torch.tensor([len(row) for row in rows])
+    most = int(suffix_N.max()) + max_tokens
     longest = max(
-        len(prompt) + max(map(len, own)) + max_tokens for prompt, own in zip(prompts, given, strict=True)
+        len(prompt) + max(map(len, own)) + max_tokens
+        for prompt, own in zip(prompts, prompt_suffixes, strict=True)
     )
     if longest > model.shape.positions + 1:
         raise ValueError(
@@ -78,9 +79,9 @@ def sample(
     for row, tokens in enumerate(rows):
         drawn_NT[row, : len(tokens)] = torch.tensor(tokens, dtype=torch.long)
     logprobs_NT = torch.zeros(Q * G, max_tokens)
-    length_N = given_N + max_tokens
+    length_N = suffix_N + max_tokens
     # Rows that only fill up a shorter list have ended before they begin.
-    ended_N = torch.tensor([place >= len(rows) for rows in given for place in range(G)])
+    ended_N = torch.tensor([g >= len(rows) for rows in prompt_suffixes for g in range(G)])
 
     cache = _Cache(model, model.prompt(tokens_QP, lengths_Q), G, most)
     rows_QA = torch.arange(Q * G).view(Q, G)
@@ -89,10 +90,10 @@ def sample(
         hidden_ND = model.run(token_N, cache.positions(step), cache)
         rows_N = rows_QA.flatten()
         # Rows that ended earlier ride along until they are dropped; what they would draw is not kept.
-        drawing = ((given_N[rows_N] <= step) & ~ended_N[rows_N]).nonzero().flatten()
+        drawing = ((suffix_N[rows_N] <= step) & ~ended_N[rows_N]).nonzero().flatten()
         if len(drawing):
             live = rows_N[drawing]
-            at = step - given_N[live]
+            at = step - suffix_N[live]
             logits_NV = model.logits(hidden_ND[drawing]).float() / temperature
             token, logprob = _draw(logits_NV, uniform_NT[live, at])
             drawn_NT[live, step] = token
@@ -114,11 +115,11 @@ def sample(
             rows_QA = rows_QA[keep_Q].gather(1, order_QA)
             cache.keep(keep_Q, order_QA, step + 1)
 
-    found = [
-        _row(drawn_NT[row, int(given_N[row]) : int(length_N[row])], logprobs_NT[row], end)
+    drawn = [
+        _row(drawn_NT[row, int(suffix_N[row]) : int(length_N[row])], logprobs_NT[row], end)
         for row in range(Q * G)
     ]
-    return [_samples(found[q * G : q * G + len(rows)]) for q, rows in enumerate(given)]
+    return [_samples(drawn[q * G : q * G + len(rows)]) for q, rows in enumerate(prompt_suffixes)]
 
 
 def pad_prompts(prompts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:

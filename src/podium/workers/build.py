@@ -1,92 +1,134 @@
-"""Turns a worker's spec into the worker: the one place that knows every kind.
+"""Turns a worker's spec into the worker: a table of kinds, each with its spec and what builds it.
 
-Each kind is imported when it is asked for, so that a pool without endpoints loads no HTTP client.
+Another package adds a kind without a change here: an entry point of the group "podium.workers" names it, and its value
+is a `WorkerKind`. Each built-in worker is imported when one is built, so that a pool without endpoints loads no HTTP
+client.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import Any, NoReturn
 
 from podium.errors import ConfigError, WorkerError
-from podium.recordings.shelf import Shelf
-from podium.workers.base import Worker
+from podium.recordings.recording import RecordingLoader
+from podium.types import Limits, Profile
+from podium.workers.base import Request, Worker
 from podium.workers.connections import Connections
 from podium.workers.scripted import ScriptedWorker
-from podium.workers.secrets import Secrets, read_key
+from podium.workers.secrets import read_key
 from podium.workers.spec import (
-    AnySpec,
+    CalculatorSpec,
+    CodeSpec,
     CommandSpec,
     FunctionSpec,
     LiteLLMSpec,
     OpenAISpec,
-    PodiumSpec,
     ReplaySpec,
     ScriptedFailure,
     ScriptedSpec,
     SpecialistSpec,
+    VoteSpec,
+    WorkerSpec,
 )
-from podium.workers.tool_specs import CalculatorSpec, CodeSpec
 from podium.workers.vote import DESCRIPTION, VoteWorker
 
-TeamBuilder: TypeAlias = Callable[[PodiumSpec, Path], Worker]
-"""From a team's spec and the folder that its paths are seen from."""
+ENTRY_POINTS = "podium.workers"
+"""Group of the entry points by which installed packages add kinds of workers."""
 
 
-def build_worker(  # noqa: PLR0911 - one for each kind
-    spec: AnySpec,
-    connections: Connections | None = None,
-    shelf: Shelf | None = None,
-    *,
-    folder: Path = Path(),
-    teams: TeamBuilder | None = None,
+@dataclass(frozen=True, slots=True)
+class BuildContext:
+    """What the workers of one pool share while they are built."""
+
+    connections: Connections = field(default_factory=Connections)
+    recordings: RecordingLoader = field(default_factory=RecordingLoader)
+    folder: Path = Path()
+    """Paths in specs are seen from here; those of recordings from the folder of `recordings`."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerKind:
+    """One kind of worker, by the name that it has in the entry-point group or in `BUILT_IN`."""
+
+    spec: type[WorkerSpec]
+    """Its table in a pool file; it has a field `kind`, a `Literal` of the name."""
+    build: Callable[[Any, BuildContext], Worker]
+    """From such a spec to the worker. Raises `ConfigError`, whose `where` is the key at fault."""
+
+
+def build_worker(
+    spec: WorkerSpec, context: BuildContext | None = None, kinds: Mapping[str, WorkerKind] | None = None
 ) -> Worker:
     """The worker that `spec` describes.
 
     Args:
         spec: one `[[worker]]` of a pool file.
-        connections: shared by the endpoints of a pool; None: each has its own.
-        shelf: shared by the recorded models of a pool; None: paths are seen from the working folder.
-        folder: what the paths of other kinds are seen from.
-        teams: builds the workers that are whole teams, which live on a floor above; None: they are refused.
+        context: shared by the workers of a pool; None: this worker has its own.
+        kinds: the kinds to choose from, by name; None: `BUILT_IN`.
 
     Raises:
         ConfigError: a key that is not in the environment, a `base_url` that is not one, a recording that
             cannot be read or lacks the worker, a program or function that is not there, a team that cannot be opened.
     """
-    connections = connections or Connections()
-    if isinstance(spec, OpenAISpec):
-        return _openai(spec, connections)
-    if isinstance(spec, LiteLLMSpec):
-        return _litellm(spec, connections.secrets)
-    if isinstance(spec, CommandSpec):
-        return _command(spec, connections.secrets, folder)
-    if isinstance(spec, FunctionSpec):
-        return _function(spec, connections.secrets, folder)
-    if isinstance(spec, PodiumSpec):
-        if teams is None:
+    kind = next(kind for kind in (kinds or BUILT_IN).values() if kind.spec is type(spec))
+    return kind.build(spec, context or BuildContext())
+
+
+def installed_kind(name: str) -> WorkerKind | None:
+    """The kind that an installed package adds under this name; None: none does.
+
+    Raises:
+        ConfigError: its entry point cannot be loaded, or is no `WorkerKind`.
+    """
+    for entry in entry_points(group=ENTRY_POINTS, name=name):
+        try:
+            kind = entry.load()
+        except (ImportError, AttributeError) as error:
             raise ConfigError(
-                f"Worker {spec.name!r} is a team, and is not opened here; open the pool with "
-                "podium.orchestrator.team.open_pool.",
-                ("kind",),
+                f"The kind of worker {name!r} is {entry.value}, which cannot be loaded ({error}); mend that package."
+            ) from None
+        if not isinstance(kind, WorkerKind):
+            raise ConfigError(
+                f"The kind of worker {name!r} is {entry.value}, which is no WorkerKind; mend that package."
             )
-        return teams(spec, folder)
-    if isinstance(spec, SpecialistSpec):
-        return _specialist(spec)
-    if isinstance(spec, ScriptedSpec):
-        return _scripted(spec)
-    if isinstance(spec, ReplaySpec):
-        return _replay(spec, shelf or Shelf())
-    if isinstance(spec, CalculatorSpec):
-        return _calculator(spec)
-    if isinstance(spec, CodeSpec):
-        return _code(spec)
-    return VoteWorker(profile=spec.to_profile(DESCRIPTION), limits=spec.limits, fallback=spec.fallback)
+        return kind
+    return None
 
 
-def _openai(spec: OpenAISpec, connections: Connections) -> Worker:
+class UnreadyWorker:
+    """Stands in a pool that is only listed or checked for a worker that could not be built; every call fails.
+
+    Args:
+        spec: of the worker that it stands for; planners see its profile.
+        reason: why that worker could not be built.
+    """
+
+    def __init__(self, spec: WorkerSpec, reason: ConfigError) -> None:
+        self.profile: Profile = spec.to_profile()
+        self.limits: Limits = spec.limits
+        self.fallback = spec.fallback
+        self.identity: dict[str, Any] = {"kind": getattr(spec, "kind", None)}
+        self.reason = str(reason).removeprefix(f"Worker {spec.name!r}: ")
+
+    def __repr__(self) -> str:
+        return f"UnreadyWorker({self.profile.name!r})"
+
+    async def answer(self, request: Request) -> NoReturn:
+        """Raises `WorkerError` with the reason."""
+        del request
+        raise WorkerError(self.reason, kind="unready")
+
+    async def close(self) -> None:
+        """Nothing to give back."""
+
+
+def _openai(spec: OpenAISpec, context: BuildContext) -> Worker:
     from podium.workers.chat.client import ChatClient  # noqa: PLC0415
     from podium.workers.openai import OpenAIWorker  # noqa: PLC0415
 
@@ -100,7 +142,7 @@ def _openai(spec: OpenAISpec, connections: Connections) -> Worker:
         client = ChatClient(
             spec.base_url,
             key,
-            connections=connections,
+            connections=context.connections,
             key_header=spec.key_header,
             query=spec.query,
             headers=spec.headers,
@@ -123,9 +165,10 @@ def _openai(spec: OpenAISpec, connections: Connections) -> Worker:
     )
 
 
-def _litellm(spec: LiteLLMSpec, secrets: Secrets) -> Worker:
+def _litellm(spec: LiteLLMSpec, context: BuildContext) -> Worker:
     from podium.workers.litellm import LiteLLMWorker, check_installed  # noqa: PLC0415
 
+    secrets = context.connections.secrets
     owner = f"Worker {spec.name!r}"
     try:
         check_installed()
@@ -148,11 +191,12 @@ def _litellm(spec: LiteLLMSpec, secrets: Secrets) -> Worker:
     )
 
 
-def _command(spec: CommandSpec, secrets: Secrets, seen_from: Path) -> Worker:
+def _command(spec: CommandSpec, context: BuildContext) -> Worker:
     from podium.workers.command import CommandWorker, digests, find_program, kept_environment  # noqa: PLC0415
 
     owner = f"Worker {spec.name!r}"
-    folder = (seen_from / spec.folder).absolute()
+    secrets = context.connections.secrets
+    folder = (context.folder / spec.folder).absolute()
     if not folder.is_dir():
         raise ConfigError(f"{owner}: {folder} is not a folder; mend `folder`.", ("folder",))
     try:
@@ -184,14 +228,15 @@ def _command(spec: CommandSpec, secrets: Secrets, seen_from: Path) -> Worker:
     )
 
 
-def _function(spec: FunctionSpec, secrets: Secrets, seen_from: Path) -> Worker:
+def _function(spec: FunctionSpec, context: BuildContext) -> Worker:
     from podium.workers.function import FunctionWorker, digest, find_function  # noqa: PLC0415
 
     owner = f"Worker {spec.name!r}"
+    secrets = context.connections.secrets
     for value in _read_env(spec.env, owner).values():
         secrets.add(value)
     try:
-        function = find_function(spec.callable, None if spec.path is None else seen_from / spec.path)
+        function = find_function(spec.callable, None if spec.path is None else context.folder / spec.path)
         worker = FunctionWorker(
             spec.to_profile(), function, limits=spec.limits, fallback=spec.fallback, scrub=secrets.scrub
         )
@@ -225,7 +270,7 @@ def _read_env(names: Iterable[str], owner: str) -> dict[str, str]:
     return {name: os.environ[name] for name in names}
 
 
-def _specialist(spec: SpecialistSpec) -> Worker:
+def _specialist(spec: SpecialistSpec, _: BuildContext) -> Worker:
     from podium.workers.specialist import Specialist  # noqa: PLC0415
 
     return Specialist(
@@ -237,12 +282,12 @@ def _specialist(spec: SpecialistSpec) -> Worker:
     )
 
 
-def _replay(spec: ReplaySpec, shelf: Shelf) -> Worker:
+def _replay(spec: ReplaySpec, context: BuildContext) -> Worker:
     from podium.workers.replay import ReplayWorker  # noqa: PLC0415
 
     return ReplayWorker(
         spec.to_profile(),
-        shelf.open(spec.recording),
+        context.recordings.open(spec.recording),
         spec.worker or spec.name,
         samples=spec.samples,
         assumed_output_tokens=spec.assumed_output_tokens,
@@ -251,13 +296,13 @@ def _replay(spec: ReplaySpec, shelf: Shelf) -> Worker:
     )
 
 
-def _calculator(spec: CalculatorSpec) -> Worker:
+def _calculator(spec: CalculatorSpec, _: BuildContext) -> Worker:
     from podium.workers.calculator import DESCRIPTION, CalculatorWorker  # noqa: PLC0415
 
     return CalculatorWorker(profile=spec.to_profile(DESCRIPTION), limits=spec.limits, fallback=spec.fallback)
 
 
-def _code(spec: CodeSpec) -> Worker:
+def _code(spec: CodeSpec, _: BuildContext) -> Worker:
     from podium.workers.code import DESCRIPTION, CodeWorker  # noqa: PLC0415
 
     return CodeWorker(
@@ -270,7 +315,7 @@ def _code(spec: CodeSpec) -> Worker:
     )
 
 
-def _scripted(spec: ScriptedSpec) -> Worker:
+def _scripted(spec: ScriptedSpec, _: BuildContext) -> Worker:
     def reply(written: str | ScriptedFailure) -> str | WorkerError:
         if isinstance(written, str):
             return written
@@ -291,3 +336,24 @@ def _scripted(spec: ScriptedSpec) -> Worker:
         limits=spec.limits,
         fallback=spec.fallback,
     )
+
+
+def _vote(spec: VoteSpec, _: BuildContext) -> Worker:
+    return VoteWorker(profile=spec.to_profile(DESCRIPTION), limits=spec.limits, fallback=spec.fallback)
+
+
+BUILT_IN: Mapping[str, WorkerKind] = MappingProxyType(
+    {
+        "openai": WorkerKind(OpenAISpec, _openai),
+        "litellm": WorkerKind(LiteLLMSpec, _litellm),
+        "command": WorkerKind(CommandSpec, _command),
+        "python": WorkerKind(FunctionSpec, _function),
+        "specialist": WorkerKind(SpecialistSpec, _specialist),
+        "scripted": WorkerKind(ScriptedSpec, _scripted),
+        "replay": WorkerKind(ReplaySpec, _replay),
+        "vote": WorkerKind(VoteSpec, _vote),
+        "calculator": WorkerKind(CalculatorSpec, _calculator),
+        "code": WorkerKind(CodeSpec, _code),
+    }
+)
+"""The kinds that come with Podium; teams ("podium") are added by `podium.orchestrator.team`."""

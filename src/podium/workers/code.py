@@ -14,7 +14,7 @@ from podium.sandbox.cell import Ended
 from podium.sandbox.inside.allowance import MIB, Allowance
 from podium.sandbox.inside.program import RAISED
 from podium.sandbox.sandboxes import Sandboxes
-from podium.syntax import parse
+from podium.syntax import parse_program
 from podium.types import Limits, Profile, Usage
 from podium.workers import tool
 from podium.workers.answer import final_answer, last_block
@@ -124,7 +124,7 @@ def program_in(text: str) -> str | None:
     if block is not None:
         return block if block.strip() else None
     try:
-        tree = parse(text)
+        tree = parse_program(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     # One word of prose is Python, too; but what calls nothing prints nothing.

@@ -22,9 +22,8 @@ from pydantic import SecretStr
 from podium.errors import ConfigError, WorkerError
 from podium.types import Limits, Message, Profile
 from podium.workers.base import Reply, Request
-from podium.workers.chat.failure import filtered
-from podium.workers.chat.usage import read_usage
-from podium.workers.chat.waiting import retry_after
+from podium.workers.chat.failures import filtered, retry_after
+from podium.workers.chat.reply_builder import read_usage
 
 _STOLEN = ("1.82.7", "1.82.8")
 """Releases of March 2026 that sent the keys of whoever installed them to strangers."""

@@ -11,7 +11,7 @@ from typing import Any
 from podium.types import Limits, Message, Profile
 from podium.workers.base import Reply, Request
 from podium.workers.chat.client import ChatClient
-from podium.workers.chat.seed import seed_number
+from podium.workers.chat.request_body import seed_number
 
 
 class OpenAIWorker:

@@ -6,19 +6,26 @@ Frozen. A plan's worker k is `pool[k]`. Knows nothing of plans, limits or calls.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from podium.config import Source, suggestion
 from podium.errors import ConfigError
-from podium.recordings.shelf import Shelf
+from podium.recordings.recording import RecordingLoader
 from podium.types import Profile
 from podium.workers.base import Worker
-from podium.workers.build import TeamBuilder, build_worker
+from podium.workers.build import (
+    BUILT_IN,
+    BuildContext,
+    UnreadyWorker,
+    WorkerKind,
+    build_worker,
+    installed_kind,
+)
 from podium.workers.connections import Connections
 from podium.workers.ratings import Ratings
-from podium.workers.spec import PoolSpec
-from podium.workers.unready import UnreadyWorker
+from podium.workers.spec import PoolSpec, pool_form
 
 
 class Pool:
@@ -158,7 +165,7 @@ def load_pool(
     *,
     rated: bool = True,
     ready: bool = True,
-    teams: TeamBuilder | None = None,
+    kinds: Mapping[str, WorkerKind] = MappingProxyType({}),
 ) -> Pool:
     """The pool of a TOML file (design §10), after overrides such as "worker.gpt-5.limits.timeout=10".
 
@@ -168,14 +175,15 @@ def load_pool(
         rated: whether its ratings are read, if it names some.
         ready: whether every worker has to be one that can be asked. If not, an `UnreadyWorker` stands for each
             that cannot, as where a key is not in the environment.
-        teams: builds the workers that are whole teams; None: they are refused.
+        kinds: kinds of workers besides the built-in and the installed ones, by name.
 
     Raises:
         ConfigError: anything about it that cannot be used, in one sentence that names the file and the line.
     """
     source = Source.read(path, overrides)
-    spec = source.into(PoolSpec)
-    connections, shelf = Connections(), Shelf(path.parent)
+    known = _kinds(source, kinds)
+    spec = source.into(PoolSpec if known is BUILT_IN else pool_form(kind.spec for kind in known.values()))
+    context = BuildContext(Connections(), RecordingLoader(path.parent), path.parent)
     try:
         ratings = Ratings.open(path.parent / spec.ratings) if rated and spec.ratings else None
     except ConfigError as error:
@@ -183,7 +191,7 @@ def load_pool(
     workers: list[Worker] = []
     for i, worker in enumerate(spec.worker):
         try:
-            workers.append(build_worker(worker, connections, shelf, folder=path.parent, teams=teams))
+            workers.append(build_worker(worker, context, known))
         except ConfigError as error:
             if ready:
                 raise source.refuse(ConfigError(str(error), ("worker", i, *error.where))) from None
@@ -195,6 +203,50 @@ def load_pool(
     if ratings is None:
         return pool
     return pool.with_votes_first([worker.kind == "vote" for worker in spec.worker])
+
+
+def _kinds(source: Source, given: Mapping[str, WorkerKind]) -> Mapping[str, WorkerKind]:
+    """The built-in kinds, and those that the file names besides: of `given`, or of installed packages."""
+    found: dict[str, WorkerKind] = {}
+    tables = source.tables.get("worker")
+    for i, table in enumerate(tables if isinstance(tables, list) else ()):
+        name = table.get("kind") if isinstance(table, dict) else None
+        if not isinstance(name, str) or name in BUILT_IN or name in found:
+            continue
+        try:
+            kind = given.get(name) or installed_kind(name)
+            if kind is None and name == "podium":
+                raise ConfigError(
+                    f"Worker {table.get('name')!r} is a team, and is not opened here; open the pool with "
+                    "podium.orchestrator.team.open_pool."
+                )
+        except ConfigError as error:
+            raise source.refuse(ConfigError(str(error), ("worker", i, "kind"))) from None
+        found |= (
+            given if kind is None else {name: kind}
+        )  # Of an unknown kind the message names all that there are.
+    return {**BUILT_IN, **found} if found else BUILT_IN
+
+
+def real_workers(workers: Iterable[Worker]) -> list[Worker]:
+    """Those that may cost what their price says, in order: neither tools of ours, nor simulated or recorded ones.
+
+    A worker with a true attribute `simulated` is none of them; a team has one if all of its workers are simulated.
+    """
+    from podium.workers.calculator import CalculatorWorker  # noqa: PLC0415
+    from podium.workers.code import CodeWorker  # noqa: PLC0415
+    from podium.workers.replay import ReplayWorker  # noqa: PLC0415
+    from podium.workers.scripted import ScriptedWorker  # noqa: PLC0415
+    from podium.workers.specialist import Specialist  # noqa: PLC0415
+    from podium.workers.vote import VoteWorker  # noqa: PLC0415
+
+    unpaid = Specialist, ScriptedWorker, ReplayWorker, VoteWorker, CalculatorWorker, CodeWorker
+    return [w for w in workers if not isinstance(w, unpaid) and not getattr(w, "simulated", False)]
+
+
+def has_real_workers(workers: Iterable[Worker]) -> bool:
+    """Whether a call of any of them may cost money."""
+    return bool(real_workers(workers))
 
 
 def open_pool(name: str = "embedded", *, rated: bool = True, ready: bool = True) -> Pool:

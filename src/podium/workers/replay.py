@@ -2,7 +2,7 @@
 
 It reads the question alone, however many messages of ours that is wrapped in. What a subtask says or other workers
 wrote does not change a recording, so a plan that relies on either learns nothing of what it would do to the model
-(`podium.evals.reliance` counts such steps).
+(`podium.evals.evaluation` counts such steps).
 """
 
 from __future__ import annotations

@@ -1,22 +1,49 @@
-"""A worker as a pool file describes it: one model for each kind, told apart by `kind`.
+"""A worker as a pool file describes it: one class for each kind, told apart by `kind`.
 
-Only what TOML can say. `build` turns a spec into a worker.
+Holds only what TOML can say. `build` turns a spec into a worker, and says how a package of its own adds a kind.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, Union
 
-from pydantic import AliasChoices, Field, field_validator, model_validator
+from pydantic import AliasChoices, Field, create_model, field_validator, model_validator
 
 from podium.config import Settings
 from podium.types import Limits, Price, Profile
-from podium.workers.chat.headers import check_names, check_plain, check_query
-from podium.workers.planner_settings import PlannerSettings
-from podium.workers.tool_specs import CalculatorSpec, CodeSpec, VoteSpec
-from podium.workers.worker_spec import WorkerSpec
+from podium.workers.chat.endpoint import check_names, check_plain, check_query
+
+
+class WorkerSpec(Settings):
+    """What every kind has. A kind adds `kind`, a `Literal` of its name, and keys of its own."""
+
+    name: str = Field(min_length=1)
+    profile: str = ""
+    """Free text that planners read: "Strong at code and maths; dear."""
+    skills: tuple[str, ...] = ()
+    price: Price = Price()
+    """Dollars per million tokens."""
+    limits: Limits = Limits()
+    fallback: str | None = None
+    """Name of the worker that takes over a call that failed for good."""
+    latency: float | None = Field(default=None, ge=0)
+    """Typical seconds a call, told to planners."""
+    context_tokens: int | None = Field(default=None, ge=1)
+
+    def to_profile(self, description: str = "") -> Profile:
+        """The profile that planners see; `description` stands in for an empty one."""
+        return Profile(
+            name=self.name,
+            description=self.profile or description,
+            skills=self.skills,
+            price=self.price,
+            latency_s=self.latency,
+            context_tokens=self.context_tokens,
+        )
+
 
 Chance = Annotated[float, Field(ge=0, le=1)]
 
@@ -209,29 +236,32 @@ class LiteLLMSpec(WorkerSpec):
         return extra
 
 
-class PodiumSpec(WorkerSpec, PlannerSettings):
-    """A whole team: another pool, and a planner of its own."""
+class VoteSpec(WorkerSpec):
+    """The built-in tool that counts answers."""
 
-    kind: Literal["podium"]
+    kind: Literal["vote"]
     limits: Limits = Limits(retries=0)
-    """`timeout` and `max_usd` are the team's own budget for a question."""
-    pool: str = Field(min_length=1)
-    """Its workers: a TOML file seen from the pool file's folder, or a shipped pool's name."""
-    rounds: int = Field(default=1, ge=1)
-    """Plans for a question at most."""
-    max_steps: int = Field(default=5, ge=1)
-    """Steps that a plan may have."""
-    early_stop: bool = False
-    """Whether its votes ask for no more responses once they are certain."""
-    cache: bool = False
-    """Whether its answers may be kept: the same messages get the same answer."""
 
-    @field_validator("price")
-    @classmethod
-    def _priceless(cls, price: Price) -> Price:
-        if price != Price():
-            raise ValueError("a team costs what its workers cost; leave its price out.")
-        return price
+
+class CalculatorSpec(WorkerSpec):
+    """The built-in tool that computes exactly."""
+
+    kind: Literal["calculator"]
+    limits: Limits = Limits(retries=0)
+
+
+class CodeSpec(WorkerSpec):
+    """The built-in tool that runs Python programs in the sandbox."""
+
+    kind: Literal["code"]
+    limits: Limits = Limits(retries=0)
+    """What a program prints beyond `max_tokens`, four characters each, is cut off."""
+    seconds: float = Field(default=6.0, gt=0)
+    """Processor time of a program; three times as much by the clock."""
+    memory_mb: int = Field(default=2048, ge=64)
+    """Megabytes of a program with all its processes."""
+    allow_weak_sandbox: bool = False
+    """Whether programs run without walls where bubblewrap is not to be had: only for programs that you trust."""
 
 
 AnySpec = Annotated[
@@ -239,7 +269,6 @@ AnySpec = Annotated[
     | LiteLLMSpec
     | CommandSpec
     | FunctionSpec
-    | PodiumSpec
     | SpecialistSpec
     | ScriptedSpec
     | ReplaySpec
@@ -251,10 +280,21 @@ AnySpec = Annotated[
 
 
 class PoolSpec(Settings):
-    """A pool file."""
+    """A pool file whose workers are of built-in kinds; `pool_form` makes one with others."""
 
     ratings: Path | None = None
     """What the workers were measured at (`podium rate`), seen from the pool file's folder."""
     conductor: dict[str, Any] = Field(default_factory=dict)
     """Who leads them; `podium.conductor.settings` reads it."""
     worker: tuple[AnySpec, ...] = ()
+
+
+def pool_form(specs: Iterable[type[WorkerSpec]]) -> type[PoolSpec]:
+    """The form of a pool file whose workers have these specs.
+
+    Args:
+        specs: each with a field `kind`, a `Literal` of its name.
+    """
+    members: Any = Union[tuple(specs)]  # noqa: UP007 - known at run time alone
+    workers: Any = tuple[Annotated[members, Field(discriminator="kind")], ...]
+    return create_model("PoolSpec", __base__=PoolSpec, worker=(workers, ()))

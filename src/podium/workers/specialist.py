@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from types import MappingProxyType
 
-from podium.operations import KINDS, Problem, chance, read_problem
+from podium.lab import VALUE_TYPES, Problem, chance, read_problem
+from podium.lab.intent import Intent, read_intent
 from podium.types import Limits, Profile, Usage, estimate_tokens
 from podium.workers.base import Reply, Request
-from podium.workers.intent import Intent, read_intent
 from podium.workers.view import View, read_view
 
 _PART = re.compile(r"^Part (\d+): (.+?)( \(not sure\))?$", re.MULTILINE)
@@ -102,10 +102,10 @@ class _Attempt:
         responses = [shown.response for shown in view.shown]
         if view.previous is not None:
             responses.insert(0, view.previous)
-        if intent.deed == "compare":
+        if intent.action == "compare":
             return self._compare(responses)
         claims, self._shown_with_doubt = _claims(responses, len(self._problem.hops))
-        if intent.deed == "check":
+        if intent.action == "check":
             if not claims:
                 return "There is no work to check."
             self._check(claims)
@@ -116,10 +116,10 @@ class _Attempt:
 
     def _wanted(self, intent: Intent, claims: Mapping[int, str]) -> tuple[int, ...]:
         hops = range(len(self._problem.hops))
-        if intent.deed == "parts":
+        if intent.action == "parts":
             return intent.parts
         missing = [i for i in hops if i not in claims]
-        if intent.deed == "next":
+        if intent.action == "next":
             return tuple(missing[:1]) or (len(hops) - 1,)
         return tuple(missing) or tuple(hops)[-1:]
 
@@ -129,13 +129,13 @@ class _Attempt:
         for position in wanted:
             self._need(position, claims, needed)
         focus = 1 - BREADTH_TAX * max(len(needed) - 1, 0)
-        if intent.deed != "parts" or not intent.clear:
+        if intent.action != "parts" or not intent.clear:
             focus -= VAGUE_TAX
         changed: set[int] = set()
         for position in range(len(self._problem.hops)):
             if position in claims:
                 # Who is asked for the very part that is in view looks at it as a checker does.
-                asked = intent.deed == "parts" and position in wanted
+                asked = intent.action == "parts" and position in wanted
                 self._take(position, claims[position], changed, CHECK_NOTICE if asked else NOTICE)
             elif position in needed:
                 self._work(position, focus)
@@ -228,7 +228,7 @@ class _Attempt:
             return None
 
     def _slip(self, position: int, expected: str) -> str:
-        kind = KINDS[self._problem.hops[position].operation.gives]
+        kind = VALUE_TYPES[self._problem.hops[position].operation.gives]
         rng = Random(f"slip/{self._luck('slip', position)}")
         try:
             return kind.write(kind.slip(rng, kind.read(expected)))

@@ -2,9 +2,8 @@
 
 from podium.workflow.check import check
 from podium.workflow.graph import Topology, depth, live_steps, topology, width
-from podium.workflow.model import Acceptance, Access, PlanError, Step, Workflow
+from podium.workflow.model import Acceptance, Access, PlanError, Step, Workflow, render
 from podium.workflow.parse import parse
-from podium.workflow.render import render
 
 __all__ = [
     "Acceptance",

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from podium.workflow.fault import found
-from podium.workflow.model import Access, PlanError, Workflow
-from podium.workflow.render import render
+from podium.workflow.model import Access, PlanError, Workflow, render
 
 MAX_SUBTASK = 8_000
 """Characters of one subtask."""

@@ -1,11 +1,12 @@
-"""The workflow: a sequence of steps, each a subtask, a worker and an access list.
+"""The workflow: a sequence of steps, each a subtask, a worker and an access list; and its canonical text.
 
-Frozen values without behaviour beyond resolving an access list. Text forms live in `parse` and `render`,
-validity in `check`, facts about the graph in `graph`.
+A policy learns to write the canonical text, and people are shown it (design §4.7). `parse` reads it back, `check` holds
+the rules of validity, and `graph` the facts about the graph.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 
@@ -40,7 +41,7 @@ class Step:
     worker: int
     """Number of the worker in the pool as the prompt shows it, from 0."""
     subtask: str
-    """What the worker is told to do: stripped, not empty."""
+    """What the worker is to do: stripped, not empty."""
     access: Access = Access()
 
 
@@ -78,3 +79,26 @@ class PlanError:
         if self.column is None:
             return self.message
         return f"{self.message}\n    {self.text}\n    {' ' * self.column}^"
+
+
+def render(plan: Workflow | Acceptance) -> str:
+    """The three lists, a line each, as JSON writes them.
+
+    For every workflow that `check` lets pass, `parse` reads the same workflow back.
+    """
+    steps = plan.steps if isinstance(plan, Workflow) else ()
+    return (
+        f"model_id = {_written([step.worker for step in steps])}\n"
+        f"subtasks = {_written([step.subtask for step in steps])}\n"
+        f"access_list = {_written([_entries(step.access) for step in steps])}"
+    )
+
+
+def _entries(access: Access) -> list[int | str]:
+    if access.all:
+        return ["all"]
+    return [*access.steps, *(["previous"] if access.previous else [])]
+
+
+def _written(entries: object) -> str:
+    return json.dumps(entries, ensure_ascii=False)

@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from podium.server.keys import Caller, open_register
-from podium.server.keys.allowance import Allowance
-from podium.server.keys.register import KeptKey, Register
-from podium.server.keys.secret import Secret
+from podium.server.keys.caller import KeyAllowance
+from podium.server.keys.register import Register, Secret, StoredKey
 
 
 @dataclass(frozen=True)
@@ -31,11 +30,11 @@ class Place:
     async def added(self, name: str = "web", *, budget: str | None = None, **may: Any) -> tuple[str, Caller]:
         """Make a key; its text, and who asks with it."""
         secret = Secret.new()
-        allowance = None if budget is None else Allowance.read(budget)
+        allowance = None if budget is None else KeyAllowance.read(budget)
         caller = Caller(name=name, id=secret.id, allowance=allowance, **may)
         register = self.open()
         try:
-            assert await register.add(KeptKey(caller, secret.digest, datetime.now(UTC)))
+            assert await register.add(StoredKey(caller, secret.digest, datetime.now(UTC)))
         finally:
             await register.close()
         return secret.text, caller

@@ -12,9 +12,8 @@ import pytest
 from keys_place import Place
 
 from podium.errors import UsageError
-from podium.server.keys.opening import FILE
-from podium.server.keys.register import KeptKey, Standing
-from podium.server.keys.secret import Secret
+from podium.server.keys.keys import FILE
+from podium.server.keys.register import Secret, Spending, StoredKey
 from podium.server.keys.sqlite import SqliteRegister
 
 
@@ -32,7 +31,7 @@ async def test_what_was_kept_of_a_key_is_what_was_given(place: Place) -> None:
 async def test_a_name_has_one_key(place: Place) -> None:
     _, caller = await place.added("web", rpm=2)
     register, secret = place.open(), Secret.new()
-    again = KeptKey(replace(caller, id=secret.id), secret.digest, datetime.now(UTC))
+    again = StoredKey(replace(caller, id=secret.id), secret.digest, datetime.now(UTC))
     assert not await register.add(again)
     assert not await register.add(replace(again, caller=replace(caller, name="other"))), (
         "nor has a beginning two"
@@ -45,30 +44,30 @@ async def test_a_removed_key_can_neither_ask_nor_spend_and_takes_its_past_with_i
     _, caller = await place.added("web", rpm=2, budget="5/day")
     register, key = place.open(), caller.id
     assert await register.request(key) is None
-    assert await register.take(key, "today", 100, 60) == Standing(0, 60)
+    assert await register.take(key, "today", 100, 60) == Spending(0, 60)
     assert await register.remove("web")
     assert not await register.remove("web")
     assert await register.keys() == ()
     assert await register.request(key) == 60.0
     assert await register.take(key, "today", 100, 1) is None
-    assert await register.book(key, "today", 10, 60) == Standing(), "a call in flight ends in peace"
-    assert await register.standing(key, "today") == Standing()
+    assert await register.book(key, "today", 10, 60) == Spending(), "a call in flight ends in peace"
+    assert await register.spending(key, "today") == Spending()
     await register.close()
 
 
 async def test_a_sum_is_held_spent_and_given_back_within_the_limit(place: Place) -> None:
     _, caller = await place.added(budget="1")
     register, key = place.open(), caller.id
-    assert await register.standing(key, "x") == Standing(0, 0)
+    assert await register.spending(key, "x") == Spending(0, 0)
     assert await register.take(key, "x", 100, 101) is None
-    assert await register.take(key, "x", 100, 60) == Standing(0, 60)
+    assert await register.take(key, "x", 100, 60) == Spending(0, 60)
     assert await register.take(key, "x", 100, 41) is None
-    assert await register.take(key, "x", 100, 40) == Standing(0, 100)
-    assert await register.take(key, "y", 100, 100) == Standing(0, 100), "periods are apart"
-    assert await register.book(key, "x", 25, 60) == Standing(25, 40)
-    assert await register.take(key, "x", 100, 35) == Standing(25, 75)
-    assert await register.book(key, "x", 5 * 10**15, 75) == Standing(25 + 5 * 10**15, 0), "sums are large"
-    assert await register.book(key, "z", 7, 0) == Standing(7, 0), "what nothing was held for is booked too"
+    assert await register.take(key, "x", 100, 40) == Spending(0, 100)
+    assert await register.take(key, "y", 100, 100) == Spending(0, 100), "periods are apart"
+    assert await register.book(key, "x", 25, 60) == Spending(25, 40)
+    assert await register.take(key, "x", 100, 35) == Spending(25, 75)
+    assert await register.book(key, "x", 5 * 10**15, 75) == Spending(25 + 5 * 10**15, 0), "sums are large"
+    assert await register.book(key, "z", 7, 0) == Spending(7, 0), "what nothing was held for is booked too"
     await register.close()
 
 
@@ -78,8 +77,8 @@ async def test_replicas_that_take_at_once_never_hold_more_than_the_limit(place: 
     taken = await asyncio.gather(
         *(replica.take(caller.id, "x", 100, 7) for _ in range(20) for replica in replicas)
     )
-    assert sum(standing is not None for standing in taken) == 100 // 7
-    assert await replicas[0].standing(caller.id, "x") == Standing(0, 98)
+    assert sum(spending is not None for spending in taken) == 100 // 7
+    assert await replicas[0].spending(caller.id, "x") == Spending(0, 98)
     for replica in replicas:
         await replica.close()
 

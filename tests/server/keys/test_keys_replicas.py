@@ -16,8 +16,8 @@ import openai
 import pytest
 from keys_place import Place
 
-from podium.server.keys.allowance import NANO
-from podium.server.keys.register import Standing
+from podium.server.keys.caller import NANO_PER_USD
+from podium.server.keys.register import Spending
 
 POOL = """
 [[worker]]
@@ -105,20 +105,20 @@ class WorkerCall:
                 self.answered += 1
 
 
-async def standing(place: Place, key: str, period: str = "") -> Standing:
+async def spending(place: Place, key: str, period: str = "") -> Spending:
     register = place.open()
     try:
-        return await register.standing(key, period)
+        return await register.spending(key, period)
     finally:
         await register.close()
 
 
 async def until_held(place: Place, key: str, usd: float) -> None:
     for _ in range(600):
-        if (await standing(place, key)).held == round(usd * NANO):
+        if (await spending(place, key)).held == round(usd * NANO_PER_USD):
             return
         await asyncio.sleep(0.05)
-    raise AssertionError(await standing(place, key))
+    raise AssertionError(await spending(place, key))
 
 
 async def test_64_questions_in_flight_at_each_of_two_replicas_never_pass_the_budget(
@@ -131,7 +131,7 @@ async def test_64_questions_in_flight_at_each_of_two_replicas_never_pass_the_bud
     async def watch() -> None:
         nonlocal peak
         while not done.is_set():
-            now = await register.standing(caller.id or "", "")
+            now = await register.spending(caller.id or "", "")
             peak = max(peak, now.spent + now.held)
             await asyncio.sleep(0.002)
 
@@ -141,12 +141,12 @@ async def test_64_questions_in_flight_at_each_of_two_replicas_never_pass_the_bud
     await watching
     await register.close()
     assert await asyncio.to_thread(running.end) == [0, 0]
-    at_end = await standing(place, caller.id or "")
-    assert peak <= 3 * NANO
-    assert peak > 2 * NANO, "they were in flight together"
+    at_end = await spending(place, caller.id or "")
+    assert peak <= 3 * NANO_PER_USD
+    assert peak > 2 * NANO_PER_USD, "they were in flight together"
     assert at_end.held == 0
-    assert at_end.spent == asking.answered * round(PAID_USD * NANO)
-    assert 3 - 3 * MOST_USD <= at_end.spent / NANO <= 3
+    assert at_end.spent == asking.answered * round(PAID_USD * NANO_PER_USD)
+    assert 3 - 3 * MOST_USD <= at_end.spent / NANO_PER_USD <= 3
     assert {(error.status_code, error.type) for error in asking.refused} == {(402, "budget_exceeded")}
     assert asking.answered + len(asking.refused) == 256
 
@@ -171,9 +171,9 @@ async def test_what_killed_replicas_held_stays_counted(place: Place, running: Ru
     await asyncio.to_thread(running.end, signal.SIGKILL)
     with pytest.raises(BaseExceptionGroup):
         await questions
-    counted = await standing(place, caller.id or "")
+    counted = await spending(place, caller.id or "")
     assert asking.answered == 0
-    assert counted == Standing(0, 16 * round(MOST_USD * NANO)), "what was in flight may be billed"
+    assert counted == Spending(0, 16 * round(MOST_USD * NANO_PER_USD)), "what was in flight may be billed"
 
 
 async def test_replicas_that_are_told_to_end_book_what_their_last_questions_paid(
@@ -186,4 +186,4 @@ async def test_replicas_that_are_told_to_end_book_what_their_last_questions_paid
     assert await asyncio.to_thread(running.end) == [0, 0]
     await questions
     assert asking.answered == 16, "what was in flight ended"
-    assert await standing(place, caller.id or "") == Standing(16 * round(PAID_USD * NANO), 0)
+    assert await spending(place, caller.id or "") == Spending(16 * round(PAID_USD * NANO_PER_USD), 0)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from podium.errors import UsageError
 from podium.server.keys import Caller
-from podium.server.keys.allowance import Allowance
-from podium.server.keys.secret import NO_DIGEST, Secret, bearer, public_part, same
+from podium.server.keys.caller import KeyAllowance
+from podium.server.keys.register import NO_DIGEST, Secret, bearer_token, matches_digest, public_part
 
 
 def test_a_key_has_256_random_bits_behind_a_public_beginning() -> None:
@@ -22,7 +22,7 @@ def test_a_key_has_256_random_bits_behind_a_public_beginning() -> None:
         assert secret.text.startswith(f"{secret.id}-")
         assert len(secret.text) == len("pk-3f9a1c2e-") + 43, "43 letters of 6 bits hold 256"
         assert public_part(secret.text) == secret.id
-        assert same(secret.text, secret.digest)
+        assert matches_digest(secret.text, secret.digest)
 
 
 def test_a_key_is_not_shown_by_printing_it() -> None:
@@ -33,14 +33,14 @@ def test_a_key_is_not_shown_by_printing_it() -> None:
 
 @given(st.text())
 def test_no_text_is_the_key_of_a_digest_that_is_not_its_own(text: str) -> None:
-    assert not same(text, NO_DIGEST)
-    assert not same(text, Secret.new().digest)
+    assert not matches_digest(text, NO_DIGEST)
+    assert not matches_digest(text, Secret.new().digest)
 
 
 def test_one_letter_more_less_or_other_is_another_key() -> None:
     secret = Secret.new()
     for text in (secret.text[:-1], secret.text + "A", secret.text[:-1] + "!", secret.text.swapcase(), ""):
-        assert not same(text, secret.digest)
+        assert not matches_digest(text, secret.digest)
 
 
 def test_digests_are_compared_in_constant_time_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +53,7 @@ def test_digests_are_compared_in_constant_time_and_nowhere_else(monkeypatch: pyt
 
     secret = Secret.new()
     monkeypatch.setattr(hmac, "compare_digest", compare)
-    assert same(secret.text, secret.digest)
+    assert matches_digest(secret.text, secret.digest)
     assert compared == [(secret.digest, secret.digest)]
 
 
@@ -70,7 +70,7 @@ def test_digests_are_compared_in_constant_time_and_nowhere_else(monkeypatch: pyt
     ],
 )
 def test_the_key_is_what_stands_behind_bearer(header: str | None, text: str) -> None:
-    assert bearer(header) == text
+    assert bearer_token(header) == text
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,10 @@ def test_what_has_not_the_form_of_a_key_has_no_public_beginning(text: str) -> No
     ],
 )
 def test_an_allowance_is_of_a_day_a_month_or_for_ever(text: str, usd: float, period: str) -> None:
-    allowance = Allowance.read(text)
+    allowance = KeyAllowance.read(text)
     assert allowance.usd == usd
     assert allowance.period(datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC)) == period
-    assert Allowance.read(str(allowance)) == allowance
+    assert KeyAllowance.read(str(allowance)) == allowance
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_an_allowance_is_of_a_day_a_month_or_for_ever(text: str, usd: float, per
 )
 def test_what_is_no_allowance_is_refused_with_the_form_of_one(text: str) -> None:
     with pytest.raises(UsageError, match="give dollars, up to 1,000,000,000, as 5/day, 20/month, or 100"):
-        Allowance.read(text)
+        KeyAllowance.read(text)
 
 
 NAMES = st.lists(st.sampled_from("abcdef"), unique=True)

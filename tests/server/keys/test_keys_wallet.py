@@ -13,7 +13,7 @@ from keys_place import Place
 from podium.errors import APIError, StoreError
 from podium.executor import Ledger, Reservation
 from podium.server.keys import Caller, Keys
-from podium.server.keys.allowance import NANO
+from podium.server.keys.caller import NANO_PER_USD
 from podium.server.keys.key_budget import KeyBudget
 from podium.server.keys.register import Register
 from podium.server.keys.sqlite import SqliteRegister
@@ -39,7 +39,7 @@ class Replica:
     async def call(self, most: float, paid: float, seconds: float = 0.0) -> None:
         """One question of one call."""
         question, hold = ledger(self.key_budget), Reservation(1, 10, most)
-        refusal = await question.admit(hold)
+        refusal = await question.reserve(hold)
         if refusal is not None:
             self.refusals.append(refusal)
             return
@@ -63,15 +63,15 @@ async def test_with_64_calls_in_flight_at_each_of_two_replicas_the_limit_holds(p
             most = random.choice([0.01, 0.02, 0.05])
             await replica.call(most, most * random.random(), random.uniform(0, 0.02))
 
-    async def look(done: asyncio.Event) -> None:
+    async def refresh(done: asyncio.Event) -> None:
         nonlocal peak
         while not done.is_set():
-            standing = await watch.standing(caller.id or "", "x")
-            peak = max(peak, standing.spent + standing.held)
+            spending = await watch.spending(caller.id or "", "x")
+            peak = max(peak, spending.spent + spending.held)
             await asyncio.sleep(0.001)
 
     done = asyncio.Event()
-    watching = asyncio.create_task(look(done))
+    watching = asyncio.create_task(refresh(done))
     async with asyncio.TaskGroup() as group:
         for number in range(128):
             group.create_task(ask(replicas[number % 2]))
@@ -79,13 +79,13 @@ async def test_with_64_calls_in_flight_at_each_of_two_replicas_the_limit_holds(p
     await watching
     for replica in replicas:
         await replica.close()
-    standing = await watch.standing(caller.id or "", "x")
+    spending = await watch.spending(caller.id or "", "x")
     await watch.close()
-    assert NANO < peak <= 2 * NANO
-    assert standing.held == 0, "what was not needed is given back"
-    assert standing.spent / NANO == pytest.approx(sum(replica.paid for replica in replicas))
+    assert NANO_PER_USD < peak <= 2 * NANO_PER_USD
+    assert spending.held == 0, "what was not needed is given back"
+    assert spending.spent / NANO_PER_USD == pytest.approx(sum(replica.paid for replica in replicas))
     assert all(replica.refusals for replica in replicas)
-    assert standing.spent > 1.9 * NANO, "nobody was refused while there was room"
+    assert spending.spent > 1.9 * NANO_PER_USD, "nobody was refused while there was room"
 
 
 async def test_a_budget_can_be_used_to_the_last_billionth(place: Place) -> None:
@@ -142,7 +142,7 @@ async def test_a_small_call_goes_ahead_where_a_large_one_finds_no_room(place: Pl
 async def test_what_a_killed_replica_held_stays_counted(place: Place) -> None:
     _, caller = await place.added(budget="1")
     killed, other = Replica(place, caller), Replica(place, caller)
-    assert await ledger(killed.key_budget).admit(Reservation(1, 1, 0.6)) is None
+    assert await ledger(killed.key_budget).reserve(Reservation(1, 1, 0.6)) is None
     await killed.register.close()
     await other.call(0.6, 0.0)
     assert other.refusals, "its provider may bill what was under way"
@@ -155,15 +155,15 @@ async def test_a_planner_is_booked_without_having_been_held(place: Place) -> Non
     _, caller = await place.added(budget="1")
     replica = Replica(place, caller)
     question = ledger(replica.key_budget)
-    question.charge(Usage(), 0.7)
-    assert await question.admit(Reservation(1, 1, 0.4)) is not None, "also before it is booked"
-    assert await question.admit(Reservation(1, 1, 0.3)) is None
+    question.record(Usage(), 0.7)
+    assert await question.reserve(Reservation(1, 1, 0.4)) is not None, "also before it is booked"
+    assert await question.reserve(Reservation(1, 1, 0.3)) is None
     question.settle(Reservation(1, 1, 0.3), Usage(), 0.3)
-    question.charge(Usage(), 0.5)
+    question.record(Usage(), 0.5)
     assert replica.key_budget.exhausted
     await replica.close()
     again = place.open()
-    assert (await again.standing(caller.id or "", "x")).spent == round(1.5 * NANO)
+    assert (await again.spending(caller.id or "", "x")).spent == round(1.5 * NANO_PER_USD)
     await again.close()
 
 
@@ -195,7 +195,7 @@ async def test_calls_side_by_side_share_their_trips_to_the_register(tmp_path: Pa
     assert replica.calls == 200
     assert replica.register is not None
     again = SqliteRegister(tmp_path / "keys.sqlite")
-    assert (await again.standing(caller.id or "", "x")).spent == NANO
+    assert (await again.spending(caller.id or "", "x")).spent == NANO_PER_USD
     await again.close()
     assert before == 0
 
@@ -213,8 +213,8 @@ async def test_a_register_that_fails_fails_the_call_and_loses_no_booking(tmp_pat
     await replica.call(0.75, 0.125)
     await replica.close()
     again = place.open()
-    standing = await again.standing(caller.id or "", "x")
-    assert (standing.spent, standing.held) == (round(0.375 * NANO), 0)
+    spending = await again.spending(caller.id or "", "x")
+    assert (spending.spent, spending.held) == (round(0.375 * NANO_PER_USD), 0)
     await again.close()
 
 
@@ -227,18 +227,18 @@ async def test_a_budget_of_a_day_begins_anew_and_a_question_over_midnight_is_pai
     before = keys.account(caller)
     assert before is not None
     hold = Reservation(1, 1, 0.9)
-    assert await ledger(before).admit(hold) is None
+    assert await ledger(before).reserve(hold) is None
     now[0] = datetime(2026, 3, 2, tzinfo=UTC)
     after = keys.account(caller)
     assert after is not None
     assert after is not before
-    assert await ledger(after).admit(hold) is None
+    assert await ledger(after).reserve(hold) is None
     ledger(before).settle(hold, Usage(), 0.5)
     ledger(after).settle(hold, Usage(), 0.75)
     await keys.close()
     register = place.open()
-    spent = [(await register.standing(caller.id or "", day)).spent for day in ("2026-03-01", "2026-03-02")]
-    assert spent == [NANO // 2, 3 * NANO // 4]
+    spent = [(await register.spending(caller.id or "", day)).spent for day in ("2026-03-01", "2026-03-02")]
+    assert spent == [NANO_PER_USD // 2, 3 * NANO_PER_USD // 4]
     await register.close()
 
 
@@ -249,7 +249,7 @@ async def test_a_spent_budget_is_told_before_anything_runs_also_where_another_re
     ours, theirs = Keys(place.open()), Keys(place.open())
     key_budget = theirs.account(caller)
     assert key_budget is not None
-    ledger(key_budget).charge(Usage(), 1.25)
+    ledger(key_budget).record(Usage(), 1.25)
     await theirs.close()
     await ours.admit(caller)
     with pytest.raises(APIError) as told:

@@ -9,15 +9,15 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from podium.baselines.constant import Constant
+from podium.baselines.controls import Constant
 from podium.errors import WorkerError
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import TeamWorker
 from podium.testing import POISONS
 from podium.trace import Trace
-from podium.trace.row import TraceRow, to_row
+from podium.trace.serialization import TraceRow, to_row
+from podium.trace.sqlite_store import insert_rows, open_writer
 from podium.trace.store import TraceStore
-from podium.trace.table import insert_rows, open_writer
 from podium.types import Budget, Limits, Profile, Question
 from podium.workers.base import Worker
 from podium.workers.pool import Pool

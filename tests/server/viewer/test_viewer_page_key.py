@@ -8,13 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from podium.server.keys import Caller, Keys, open_register
-from podium.server.keys.register import KeptKey
-from podium.server.keys.secret import Secret
+from podium.server.keys.register import Secret, StoredKey
 
 
 def keyed(serve, folder: Path, **allowed: object) -> tuple[str, Secret]:
     secret = Secret.new()
-    kept = KeptKey(Caller(name="eve", id=secret.id, **allowed), secret.digest, datetime.now(UTC))
+    kept = StoredKey(Caller(name="eve", id=secret.id, **allowed), secret.digest, datetime.now(UTC))
 
     async def add() -> None:
         register = open_register(folder / "traces.sqlite")

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from made_traces import keep, plain, troubled
 
-from podium.server.pool_page import read_past
+from podium.server.api.pool import call_histories
 
 
 def test_workers_come_with_prices_states_and_planners(serve) -> None:
@@ -52,4 +52,4 @@ def test_what_was_called_off_is_no_call() -> None:
     off = span.attempts[0].model_copy(update={"error_kind": "cancelled", "error": "Called off."})
     spans = (span.model_copy(update={"attempts": (off,)}),)
     cancelled = trace.model_copy(update={"rounds": (trace.rounds[0].model_copy(update={"spans": spans}),)})
-    assert read_past([cancelled])["ada"].figures()["calls"] == 0
+    assert call_histories([cancelled])["ada"].figures()["calls"] == 0

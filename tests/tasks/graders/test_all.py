@@ -16,15 +16,12 @@ from pydantic import TypeAdapter
 from podium.config import Settings, build
 from podium.errors import ConfigError
 from podium.tasks import graders
-from podium.tasks.graders.any import AnyGrader
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.choice import Choice
-from podium.tasks.graders.exact import Exact
-from podium.tasks.graders.json import Json
-from podium.tasks.graders.normalised import Normalised
-from podium.tasks.graders.numeric import Numeric
-from podium.tasks.graders.regex import Regex
-from podium.tasks.graders.set import SetOf
+from podium.tasks.graders.json_grader import Json
+from podium.tasks.graders.math_graders import Numeric
+from podium.tasks.graders.registry import AnyGrader
+from podium.tasks.graders.text_graders import Exact, Normalised, Regex, SetOf
 from podium.tasks.task import Grade
 
 
@@ -112,7 +109,7 @@ def grade(grader: GraderSettings, response: str, gold: str) -> Grade:
     "form", ["Answer: {}", "So.\n**Answer:** {}", "<answer>{}</answer>", "<answer>\n{}\n</answer>\nDone."]
 )
 def test_the_right_answer_scores_1_and_a_wrong_one_0(case: Case, form: str) -> None:
-    assert case.grader.complaint(case.gold) is None
+    assert case.grader.gold_problem(case.gold) is None
     assert grade(case.grader, form.format(case.right), case.gold).score == 1
     assert grade(case.grader, form.format(case.wrong), case.gold).score == 0
 
@@ -156,9 +153,9 @@ def test_any_text_gets_a_grade_and_outer_space_changes_nothing(case: Case, respo
 @given(gold=texts)
 @settings(max_examples=60, deadline=None)
 def test_any_gold_answer_is_refused_in_words_or_can_be_graded_by(case: Case, gold: str) -> None:
-    complaint = case.grader.complaint(gold)
-    assert complaint is None or complaint.strip()
-    if complaint is None:
+    gold_problem = case.grader.gold_problem(gold)
+    assert gold_problem is None or gold_problem.strip()
+    if gold_problem is None:
         assert grade(case.grader, "Answer: none of your business", gold).score in (0, 1)
 
 
@@ -166,7 +163,7 @@ def test_any_gold_answer_is_refused_in_words_or_can_be_graded_by(case: Case, gol
 @given(gold=words)
 @settings(max_examples=100, deadline=None)
 def test_a_gold_answer_that_is_accepted_is_right_as_an_answer(grader: GraderSettings, gold: str) -> None:
-    if grader.complaint(gold) is None:
+    if grader.gold_problem(gold) is None:
         for form in ("Answer: {}", "<answer>{}</answer>", "Let me think.\n{}"):
             assert grade(grader, form.format(gold), gold).score == 1
 

@@ -172,7 +172,7 @@ def test_a_place_for_the_answer_may_be_demanded(place: str, right: str, wrong: s
 
 @pytest.mark.parametrize("gold", ["A", "J", "Z", " C ", '{"letter": "C"}', OPTIONS])
 def test_a_gold_answer_is_a_letter_or_a_letter_with_its_options(gold: str) -> None:
-    assert Choice().complaint(gold) is None
+    assert Choice().gold_problem(gold) is None
 
 
 @pytest.mark.parametrize(
@@ -196,5 +196,5 @@ def test_a_gold_answer_is_a_letter_or_a_letter_with_its_options(gold: str) -> No
     ],
 )
 def test_other_gold_answers_are_refused(gold: str) -> None:
-    assert "no letter" in str(Choice().complaint(gold))
+    assert "no letter" in str(Choice().gold_problem(gold))
     assert Choice().judge("Answer: C", gold).score == 0

@@ -14,7 +14,7 @@ from cheats import APART
 from suite_cheats import TOGETHER
 
 from podium.errors import GraderError
-from podium.tasks.graders.code import Code
+from podium.tasks.graders.code_grader import Code
 
 # Short, since some of them never end; what is wrong here in time would be wrong later.
 GRADER = Code(allow_weak_sandbox=True, seconds=1, total_seconds=2, memory_mb=512)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.sandbox.inside.plain import pack
-from podium.tasks.graders.code.outputs import same_output, same_value
+from podium.tasks.graders.code_grader import same_output, same_value
 
 
 @pytest.mark.parametrize(

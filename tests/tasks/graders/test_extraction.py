@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.tasks.graders.extraction import Place, find
+from podium.tasks.graders.extraction import AnswerPlace, extract
 
-FOUND: list[tuple[Place, str, str | None]] = [
+FOUND: list[tuple[AnswerPlace, str, str | None]] = [
     ("final", "Two thoughts.\nAnswer: 5", "5"),
     ("final", "It is 5", "It is 5"),
     ("tag", "<answer>4</answer> no: <Answer> 5 </Answer>", "5"),
@@ -67,20 +67,20 @@ STATED = [
 
 
 @pytest.mark.parametrize(("place", "response", "answer"), FOUND)
-def test_each_place_is_found(place: Place, response: str, answer: str | None) -> None:
-    assert find(response, place) == answer
+def test_each_place_is_found(place: AnswerPlace, response: str, answer: str | None) -> None:
+    assert extract(response, place) == answer
 
 
 @pytest.mark.parametrize(("response", "answer"), STATED)
 def test_the_latest_statement_of_the_answer_counts(response: str, answer: str) -> None:
-    assert find(response, "stated") == answer
+    assert extract(response, "stated") == answer
 
 
 @pytest.mark.parametrize(
     "response", ["", " \n", "Answer:", "**", "So we have 3 + 4 =", "Thus x <", "and 4 is equal to"]
 )
 def test_a_response_without_a_statement_has_none(response: str) -> None:
-    assert find(response, "stated") is None
+    assert extract(response, "stated") is None
 
 
 @pytest.mark.parametrize(
@@ -95,10 +95,10 @@ def test_a_response_without_a_statement_has_none(response: str) -> None:
     ],
 )
 def test_a_formula_is_what_stands_between_marks(response: str, answer: str | None) -> None:
-    assert (find(response, "formula") or "").strip() == (answer or "")
+    assert (extract(response, "formula") or "").strip() == (answer or "")
 
 
-PLACES: tuple[Place, ...] = (
+PLACES: tuple[AnswerPlace, ...] = (
     "final", "stated", "formula", "tag", "boxed", "field", "hashes", "line", "code", "whole",
 )  # fmt: skip
 PIECES = (
@@ -133,14 +133,14 @@ PIECES += (
 @given(response=st.text(max_size=50) | st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_what_is_found_stands_without_outer_space_and_outer_space_changes_nothing(response: str) -> None:
     for place in PLACES:
-        found = find(response, place)
+        found = extract(response, place)
         assert found is None or (found and found == found.strip())
-        assert find(f" \n{response}\n\t", place) == found
+        assert extract(f" \n{response}\n\t", place) == found
 
 
 def test_a_hostile_text_is_searched_in_bounded_time() -> None:
     started = time.monotonic()
     for piece in (*PIECES, "answer is correct ", "\\boxed{1} ", "```a\n", "1\n", "A. ", " ", ", which"):
         for place in PLACES:
-            find(piece * (200_000 // len(piece)), place)
+            extract(piece * (200_000 // len(piece)), place)
     assert time.monotonic() - started < 60

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from podium.config import build
 from podium.errors import ConfigError, GraderError
-from podium.tasks.graders.judge import AGAIN, RUBRIC, Judge
+from podium.tasks.graders.judge import RETRY_PROMPT, RUBRIC, Judge
 
 FENCE = re.compile(r"<<<(?:end|[a-z ]+) ([0-9a-f]{16})>>>")
 BUSY = {"error": "status", "passing": True, "retry_after_s": 0.01}
@@ -106,7 +106,7 @@ async def test_a_judge_that_favours_a_place_gives_no_credit(endpoint: Endpoint) 
 async def test_the_judge_sees_question_reference_response_and_rubric_in_both_orders(
     endpoint: Endpoint,
 ) -> None:
-    judge = endpoint.judge(rubric="Only even numbers are right.").about("What is 2 + 2?")
+    judge = endpoint.judge(rubric="Only even numbers are right.").for_question("What is 2 + 2?")
     await judge("It is {four}.", "4")
     labels = [
         re.findall(r"<<<([a-z ]+) [0-9a-f]{16}>>>\n(.*)\n<<<end", chat[0]["content"])
@@ -160,7 +160,7 @@ async def test_a_reply_without_a_verdict_is_asked_for_again_once(endpoint: Endpo
     assert (await endpoint.judge()("It is four.", "5")).score == 0
     assert endpoint.chats[1][1:] == [
         {"role": "assistant", "content": "Well, well."},
-        {"role": "user", "content": AGAIN},
+        {"role": "user", "content": RETRY_PROMPT},
     ]
     with pytest.raises(GraderError, match="'judy' gave no verdict, twice; its reply ended with 'HM'"):
         await scripted("RIGHT or WRONG", "Hm.")("It is four.", "5")
@@ -218,7 +218,7 @@ async def test_an_endpoint_that_fails_or_hangs_is_the_graders_failure(endpoint: 
 async def test_a_judge_and_those_made_of_it_keep_to_its_places_together(endpoint: Endpoint) -> None:
     judge = endpoint.judge(limits={"concurrency": 2})
     endpoint.seconds = 0.01
-    await asyncio.gather(*(judge.about(f"What is {k}?")(str(k), str(k)) for k in range(8)))
+    await asyncio.gather(*(judge.for_question(f"What is {k}?")(str(k), str(k)) for k in range(8)))
     assert len(endpoint.chats) == 16
     assert endpoint.most_at_once == 2
 
@@ -237,8 +237,8 @@ def test_a_judge_lives_through_several_event_loops() -> None:
 def test_a_judge_is_what_its_settings_say() -> None:
     judge = scripted("RIGHT")
     assert judge == scripted("RIGHT")
-    assert judge.about("Why?") == scripted("RIGHT", question="Why?")
-    assert judge.complaint(" ") == "the gold answer is empty"
+    assert judge.for_question("Why?") == scripted("RIGHT", question="Why?")
+    assert judge.gold_problem(" ") == "the gold answer is empty"
 
 
 async def test_a_key_that_is_missing_is_the_users_to_mend(endpoint: Endpoint) -> None:

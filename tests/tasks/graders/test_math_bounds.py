@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.errors import GraderError
-from podium.tasks.graders.math import Math
+from podium.tasks.graders.math_graders import Math
 from podium.tasks.task import Grade
 
 QUICK = Math(limit_s=0.3)

@@ -8,9 +8,7 @@ from typing import Any
 import pyarrow as pa
 from hub_files import TEXT, TEXTS, WHOLE, Case, Table, ends, letter_of, options_of
 
-from podium.tasks.sets.gpqa import GPQA
-from podium.tasks.sets.mmlu import MMLU
-from podium.tasks.sets.mmlu_pro import MMLUPro
+from podium.tasks.sets.choice_sets import GPQA, MMLU, MMLUPro
 from podium.tasks.task import Task
 
 LETTER_WRONG = (

@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 from hub_files import TEXT, TEXTS, Case, Table
 
-from podium.tasks.sets.humaneval import HumanEval
-from podium.tasks.sets.mbpp import MBPP
+from podium.tasks.sets.code_sets import MBPP, HumanEval
 from podium.tasks.task import Task
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from podium.tasks.sets.hub import DATA, HubSet
+from podium.tasks.sets.hub import DATA_VARIABLE, HubSet
 from podium.tasks.task import Task
 
 TEXT, TEXTS, WHOLE = pa.string(), pa.list_(pa.string()), pa.int64()
@@ -91,10 +91,10 @@ def ends(line: str) -> Said:
 def opened(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch) -> HubSet:
     """The set of a case, whose files are laid into the user's folder of datasets."""
     lay(folder, case.files)
-    monkeypatch.setenv(DATA, str(folder))
+    monkeypatch.setenv(DATA_VARIABLE, str(folder))
     return case.spec
 
 
 def all_tasks(spec: HubSet) -> list[Task]:
     """The tasks of all splits."""
-    return [task for reading in spec.readings(spec.splits).values() for task in reading.tasks]
+    return [task for reading in spec.read_splits(spec.splits).values() for task in reading.tasks]

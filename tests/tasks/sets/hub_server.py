@@ -30,7 +30,7 @@ def serving(
                 if path in (about, f"{about}/revision/main"):
                     self._json({"id": name, "sha": REVISION, "siblings": [{"rfilename": f} for f in files]})
                 elif path.startswith(f"{about}/tree/"):
-                    self._json([entry(file, content) for file, content in files.items()])
+                    self._json([record_to_sample(file, content) for file, content in files.items()])
                 elif path.startswith(f"datasets/{name}/resolve/"):
                     file = path.removeprefix(f"datasets/{name}/resolve/").partition("/")[2]
                     if name in gated:
@@ -77,7 +77,7 @@ def serving(
         server.server_close()
 
 
-def entry(file: str, content: bytes) -> dict[str, object]:
+def record_to_sample(file: str, content: bytes) -> dict[str, object]:
     return {"type": "file", "path": file, "size": len(content), "oid": digest(content)}
 
 

@@ -8,10 +8,7 @@ from typing import Any, get_args
 import pyarrow as pa
 from hub_files import TEXT, WHOLE, Case, Rows, Said, Table, ends
 
-from podium.tasks.sets.aime import AIME
-from podium.tasks.sets.gsm8k import GSM8K
-from podium.tasks.sets.math import MATH, Subject
-from podium.tasks.sets.math500 import MATH500
+from podium.tasks.sets.math_sets import AIME, GSM8K, MATH, MATH500, Subject
 from podium.tasks.sets.rlpr import RLPR
 
 

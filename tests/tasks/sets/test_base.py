@@ -12,24 +12,40 @@ from hypothesis import strategies as st
 
 from podium.errors import ConfigError
 from podium.rows import Row
-from podium.tasks.graders.exact import Exact
-from podium.tasks.graders.numeric import Numeric
-from podium.tasks.overlap import fold
-from podium.tasks.sets.base import Entry, Reading, folded, read_tasks
-from podium.tasks.sets.prompts import BOXED, CODE, FINAL_NUMBER, PROGRAM, bare, choice_question, content_id
-from podium.tasks.sets.splits import ORDER, later_than, offered, read_apart
+from podium.tasks.graders.math_graders import Numeric
+from podium.tasks.graders.text_graders import Exact
+from podium.tasks.overlap import question_key
+from podium.tasks.sets.base import (
+    SPLIT_ORDER,
+    LoadedSplit,
+    Sample,
+    available_splits,
+    later_splits,
+    read_disjoint,
+    read_tasks,
+    task_key,
+)
+from podium.tasks.sets.prompts import (
+    BOXED,
+    CODE,
+    FINAL_NUMBER,
+    PROGRAM,
+    choice_question,
+    content_id,
+    strip_prompt,
+)
 from podium.tasks.task import Task
 from podium.types import Question
 
 GOOD = Row("f.jsonl, line 1", {"q": "What is 2 + 2?", "a": "4", "id": "1"})
 
 
-def entry(values: Mapping[str, Any]) -> Entry | None:
+def record_to_sample(values: Mapping[str, Any]) -> Sample | None:
     if values.get("unwanted"):
         return None
     if values["a"] == "?":
         raise ValueError("its answer is a mark")
-    return Entry(
+    return Sample(
         values["q"], values["a"], values["id"], {"year": values["years"][0]} if "years" in values else {}
     )
 
@@ -57,7 +73,7 @@ BAD = [
 @pytest.mark.parametrize(("row", "complaint"), BAD)
 def test_a_bad_row_is_refused_by_its_place_with_the_way_out(row: Row, complaint: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        read_tasks([GOOD, row], entry, Numeric(), name="set")
+        read_tasks([GOOD, row], record_to_sample, Numeric(), name="set")
     assert str(refused.value).startswith(f"f.jsonl, line 2: {complaint}")
     assert str(refused.value).endswith('; mend the row, or set on_bad_row = "skip".')
 
@@ -66,7 +82,9 @@ def test_bad_rows_may_be_skipped_and_are_counted_by_their_reason() -> None:
     bad = [row for row, _ in BAD]
     more = [Row("f.jsonl, line 9", {"q": "New?", "a": word, "id": "9"}) for word in ("five", "six", "seven")]
     after = Row("f.jsonl, line 10", {"q": "Last?", "a": "1", "id": "10"})
-    reading = read_tasks([GOOD, *bad, *more, after], entry, Numeric(), name="set", on_bad_row="skip")
+    reading = read_tasks(
+        [GOOD, *bad, *more, after], record_to_sample, Numeric(), name="set", on_bad_row="skip"
+    )
     assert [task.id for task in reading.tasks] == ["set/1", "set/10"]
     assert sum(reading.skipped.values()) == len(bad) + len(more)
     assert reading.skipped["the gold answer … is no number"] == 5
@@ -74,12 +92,12 @@ def test_bad_rows_may_be_skipped_and_are_counted_by_their_reason() -> None:
 
 
 def test_rows_that_are_not_wanted_are_not_counted() -> None:
-    reading = read_tasks([GOOD, Row("x", {"unwanted": True})], entry, Numeric(), name="set")
+    reading = read_tasks([GOOD, Row("x", {"unwanted": True})], record_to_sample, Numeric(), name="set")
     assert (len(reading.tasks), reading.skipped) == (1, {})
 
 
 def test_a_task_is_graded_by_the_grader_of_its_set() -> None:
-    (task,) = read_tasks([GOOD], entry, Numeric(absolute=0.5), name="set").tasks
+    (task,) = read_tasks([GOOD], record_to_sample, Numeric(absolute=0.5), name="set").tasks
     assert (task.id, task.gold, task.question.text) == ("set/1", "4", "What is 2 + 2?")
     assert asyncio.run(task.grade("Answer: 4.4")).correct
     assert not asyncio.run(task.grade("Answer: 5")).correct
@@ -91,22 +109,22 @@ def test_a_task_is_graded_by_the_grader_of_its_set() -> None:
 @pytest.mark.parametrize("prompt", [BOXED, CODE, FINAL_NUMBER, PROGRAM])
 def test_the_prompts_of_our_sets_do_not_tell_questions_apart(prompt: str) -> None:
     put = prompt.format(question="What is $x$?")
-    assert bare(put) == "What is $x$?"
+    assert strip_prompt(put) == "What is $x$?"
     row = Row("x", {"q": put, "a": "1", "id": "1"})
-    (task,) = read_tasks([row], entry, Exact(), name="set").tasks
-    assert folded(task) == folded(Task("1", Question(text=put), "1", Exact())) == "what is x"
+    (task,) = read_tasks([row], record_to_sample, Exact(), name="set").tasks
+    assert task_key(task) == task_key(Task("1", Question(text=put), "1", Exact())) == "what is x"
 
 
 def test_nor_do_the_letters_of_options() -> None:
-    assert fold(bare(choice_question("Which?", ["one", "two"]))) == "which one two"
-    assert fold(bare("Which?\n(A) one\n(B) two")) == "which one two"
-    assert bare("A. Lincoln was\na. b") == "Lincoln was\na. b"
+    assert question_key(strip_prompt(choice_question("Which?", ["one", "two"]))) == "which one two"
+    assert question_key(strip_prompt("Which?\n(A) one\n(B) two")) == "which one two"
+    assert strip_prompt("A. Lincoln was\na. b") == "Lincoln was\na. b"
 
 
 def test_a_set_may_say_itself_what_is_asked() -> None:
-    said = Entry("Read this. What is 2 + 2? Now answer.", "4", "1", content="What is 2 + 2?")
+    said = Sample("Read this. What is 2 + 2? Now answer.", "4", "1", content="What is 2 + 2?")
     (task,) = read_tasks([GOOD], lambda _: said, Exact(), name="set").tasks
-    assert folded(task) == "what is 2 + 2"
+    assert task_key(task) == "what is 2 + 2"
 
 
 def test_questions_without_names_are_named_by_what_they_ask() -> None:
@@ -117,8 +135,8 @@ def test_questions_without_names_are_named_by_what_they_ask() -> None:
 # --- splits --------------------------------------------------------------------------------------------
 
 
-def tasks(*texts: str) -> Reading:
-    return Reading(
+def tasks(*texts: str) -> LoadedSplit:
+    return LoadedSplit(
         tuple(Task(f"{text}/{n}", Question(text=text), "1", Exact()) for n, text in enumerate(texts))
     )
 
@@ -128,27 +146,27 @@ def tasks(*texts: str) -> Reading:
     [
         (("train",), ("train", "validation")),
         (("test",), ("test",)),
-        (("test", "train"), ORDER),
+        (("test", "train"), SPLIT_ORDER),
         (("validation", "test"), ("validation", "test")),
-        (ORDER, ORDER),
+        (SPLIT_ORDER, SPLIT_ORDER),
         ((), ()),
     ],
 )
 def test_a_source_with_train_alone_gives_a_validation_split_too(sources, splits) -> None:
-    assert offered(sources) == splits
-    assert [later_than(split) for split in ORDER] == [("validation", "test"), ("test",), ()]
+    assert available_splits(sources) == splits
+    assert [later_splits(split) for split in SPLIT_ORDER] == [("validation", "test"), ("test",), ()]
 
 
 def test_only_what_is_needed_is_read_and_that_once() -> None:
     read: list[str] = []
 
-    def source(split: str) -> Reading:
+    def source(split: str) -> LoadedSplit:
         read.append(split)
         return tasks(split)
 
-    read_apart(("train", "test"), ("test",), source)
+    read_disjoint(("train", "test"), ("test",), source)
     assert read == ["test"]
-    read_apart(("train", "test"), ("train", "validation", "test"), source)
+    read_disjoint(("train", "test"), ("train", "validation", "test"), source)
     assert read == ["test", "train", "test"]
 
 
@@ -157,7 +175,7 @@ DRESSES = ("{}", " {} ", "{}?", "“{}”", "{}.\n")
 
 @given(
     st.dictionaries(
-        st.sampled_from(ORDER),
+        st.sampled_from(SPLIT_ORDER),
         st.lists(
             st.tuples(
                 st.sampled_from(
@@ -171,13 +189,15 @@ DRESSES = ("{}", " {} ", "{}?", "“{}”", "{}.\n")
     )
 )
 def test_splits_share_no_question_and_together_lose_none(sources: Mapping[str, list[str]]) -> None:
-    splits = offered(sources)
-    apart = read_apart(sources, splits, lambda split: tasks(*sources[split]))
-    questions = {split: {folded(task) for task in reading.tasks} for split, reading in apart.items()}
+    splits = available_splits(sources)
+    apart = read_disjoint(sources, splits, lambda split: tasks(*sources[split]))
+    questions = {split: {task_key(task) for task in reading.tasks} for split, reading in apart.items()}
     for split in splits:
         for other in splits:
             assert split == other or not questions[split] & questions[other]
-    assert set().union(*questions.values()) == {fold(text) for texts in sources.values() for text in texts}
+    assert set().union(*questions.values()) == {
+        question_key(text) for texts in sources.values() for text in texts
+    }
     dropped = {s: r.skipped.get("questions that stand in a later split too", 0) for s, r in apart.items()}
     if "validation" in sources:
         for split in sources:

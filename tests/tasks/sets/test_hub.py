@@ -16,27 +16,27 @@ import pytest
 from hub_server import REVISION, serving
 
 from podium.errors import ConfigError
-from podium.tasks.overlap import fold
-from podium.tasks.sets.base import folded
-from podium.tasks.sets.gsm8k import GSM8K
-from podium.tasks.sets.hub import locate
+from podium.tasks.overlap import question_key
+from podium.tasks.sets.base import task_key
+from podium.tasks.sets.hub import find_files
+from podium.tasks.sets.math_sets import GSM8K
 
 REPO = "openai/gsm8k"
 TRAIN = "main/train-*.parquet"
 _ASK = """
 import json, sys
 from podium.errors import ConfigError
-from podium.tasks.sets.hub import locate
+from podium.tasks.sets.hub import find_files
 for repo, pattern in json.loads(sys.argv[1]):
     try:
-        print(json.dumps([path.as_posix() for path in locate(repo, pattern)]))
+        print(json.dumps([path.as_posix() for path in find_files(repo, pattern)]))
     except ConfigError as error:
         print(json.dumps(str(error)))
 """
 
 
 def located(wanted: Sequence[tuple[str, str]], *, cache: Path, **environment: str) -> list[list[str] | str]:
-    """What `locate` says in a process of its own: the hub's client reads its environment when it is loaded."""
+    """What `find_files` says in a process of its own: the hub's client reads its environment when it is loaded."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "PODIUM_DATA"))}
     shown = subprocess.run(
         [sys.executable, "-c", _ASK, json.dumps(wanted)],
@@ -75,7 +75,7 @@ def test_the_user_s_folder_is_taken_first_and_its_pieces_in_order(data: Path) ->
     ):
         write(data / name, problems("one"))
     (data / "main" / "train-00000-of-00002.parquet.lock").write_text("")
-    assert [path.relative_to(data).as_posix() for path in locate(REPO, TRAIN)] == [
+    assert [path.relative_to(data).as_posix() for path in find_files(REPO, TRAIN)] == [
         "main/train-00000-of-00002.parquet",
         "main/train-00001-of-00002.parquet",
     ]
@@ -135,11 +135,11 @@ def test_questions_of_later_splits_are_left_out_of_earlier_ones(data: Path) -> N
     train = [f"How many are {n} apples and {n} pears?" for n in range(200)]
     write(data / "main/train-00000-of-00001.parquet", problems(*train, "And one more?"))
     write(data / "main/test-00000-of-00001.parquet", problems("how many are 7 apples, and 7 PEARS", "New?"))
-    readings = GSM8K().readings(("train", "validation", "test"))
-    asked = {split: [folded(task) for task in reading.tasks] for split, reading in readings.items()}
-    assert asked["test"] == [fold("How many are 7 apples and 7 pears?"), "new"]
+    readings = GSM8K().read_splits(("train", "validation", "test"))
+    asked = {split: [task_key(task) for task in reading.tasks] for split, reading in readings.items()}
+    assert asked["test"] == [question_key("How many are 7 apples and 7 pears?"), "new"]
     assert sorted(asked["train"] + asked["validation"]) == sorted(
-        fold(text) for text in (*train, "And one more?") if text != train[7]
+        question_key(text) for text in (*train, "And one more?") if text != train[7]
     )
     assert 5 <= len(asked["validation"]) <= 40
     assert readings["train"].skipped == {"questions that stand in a later split too": 1}

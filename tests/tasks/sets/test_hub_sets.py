@@ -14,9 +14,8 @@ from question_cases import CASES as QUESTION
 from suite_cases import CASES as SUITE
 
 from podium.errors import ConfigError
-from podium.tasks.sets.base import folded
-from podium.tasks.sets.programs import ProgramSet
-from podium.tasks.sets.splits import LATER
+from podium.tasks.sets.base import IN_LATER_SPLIT, task_key
+from podium.tasks.sets.code_sets import CodeSet
 from podium.tasks.task import Task
 
 CASES = {**QUESTION, **CHOICE, **CODE, **SUITE, **CONTEST}
@@ -28,16 +27,14 @@ FORMS = ("Answer: ", "\\boxed{}", "in one fenced Python block")
 def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
     made = CASES[request.param]()
     opened(made, tmp_path, monkeypatch)
-    if isinstance(
-        made.spec, ProgramSet
-    ):  # The programs are ours, so weak walls do where there are no others.
+    if isinstance(made.spec, CodeSet):  # The programs are ours, so weak walls do where there are no others.
         grading = made.spec.grading.model_copy(update={"allow_weak_sandbox": True})
         return replace(made, spec=made.spec.model_copy(update={"grading": grading}))
     return made
 
 
 def test_each_split_holds_the_questions_that_can_be_asked(case: Case) -> None:
-    sizes = {split: len(reading.tasks) for split, reading in case.spec.readings(case.spec.splits).items()}
+    sizes = {split: len(reading.tasks) for split, reading in case.spec.read_splits(case.spec.splits).items()}
     if "validation" not in case.spec.files and "train" in sizes:
         sizes["train"] += sizes.pop("validation")
     assert sizes == case.sizes
@@ -50,14 +47,14 @@ async def test_the_datasets_own_answers_score_1(case: Case) -> None:
 
 async def test_empty_wrong_wordy_and_listing_responses_score_0(case: Case) -> None:
     # Each response to a program set takes sandboxes: one of its tasks is enough.
-    for task in all_tasks(case.spec)[: 1 if isinstance(case.spec, ProgramSet) else None]:
+    for task in all_tasks(case.spec)[: 1 if isinstance(case.spec, CodeSet) else None]:
         for response in (*NOTHING, *(wrong(task) for wrong in case.wrong)):
             assert (await task.grade(response)).score == 0.0, (task.gold, response)
 
 
 def test_no_question_stands_in_two_splits_and_no_id_twice(case: Case) -> None:
-    splits = [reading.tasks for reading in case.spec.readings(case.spec.splits).values()]
-    for said in (folded, _letters):
+    splits = [reading.tasks for reading in case.spec.read_splits(case.spec.splits).values()]
+    for said in (task_key, _letters):
         texts = [{said(task) for task in tasks} for tasks in splits]
         assert sum(map(len, texts)) == len(set().union(*texts))
     ids = [task.id for task in all_tasks(case.spec)]
@@ -74,7 +71,7 @@ def _letters(task: Task) -> str:
 def test_broken_rows_are_counted_by_their_reason_or_refused_by_their_place(case: Case) -> None:
     for split, reasons in case.broken.items():
         skipped = dict(case.spec.read(split).skipped)
-        skipped.pop(LATER, None)
+        skipped.pop(IN_LATER_SPLIT, None)
         assert sum(skipped.values()) == len(reasons)
         for reason in reasons:
             assert any(reason.partition("'")[0] in said for said in skipped), (reason, skipped)

@@ -6,8 +6,8 @@ import pytest
 
 from podium.config import build
 from podium.errors import ConfigError, GraderError
-from podium.tasks.overlap import fold
-from podium.tasks.sets.base import folded
+from podium.tasks.overlap import question_key
+from podium.tasks.sets.base import task_key
 from podium.tasks.sets.inspect_task import InspectTask
 from podium.types import Message
 
@@ -33,7 +33,7 @@ def test_a_question_is_asked_as_the_tasks_solver_asks_it():
     assert first.question.text == "Think.\nWhat is 1 + 1?"
     assert first.question.history == (Message(role="system", content="Be exact."),)
     assert (first.gold, second.gold) == ("2", "4")
-    assert folded(first) == fold("What is 1 + 1?")
+    assert task_key(first) == question_key("What is 1 + 1?")
 
 
 def test_without_its_solver_the_input_alone_is_asked():
@@ -181,9 +181,9 @@ async def test_a_set_is_read_and_graded_where_an_event_loop_runs():
 def test_a_file_is_seen_from_the_task_files_folder_and_a_package_is_not():
     table = {"set": "inspect", "task": "theory.py@sums", "args": {"count": 3}}
     spec = build(table, InspectTask)
-    assert spec.beside(Path("/sets")).task == "/sets/theory.py@sums"
-    assert spec.beside(Path("/sets")).label == spec.label == "sums"
-    assert InspectTask(task="evals/gsm8k").beside(Path("/sets")).task == "evals/gsm8k"
+    assert spec.with_base_dir(Path("/sets")).task == "/sets/theory.py@sums"
+    assert spec.with_base_dir(Path("/sets")).label == spec.label == "sums"
+    assert InspectTask(task="evals/gsm8k").with_base_dir(Path("/sets")).task == "evals/gsm8k"
     assert spec.splits == ("test",)
 
 

@@ -18,8 +18,8 @@ from hub_files import TEXT, Table, lay
 
 from podium.config import build
 from podium.errors import ConfigError, GraderError
-from podium.tasks.sets.hub import DATA
-from podium.tasks.sets.livecodebench import LiveCodeBench, PackedCode, unpacked
+from podium.tasks.sets.hub import DATA_VARIABLE
+from podium.tasks.sets.livecodebench import LiveCodeBench, PackedCode, unpack_tests
 
 TESTS = [{"input": "1 2\n", "output": "3\n", "testtype": "stdin"}]
 
@@ -34,7 +34,7 @@ def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     del tables["test1.jsonl"]
     folder = "livecodebench/code_generation_lite"
     lay(tmp_path, {f"{folder}/{name}": Table(columns, rows) for name, rows in tables.items()})
-    monkeypatch.setenv(DATA, str(tmp_path))
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
 
 
 def ids(spec: LiveCodeBench, split: str = "test") -> list[str]:
@@ -91,7 +91,7 @@ def test_a_row_without_a_day_is_broken_and_not_out_of_the_window(
     row = contest_row("q", contest_date="soon")
     table = Table(dict.fromkeys(row, TEXT), [row])
     lay(tmp_path, {"livecodebench/code_generation_lite/test6.jsonl": table})
-    monkeypatch.setenv(DATA, str(tmp_path))
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     spec = build({"since": "2024-01-01"}, LiveCodeBench)
     assert sum(spec.read("test").skipped.values()) == 1
 
@@ -103,14 +103,14 @@ def gold(private: str, *, public: object = None, function: object = None) -> str
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_private_tests_are_read_whatever_the_pickles_protocol(protocol: int) -> None:
     wanted = {"form": "programs", "inputs": ["1 2\n"], "outputs": ["3\n"]}
-    assert json.loads(unpacked(gold(packed(TESTS, protocol)))) == wanted
-    assert json.loads(unpacked(gold(json.dumps(TESTS)))) == wanted
+    assert json.loads(unpack_tests(gold(packed(TESTS, protocol)))) == wanted
+    assert json.loads(unpack_tests(gold(json.dumps(TESTS)))) == wanted
 
 
 def test_public_tests_come_before_private_ones_and_arguments_are_read_line_by_line() -> None:
     row = function_row("3702")
     said = {name: row[f"{name}_test_cases"] for name in ("public", "private")}
-    assert json.loads(unpacked(json.dumps({**said, "function": "bothSums"}))) == {
+    assert json.loads(unpack_tests(json.dumps({**said, "function": "bothSums"}))) == {
         "form": "calls",
         "function": "bothSums",
         "inputs": [[1, [2]], [-4, [4, 5]]],
@@ -139,7 +139,7 @@ def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(tmp_path:
     assert (tmp_path / "it works").exists()
     for held in (Attack(path), [Attack(path)], ("[]", Attack(path))):
         with pytest.raises(ValueError, match="a pickle of one text has no"):
-            unpacked(gold(zipped(pickle.dumps(held, protocol))))
+            unpack_tests(gold(zipped(pickle.dumps(held, protocol))))
     assert not path.exists()
 
 
@@ -162,13 +162,13 @@ def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(tmp_path:
 )
 def test_tests_that_cannot_be_read_are_a_broken_row(private: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        unpacked(gold(private))
+        unpack_tests(gold(private))
 
 
 def test_what_unpacks_without_end_is_refused() -> None:
-    unpacked(gold(packed(TESTS * 1000)), most=2**20)
+    unpack_tests(gold(packed(TESTS * 1000)), most=2**20)
     with pytest.raises(ValueError, match="too large"):
-        unpacked(gold(packed(TESTS * 100_000)), most=2**20)
+        unpack_tests(gold(packed(TESTS * 100_000)), most=2**20)
 
 
 async def test_all_tests_must_pass_public_and_private(
@@ -177,7 +177,7 @@ async def test_all_tests_must_pass_public_and_private(
     rows = [contest_row("a"), function_row("b")]
     table = Table(dict.fromkeys(rows[0], TEXT), rows)
     lay(tmp_path, {"livecodebench/code_generation_lite/test6.jsonl": table})
-    monkeypatch.setenv(DATA, str(tmp_path))
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     weak = LiveCodeBench().grading.model_copy(update={"allow_weak_sandbox": True})
     program, function = LiveCodeBench(grading=weak).read("test").tasks
     for task, code, score in (

@@ -9,7 +9,7 @@ from hub_files import all_tasks, opened
 from question_cases import CASES
 
 from podium.config import build
-from podium.tasks.sets.math import MATH, last_box
+from podium.tasks.sets.math_sets import MATH, boxed_gold
 from podium.tasks.sets.rlpr import RLPR
 
 
@@ -24,13 +24,13 @@ from podium.tasks.sets.rlpr import RLPR
     ],
 )
 def test_the_last_box_of_a_solution_is_its_answer(solution: str, gold: str) -> None:
-    assert last_box(solution) == gold
+    assert boxed_gold(solution) == gold
 
 
 @pytest.mark.parametrize("solution", ["none", r"\boxed{}", r"\boxed{ }", r"\boxed{1", r"\boxed"])
 def test_a_solution_without_a_box_is_no_gold_answer(solution: str) -> None:
     with pytest.raises(ValueError, match="no boxed answer"):
-        last_box(solution)
+        boxed_gold(solution)
 
 
 def test_math_takes_subjects_and_levels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

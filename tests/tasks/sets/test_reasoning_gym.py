@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from podium.config import build
 from podium.errors import ConfigError
 from podium.tasks.mixture import TaskFile, mix
-from podium.tasks.sets.base import folded
+from podium.tasks.sets.base import task_key
 from podium.tasks.sets.reasoning_gym import ReasoningGym
 from podium.tasks.task import Task
 
@@ -54,7 +54,7 @@ NIGHTLY = bool(os.environ.get("PODIUM_NIGHTLY"))
 SETTINGS = (
     ReasoningGym(size=5) if NIGHTLY else ReasoningGym(generators=tuple(name for _, name in TWENTY), size=2)
 )
-GENERATORS = SETTINGS.workshop.names() if NIGHTLY else SETTINGS.generators
+GENERATORS = SETTINGS.pool.names() if NIGHTLY else SETTINGS.generators
 each = pytest.mark.parametrize("generator", GENERATORS)
 
 WITHOUT_GOLD = ("boxnet", "rush_hour")
@@ -84,7 +84,7 @@ HOSTILE = (
 @pytest.fixture(scope="module")
 def tasks() -> Tasks:
     """Of each generator the tasks of each split."""
-    readings = SETTINGS.readings(SETTINGS.splits)
+    readings = SETTINGS.read_splits(SETTINGS.splits)
     return {
         name: {
             split: [task for task in reading.tasks if task.facts["family"] == name]
@@ -96,7 +96,7 @@ def tasks() -> Tasks:
 
 def like(**changed: object) -> ReasoningGym:
     """The set with other settings, and the processes that there are."""
-    return SETTINGS.model_copy(update={"workshop": SETTINGS.workshop, **changed})
+    return SETTINGS.model_copy(update={"workshop": SETTINGS.pool, **changed})
 
 
 def all_of(splits: Mapping[str, Sequence[Task]]) -> list[Task]:
@@ -115,7 +115,7 @@ def test_a_generator_has_questions_in_every_split_and_none_twice(generator: str,
     found = {split: len(of) for split, of in tasks[generator].items()}
     assert found == dict.fromkeys(SETTINGS.splits, SETTINGS.size)
     every = all_of(tasks[generator])
-    assert len({folded(task) for task in every}) == len({task.id for task in every}) == len(every)
+    assert len({task_key(task) for task in every}) == len({task.id for task in every}) == len(every)
     assert {len({task.facts[key] for task in every}) for key in ("family", "category", "difficulty")} == {1}
 
 
@@ -200,7 +200,7 @@ def test_a_question_is_the_same_in_another_process_however_it_hashes(tasks: Task
 
 def test_a_split_is_the_same_alone_and_with_others_and_a_larger_size_adds_to_it() -> None:
     spec = like(generators=("gcd",), size=4)
-    together = spec.readings(spec.splits)
+    together = spec.read_splits(spec.splits)
     for split in spec.splits:
         alone = spec.read(split)
         assert [task.id for task in alone.tasks] == [task.id for task in together[split].tasks]
@@ -211,16 +211,16 @@ def test_a_split_is_the_same_alone_and_with_others_and_a_larger_size_adds_to_it(
 def test_seeds_and_settings_give_other_questions_and_splits_stay_apart_all_the_same() -> None:
     few = like(size=200, generators=("coin_flip",))
     specs = [few, few.model_copy(update={"seed": 1}), few.model_copy(update={"level": 0})]
-    read = [spec.readings(spec.splits) for spec in specs]
+    read = [spec.read_splits(spec.splits) for spec in specs]
     asked = {
-        split: {folded(task) for readings in read for task in readings[split].tasks} for split in read[0]
+        split: {task_key(task) for readings in read for task in readings[split].tasks} for split in read[0]
     }
     assert not asked["train"] & asked["validation"]
     assert not asked["train"] & asked["test"]
     assert not asked["validation"] & asked["test"]
     ids = [task.id for readings in read for reading in readings.values() for task in reading.tasks]
     assert len(set(ids)) == len(ids)
-    first, second, third = ([folded(task) for task in readings["train"].tasks[:20]] for readings in read)
+    first, second, third = ([task_key(task) for task in readings["train"].tasks[:20]] for readings in read)
     assert first != second != third
 
 

@@ -39,7 +39,7 @@ async def test_a_connection_that_does_not_come_to_stand_is_a_timeout_of_its_own(
 
 
 @pytest.mark.parametrize(
-    ("reply", "kind", "passing"),
+    ("reply", "kind", "retryable"),
     [
         (b"", "connection", True),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{", "connection", True),
@@ -130,7 +130,7 @@ async def test_a_proxy_of_the_environment_is_asked_with_its_password(proxied: py
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize(
-    ("reply", "kind", "passing"),
+    ("reply", "kind", "retryable"),
     [
         (_reply(b"407 No", b"Not me:hu%2Fsh, nor bWU6aHUvc2g=."), "status", False),
         (_reply(b"502 Bad", b"I am me:hu/sh."), "status", True),

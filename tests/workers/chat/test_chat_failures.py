@@ -133,7 +133,7 @@ async def test_retry_after_that_says_nothing_usable_is_none(
 
 
 @pytest.mark.parametrize(
-    ("body", "kind", "passing", "said"),
+    ("body", "kind", "retryable", "said"),
     [
         (
             f"<html>{KEY}",

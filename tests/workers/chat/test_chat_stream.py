@@ -106,7 +106,7 @@ async def test_a_secret_in_two_events_is_taken_out(endpoint: Endpoint, client: C
 
 
 @pytest.mark.parametrize(
-    ("pieces", "kind", "passing", "said"),
+    ("pieces", "kind", "retryable", "said"),
     [
         (WHOLE, "connection", True, "the stream broke off after 16 characters, without finish_reason or [DONE]"),
         ([*WHOLE, b'data: {"choices": [{"del'], "connection", True, "the stream broke off"),

@@ -8,7 +8,7 @@ from podium.testing import FaultServer, Rule, Verbatim
 from podium.types import AnswerOptions, Limits, Message, Profile, ToolCall
 from podium.workers.base import Request
 from podium.workers.chat.client import ChatClient
-from podium.workers.chat.telling import Telling
+from podium.workers.chat.response_reader import StreamScrubber
 from podium.workers.openai import OpenAIWorker
 from podium.workers.secrets import Secrets
 
@@ -127,20 +127,20 @@ async def test_a_key_that_an_endpoint_repeats_is_in_no_piece():
 def test_what_may_be_the_beginning_of_a_secret_is_held_back_and_nothing_else():
     secrets, told = Secrets(), []
     secrets.add(KEY)
-    telling = Telling(told.append, secrets)
+    scrubber = StreamScrubber(told.append, secrets)
     for character in f"a sky {KEY} b":
-        telling.add(character)
+        scrubber.add(character)
     assert "".join(told) == "a sky *** b"
-    telling.add("s")
+    scrubber.add("s")
     assert told[-1] == "b"
-    telling.end()
+    scrubber.end()
     assert told[-1] == "s"
 
 
 def test_a_character_in_two_halves_is_told_whole():
     told: list[str] = []
-    telling = Telling(told.append, Secrets())
+    scrubber = StreamScrubber(told.append, Secrets())
     for piece in ("rain \ud83d", "\ude00!", "\ud83d"):
-        telling.add(piece)
-    telling.end()
+        scrubber.add(piece)
+    scrubber.end()
     assert "".join(told) == "rain \U0001f600!\ufffd"

@@ -3,7 +3,7 @@
 import pytest
 
 from podium.types import Message, Usage
-from podium.workers.chat.usage import read_usage
+from podium.workers.chat.reply_builder import read_usage
 
 MESSAGES = (Message(role="user", content="What is 2 + 2?"),)
 

@@ -12,9 +12,9 @@ from podium.errors import WorkerError
 from podium.types import AnswerOptions, Message
 from podium.workers.base import Request
 from podium.workers.response_cache import ResponseCache
-from podium.workers.response_cache.cache_key import CacheKey
+from podium.workers.response_cache.entry import CacheKey
 from podium.workers.response_cache.nearest import difference, nearest
-from podium.workers.response_cache.table import alike
+from podium.workers.response_cache.table import similar
 
 
 async def recorded(path, *asked, worker=None):
@@ -180,7 +180,7 @@ async def test_looking_for_the_nearest_is_bounded_work(tmp_path):
     await recorded(many, *(request(text(chance.randint(20, 60))) for _ in range(3000)))
     await recorded(long, *(request(text(150_000)) for _ in range(12)))
     with closing(sqlite3.connect(long)) as db:
-        assert 1 <= len(list(alike(db, "big", 1_000_000, 12))) <= 6
+        assert 1 <= len(list(similar(db, "big", 1_000_000, 12))) <= 6
     for path, size in ((many, 40), (long, 150_000)):
         asked = request(text(size))
         began = time.process_time()

@@ -1,20 +1,80 @@
-"""Importers: each reads one kind of source into a gathering, streaming, and says what it left out."""
+"""Importers: each reads one kind of source into a `RecordingWriter`, streaming, and reports what it left out.
 
+`IMPORTERS` has those that need nothing but the source; an installed package adds one under an entry point of the group
+"podium.importers". Tables and traces need more, and are imported by functions of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeAlias
+
+from podium.config import suggestion
+from podium.errors import ConfigError, UsageError
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.importers.mmlu_pro import gather_mmlu_pro
-from podium.recordings.importers.reasoning_gym import gather_reasoning_gym
-from podium.recordings.importers.table import Mapping, gather_table, read_mapping
-from podium.recordings.importers.traces import gather_traces, read_traces
-from podium.recordings.importers.zeroeval import gather_zeroeval
+from podium.recordings.importers.mmlu_pro import import_mmlu_pro
+from podium.recordings.importers.reasoning_gym import import_reasoning_gym
+from podium.recordings.importers.table import TableMapping, import_table, read_mapping
+from podium.recordings.importers.traces import import_traces, read_traces
+from podium.recordings.importers.zeroeval import import_zeroeval
+from podium.recordings.writer import RecordingWriter
+
+Importer: TypeAlias = Callable[[Path, RecordingWriter, Callable[[str], None]], ImportReport]
+"""(file or folder, where questions and responses go, called with each part as it begins) -> the report."""
+
+IMPORTERS: Mapping[str, Importer] = MappingProxyType(
+    {
+        "reasoning-gym": import_reasoning_gym,
+        "zeroeval": import_zeroeval,
+        "mmlu-pro": import_mmlu_pro,
+    }
+)
+"""The importers that come with Podium, by the name that `podium replay import` has for them."""
+
+ENTRY_POINTS = "podium.importers"
+"""Group of the entry points by which installed packages add importers."""
+
+
+def find_importer(name: str, others: tuple[str, ...] = ()) -> Importer:
+    """The importer of this name, built-in or installed.
+
+    Args:
+        others: names that the caller knows besides, for the message.
+
+    Raises:
+        UsageError: there is none.
+        ConfigError: that of an installed package cannot be loaded.
+    """
+    if name in IMPORTERS:
+        return IMPORTERS[name]
+    installed = entry_points(group=ENTRY_POINTS)
+    for entry in installed.select(name=name):
+        try:
+            importer: Importer = entry.load()
+        except (ImportError, AttributeError) as error:
+            raise ConfigError(
+                f"The importer {name!r} is {entry.value}, which cannot be loaded ({error}); mend that package."
+            ) from None
+        return importer
+    known = suggestion(name, (*IMPORTERS, *others, *installed.names))
+    raise UsageError(f"There is no importer named {name!r}; {known}")
+
 
 __all__ = [
+    "ENTRY_POINTS",
+    "IMPORTERS",
     "ImportReport",
-    "Mapping",
-    "gather_mmlu_pro",
-    "gather_reasoning_gym",
-    "gather_table",
-    "gather_traces",
-    "gather_zeroeval",
+    "Importer",
+    "TableMapping",
+    "find_importer",
+    "import_mmlu_pro",
+    "import_reasoning_gym",
+    "import_table",
+    "import_traces",
+    "import_zeroeval",
     "read_mapping",
     "read_traces",
 ]

@@ -11,8 +11,8 @@ from contextlib import suppress
 from math import nan
 from typing import Any
 
-from podium.recordings.splits import SPLIT_NAMES
-from podium.template import empty, text
+from podium.recordings.model import SPLIT_NAMES
+from podium.rows import cell_text, is_empty
 
 _WORDS = {"true": 1, "false": 0}
 _MOST = 2**31
@@ -23,7 +23,7 @@ Values = Mapping[str, Any]
 
 def said(values: Values, column: str | None) -> str | None:
     """A cell as text, numbers as people write them, lists and objects as JSON; None where it is empty."""
-    return None if column is None or empty(values[column]) else text(values, column)
+    return None if column is None or is_empty(values[column]) else cell_text(values, column)
 
 
 def verbatim(values: Values, column: str | None) -> str | None:

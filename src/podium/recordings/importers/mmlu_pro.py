@@ -17,8 +17,7 @@ from pydantic import TypeAdapter
 
 from podium.recordings.importers.documents import Document, files, zipped_json
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response
-from podium.recordings.splits import split_by_hash
+from podium.recordings.model import RecordedQuestion, Response, split_by_hash
 from podium.recordings.writer import RecordingWriter
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -41,7 +40,7 @@ class _Record(Document):
 _RECORDS = TypeAdapter(list[_Record])
 
 
-def gather_mmlu_pro(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
+def import_mmlu_pro(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
     """Read the zips of models in `path`, twice: the first time for the wordings alone.
 
     Args:
@@ -62,11 +61,11 @@ def gather_mmlu_pro(path: Path, writer: RecordingWriter, report: Callable[[str],
         model = archive.stem if matched is None else matched["model"]
         report(model)
         for record in _records(archive):
-            _gather(record, newest, model, writer, import_report)
+            _add(record, newest, model, writer, import_report)
     return import_report
 
 
-def _gather(
+def _add(
     record: _Record, newest: dict[str, str], model: str, writer: RecordingWriter, import_report: ImportReport
 ) -> None:
     question_id = record.question_id

@@ -16,8 +16,7 @@ from pydantic import Field, TypeAdapter
 
 from podium.recordings.importers.documents import Document, folders, identity, read_json
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response
-from podium.recordings.splits import split_by_hash
+from podium.recordings.model import RecordedQuestion, Response, split_by_hash
 from podium.recordings.writer import RecordingWriter
 
 _DATED = re.compile(r"^(?P<model>.+?)(_\d{8}_\d{6})?$")
@@ -48,7 +47,7 @@ class _Summary(Document):
 _TASK_SET, _SUMMARY = TypeAdapter(_TaskSet), TypeAdapter(_Summary)
 
 
-def gather_reasoning_gym(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
+def import_reasoning_gym(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
     """Read the folders of models in `path`.
 
     Args:

@@ -33,11 +33,9 @@ from podium.config import Settings, load
 from podium.errors import UsageError
 from podium.recordings.importers.cells import count, said, sample, score, seconds, split, verbatim
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response
-from podium.recordings.splits import split_by_hash
+from podium.recordings.model import RecordedQuestion, Response, split_by_hash
 from podium.recordings.writer import RecordingWriter
-from podium.rows import Row, read_rows
-from podium.template import columns, equals, filled
+from podium.rows import Row, cell_equals, fill_template, read_rows, template_columns
 from podium.types import estimate_tokens
 
 _STRAYS = "responses to questions that are not there"
@@ -80,7 +78,7 @@ class ResponseColumns(Settings):
     """Rows are kept whose columns have these values."""
 
 
-class Mapping(Settings):
+class TableMapping(Settings):
     """Which column is what."""
 
     name: str = Field(min_length=1)
@@ -90,13 +88,13 @@ class Mapping(Settings):
     responses: ResponseColumns
 
 
-def read_mapping(path: Path, folder: Path | None = None) -> Mapping:
+def read_mapping(path: Path, folder: Path | None = None) -> TableMapping:
     """The mapping in a TOML file; its paths are seen from `folder`, by default its own.
 
     Raises:
         ConfigError: it cannot be used, in one sentence.
     """
-    mapping = load(path, Mapping)
+    mapping = load(path, TableMapping)
 
     def beside(file: Path) -> dict[str, Path]:
         return {"file": (folder or path.parent) / file}
@@ -109,7 +107,9 @@ def read_mapping(path: Path, folder: Path | None = None) -> Mapping:
     )
 
 
-def gather_table(mapping: Mapping, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
+def import_table(
+    mapping: TableMapping, writer: RecordingWriter, report: Callable[[str], None]
+) -> ImportReport:
     """Read the tables that `mapping` names.
 
     Raises:
@@ -117,13 +117,13 @@ def gather_table(mapping: Mapping, writer: RecordingWriter, report: Callable[[st
     """
     import_report = ImportReport(source=mapping.source, licence=mapping.licence)
     report(str(mapping.questions.file.name))
-    one_wording = _gather_questions(mapping.questions, writer, import_report)
+    one_wording = _add_questions(mapping.questions, writer, import_report)
     report(str(mapping.responses.file.name))
-    _gather_responses(mapping, one_wording, writer, import_report)
+    _add_responses(mapping, one_wording, writer, import_report)
     return import_report
 
 
-def _gather_questions(
+def _add_questions(
     asked: QuestionColumns, writer: RecordingWriter, import_report: ImportReport
 ) -> dict[str, bool]:
     """Keep the questions; by id, whether the table has it in one wording alone, of which the first is kept."""
@@ -138,7 +138,7 @@ def _gather_questions(
             with _placed(asked.file, row):
                 question = RecordedQuestion(
                     question_id,
-                    filled(asked.text, row.values),
+                    fill_template(asked.text, row.values),
                     said(row.values, asked.gold),
                     said(row.values, asked.family),
                     split(row.values, asked.split) or split_by_hash(question_id),
@@ -148,8 +148,8 @@ def _gather_questions(
     return one_wording
 
 
-def _gather_responses(
-    mapping: Mapping, one_wording: dict[str, bool], writer: RecordingWriter, import_report: ImportReport
+def _add_responses(
+    mapping: TableMapping, one_wording: dict[str, bool], writer: RecordingWriter, import_report: ImportReport
 ) -> None:
     asked, given = mapping.questions, mapping.responses
     named = _columns(given)
@@ -164,7 +164,7 @@ def _gather_responses(
         if not both or not _named(row, asked.where):
             return False
         with _placed(asked.file, row):
-            return not writer.words_otherwise(question_id, filled(asked.text, row.values))
+            return not writer.words_otherwise(question_id, fill_template(asked.text, row.values))
 
     kept, stray = False, None
     for row in _rows(given.file, named):
@@ -213,12 +213,12 @@ def _columns(named: QuestionColumns | ResponseColumns) -> set[str]:
     """All columns that a mapping reads from one file."""
     values = named.model_dump(exclude={"file", "where"}, exclude_none=True)
     text = values.pop("text", None)
-    shown = () if text is None else columns(text)
+    shown = () if text is None else template_columns(text)
     return {*values.values(), *shown, *named.where}
 
 
 def _named(row: Row, where: dict[str, str | int | float | bool]) -> bool:
-    return all(equals(row.values[column], wanted) for column, wanted in where.items())
+    return all(cell_equals(row.values[column], wanted) for column, wanted in where.items())
 
 
 @contextmanager

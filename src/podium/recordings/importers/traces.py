@@ -17,11 +17,10 @@ from pydantic import ValidationError
 from podium.errors import UsageError
 from podium.recordings.importers.documents import identity
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, was_simulated
-from podium.recordings.splits import split_by_hash
+from podium.recordings.model import RecordedQuestion, Response, split_by_hash, was_simulated
 from podium.recordings.writer import RecordingWriter
 from podium.trace import Span, Trace
-from podium.trace.table import open_reader
+from podium.trace.sqlite_store import open_reader
 
 Judge = Callable[[str, str], float]
 """(response, gold) -> score in [0, 1]."""
@@ -43,7 +42,7 @@ def read_traces(path: Path) -> Iterator[Trace]:
             raise UsageError(f"{path} holds a trace that cannot be read; give another store.") from None
 
 
-def gather_traces(
+def import_traces(
     traces: Iterable[Trace],
     writer: RecordingWriter,
     *,

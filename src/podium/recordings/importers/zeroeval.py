@@ -19,8 +19,7 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from podium.recordings.importers.documents import Document, files, read_json
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response
-from podium.recordings.splits import split_by_hash
+from podium.recordings.model import RecordedQuestion, Response, split_by_hash
 from podium.recordings.writer import RecordingWriter
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -55,7 +54,7 @@ class _Line(Document):
 _RECORDS, _LINES = TypeAdapter(list[_Record]), TypeAdapter(list[_Line])
 
 
-def gather_zeroeval(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
+def import_zeroeval(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
     """Read the files of models in `path`.
 
     Args:
@@ -70,14 +69,14 @@ def gather_zeroeval(path: Path, writer: RecordingWriter, report: Callable[[str],
         model = file.stem
         report(model)
         records = read_json(file, _RECORDS)
-        first_numbers = [_gather(record, path.name, model, writer, import_report) for record in records]
+        first_numbers = [_add(record, path.name, model, writer, import_report) for record in records]
         if model in published and records:
             import_report.published[model] = published[model]
             import_report.measured[model] = sum(first_numbers) / len(records)
     return import_report
 
 
-def _gather(
+def _add(
     record: _Record, task: str, model: str, writer: RecordingWriter, import_report: ImportReport
 ) -> bool:
     """Keep one answer; whether it is right by the source's own rule."""

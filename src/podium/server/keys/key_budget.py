@@ -14,9 +14,8 @@ import math
 from itertools import accumulate
 
 from podium.errors import StoreError
-from podium.server.keys.allowance import NANO
-from podium.server.keys.caller import Caller
-from podium.server.keys.register import Register, Standing
+from podium.server.keys.caller import NANO_PER_USD, Caller
+from podium.server.keys.register import Register, Spending
 
 _MOMENT_S = 0.05
 """From the end of a call until it is booked: calls that end or begin meanwhile share the trip to the register."""
@@ -32,7 +31,7 @@ class KeyBudget:
 
     Args:
         caller: has an allowance.
-        period: as `Allowance.period` names it.
+        period: as `KeyAllowance.period` names it.
     """
 
     def __init__(self, register: Register, caller: Caller, period: str) -> None:
@@ -40,14 +39,14 @@ class KeyBudget:
         assert caller.allowance is not None
         self.refusal: str | None = None
         """Why the latest call was refused that the budget refused for good; None: none was."""
-        self.looked_s: float | None = None
+        self.refreshed_s: float | None = None
         """When the register was last heard, on the event loop's clock; None: never."""
         self._register = register
         self._key = caller.id
         self._name = caller.name
         self._allowance = caller.allowance
         self._period = period
-        self._standing = Standing()
+        self._spending = Spending()
         """Of all replicas, as the register last said."""
         self._taken = 0
         """Kept aside in the register for us. Held, paid or free."""
@@ -72,11 +71,11 @@ class KeyBudget:
         self._closing = False
 
     def reserve(self, usd: float) -> str | None:
-        """As `SpendLimit.reserve`: from what was taken out of the register; see `may_make_room` for the rest.
+        """As `SpendLimit.reserve`: from what was taken out of the register; see `may_free` for the rest.
 
         A call that may cost nothing is refused only where the limit has been passed.
         """
-        amount = round(usd * NANO)
+        amount = round(usd * NANO_PER_USD)
         if not amount:
             return self._sentence(usd) if self.exhausted else None
         if amount > self._free:
@@ -88,7 +87,7 @@ class KeyBudget:
 
     def settle(self, held_usd: float, paid_usd: float) -> None:
         """As `SpendLimit.settle`; booked a moment later."""
-        held, paid = round(held_usd * NANO), round(paid_usd * NANO)
+        held, paid = round(held_usd * NANO_PER_USD), round(paid_usd * NANO_PER_USD)
         if not held and not paid:
             return
         self._held -= held
@@ -99,13 +98,13 @@ class KeyBudget:
         self._release()
         self._start()
 
-    def may_make_room(self, usd: float) -> bool:
+    def may_free(self, usd: float) -> bool:
         """Whether the register may have `usd` more, or calls in flight here may give it back."""
-        amount = round(usd * NANO)
+        amount = round(usd * NANO_PER_USD)
         if not amount:
             return False
-        others = max(0, self._standing.held - self._taken)
-        spent = self._standing.spent + self._paid
+        others = max(0, self._spending.held - self._taken)
+        spent = self._spending.spent + self._paid
         if not self._is_denied(amount):
             return spent + amount <= self._allowance.nano
         return self._held > 0 and spent + others + amount <= self._allowance.nano
@@ -132,12 +131,12 @@ class KeyBudget:
     @property
     def exhausted(self) -> bool:
         """Whether more has been spent than the limit, as this replica knows."""
-        return self._standing.spent + self._paid > self._allowance.nano
+        return self._spending.spent + self._paid > self._allowance.nano
 
     @property
     def spent_out(self) -> str | None:
         """That the budget is spent, in a sentence; None: something is left of it, as this replica knows."""
-        spent, limit = self._standing.spent + self._paid, self._allowance.nano
+        spent, limit = self._spending.spent + self._paid, self._allowance.nano
         if spent < limit or spent == limit == 0:  # A budget of nothing is for workers that cost nothing.
             return None
         return (
@@ -149,9 +148,9 @@ class KeyBudget:
         """Whether there is nothing to book or to give back."""
         return self._work is None and not (self._taken or self._held or self._paid)
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Hear from the register what was spent."""
-        self._hear(await self._register.standing(self._key, self._period))
+        self._hear(await self._register.spending(self._key, self._period))
 
     async def close(self) -> None:
         """Book what was paid and give back what is not held, now. Calling twice is fine."""
@@ -203,13 +202,13 @@ class KeyBudget:
         least = sums[0]
         while sums and sums[-1] > self._free:
             amount = sums.pop() - self._free
-            standing = await self._register.take(self._key, self._period, self._allowance.nano, amount)
-            if standing is not None:
+            spending = await self._register.take(self._key, self._period, self._allowance.nano, amount)
+            if spending is not None:
                 self._taken += amount
-                self._hear(standing)
+                self._hear(spending)
                 break
-            await self.look()
-            left = self._allowance.nano - self._standing.spent - self._standing.held + self._free
+            await self.refresh()
+            left = self._allowance.nano - self._spending.spent - self._spending.held + self._free
             while sums and sums[-1] > left:
                 sums.pop()
             if not sums:
@@ -221,13 +220,13 @@ class KeyBudget:
         paid, back = self._paid, max(0, back)
         self._taken -= back  # At once, so that nobody reserves from it.
         try:
-            standing = await self._register.book(self._key, self._period, paid, back)
+            spending = await self._register.book(self._key, self._period, paid, back)
         except BaseException:
             # Perhaps it was booked: rather twice than not at all.
             self._taken += back
             raise
         self._paid -= paid
-        self._hear(standing)
+        self._hear(spending)
         self._booked_s = self._now()
 
     async def _woken(self, seconds: float) -> bool:
@@ -243,9 +242,9 @@ class KeyBudget:
         """Whether the register would deny it, as it did a moment ago."""
         return self._denied is not None and amount >= self._denied[0] and self._now() < self._denied[1]
 
-    def _hear(self, standing: Standing) -> None:
-        self._standing = standing
-        self.looked_s = self._now()
+    def _hear(self, spending: Spending) -> None:
+        self._spending = spending
+        self.refreshed_s = self._now()
 
     def _release(self, error: StoreError | None = None) -> None:
         """Let those who wait try again, or tell them why they cannot."""
@@ -264,11 +263,11 @@ class KeyBudget:
     def _sentence(self, usd: float) -> str:
         if self.spent_out is not None:
             return self.spent_out
-        spent = self._standing.spent + self._paid
-        held = max(0, self._standing.held - self._taken) + self._held
-        left = max(0, self._allowance.nano - spent - held) / NANO
+        spent = self._spending.spent + self._paid
+        held = max(0, self._spending.held - self._taken) + self._held
+        left = max(0, self._allowance.nano - spent - held) / NANO_PER_USD
         return (
             f"The call could cost ${usd:.6f}, and ${left:.6f} of the key's ${self._allowance} are left "
-            f"(${spent / NANO:.6f} spent, ${held / NANO:.6f} held for calls in flight): "
+            f"(${spent / NANO_PER_USD:.6f} spent, ${held / NANO_PER_USD:.6f} held for calls in flight): "
             f"{self._allowance.way_out}, or lower the worker's max_tokens."
         )

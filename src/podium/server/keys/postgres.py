@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from podium.errors import StoreError, UsageError
 from podium.per_loop import PerLoop
-from podium.server.keys.allowance import Allowance
-from podium.server.keys.caller import Caller
-from podium.server.keys.register import WINDOW_S, KeptKey, Standing
-from podium.trace.postgres_address import PostgresAddress
+from podium.server.keys.caller import Caller, KeyAllowance
+from podium.server.keys.register import WINDOW_S, Spending, StoredKey
+from podium.trace.postgres_connection import PostgresAddress
 
 if TYPE_CHECKING:
     import asyncpg
@@ -61,7 +60,7 @@ INSERT INTO podium_key_spending AS s (key, period, spent, held)
 SELECT id, $2, $3::bigint, 0 FROM podium_keys WHERE id = $1
 ON CONFLICT (key, period) DO UPDATE SET spent = s.spent + $3::bigint, held = greatest(0, s.held - $4::bigint)
 RETURNING spent, held"""
-_STANDING = "SELECT spent, held FROM podium_key_spending WHERE key = $1 AND period = $2"
+_SPENDING = "SELECT spent, held FROM podium_key_spending WHERE key = $1 AND period = $2"
 _PATIENCE_S = 10.0
 _CONNECTIONS = 4
 
@@ -96,7 +95,7 @@ class PostgresRegister:
         self._failures = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
         self._links = PerLoop(self._link)
 
-    async def add(self, key: KeptKey) -> bool:
+    async def add(self, key: StoredKey) -> bool:
         """As `Register.add`."""
         caller, allowance = key.caller, key.caller.allowance
         async with self._connection() as connection, connection.transaction():
@@ -126,9 +125,9 @@ class PostgresRegister:
             await connection.execute("DELETE FROM podium_key_spending WHERE key = $1", removed)
         return removed is not None
 
-    async def keys(self) -> tuple[KeptKey, ...]:
+    async def keys(self) -> tuple[StoredKey, ...]:
         """As `Register.keys`."""
-        return tuple(_kept(row) for row in await self._rows("SELECT * FROM podium_keys ORDER BY added, id"))
+        return tuple(_stored(row) for row in await self._rows("SELECT * FROM podium_keys ORDER BY added, id"))
 
     async def request(self, key: str) -> float | None:
         """As `Register.request`."""
@@ -138,20 +137,20 @@ class PostgresRegister:
         # All places are being taken at this moment, or the key was just removed and has none.
         return WINDOW_S if wait is None else max(0.0, float(wait))
 
-    async def take(self, key: str, period: str, limit: int, amount: int) -> Standing | None:
+    async def take(self, key: str, period: str, limit: int, amount: int) -> Spending | None:
         """As `Register.take`."""
         rows = await self._rows(_TAKE, key, period, limit, amount)
-        return Standing(*rows[0]) if rows else None
+        return Spending(*rows[0]) if rows else None
 
-    async def book(self, key: str, period: str, paid: int, back: int) -> Standing:
+    async def book(self, key: str, period: str, paid: int, back: int) -> Spending:
         """As `Register.book`."""
         rows = await self._rows(_BOOK, key, period, paid, back)
-        return Standing(*rows[0]) if rows else Standing()
+        return Spending(*rows[0]) if rows else Spending()
 
-    async def standing(self, key: str, period: str) -> Standing:
-        """As `Register.standing`."""
-        rows = await self._rows(_STANDING, key, period)
-        return Standing(*rows[0]) if rows else Standing()
+    async def spending(self, key: str, period: str) -> Spending:
+        """As `Register.spending`."""
+        rows = await self._rows(_SPENDING, key, period)
+        return Spending(*rows[0]) if rows else Spending()
 
     async def close(self) -> None:
         """As `Register.close`; other event loops' connections end with them."""
@@ -202,7 +201,7 @@ class PostgresRegister:
                     link.pool.terminate()
 
 
-def _kept(row: Any) -> KeptKey:
+def _stored(row: Any) -> StoredKey:
     caller = Caller(
         name=row["name"],
         admin=row["admin"],
@@ -210,6 +209,6 @@ def _kept(row: Any) -> KeptKey:
         deny=tuple(row["deny"]),
         id=row["id"],
         rpm=row["rpm"],
-        allowance=None if row["budget"] is None else Allowance(row["budget"], row["span"]),
+        allowance=None if row["budget"] is None else KeyAllowance(row["budget"], row["span"]),
     )
-    return KeptKey(caller, row["digest"], row["added"])
+    return StoredKey(caller, row["digest"], row["added"])

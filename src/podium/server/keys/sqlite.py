@@ -17,9 +17,8 @@ from typing import Any
 
 from podium.database import FileForm
 from podium.errors import StoreError, UsageError
-from podium.server.keys.allowance import Allowance
-from podium.server.keys.caller import Caller
-from podium.server.keys.register import WINDOW_S, KeptKey, Standing
+from podium.server.keys.caller import Caller, KeyAllowance
+from podium.server.keys.register import WINDOW_S, Spending, StoredKey
 
 KEYS = FileForm(
     "file of keys",
@@ -81,7 +80,7 @@ class SqliteRegister:
             ) from error
         self._file = KEYS.open(path)
 
-    async def add(self, key: KeptKey) -> bool:
+    async def add(self, key: StoredKey) -> bool:
         """As `Register.add`."""
         caller, allowance = key.caller, key.caller.allowance
         row = (
@@ -113,9 +112,9 @@ class SqliteRegister:
                 file.executemany(f"DELETE FROM {table} WHERE key = ?", found)
         return bool(found)
 
-    async def keys(self) -> tuple[KeptKey, ...]:
+    async def keys(self) -> tuple[StoredKey, ...]:
         """As `Register.keys`."""
-        return tuple(_kept(row) for row in self._do("SELECT * FROM keys ORDER BY added, id"))
+        return tuple(_stored(row) for row in self._do("SELECT * FROM keys ORDER BY added, id"))
 
     async def request(self, key: str) -> float | None:
         """As `Register.request`."""
@@ -126,20 +125,20 @@ class SqliteRegister:
         # A key that was just removed has no places any more.
         return WINDOW_S if oldest is None else max(0.0, oldest + WINDOW_S - now)
 
-    async def take(self, key: str, period: str, limit: int, amount: int) -> Standing | None:
+    async def take(self, key: str, period: str, limit: int, amount: int) -> Spending | None:
         """As `Register.take`."""
         rows = self._do(_TAKE, {"key": key, "period": period, "limit": limit, "amount": amount})
-        return Standing(*rows[0]) if rows else None
+        return Spending(*rows[0]) if rows else None
 
-    async def book(self, key: str, period: str, paid: int, back: int) -> Standing:
+    async def book(self, key: str, period: str, paid: int, back: int) -> Spending:
         """As `Register.book`."""
         rows = self._do(_BOOK, {"key": key, "period": period, "paid": paid, "back": back})
-        return Standing(*rows[0]) if rows else Standing()
+        return Spending(*rows[0]) if rows else Spending()
 
-    async def standing(self, key: str, period: str) -> Standing:
-        """As `Register.standing`."""
+    async def spending(self, key: str, period: str) -> Spending:
+        """As `Register.spending`."""
         rows = self._do("SELECT spent, held FROM spending WHERE key = ? AND period = ?", (key, period))
-        return Standing(*rows[0]) if rows else Standing()
+        return Spending(*rows[0]) if rows else Spending()
 
     async def close(self) -> None:
         """As `Register.close`."""
@@ -168,7 +167,7 @@ class SqliteRegister:
         return StoreError(f"The file of keys {self.path} cannot be used ({error}).")
 
 
-def _kept(row: tuple[Any, ...]) -> KeptKey:
+def _stored(row: tuple[Any, ...]) -> StoredKey:
     id_, name, digest, admin, allow, deny, rpm, budget, span, added = row
     caller = Caller(
         name=name,
@@ -177,6 +176,6 @@ def _kept(row: tuple[Any, ...]) -> KeptKey:
         deny=tuple(json.loads(deny)),
         id=id_,
         rpm=rpm,
-        allowance=None if budget is None else Allowance(budget, span),
+        allowance=None if budget is None else KeyAllowance(budget, span),
     )
-    return KeptKey(caller, digest, datetime.fromtimestamp(added, UTC))
+    return StoredKey(caller, digest, datetime.fromtimestamp(added, UTC))

@@ -14,7 +14,7 @@ from podium.tasks.task import Grade
 class GraderSettings(Settings):
     """Base of all graders; frozen, so that equal settings grade alike."""
 
-    def complaint(self, gold: str) -> str | None:
+    def gold_problem(self, gold: str) -> str | None:
         """Why answers cannot be graded by this gold answer, in half a sentence; None: they can."""
         return None if gold.strip() else "the gold answer is empty"
 

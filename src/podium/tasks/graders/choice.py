@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from podium.tasks.graders.base import PureGrader
-from podium.tasks.graders.extraction import Place, find
-from podium.tasks.graders.normalised import plain
+from podium.tasks.graders.extraction import AnswerPlace, extract
+from podium.tasks.graders.text_graders import normalised_words
 from podium.tasks.task import Grade
 
 _LONGEST = 500
@@ -61,10 +61,10 @@ class Choice(PureGrader):
     """
 
     kind: Literal["choice"] = "choice"
-    answer: Place = "final"
+    answer: AnswerPlace = "final"
     """Where the answer stands in the response; "final": as above, elsewhere it is all that stands there."""
 
-    def complaint(self, gold: str) -> str | None:
+    def gold_problem(self, gold: str) -> str | None:
         return None if _key(gold) is not None else f"the gold answer {gold!r} is no letter of an option"
 
     def judge(self, response: str, gold: str) -> Grade:
@@ -72,7 +72,7 @@ class Choice(PureGrader):
         if self.answer == "final":
             claim = _last_claim(response, key)
         else:
-            found = find(response, self.answer)
+            found = extract(response, self.answer)
             claim = None if found is None else _firm(_undressed(found), key)
         if claim is None:
             return Grade(0.0)
@@ -105,7 +105,7 @@ def _key(gold: str) -> _Key | None:
         return None
     if not all(isinstance(option, str) for option in options) or 0 < len(options) <= ord(letter) - ord("A"):
         return None
-    return _Key(letter, tuple(map(plain, options)))
+    return _Key(letter, tuple(map(normalised_words, options)))
 
 
 def _last_claim(response: str, key: _Key | None) -> _Claim | None:
@@ -144,7 +144,9 @@ def _soft(text: str, key: _Key | None) -> _Claim | None:
 
 def _named(said: str, key: _Key | None) -> _Claim | None:
     """The claim that gives an option's text."""
-    named = [place for place, option in enumerate(key.options if key else ()) if option == plain(said)]
+    named = [
+        place for place, option in enumerate(key.options if key else ()) if option == normalised_words(said)
+    ]
     return _Claim(said, chr(ord("A") + named[0])) if len(named) == 1 else None
 
 

@@ -1,64 +1,297 @@
-"""Where the answer stands in a response. What is not found there is no answer.
+r"""Extraction: finds the answer in a response. What is not found at the named place is no answer.
 
-- `final`: the last `Answer: ...` line or `<answer>...</answer>`, whichever begins later; else the last `\\boxed{...}`;
-  else the last line that is not empty. What most questions of ours ask for.
-- `stated`: the latest of boxes, tags, a JSON object's "answer" and "final answer is"; see `statement`. For mathematics.
-- `formula`: the same, and in it the last formula between marks of LaTeX; numbers in prose are none.
+- `final`: the last `Answer: ...` line or `<answer>...</answer>`, whichever begins later; else the last `\boxed{...}`;
+  else the last line that is not empty. Most of our prompts ask for this form.
+- `stated`: the latest of a run of boxes, an `<answer>` tag, the `"answer"` of a JSON object and "final answer is ...".
+  Without any of them: the last "answer: ..." or "answer is ..."; else the last line. For mathematics.
+- `formula`: the same place, and in it the last formula between marks of LaTeX; numbers in prose do not count.
 - `tag`: inside the last `<answer>...</answer>`.
-- `boxed`: inside the last `\\boxed{...}`.
+- `boxed`: inside the last `\boxed{...}`.
 - `field`: the value of the last `"answer": ...` of a JSON object.
-- `hashes`: what the last `####` is followed by on its line, as in GSM8K.
+- `hashes`: what follows the last `####` on its line, as in GSM8K.
 - `line`: the last line that is not empty.
 - `code`: inside the last fenced block (```), else all of the response.
 - `whole`: all of the response.
+
+Nothing is parsed here; the work grows with the length of the response alone. Graders compare what is found.
 """
 
 from __future__ import annotations
 
+import json
+import re
+from collections import deque
 from typing import Literal
 
-from podium.tasks.graders.boxes import boxed
-from podium.tasks.graders.statement import formula, member, stated
 from podium.workers.answer import final_answer, last_block, last_line, tagged
 
-Place = Literal["final", "stated", "formula", "tag", "boxed", "field", "hashes", "line", "code", "whole"]
+AnswerPlace = Literal[
+    "final", "stated", "formula", "tag", "boxed", "field", "hashes", "line", "code", "whole"
+]
 
 
-def find(response: str, place: Place) -> str | None:
+def extract(response: str, place: AnswerPlace) -> str | None:
     """The answer at a place, without outer space; None: there is none, or it is empty."""
     found: str | None
     match place:
         case "final":
             found = final_answer(response)
         case "stated":
-            found = stated(response)
+            found = stated_answer(response)
         case "formula":
-            found = formula(response)
+            found = stated_formula(response)
         case "tag":
             found = tagged(response)
         case "boxed":
-            found = boxed(response)
+            found = in_last_box(response)
         case "field":
-            found = member(response)
+            found = json_answer_field(response)
         case "hashes":
-            found = hashed(response)
+            found = after_hashes(response)
         case "line":
             found = last_line(response)
         case "code":
-            found = fenced(response)
+            found = last_code_block(response)
         case "whole":
             found = response
     found = (found or "").strip()
     return found or None
 
 
-def hashed(response: str) -> str | None:
+def after_hashes(response: str) -> str | None:
     """What stands behind the last `####`, to the end of the line."""
     _, mark, said = response.rpartition("####")
     return said.removeprefix(":").partition("\n")[0] if mark else None
 
 
-def fenced(response: str) -> str:
+def last_code_block(response: str) -> str:
     """The inside of the last fenced block; all of a response that has none."""
     block = last_block(response)
     return response if block is None else block
+
+
+_FINAL = re.compile(
+    r"\bfinal\s+answer\b(?:[^\n:$\\=\d]{0,60}?(?::|=|\bis\b:?)|[^\S\n]*[*_#]*[^\S\n]*(?=\n))", re.IGNORECASE
+)
+_ANSWER = re.compile(
+    r"\banswer\b[^\n:$\\=\d]{0,60}?(?::|=|\b(?:is|are|becomes|equals|(?:would|must|should|will) be)\b:?)",
+    re.IGNORECASE,
+)
+_GAP = re.compile(r"[\s*_#:>\"]*")
+_REMARK = re.compile(
+    r"(?:\w+ )?(?:correct|right|wrong|verified|confirmed|reasonable|provided|given|shown)\b", re.IGNORECASE
+)
+"""Behind "the answer is": something said of the answer, and not the answer."""
+_MEMBER = re.compile(r'"answer"\s*:\s*')
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_VALUE_END = re.compile(r',\s*(?=["\n])|[}\n]')
+_SPOILT = {8: "\\b", 9: "\\t", 12: "\\f", 13: "\\r"}
+"""Letters that a lone backslash of LaTeX turns into control characters where JSON is read."""
+_TAG, _TAG_END = re.compile(r"<answer>", re.IGNORECASE), re.compile(r"</answer>", re.IGNORECASE)
+_WINDOW = 8000
+"""Characters that are read behind a mark, or before the end."""
+_LINE = re.compile(r"(?:\\begin\{.*?\\end\{\w+\*?\}|\\\[.*?\\\]|\$\$.*?\$\$|[^\n])+", re.DOTALL)
+"""A line; a displayed formula is part of one."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z<])")
+_ASIDE = re.compile(r",? which\b|,? because\b|,? since\b|, as\b|,? when\b")
+"""What follows says more of the answer, and is not the answer."""
+_HOPE = re.compile(r"\bI hope (?:it|this|that)\b")
+_UNFINISHED = re.compile(r"(?:[-+/=<>(,:]|\b(?:an?|and|are|by|for|if|in|is|of|or|that|the|to|we|with))\Z")
+"""How a response ends that was cut off."""
+_BULLET = r"(?:[-*•]|\(?(?:\d{1,4}|[A-Za-z])[.)])[ \t]+"
+_ENTRY = re.compile(rf"[ \t]*{_BULLET}")
+_BARE = re.compile(rf"[ \t]*(?:{_BULLET})?[^\s=]{{1,40}}[ \t]*")
+"""A line that is a value alone, or an entry of a list."""
+_TELLING = re.compile(r"[\d\\$]")
+_FORMULA = re.compile(
+    r"\$\$((?:[^$]|\\\$)+)\$\$|(?<!\\)\$((?:[^$\n\\]|\\.)+)\$|\\\[(.+?)\\\]|\\\(([^\n]+?)\\\)"
+    r"|(\\begin\{.+\\end\{\w+\*?\})",
+    re.DOTALL,
+)
+_SEPARATOR = re.compile(r"\s*(?:,?\s*(?:and|or)\b|[,;])?\s*")
+
+
+def stated_answer(text: str) -> str | None:
+    """The statement of the answer, as written, boxes without their frame; None: there is none."""
+    response = _response(text)
+    places = [found for look in (last_boxes, _tag, _member, _final) if (found := look(response))]
+    if places:
+        return max(places)[1]
+    answer = _behind(_ANSWER, response)
+    return answer[1] if answer else _last_line(response)
+
+
+def stated_formula(text: str) -> str | None:
+    """The last formula of the statement, without its marks, with those that are joined to it; or its boxes."""
+    response = _response(text)
+    statement, boxes = stated_answer(response), last_boxes(response)
+    if statement is None or (boxes and boxes[1] == statement):
+        return statement
+    contents: list[str] = []
+    begins = 0
+    for found in reversed(list(_FORMULA.finditer(statement[-_WINDOW:]))):
+        if contents and not _SEPARATOR.fullmatch(statement[-_WINDOW:], found.end(), begins):
+            break
+        contents.append(found[found.lastindex or 0])
+        begins = found.start()
+    return ", ".join(reversed(contents)) or None
+
+
+def json_answer_field(text: str) -> str | None:
+    """The value of the last `"answer": ...` of a JSON object, be the object whole or not."""
+    found = _member(text)
+    return found[1] if found else None
+
+
+def _response(text: str) -> str:
+    """Without the thinking before it."""
+    return text.rpartition("</think>")[2].strip()
+
+
+def _tag(text: str) -> tuple[int, str] | None:
+    end = _latest(_TAG_END, text)
+    start = _latest(_TAG, text[: end.start()]) if end else None
+    if end is None or start is None:
+        return None
+    said = text[start.end() : end.start()].strip()
+    return (start.start(), said) if said else None
+
+
+def _member(text: str) -> tuple[int, str] | None:
+    found = _latest(_MEMBER, text)
+    if found is None:
+        return None
+    said = _value(text[found.end() : found.end() + _WINDOW])
+    return (found.start(), said) if said.strip() else None
+
+
+def _value(text: str) -> str:
+    """The JSON value that a text begins with; of a list all items."""
+    quoted = _QUOTED.match(text)
+    if quoted:
+        return _unescaped(quoted[1])
+    if text.startswith("["):
+        return text.partition("]")[0].replace('"', "") + "]"
+    return _VALUE_END.split(text, maxsplit=1)[0]
+
+
+def _unescaped(quoted: str) -> str:
+    try:
+        return str(json.loads(f'"{quoted}"', strict=False)).translate(_SPOILT)
+    except ValueError:  # LaTeX whose backslashes are not doubled
+        return quoted.replace('\\"', '"').replace("\\\\", "\\")
+
+
+def _latest(mark: re.Pattern[str], text: str) -> re.Match[str] | None:
+    return next(iter(deque(mark.finditer(text), maxlen=1)), None)
+
+
+def _final(text: str) -> tuple[int, str] | None:
+    return _behind(_FINAL, text)
+
+
+def _behind(mark: re.Pattern[str], text: str) -> tuple[int, str] | None:
+    """What stands behind the last mark, to the end of its sentence, formula or list."""
+    for found in reversed(list(mark.finditer(text))):
+        gap = _GAP.match(text, found.end())
+        start = gap.end() if gap else found.end()
+        lines = [] if _REMARK.match(text, start) else _lines(text[start : start + _WINDOW])
+        if lines:
+            return found.start(), _first(lines)
+    return None
+
+
+def _lines(text: str) -> list[str]:
+    """Those with a letter or a figure in them."""
+    return [line for line in _LINE.findall(text) if re.search(r"\w", line)]
+
+
+def _first(lines: list[str]) -> str:
+    """The first line's first sentence; or the list, if it and the lines after it are bare values."""
+    bare = _bare(lines)
+    return _listed(lines[:bare]) if bare else _sentence(lines[0], last=False)
+
+
+def _last_line(text: str) -> str | None:
+    """The last line's last sentence; or the list, if it and the lines before it are bare values."""
+    lines = _lines(text[-_WINDOW:])
+    if not lines or _UNFINISHED.search(text[-20:]):
+        return None
+    bare = _bare(lines[::-1])
+    return _listed(lines[-bare:]) if bare else _sentence(lines[-1], last=True)
+
+
+def _bare(lines: list[str]) -> int:
+    """How many there are before the first that is no bare value."""
+    return next((at for at, line in enumerate(lines) if not _BARE.fullmatch(line)), len(lines))
+
+
+def _listed(lines: list[str]) -> str:
+    return lines[0] if len(lines) == 1 else ", ".join(_ENTRY.sub("", line, count=1).strip() for line in lines)
+
+
+def _sentence(line: str, *, last: bool) -> str:
+    """The first or last sentence with a figure or a formula in it, if one has; the first without its aside."""
+    sentences = _SENTENCE_END.split(_HOPE.split(line)[0])
+    ordered = sentences[::-1] if last else sentences
+    sentence = next((sentence for sentence in ordered if _TELLING.search(sentence)), ordered[0])
+    asides = [] if last else [at.start() for at in _ASIDE.finditer(sentence)]
+    return sentence[: next((at for at in asides if _TELLING.search(sentence, 0, at)), None)].rstrip("!")
+
+
+_BOX = re.compile(r"\\(?:boxed|fbox)\s*")
+_UNFRAMED = re.compile(r"\d+|[A-Za-z]")
+_PERCENT = re.compile(r"[\s$})\]\\]*(?:%|percent|pct\b)", re.IGNORECASE)
+_JOINT = re.compile(r"\b(?:and|or)\b|[,;]")
+_NEAR, _FAR = 10, 70
+"""Boxes are one answer that stand closer than the first; or than the second, with a joint between, in one sentence."""
+_SENTENCE_BREAK = re.compile(r"[.!?]\s")
+
+
+def in_last_box(text: str) -> str | None:
+    """What stands in the last box; it may be empty."""
+    boxes = list(_BOX.finditer(text))
+    framed = _framed(text, boxes[-1].end(), len(text)) if boxes else None
+    return framed[1] if framed else None
+
+
+def last_boxes(text: str) -> tuple[int, str] | None:
+    """The last run of boxes: where the last of them begins, and their contents, as a list."""
+    contents: list[str] = []
+    begins = following = len(text)
+    for box in reversed(list(_BOX.finditer(text))):
+        framed = _framed(text, box.end(), following)
+        if framed is None and not contents:
+            continue
+        if framed is None:
+            break
+        end, content = framed[0], framed[1].strip()
+        if not contents:
+            begins = box.start()
+            content += "\\%" if content and _PERCENT.match(text, end) else ""
+        elif not _one_answer(text[end:following], repeats=content == contents[-1]):
+            break
+        if content not in contents[-1:]:
+            contents.append(content)
+        following = box.start()
+    said = ", ".join(content for content in reversed(contents) if content)
+    return (begins, said) if said else None
+
+
+def _one_answer(between: str, *, repeats: bool) -> bool:
+    if repeats or _SENTENCE_BREAK.search(between):
+        return len(between) < _NEAR
+    return len(between) < _NEAR or (len(between) < _FAR and bool(_JOINT.search(between)))
+
+
+def _framed(text: str, start: int, stop: int) -> tuple[int, str] | None:
+    """Where the box ends whose bracket opens at `start`, before `stop`, and what is in it."""
+    if not text.startswith("{", start):
+        sign = _UNFRAMED.match(text, start)
+        return (sign.end(), sign.group()) if sign else None
+    depth = 0
+    for at in range(start, stop):
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        if depth == 0:
+            return at + 1, text[start + 1 : at]
+    return (stop, text[start + 1 : stop].partition("\n")[0]) if stop == len(text) else None

@@ -17,7 +17,7 @@ from pydantic import Field, PrivateAttr, field_validator
 
 from podium.errors import GraderError, WorkerError
 from podium.tasks.graders.base import GraderSettings
-from podium.tasks.graders.extraction import Place, find
+from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.task import Grade
 from podium.types import Message
 from podium.workers.answer import last_line
@@ -46,7 +46,7 @@ The reference answer is right. The rubric:
 
 You may reason in a few sentences. The last line of your reply is one word and nothing else: RIGHT, WRONG, or UNSURE \
 if the rubric does not settle it."""
-AGAIN = "End your reply with a line that is one word and nothing else: RIGHT, WRONG or UNSURE."
+RETRY_PROMPT = "End your reply with a line that is one word and nothing else: RIGHT, WRONG or UNSURE."
 
 _WORDS = ("RIGHT", "WRONG", "UNSURE")
 _FIRST_WAIT_S = 0.5
@@ -54,7 +54,7 @@ _LONGEST_WAIT_S = 60.0
 
 
 @dataclass
-class _Seat:
+class _JudgeState:
     """What of a judge is under way; no part of what it is: any two are equal."""
 
     worker: Worker | None = field(default=None, compare=False)
@@ -66,8 +66,9 @@ class Judge(GraderSettings):
     """1 when a worker, asked twice, finds the response right by the rubric both times.
 
     The answer is what stands at `answer`, by default all of the response; of a very long one the beginning and the
-    end. The worker sees the question, where the judge is told it (`about`), the reference, which is the gold answer,
-    and the response, in fences that carry a mark that no writer of a response can know. What is done against bias:
+    end. The worker sees the question, where the judge is told it (`for_question`), the reference, which is the gold
+    answer, and the response, in fences that carry a mark that no writer of a response can know. What is done against
+    bias:
 
     - Order: it is asked with the reference first, then with the response first. Where the two verdicts differ, or one
       is UNSURE, that is a tie, and scores `tie`. Nothing is asked a second time that could change nothing.
@@ -88,13 +89,13 @@ class Judge(GraderSettings):
     """What makes a response right, in plain words."""
     question: str = ""
     """What the response answers; empty: the judge is not told."""
-    answer: Place = "whole"
+    answer: AnswerPlace = "whole"
     """Where the answer stands in the response."""
     tie: float = Field(default=0.0, ge=0, le=1)
     """Score of a tie; by default what is not sure earns nothing."""
     longest: int = Field(default=20_000, ge=100)
     """Characters of the response that are shown, at most."""
-    _seat: _Seat = PrivateAttr(default_factory=_Seat)
+    _state: _JudgeState = PrivateAttr(default_factory=_JudgeState)
 
     @field_validator("worker")
     @classmethod
@@ -103,7 +104,7 @@ class Judge(GraderSettings):
             raise ValueError("a judge stands in no pool: leave out its fallback, rpm and tpm")
         return worker
 
-    def about(self, question: str) -> Judge:
+    def for_question(self, question: str) -> Judge:
         """The same judge, told the question. Both share the worker and its limits."""
         return self.model_copy(update={"question": question})
 
@@ -114,7 +115,7 @@ class Judge(GraderSettings):
             GraderError: the worker failed for good, or gave no verdict.
             ConfigError: the worker cannot be built, as where its key is missing.
         """
-        found = find(response, self.answer)
+        found = extract(response, self.answer)
         if found is None:
             return Grade(0.0)
         found = _shortened(found, self.longest)
@@ -135,7 +136,7 @@ class Judge(GraderSettings):
             word = _last_word(text)
             if word in _WORDS:
                 return word, spent
-            messages += [Message(role="assistant", content=text), Message(role="user", content=AGAIN)]
+            messages += [Message(role="assistant", content=text), Message(role="user", content=RETRY_PROMPT)]
         raise GraderError(
             f"The judge {self.worker.name!r} gave no verdict, twice; its reply ended with {word[:60]!r}."
         )
@@ -153,18 +154,18 @@ class Judge(GraderSettings):
 
     async def _reply(self, messages: Sequence[Message]) -> tuple[str, float]:
         """A reply, and its dollars; tried again where that may help."""
-        seat, limits = self._seat, self.worker.limits
-        if seat.worker is None:
-            seat.worker = build_worker(self.worker)
+        state, limits = self._state, self.worker.limits
+        if state.worker is None:
+            state.worker = build_worker(self.worker)
         loop = asyncio.get_running_loop()
-        if seat.slots is None or seat.loop is not loop:  # Waiters belong to their loop.
-            seat.slots, seat.loop = asyncio.Semaphore(limits.concurrency), loop
+        if state.slots is None or state.loop is not loop:  # Waiters belong to their loop.
+            state.slots, state.loop = asyncio.Semaphore(limits.concurrency), loop
         request = Request(tuple(messages), seed=f"judge/{len(messages)}")
         try:
             async for attempt in attempts(limits.retries, longest_s=_LONGEST_WAIT_S, first_s=_FIRST_WAIT_S):
                 with attempt:
-                    async with seat.slots:
-                        reply = await _attempt(seat.worker, request, limits.timeout)
+                    async with state.slots:
+                        reply = await _attempt(state.worker, request, limits.timeout)
         except WorkerError as error:
             raise GraderError(f"The judge {self.worker.name!r} did not answer: {error}") from None
         return reply.text, self.worker.price.cost(reply.usage)

@@ -1,7 +1,9 @@
-"""What all task sets of rows are: settings, as a TOML file may say them, that read the tasks of a split.
+"""What all task sets share: settings, as a TOML file may give them, that read the tasks of a split.
 
-Rows become tasks in one place, `read_tasks`: so a row that cannot be one is refused by its place in its file, or
-counted, in the same way for every set.
+Rows become tasks in one place, `read_tasks`, so that for every set a row that cannot be a task is either refused by its
+place in its file or counted. Splits share no question: a question stands in the latest of its splits alone (test, then
+validation, then train), so what is measured is never trained on. Where a source has train and no validation, a tenth of
+train becomes validation, by a hash of the question.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any, Literal, Self
 
 from pydantic import Field
@@ -21,8 +24,8 @@ from podium.errors import ConfigError
 from podium.rows import Row
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.judge import Judge
-from podium.tasks.overlap import fold
-from podium.tasks.sets.prompts import bare
+from podium.tasks.overlap import question_key
+from podium.tasks.sets.prompts import strip_prompt
 from podium.tasks.task import Task
 from podium.types import Question
 
@@ -31,7 +34,7 @@ _DETAIL = re.compile(r"'[^']*'|\"[^\"]*\"|(?<= )\([^)]*\)")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Sample:
     """What a row says."""
 
     text: str
@@ -48,12 +51,12 @@ class Entry:
 class RowTask(Task):
     """A task that a row was made into."""
 
-    folded: str = ""
-    """What is asked, without the prompt around it and folded (`overlap.fold`): by it questions are compared."""
+    key: str = ""
+    """What is asked, without the prompt around it and folded (`overlap.question_key`): by it questions are compared."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LoadedSplit:
     """Tasks of a split."""
 
     tasks: tuple[Task, ...]
@@ -61,7 +64,7 @@ class Reading:
     """Rows that are no tasks, by the reason."""
 
 
-class SetSpec(Settings):
+class TaskSetSpec(Settings):
     """Base of all sets; `set` is its name."""
 
     set: str
@@ -81,30 +84,30 @@ class SetSpec(Settings):
         """Of train, validation and test those that there are."""
 
     @abstractmethod
-    def read(self, split: str) -> Reading:
+    def read(self, split: str) -> LoadedSplit:
         """All tasks of one of its splits, in the order of the source.
 
         Raises:
             ConfigError: files that are not there, with what to fetch; or a row that is refused.
         """
 
-    def readings(self, splits: Collection[str]) -> Mapping[str, Reading]:
+    def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
         """Several of its splits. A set that reads one for the sake of another does so once."""
         return {split: self.read(split) for split in splits}
 
-    def beside(self, folder: Path) -> Self:
+    def with_base_dir(self, folder: Path) -> Self:
         """The same set, its paths seen from a folder."""
         return self
 
 
 def read_tasks(
     rows: Iterable[Row],
-    entry: Callable[[Mapping[str, Any]], Entry | None],
+    record_to_sample: Callable[[Mapping[str, Any]], Sample | None],
     grader: GraderSettings,
     *,
     name: str,
     on_bad_row: BadRow = "refuse",
-) -> Reading:
+) -> LoadedSplit:
     """Tasks of rows.
 
     Args:
@@ -119,7 +122,7 @@ def read_tasks(
     skipped: Counter[str] = Counter()
     for row in rows:
         try:
-            said = _said(row, entry)
+            said = _said(row, record_to_sample)
             if said is None:
                 continue
             task = _task(said, grader, name)
@@ -132,34 +135,34 @@ def read_tasks(
             skipped[_DETAIL.sub("…", str(error))] += 1
         else:
             tasks[task.id] = task
-    return Reading(tuple(tasks.values()), dict(skipped))
+    return LoadedSplit(tuple(tasks.values()), dict(skipped))
 
 
-def folded(task: Task) -> str:
+def task_key(task: Task) -> str:
     """What a task asks, as questions are compared."""
-    return task.folded if isinstance(task, RowTask) else fold(bare(task.question.text))
+    return task.key if isinstance(task, RowTask) else question_key(strip_prompt(task.question.text))
 
 
-def _said(row: Row, entry: Callable[[Mapping[str, Any]], Entry | None]) -> Entry | None:
+def _said(row: Row, record_to_sample: Callable[[Mapping[str, Any]], Sample | None]) -> Sample | None:
     """What a row says; ValueError: half a sentence on why it says nothing."""
     if row.complaint:
         raise ValueError(row.complaint)
     try:
-        return entry(row.values)
+        return record_to_sample(row.values)
     except KeyError as error:
         raise ValueError(f"it has no column {error.args[0]}") from None
     except (IndexError, TypeError) as error:
         raise ValueError(f"one of its columns is not what it should be ({error})") from None
 
 
-def _task(said: Entry, grader: GraderSettings, name: str) -> RowTask:
+def _task(said: Sample, grader: GraderSettings, name: str) -> RowTask:
     return RowTask(
         f"{name}/{said.id}",
         Question(text=said.text),
         said.gold,
-        grader.about(said.text) if isinstance(grader, Judge) else grader,
+        grader.for_question(said.text) if isinstance(grader, Judge) else grader,
         said.facts,
-        folded=fold(said.content or bare(said.text)),
+        key=question_key(said.content or strip_prompt(said.text)),
     )
 
 
@@ -168,7 +171,102 @@ def _check(task: RowTask, grader: GraderSettings, before: RowTask | None) -> Non
     if not task.question.text.strip():
         raise ValueError("the question is empty")
     if before is not None:
-        same = before.folded == task.folded
+        same = before.key == task.key
         raise ValueError("the same question came before" if same else f"the id of {task.id!r} came before")
-    if complaint := grader.complaint(task.gold):
-        raise ValueError(complaint)
+    if problem := grader.gold_problem(task.gold):
+        raise ValueError(problem)
+
+
+SPLIT_ORDER = ("train", "validation", "test")
+IN_LATER_SPLIT = "questions that stand in a later split too"
+_VALIDATION = 0.1
+
+
+def available_splits(sources: Collection[str]) -> tuple[str, ...]:
+    """The splits of a set whose source has these."""
+    return tuple(
+        split for split in SPLIT_ORDER if split in sources or (split == "validation" and "train" in sources)
+    )
+
+
+def later_splits(split: str) -> tuple[str, ...]:
+    """The splits whose questions this one may not have."""
+    return SPLIT_ORDER[SPLIT_ORDER.index(split) + 1 :] if split in SPLIT_ORDER else ()
+
+
+def read_disjoint(
+    sources: Collection[str], splits: Collection[str], read: Callable[[str], LoadedSplit]
+) -> dict[str, LoadedSplit]:
+    """Splits of a set.
+
+    Args:
+        sources: the splits that the source has.
+        splits: those that are wanted.
+        read: reads one that the source has; each is read at most once.
+
+    Raises:
+        ConfigError: the set has no such split.
+    """
+    unknown = [split for split in splits if split not in available_splits(sources)]
+    if unknown:
+        raise ConfigError(
+            f"There is no split {unknown[0]!r}; there is {', '.join(available_splits(sources))}."
+        )
+    origin = {split: split if split in sources else "train" for split in splits}
+    first = min((SPLIT_ORDER.index(source) for source in origin.values()), default=len(SPLIT_ORDER))
+    raw = {split: read(split) for split in SPLIT_ORDER[first:] if split in sources}
+    return {split: _held_apart(split, origin[split], raw, sources) for split in splits}
+
+
+def exclude(reading: LoadedSplit, taken: Collection[str], reason: str) -> LoadedSplit:
+    """A reading without the tasks whose question, folded, or whose id is taken; they are counted for the reason."""
+    kept = tuple(task for task in reading.tasks if task_key(task) not in taken and task.id not in taken)
+    dropped = len(reading.tasks) - len(kept)
+    if not dropped:
+        return reading
+    return LoadedSplit(kept, {**reading.skipped, reason: reading.skipped.get(reason, 0) + dropped})
+
+
+def _held_apart(
+    split: str, source: str, raw: dict[str, LoadedSplit], sources: Collection[str]
+) -> LoadedSplit:
+    later = {task_key(task) for other in later_splits(source) if other in raw for task in raw[other].tasks}
+    reading = exclude(raw[source], later, IN_LATER_SPLIT)
+    if source == "train" and "validation" not in sources:
+        wanted = split == "validation"
+        kept = tuple(task for task in reading.tasks if _held_out(task_key(task)) == wanted)
+        return LoadedSplit(kept, reading.skipped)
+    return reading
+
+
+def _held_out(text: str) -> bool:
+    return Random(f"validation/{text}").random() < _VALIDATION
+
+
+def text_column(values: Mapping[str, Any], column: str) -> str:
+    """A text that is not empty.
+
+    Raises:
+        KeyError: there is no such column.
+        ValueError: it holds none.
+    """
+    value = values[column]
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"its {column} holds no text")
+    return value
+
+
+def list_column(values: Mapping[str, Any], column: str) -> list[str]:
+    """A list of texts, of which some or all may be missing; raises as `text_column`."""
+    value = values[column]
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ValueError(f"its {column} holds no list of texts")
+    return value
+
+
+def int_column(values: Mapping[str, Any], column: str) -> int:
+    """A whole number; raises as `text_column`."""
+    value = values[column]
+    if not isinstance(value, int):
+        raise ValueError(f"its {column} holds no whole number")
+    return value

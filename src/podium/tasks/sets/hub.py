@@ -18,16 +18,23 @@ from typing import Any, ClassVar
 from podium.errors import ConfigError
 from podium.rows import Row, read_rows
 from podium.tasks.graders.base import GraderSettings
-from podium.tasks.sets.base import BadRow, Entry, Reading, SetSpec, read_tasks
-from podium.tasks.sets.splits import offered, read_apart
+from podium.tasks.sets.base import (
+    BadRow,
+    LoadedSplit,
+    Sample,
+    TaskSetSpec,
+    available_splits,
+    read_disjoint,
+    read_tasks,
+)
 
-DATA = "PODIUM_DATA"
+DATA_VARIABLE = "PODIUM_DATA"
 """The environment variable that names the user's folder of datasets."""
 _PIECE = re.compile(r"(.*)-(\d{5})-of-(\d{5})(?=[-.])")
 """The name of a file that comes in pieces."""
 
 
-class HubSet(SetSpec):
+class HubSet(TaskSetSpec):
     """A dataset of the hub.
 
     A set with training questions and no validation split keeps a tenth of them for it, by a hash of their text. A
@@ -53,37 +60,37 @@ class HubSet(SetSpec):
     def grader(self) -> GraderSettings: ...
 
     @abstractmethod
-    def entry(self, values: Mapping[str, Any]) -> Entry | None:
+    def record_to_sample(self, values: Mapping[str, Any]) -> Sample | None:
         """What a row says; None: it is not wanted. Raises ValueError or KeyError where the row is broken."""
 
     @property
     def splits(self) -> tuple[str, ...]:
-        return offered(self.files)
+        return available_splits(self.files)
 
-    def read(self, split: str) -> Reading:
-        return self.readings((split,))[split]
+    def read(self, split: str) -> LoadedSplit:
+        return self.read_splits((split,))[split]
 
-    def readings(self, splits: Collection[str]) -> Mapping[str, Reading]:
-        return read_apart(self.files, splits, self._read)
+    def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
+        return read_disjoint(self.files, splits, self._read)
 
-    def _read(self, split: str) -> Reading:
+    def _read(self, split: str) -> LoadedSplit:
         return read_tasks(
-            self._rows(split), self.entry, self.grader, name=self.set, on_bad_row=self.on_bad_row
+            self._rows(split), self.record_to_sample, self.grader, name=self.set, on_bad_row=self.on_bad_row
         )
 
     def _rows(self, split: str) -> Iterator[Row]:
         for pattern in self.files[split]:
-            for file in locate(self.source_of(split), pattern):
+            for file in find_files(self.source_of(split), pattern):
                 yield from read_rows(file)
 
 
-def locate(repo: str, pattern: str) -> list[Path]:
+def find_files(repo: str, pattern: str) -> list[Path]:
     """The files of a dataset whose names match, in order; the user's own before the hub's.
 
     Raises:
         ConfigError: there are none, or not all pieces of them, and they cannot be fetched, with what to put where.
     """
-    folder = os.environ.get(DATA)
+    folder = os.environ.get(DATA_VARIABLE)
     found = _matching(Path(folder).expanduser() / repo, pattern) if folder else []
     return found or _fetched(repo, pattern)
 
@@ -131,5 +138,5 @@ def _matching(folder: Path, pattern: str) -> list[Path]:
 def _absent(repo: str, pattern: str, reason: str) -> str:
     return (
         f"{pattern} of the dataset {repo} is not here, or not all of it, and {reason}; on a machine that reaches the "
-        f"hub: hf download {repo} --repo-type dataset --local-dir DATA/{repo}; then set {DATA}=DATA."
+        f"hub: hf download {repo} --repo-type dataset --local-dir DATA/{repo}; then set {DATA_VARIABLE}=DATA."
     )

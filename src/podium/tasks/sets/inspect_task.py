@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from podium.config import suggestion
 from podium.errors import ConfigError, GraderError, UsageError
-from podium.tasks.overlap import fold
-from podium.tasks.sets.base import BadRow, Reading, RowTask, SetSpec
+from podium.tasks.overlap import question_key
+from podium.tasks.sets.base import BadRow, LoadedSplit, RowTask, TaskSetSpec
 from podium.tasks.task import Task
 
 if TYPE_CHECKING:
     import inspect_ai
 
 
-class InspectTask(SetSpec):
+class InspectTask(TaskSetSpec):
     """The settings of a set."""
 
     set: Literal["inspect"] = "inspect"
@@ -45,11 +45,11 @@ class InspectTask(SetSpec):
     def splits(self) -> tuple[str, ...]:
         return ("test",)
 
-    def beside(self, folder: Path) -> Self:
+    def with_base_dir(self, folder: Path) -> Self:
         file, at, name = self.task.rpartition("@")
         return self.model_copy(update={"task": f"{folder / file}@{name}"}) if at else self
 
-    def read(self, split: str) -> Reading:
+    def read(self, split: str) -> LoadedSplit:
         if find_spec("inspect_ai") is None:
             raise ConfigError(
                 "Inspect's tasks need inspect-ai; install it with: pip install 'podium-conductor[inspect]'."
@@ -59,8 +59,8 @@ class InspectTask(SetSpec):
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, self._read(loaded)).result()
 
-    async def _read(self, loaded: inspect_ai.Task) -> Reading:
-        from podium.tasks.sets.inspect_sample import InspectGrader, samples_of  # noqa: PLC0415 - loads Inspect
+    async def _read(self, loaded: inspect_ai.Task) -> LoadedSplit:
+        from podium.tasks.sets.inspect_samples import InspectGrader, samples_of  # noqa: PLC0415 - loads Inspect
 
         tasks: dict[str, Task] = {}
         skipped: Counter[str] = Counter()
@@ -78,8 +78,10 @@ class InspectTask(SetSpec):
                 skipped[str(error)] += 1
             else:
                 grader = InspectGrader(sample, question)
-                tasks[sample.id] = RowTask(sample.id, question, sample.gold, grader, folded=fold(sample.text))
-        return Reading(tuple(tasks.values()), dict(skipped))
+                tasks[sample.id] = RowTask(
+                    sample.id, question, sample.gold, grader, key=question_key(sample.text)
+                )
+        return LoadedSplit(tuple(tasks.values()), dict(skipped))
 
     def _load(self) -> inspect_ai.Task:
         """The task, made with its arguments."""

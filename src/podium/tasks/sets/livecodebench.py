@@ -1,13 +1,4 @@
-"""LiveCodeBench: problems of programming contests, each with the day it was set.
-
-Source: `livecodebench/code_generation_lite` on the hub (Jain et al. 2024, arXiv 2403.07974), licence "cc" without more.
-Releases v1 to v6 hold 400, 111, 101, 101, 167 and 175 questions; `v6` is the sixth alone, `v4_v6` the fourth to sixth,
-`release_v6` all up to it, as the authors name them. Splits: test (`v6`) and train (`v1`, of which a tenth is
-validation). LeetCode's are functions, the others programs; all tests, public and private, must pass.
-Traps: private tests are a packed pickle, which could run anything: it is read here without being loaded. Tests are
-large (gigabytes in all), so they stay packed until they are needed. The authors' "v5" and "v6" in tables of others are
-often windows of days: `release = "release_v6"` with `since` and `until`.
-"""
+"""LiveCodeBench: problems of programming contests, whose tests the dataset packs."""
 
 from __future__ import annotations
 
@@ -25,15 +16,14 @@ from pydantic import Field
 
 from podium.errors import GraderError
 from podium.rows import Row
-from podium.tasks.graders.code import Code
-from podium.tasks.sets.base import Entry
-from podium.tasks.sets.columns import text
-from podium.tasks.sets.programs import ProgramSet
+from podium.tasks.graders.code_grader import Code
+from podium.tasks.sets.base import Sample, text_column
+from podium.tasks.sets.code_sets import CodeSet
 from podium.tasks.sets.prompts import COMPLETION, PROGRAM
 from podium.tasks.task import Grade
 
 _RELEASE = r"^(release_)?v[1-6]$|^v[1-6]_v[1-6]$"
-MOST = 2**30
+MAX_TEST_BYTES = 2**30
 """Bytes of one question's private tests, unpacked; of what claims to be more, no more is unpacked."""
 _QUIET = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
 _TEXTS = frozenset({"UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"})
@@ -42,16 +32,16 @@ _TEXTS = frozenset({"UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"})
 class PackedCode(Code):
     """Grades as `Code` does; the gold answer is the tests as the dataset packs them."""
 
-    def complaint(self, gold: str) -> str | None:
+    def gold_problem(self, gold: str) -> str | None:
         try:
-            return super().complaint(unpacked(gold))
+            return super().gold_problem(unpack_tests(gold))
         except ValueError as error:
             return f"its tests cannot be read: {error}"
 
     async def __call__(self, response: str, gold: str) -> Grade:
         # Some questions have a hundred megabytes of tests: nobody else waits for them.
         try:
-            tests = await asyncio.to_thread(unpacked, gold)
+            tests = await asyncio.to_thread(unpack_tests, gold)
         except ValueError as error:
             raise GraderError(
                 f"A program cannot be graded, since its tests cannot be read: {error}."
@@ -59,8 +49,18 @@ class PackedCode(Code):
         return await super().__call__(response, tests)
 
 
-class LiveCodeBench(ProgramSet):
-    """The settings of the set."""
+class LiveCodeBench(CodeSet):
+    """LiveCodeBench: problems of programming contests, each with the day it was set.
+
+    Source: `livecodebench/code_generation_lite` on the hub (Jain et al. 2024, arXiv 2403.07974), licence "cc" without
+    more. Releases v1 to v6 hold 400, 111, 101, 101, 167 and 175 questions; `v6` is the sixth alone, `v4_v6` the
+    fourth to sixth, `release_v6` all up to it, as the authors name them. Splits: test (`v6`) and train (`v1`, of
+    which a tenth is validation). LeetCode's are functions, the others programs; all tests, public and private, must
+    pass.
+    Traps: private tests are a packed pickle, which could run anything: it is read here without being loaded. Tests
+    are large (gigabytes in all), so they stay packed until they are needed. The authors' "v5" and "v6" in tables of
+    others are often windows of days: `release = "release_v6"` with `since` and `until`.
+    """
 
     source: ClassVar[str] = "livecodebench/code_generation_lite"
     licence: ClassVar[str] = "cc"
@@ -93,34 +93,34 @@ class LiveCodeBench(ProgramSet):
         try:
             day = _day(values)
         except (KeyError, ValueError):
-            return True  # so that `entry` complains
+            return True  # so that `record_to_sample` complains
         if split == "train":
             return self.since is None or day < self.since
         return (self.since is None or self.since <= day) and (self.until is None or day <= self.until)
 
-    def entry(self, values: Mapping[str, Any]) -> Entry:
-        question, starter = text(values, "question_content"), values["starter_code"]
+    def record_to_sample(self, values: Mapping[str, Any]) -> Sample:
+        question, starter = text_column(values, "question_content"), values["starter_code"]
         gold = {
-            "function": _function(text(values, "metadata")),
-            "public": text(values, "public_test_cases"),
-            "private": text(values, "private_test_cases"),
+            "function": _function(text_column(values, "metadata")),
+            "public": text_column(values, "public_test_cases"),
+            "private": text_column(values, "private_test_cases"),
         }
-        return Entry(
+        return Sample(
             COMPLETION.format(question=question, code=starter)
             if starter
             else PROGRAM.format(question=question),
             json.dumps(gold),
-            text(values, "question_id"),
+            text_column(values, "question_id"),
             {
-                "family": text(values, "platform"),
-                "difficulty": text(values, "difficulty"),
+                "family": text_column(values, "platform"),
+                "difficulty": text_column(values, "difficulty"),
                 "date": _day(values).isoformat(),
             },
             content=question,
         )
 
 
-def unpacked(gold: str, most: int = MOST) -> str:
+def unpack_tests(gold: str, most: int = MAX_TEST_BYTES) -> str:
     """The tests of a question, as `Code` takes them.
 
     Raises:
@@ -192,4 +192,4 @@ def _function(metadata: str) -> str | None:
 
 
 def _day(values: Mapping[str, Any]) -> date:
-    return date.fromisoformat(text(values, "contest_date")[:10])
+    return date.fromisoformat(text_column(values, "contest_date")[:10])

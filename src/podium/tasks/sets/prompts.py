@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from string import ascii_uppercase
 
-from podium.tasks.overlap import fold
+from podium.tasks.overlap import question_key
 
 FINAL_NUMBER = "{question}\n\nEnd with a line of the form\nAnswer: NUMBER"
 FINAL_ANSWER = (
@@ -32,7 +32,7 @@ def choice_question(question: str, options: Sequence[str]) -> str:
     return CHOICE.format(question=question.strip(), options=listed)
 
 
-def bare(text: str) -> str:
+def strip_prompt(text: str) -> str:
     """A question without what our prompts put behind it, and without the letters of its options."""
     for prompt in (FINAL_NUMBER, FINAL_ANSWER, BOXED, CHOICE, PROGRAM, CODE):
         text = text.removesuffix(prompt.format(question="", options="").lstrip()).rstrip()
@@ -41,4 +41,4 @@ def bare(text: str) -> str:
 
 def content_id(text: str) -> str:
     """A name for a question that has none: it stays the same whatever the order of its file."""
-    return hashlib.sha256(fold(text).encode()).hexdigest()[:16]
+    return hashlib.sha256(question_key(text).encode()).hexdigest()[:16]

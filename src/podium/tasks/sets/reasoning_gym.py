@@ -1,12 +1,7 @@
-"""Reasoning Gym: puzzles, algebra, logic, games and more, made on the spot by generators with verifiers.
+"""Reasoning Gym as a task set: questions that generators of the library make, graded by the generators' own verifiers.
 
-Source: the library `reasoning-gym` (Stojanovski et al. 2025, arXiv 2505.24760), Apache-2.0. Splits: train, validation
-and test, endless for most generators. Graded by the generator's own verifier (`tasks.graders.reasoning_gym`).
-One (generator, level, config, seed, number) gives one question for ever, by one version of the library. A question
-belongs to the split that its text says, whatever its name, so no two splits share one. Left out are questions whose
-stored answer their own verifier refuses (of `intermediate_integration` a tenth, left as integrals; of
-`propositional_logic` a few) and programs of `codeio` that give something else each time. `boxnet` and `rush_hour`
-store no answer.
+The library runs in processes of its own (`podium.tasks.reasoning_gym`); this module asks them for questions and
+verdicts.
 """
 
 from __future__ import annotations
@@ -14,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from typing import Any, ClassVar, Literal
@@ -22,11 +18,17 @@ from pydantic import Field
 
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.operations import chance
-from podium.tasks.graders.reasoning_gym import ReasoningGymVerifier
-from podium.tasks.gym import Draw, Drawn, Variety, Workshop, digest
-from podium.tasks.sets.base import Reading, RowTask, SetSpec
-from podium.tasks.sets.splits import ORDER
+from podium.lab import chance
+from podium.tasks.graders.extraction import AnswerPlace, extract
+from podium.tasks.reasoning_gym import (
+    GeneratedSample,
+    GeneratorConfig,
+    ReasoningGymPool,
+    SampleId,
+    text_digest,
+)
+from podium.tasks.sets.base import SPLIT_ORDER, LoadedSplit, RowTask, TaskSetSpec
+from podium.tasks.task import Grade
 from podium.types import Question
 
 _PROMPT = (
@@ -41,8 +43,17 @@ _SLOW = "{name} of reasoning-gym takes too long to make; take a lower level."
 _EXHAUSTED = "{name} of reasoning-gym has no more different questions; ask for fewer."
 
 
-class ReasoningGym(SetSpec):
-    """The settings of the set."""
+class ReasoningGym(TaskSetSpec):
+    """Reasoning Gym: puzzles, algebra, logic, games and more, made on the spot by generators with verifiers.
+
+    Source: the library `reasoning-gym` (Stojanovski et al. 2025, arXiv 2505.24760), Apache-2.0. Splits: train,
+    validation and test, endless for most generators. Graded by the generator's own verifier
+    (`tasks.graders.reasoning_gym`). One (generator, level, config, seed, number) gives one question for ever, by one
+    version of the library. A question belongs to the split that its text says, whatever its name, so no two splits
+    share one. Left out are questions whose stored answer their own verifier refuses (of `intermediate_integration` a
+    tenth, left as integrals; of `propositional_logic` a few) and programs of `codeio` that give something else each
+    time. `boxnet` and `rush_hour` store no answer.
+    """
 
     source: ClassVar[str] = "made on the spot by the library reasoning-gym"
     licence: ClassVar[str] = "Apache-2.0"
@@ -65,29 +76,33 @@ class ReasoningGym(SetSpec):
 
     @property
     def splits(self) -> tuple[str, ...]:
-        return ORDER
+        return SPLIT_ORDER
 
     @cached_property
-    def workshop(self) -> Workshop:
+    def pool(self) -> ReasoningGymPool:
         """Where questions are made and answers judged."""
-        return Workshop()
+        return ReasoningGymPool()
 
-    def read(self, split: str) -> Reading:
-        return self.readings((split,))[split]
+    def read(self, split: str) -> LoadedSplit:
+        return self.read_splits((split,))[split]
 
-    def readings(self, splits: Collection[str]) -> Mapping[str, Reading]:
-        varieties = self._varieties(self.workshop.names())
-        with ThreadPoolExecutor(self.workshop.places) as threads:
-            parts = list(threads.map(lambda variety: self._gather(variety, splits), varieties))
+    def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
+        generator_configs = self._generator_configs(self.pool.names())
+        with ThreadPoolExecutor(self.pool.places) as threads:
+            parts = list(
+                threads.map(
+                    lambda generator_config: self._draw_samples(generator_config, splits), generator_configs
+                )
+            )
         return {
-            split: Reading(
+            split: LoadedSplit(
                 tuple(task for part in parts for task in part[split].tasks),
                 {reason: missing for part in parts for reason, missing in part[split].skipped.items()},
             )
             for split in splits
         }
 
-    def _varieties(self, known: tuple[str, ...]) -> list[Variety]:
+    def _generator_configs(self, known: tuple[str, ...]) -> list[GeneratorConfig]:
         names = known if self.generators == "all" else tuple(dict.fromkeys(self.generators))
         for name in names:
             if name not in known:
@@ -98,7 +113,7 @@ class ReasoningGym(SetSpec):
                     f"config.{name} is for a generator that is not asked; {suggestion(name, names)}"
                 )
         return [
-            Variety(
+            GeneratorConfig(
                 generator=name,
                 level=self.level,
                 config=json.dumps(self.config.get(name, {}), sort_keys=True),
@@ -106,7 +121,9 @@ class ReasoningGym(SetSpec):
             for name in names
         ]
 
-    def _gather(self, variety: Variety, splits: Collection[str]) -> dict[str, Reading]:
+    def _draw_samples(
+        self, generator_config: GeneratorConfig, splits: Collection[str]
+    ) -> dict[str, LoadedSplit]:
         """Of one generator the questions of some splits, each question once, from one sequence of draws."""
         tasks: dict[str, dict[str, RowTask]] = {split: {} for split in splits}
         vain = dict.fromkeys(splits, 0)
@@ -115,45 +132,75 @@ class ReasoningGym(SetSpec):
             wanted = [split for split in splits if len(tasks[split]) < self.size and vain[split] < _PATIENCE]
             if not wanted or reason:
                 break
-            draw = Draw(variety=variety, seed=self.seed, number=number)
-            reply = self.workshop.make(draw)
-            slow = slow + 1 if reply.spent else 0
-            reason = _SLOW.format(name=variety.name) if slow == _TRIES else reply.refusal
+            sample_id = SampleId(generator_config=generator_config, seed=self.seed, number=number)
+            reply = self.pool.make(sample_id)
+            slow = slow + 1 if reply.timed_out else 0
+            reason = _SLOW.format(name=generator_config.name) if slow == _TRIES else reply.error
             vain.update((split, vain[split] + 1) for split in wanted)
-            if reply.drawn is not None and reply.drawn.sound:
-                task = self._task(draw, reply.drawn)
-                split = _split_of(task.folded)
-                if split in wanted and task.folded not in tasks[split]:
-                    tasks[split][task.folded] = task
+            if reply.sample is not None and reply.sample.valid:
+                task = self._task(sample_id, reply.sample)
+                split = _split_of(task.key)
+                if split in wanted and task.key not in tasks[split]:
+                    tasks[split][task.key] = task
                     vain[split] = 0
-        return {split: self._reading(variety, tuple(tasks[split].values()), reason) for split in splits}
+        return {
+            split: self._reading(generator_config, tuple(tasks[split].values()), reason) for split in splits
+        }
 
-    def _reading(self, variety: Variety, tasks: tuple[RowTask, ...], reason: str) -> Reading:
+    def _reading(
+        self, generator_config: GeneratorConfig, tasks: tuple[RowTask, ...], reason: str
+    ) -> LoadedSplit:
         missing = self.size - len(tasks)
         if not missing:
-            return Reading(tasks)
-        reason = reason or _EXHAUSTED.format(name=variety.name)
+            return LoadedSplit(tasks)
+        reason = reason or _EXHAUSTED.format(name=generator_config.name)
         if not tasks and self.generators != "all":
             raise ConfigError(reason)
-        return Reading(tasks, {reason: missing})
+        return LoadedSplit(tasks, {reason: missing})
 
-    def _task(self, draw: Draw, drawn: Drawn) -> RowTask:
+    def _task(self, sample_id: SampleId, sample: GeneratedSample) -> RowTask:
         return RowTask(
-            id=f"reasoning-gym/{draw.name}",
-            question=Question(text=_PROMPT.format(question=drawn.question)),
-            gold=drawn.gold,
-            grader=ReasoningGymVerifier(self.workshop, draw, digest(drawn.question)),
+            id=f"reasoning-gym/{sample_id.name}",
+            question=Question(text=_PROMPT.format(question=sample.question)),
+            gold=sample.gold,
+            grader=ReasoningGymVerifier(self.pool, sample_id, text_digest(sample.question)),
             facts={
-                "family": draw.variety.generator,
-                "category": drawn.category,
-                "difficulty": drawn.difficulty,
+                "family": sample_id.generator_config.generator,
+                "category": sample.category,
+                "difficulty": sample.difficulty,
             },
             # Signs stay: a board or a formula is made of them.
-            folded=" ".join(drawn.question.casefold().split()),
+            key=" ".join(sample.question.casefold().split()),
         )
 
 
-def _split_of(folded: str) -> str:
+def _split_of(key: str) -> str:
     """The one split in which a question may be asked."""
-    place = chance("reasoning-gym", folded)
+    place = chance("reasoning-gym", key)
     return "train" if place < 0.5 else "validation" if place < 0.75 else "test"
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningGymVerifier:
+    """1 for an answer that the generator's verifier gives its whole score, else 0.
+
+    So is an answer that takes it more than a few processor seconds, or that it cannot read, 0.
+    """
+
+    pool: ReasoningGymPool
+    sample_id: SampleId
+    text_digest: str
+    """Of the question, so that another version of the library does not judge answers to another one."""
+    answer: AnswerPlace = "final"
+    """Where the answer stands in the response."""
+
+    async def __call__(self, response: str, gold: str) -> Grade:
+        """The verdict; the gold answer is one of several, and the library has its own.
+
+        Raises:
+            GraderError: the process that verifies ended, or knows another question by this name.
+        """
+        found = extract(response, self.answer)
+        if found is None:
+            return Grade(0.0)
+        return Grade(await self.pool.judge(self.sample_id, found, self.text_digest), found)

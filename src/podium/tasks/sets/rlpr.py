@@ -1,13 +1,4 @@
-"""RLPR: questions of many fields with short free answers, meant for training without a verifier.
-
-Source: `openbmb/RLPR-Train-Dataset` (about 77,000, most of them from WebInstruct-verified) and, for test, the file
-`WebInstruct-verified-val_Avg2` of `openbmb/RLPR-Evaluation` (638, whose answer is a letter), both on the hub (Yu et al.
-2025, arXiv 2506.18254), CC-BY-NC-4.0. Splits: train (of which a tenth is validation) and test. The user's turn of the
-source's prompt is asked; its system turn, which is for a policy in training, is not.
-Its authors reward the policy's own probability of the reference answer, which nobody has of a worker behind an
-endpoint. Here rules grade by the form of the gold answer (`FreeForm`), and what only a judge can grade is left out and
-counted; or, with `judge`, a worker judges all of it. Figures compare with nobody's who grades otherwise.
-"""
+"""RLPR: questions of many fields with short free answers, and the grader that picks rules by the form of the answer."""
 
 from __future__ import annotations
 
@@ -20,10 +11,9 @@ from pydantic import PrivateAttr
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.choice import Choice
 from podium.tasks.graders.judge import Judge
-from podium.tasks.graders.math import Math
-from podium.tasks.graders.normalised import Normalised
-from podium.tasks.sets.base import Entry
-from podium.tasks.sets.columns import text
+from podium.tasks.graders.math_graders import Math
+from podium.tasks.graders.text_graders import Normalised
+from podium.tasks.sets.base import Sample, text_column
 from podium.tasks.sets.hub import HubSet
 from podium.tasks.sets.prompts import FINAL_ANSWER, content_id
 from podium.tasks.task import Grade
@@ -38,7 +28,16 @@ _PHRASE_WORDS = 5
 
 
 class RLPR(HubSet):
-    """The settings of the set."""
+    """RLPR: questions of many fields with short free answers, meant for training without a verifier.
+
+    Source: `openbmb/RLPR-Train-Dataset` (about 77,000, most of them from WebInstruct-verified) and, for test, the
+    file `WebInstruct-verified-val_Avg2` of `openbmb/RLPR-Evaluation` (638, whose answer is a letter), both on the hub
+    (Yu et al. 2025, arXiv 2506.18254), CC-BY-NC-4.0. Splits: train (of which a tenth is validation) and test. The
+    user's turn of the source's prompt is asked; its system turn, which is for a policy in training, is not. Its
+    authors reward the policy's own probability of the reference answer, which nobody has of a worker behind an
+    endpoint. Here rules grade by the form of the gold answer (`FreeForm`), and what only a judge can grade is left
+    out and counted; or, with `judge`, a worker judges all of it. Figures compare with nobody's who grades otherwise.
+    """
 
     source: ClassVar[str] = "openbmb/RLPR-Train-Dataset"
     licence: ClassVar[str] = "CC-BY-NC-4.0"
@@ -57,14 +56,14 @@ class RLPR(HubSet):
     def grader(self) -> GraderSettings:
         return self.judge or FreeForm()
 
-    def entry(self, values: Mapping[str, Any]) -> Entry:
+    def record_to_sample(self, values: Mapping[str, Any]) -> Sample:
         asked = [turn for turn in values["prompt"] if turn["role"] == "user"]
         if not asked:
             raise ValueError("its prompt has no turn of a user")
-        question = text(asked[-1], "content")
-        gold = text(values["reward_model"], "ground_truth").strip()
-        facts = {"family": text(values, "ability"), "source": text(values, "data_source")}
-        return Entry(FINAL_ANSWER.format(question=question), gold, content_id(question), facts)
+        question = text_column(asked[-1], "content")
+        gold = text_column(values["reward_model"], "ground_truth").strip()
+        facts = {"family": text_column(values, "ability"), "source": text_column(values, "data_source")}
+        return Sample(FINAL_ANSWER.format(question=question), gold, content_id(question), facts)
 
 
 class FreeForm(GraderSettings):
@@ -79,10 +78,10 @@ class FreeForm(GraderSettings):
     _phrase: Normalised = PrivateAttr(default_factory=Normalised)
     _formula: Math = PrivateAttr(default_factory=Math)
 
-    def complaint(self, gold: str) -> str | None:
+    def gold_problem(self, gold: str) -> str | None:
         if len(_words(gold)) > _PHRASE_WORDS:
             return "only a judge can compare a gold answer of so many words"
-        return self._by_form(gold).complaint(gold)
+        return self._by_form(gold).gold_problem(gold)
 
     async def __call__(self, response: str, gold: str) -> Grade:
         return await self._by_form(gold)(response, gold)

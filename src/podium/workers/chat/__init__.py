@@ -1,8 +1,9 @@
-"""Asking any endpoint that speaks OpenAI's /chat/completions: where it is, what is sent, what may come back.
+"""The client for every endpoint that speaks OpenAI's /chat/completions, and for /embeddings.
 
-    endpoint  where, and which headers     client  one attempt       seed     randomness as a number
-    events    server-sent events           draft   what was said     usage    what is billed
-    complaint what was complained of       failure the sentences     waiting  Retry-After
+    client           one attempt at one chat          endpoint       address, headers, proxies
+    request_body     what is sent                     failures       every failure as a `WorkerError`
+    response_reader  the response, whole or streamed  reply_builder  text, tool calls and tokens of a reply
+    embeddings       vectors of texts
 
 One call is one attempt: retries, rates and concurrency are the executor's. `client` loads the HTTP client.
 """

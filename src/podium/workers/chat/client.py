@@ -1,6 +1,7 @@
-"""The client: posts one chat to one endpoint, once, and gives its reply or a `WorkerError`.
+"""The client: posts one chat to one endpoint, once, and returns its reply or raises a `WorkerError`.
 
-No retries; tools are the caller's to call. A streamed reply is given when it is whole, its text told as it comes.
+It makes no retries and calls no tools. `on_text` gets the text of a streamed reply as it comes; the reply is returned
+when it is whole.
 """
 
 from __future__ import annotations
@@ -14,16 +15,15 @@ import aiohttp
 
 from podium.types import AnswerOptions, Message, ToolCall
 from podium.workers.base import Reply
-from podium.workers.chat.body import MaxTokensKey, chat_body
 from podium.workers.chat.endpoint import Endpoint
-from podium.workers.chat.failure import Failures, filtered
-from podium.workers.chat.receiving import Receiving
-from podium.workers.chat.telling import Telling
-from podium.workers.chat.usage import read_usage
+from podium.workers.chat.failures import Failures, filtered
+from podium.workers.chat.reply_builder import read_usage
+from podium.workers.chat.request_body import MaxTokensKey, chat_body
+from podium.workers.chat.response_reader import ResponseReader, StreamScrubber
 from podium.workers.connections import Connections
 
 _NAME = 200
-"""Characters of a name that an endpoint gives which are kept."""
+"""Characters kept of a model name or finish_reason."""
 
 
 class ChatClient:
@@ -76,7 +76,7 @@ class ChatClient:
         messages: Sequence[Message],
         *,
         model: str,
-        timeout: float = 120.0,  # noqa: ASYNC109 - a limit of the worker's, told to the user as such
+        timeout: float = 120.0,  # noqa: ASYNC109 - a limit of the worker's, named in messages
         connect_timeout: float = 10.0,
         first_token_timeout: float | None = None,
         stream: bool = False,
@@ -95,11 +95,11 @@ class ChatClient:
             timeout: seconds for the whole call.
             connect_timeout: seconds until the connection stands, with its name found and TLS agreed on.
             first_token_timeout: seconds until a streamed reply must have begun; None: no limit.
-            stream: whether the reply is asked for in pieces.
+            stream: whether to ask for a streamed reply.
             max_tokens, temperature, seed: left to the endpoint where None.
             extra: further keys of the body; they win over the others.
-            options: what the caller of the question wants; where it offers tools, calls of them may be the reply.
-            on_text: told each piece of the text as it comes, which asks for a stream.
+            options: the settings of whoever asks the question; with tools, the reply may be tool calls.
+            on_text: called with each piece of the text as it comes; implies `stream`.
 
         Raises:
             WorkerError: anything but a text came back.
@@ -115,40 +115,40 @@ class ChatClient:
             extra=extra or {},
             stream=stream,
         )
-        telling = None if on_text is None else Telling(on_text, self._secrets)
+        scrubber = None if on_text is None else StreamScrubber(on_text, self._secrets)
         whole = asyncio.timeout(timeout)
-        receiving = Receiving(
+        reader = ResponseReader(
             self._failures,
             streamed=stream,
             first_token_timeout=first_token_timeout if stream else None,
-            tell=None if telling is None else telling.add,
+            on_text=None if scrubber is None else scrubber.add,
         )
-        draft = receiving.draft
+        builder = reader.builder
         try:
-            async with whole, receiving.patience:
-                await self._post(json.dumps(body).encode(), connect_timeout, receiving)
+            async with whole, reader.deadline:
+                await self._post(json.dumps(body).encode(), connect_timeout, reader)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            # What comes after the answer's end is not worth paying for it again.
-            if not receiving.complete:
+            # The answer is whole: an error after its end is no reason to pay for it again.
+            if not reader.complete:
                 if isinstance(error, aiohttp.ConnectionTimeoutError):
-                    raise self._failures.late("connect_timeout", connect_timeout, draft) from None
+                    raise self._failures.timed_out("connect_timeout", connect_timeout, builder) from None
                 if whole.expired():
-                    raise self._failures.late("timeout", timeout, draft) from None
-                if receiving.patience.expired():
-                    raise self._failures.late(
-                        "first_token_timeout", first_token_timeout or 0.0, draft
+                    raise self._failures.timed_out("timeout", timeout, builder) from None
+                if reader.deadline.expired():
+                    raise self._failures.timed_out(
+                        "first_token_timeout", first_token_timeout or 0.0, builder
                     ) from None
                 raise self._failures.transport(error) from None
-        reply = self._reply(receiving, messages, tools=bool(options.tools))
-        if telling is not None:
-            telling.end()
+        reply = self._reply(reader, messages, tools=bool(options.tools))
+        if scrubber is not None:
+            scrubber.end()
         return reply
 
     async def close(self) -> None:
         """Give back the connections, also those shared with other clients; a later call opens new ones."""
         await self._connections.close()
 
-    async def _post(self, content: bytes, connect_timeout: float, receiving: Receiving) -> None:
+    async def _post(self, content: bytes, connect_timeout: float, reader: ResponseReader) -> None:
         session = await self._connections.session()
         async with session.post(
             self.endpoint.url,
@@ -157,25 +157,25 @@ class ChatClient:
             headers=self.endpoint.all_headers(),
             allow_redirects=False,
             proxy=self.endpoint.proxy,
-            # The default would round what is over 5 s.
+            # By default aiohttp rounds limits over 5 s up.
             timeout=aiohttp.ClientTimeout(total=None, connect=connect_timeout, ceil_threshold=float("inf")),
         ) as response:
-            await receiving.read(response)
+            await reader.read(response)
 
-    def _reply(self, receiving: Receiving, messages: Sequence[Message], *, tools: bool) -> Reply:
-        draft = receiving.draft
-        text = draft.text
-        calls = draft.tool_calls if tools else ()
-        if not (text.strip() or calls) or filtered(draft.finish):
-            raise self._failures.no_text(draft)
-        if draft.finish == "error":
+    def _reply(self, reader: ResponseReader, messages: Sequence[Message], *, tools: bool) -> Reply:
+        builder = reader.builder
+        text = builder.text
+        calls = builder.tool_calls if tools else ()
+        if not (text.strip() or calls) or filtered(builder.finish):
+            raise self._failures.no_text(builder)
+        if builder.finish == "error":
             raise self._failures.error("it broke off with an error", "status", retryable=True)
         return Reply(
             self._secrets.scrub(text),
-            read_usage(draft.usage, messages, text, draft.thought),
-            finish=self._name(draft.finish),
-            model=self._name(draft.model),
-            first_token_s=receiving.first_token_s,
+            read_usage(builder.usage, messages, text, builder.reasoning),
+            finish=self._name(builder.finish),
+            model=self._name(builder.model),
+            first_token_s=reader.first_token_s,
             tool_calls=tuple(
                 ToolCall(**{field: self._secrets.scrub(said) for field, said in call}) for call in calls
             ),

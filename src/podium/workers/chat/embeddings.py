@@ -1,6 +1,6 @@
-"""Posts texts to one endpoint's /embeddings, once, and gives their vectors or a `WorkerError`.
+"""Posts texts to one endpoint's /embeddings, once, and returns their vectors or raises a `WorkerError`.
 
-Beside `client`, which posts chats. No retries and no batches: those are its caller's (`podium.baselines.encoder`).
+The counterpart of `client`, which posts chats. Retries and batches are the caller's (`podium.baselines.encoder`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ import aiohttp
 
 from podium.errors import WorkerError
 from podium.workers.chat.endpoint import Endpoint
-from podium.workers.chat.failure import Failures
-from podium.workers.chat.provider_error import complaint_in, read_complaint
+from podium.workers.chat.failures import Failures, find_error, read_error_body
 from podium.workers.connections import Connections
 
 _MOST = 256 << 20
 """Bytes of a reply."""
-_MOST_COMPLAINED = 1 << 16
+_MOST_ERROR = 1 << 16
 
 
 class EmbeddingClient:
@@ -55,7 +54,7 @@ class EmbeddingClient:
         texts: Sequence[str],
         *,
         model: str,
-        timeout: float = 120.0,  # noqa: ASYNC109 - of one attempt, and told as such
+        timeout: float = 120.0,  # noqa: ASYNC109 - of one attempt, named in messages
     ) -> list[list[float]]:
         """[N][D]: a vector for each text, all of one length.
 
@@ -91,15 +90,15 @@ class EmbeddingClient:
             if 300 <= response.status < 400:
                 raise self._failures.redirect(response.status, response.headers.get("Location", ""))
             good = 200 <= response.status < 300
-            most = _MOST if good else _MOST_COMPLAINED
+            most = _MOST if good else _MOST_ERROR
             received = bytearray()
             async for piece in response.content.iter_any():
                 received += piece
                 if len(received) > most:
                     break
             if not good:
-                complaint = read_complaint(bytes(received[:most]))
-                raise self._failures.status(response.status, response.headers, complaint)
+                provider_error = read_error_body(bytes(received[:most]))
+                raise self._failures.status(response.status, response.headers, provider_error)
             if len(received) > most:
                 raise self._failures.too_big(most)
             return bytes(received)
@@ -108,12 +107,12 @@ class EmbeddingClient:
         try:
             body = json.loads(content)
         except (ValueError, RecursionError):
-            raise self._failures.garbled(content) from None
+            raise self._failures.malformed(content) from None
         if not isinstance(body, dict):
             raise self._wrong("the reply is no table")
-        complaint = complaint_in(body)
-        if complaint is not None:
-            raise self._failures.reported({}, complaint, begun=False)
+        provider_error = find_error(body)
+        if provider_error is not None:
+            raise self._failures.reported({}, provider_error, begun=False)
         data = body.get("data")
         if not isinstance(data, list) or not all(isinstance(entry, dict) for entry in data):
             raise self._wrong("the reply has no list of vectors (is this a model that embeds?)")

@@ -1,10 +1,9 @@
-"""Answers that were paid for, kept: the same question to the same worker is asked once (docs/caching.md).
+"""The response cache: the reply to a request is paid for once, and kept in an SQLite file (docs/caching.md).
 
-    asked   what makes two requests the same      reply   a reply, as text for the file
-    table   the rows, in an SQLite file           cache   what the executor calls
-    nearest the recorded request most like one that is missing
+    cache    what the executor calls              entry    the key of a request, and a reply, as text for the file
+    table    the rows, in an SQLite file          nearest  the recorded request most like one that is missing
 
-It asks nothing by itself and never expires anything: `forget` does, when told to.
+It calls no worker by itself and expires nothing: `ResponseCache.forget` deletes.
 """
 
 from podium.workers.response_cache.cache import ResponseCache

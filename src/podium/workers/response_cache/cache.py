@@ -1,7 +1,7 @@
-"""The response cache: looks up, asks once, keeps before it gives back. What the executor calls.
+"""The response cache: looks a request up, calls its worker once, and keeps the reply before it returns it.
 
-Used from event loops, one or several, one after another or in threads. A look or a write takes some microseconds and
-is not awaited; only another process that holds the file is waited for, and then the event loop goes on.
+The executor calls it, from one or several event loops, one after another or in threads. A read or a write takes some
+microseconds and blocks the loop; while another process holds the file, the loop goes on.
 """
 
 from __future__ import annotations
@@ -17,20 +17,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from podium.database import PATIENCE_S
+from podium.database import BUSY_TIMEOUT_S
 from podium.errors import StoreError, WorkerError
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.response_cache import table
-from podium.workers.response_cache.cache_key import CacheKey
+from podium.workers.response_cache.entry import CacheKey, as_kept, read_reply, write_reply
 from podium.workers.response_cache.nearest import CANDIDATES, difference, nearest
-from podium.workers.response_cache.reply import as_kept, read_reply, write_reply
 from podium.workers.response_cache.table import WorkerSummary
 
 T = TypeVar("T")
 
 _PAUSE_S = 0.02
 _BLOCKING_MS = 5
-"""Of waiting for others inside one statement: no event loop should stand still for longer."""
+"""Longest wait for other processes inside one statement, in which the event loop stands still."""
 
 
 class ResponseCache:
@@ -38,7 +37,8 @@ class ResponseCache:
 
     Args:
         path: the SQLite file. It and its folders are made if they are missing.
-        replay: nothing is asked or written: what is not in the file is a `WorkerError` of kind "unrecorded".
+        replay: no worker is called and nothing is written: a request that is not in the file is a `WorkerError` of kind
+            "unrecorded".
         create: whether a missing file is made; never in replay.
 
     Raises:
@@ -50,7 +50,7 @@ class ResponseCache:
         self.replay = replay
         self._db = table.open_table(self.path, read_only=replay, create=create)
         self._db.execute(f"PRAGMA busy_timeout = {_BLOCKING_MS}")
-        self._turns: dict[tuple[asyncio.AbstractEventLoop, bytes], _Turn] = {}
+        self._locks: dict[tuple[asyncio.AbstractEventLoop, bytes], _KeyLock] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -60,15 +60,15 @@ class ResponseCache:
     ) -> None:
         self.close()
 
-    async def reply(self, worker: Worker, request: Request, ask: Callable[[], Awaitable[Reply]]) -> Reply:
-        """The kept reply of `worker` to `request`; else what `ask` gives, kept before it is given back.
+    async def reply(self, worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]) -> Reply:
+        """The kept reply of `worker` to `request`; else what `call` returns, kept before it is returned here.
 
-        Identical calls in flight are made once: whoever comes second waits, and finds the reply kept. If the first one
-        fails or is cancelled, the next one asks. Errors are not kept.
+        Of identical calls in flight the first is made, and the others wait for its reply. If it fails or is cancelled,
+        the next one is made. Errors are not kept.
 
         Args:
-            worker: one without an identity is asked each time.
-            ask: makes the call, with retries and limits and all.
+            worker: one without an identity is called each time.
+            call: calls the worker, with retries and limits and all.
 
         Raises:
             WorkerError: in replay, the file has no such reply.
@@ -76,28 +76,28 @@ class ResponseCache:
         """
         identity = worker.identity
         if identity is None:
-            return await ask()
-        asked = CacheKey.of(worker.profile.name, identity, request)
-        key = asked.key
+            return await call()
+        cache_key = CacheKey.of(worker.profile.name, identity, request)
+        key = cache_key.key
         kept = await self._find(key)
         if kept is None and self.replay:
-            raise WorkerError(self._missing(asked), kind="unrecorded")
+            raise WorkerError(self._missing(cache_key), kind="unrecorded")
         if kept is None:
-            async with self._turn(key):
+            async with self._locked(key):
                 kept = await self._find(key)
                 if kept is None:
                     began = time.perf_counter()
-                    reply = await ask()
+                    reply = await call()
                     written = write_reply(reply, request.mark, time.perf_counter() - began)
                     usd = reply.price(worker.profile)
-                    other = await self._keep(asked, key, written, usd)
+                    other = await self._keep(cache_key, key, written, usd)
                     return reply if other is None else as_kept(reply, read_reply(other, request.mark))
         return read_reply(kept, request.mark)
 
     @property
     def count(self) -> int:
         """Replies that are kept."""
-        return self._said(lambda: table.count(self._db), "read")
+        return self._run(lambda: table.count(self._db), "read")
 
     @property
     def size(self) -> int:
@@ -107,8 +107,8 @@ class ResponseCache:
 
     @property
     def workers(self) -> tuple[WorkerSummary, ...]:
-        """What is kept of each worker."""
-        return self._said(lambda: table.summaries(self._db), "read")
+        """Summaries of what is kept, by worker."""
+        return self._run(lambda: table.summaries(self._db), "read")
 
     def forget(self, older_than: datetime | None = None) -> int:
         """Delete the replies that were kept before `older_than`, None: all; returns how many.
@@ -116,42 +116,42 @@ class ResponseCache:
         Raises:
             StoreError: the file cannot be written, or another process holds it for half a minute.
         """
-        self._db.execute(f"PRAGMA busy_timeout = {int(1000 * PATIENCE_S)}")
+        self._db.execute(f"PRAGMA busy_timeout = {int(1000 * BUSY_TIMEOUT_S)}")
         try:
-            return self._said(lambda: table.forget(self._db, older_than), "written")
+            return self._run(lambda: table.forget(self._db, older_than), "written")
         finally:
             self._db.execute(f"PRAGMA busy_timeout = {_BLOCKING_MS}")
 
     def close(self) -> None:
-        """Let go of the file. Calling twice is fine."""
+        """Close the file. Calling twice is fine."""
         self._db.close()
 
     async def _find(self, key: bytes) -> bytes | None:
-        return await self._patiently(lambda: table.find(self._db, key), "read")
+        return await self._run_when_free(lambda: table.find(self._db, key), "read")
 
-    async def _keep(self, asked: CacheKey, key: bytes, written: bytes, usd: float) -> bytes | None:
-        """Keep a reply; where another process was first, its own is what is kept, and is returned."""
-        if await self._patiently(lambda: table.insert(self._db, asked, key, written, usd), "written"):
+    async def _keep(self, cache_key: CacheKey, key: bytes, written: bytes, usd: float) -> bytes | None:
+        """Keep a reply. Where another process was first, return its reply, which stays."""
+        if await self._run_when_free(lambda: table.insert(self._db, cache_key, key, written, usd), "written"):
             return None
         return await self._find(key)
 
     @asynccontextmanager
-    async def _turn(self, key: bytes) -> AsyncGenerator[None]:
-        """One at a time for each key and event loop."""
+    async def _locked(self, key: bytes) -> AsyncGenerator[None]:
+        """Hold the lock of this key in this event loop."""
         place = (asyncio.get_running_loop(), key)
-        turn = self._turns.setdefault(place, _Turn())
-        turn.wanted += 1
+        lock = self._locks.setdefault(place, _KeyLock())
+        lock.wanted += 1
         try:
-            async with turn.lock:
+            async with lock.lock:
                 yield
         finally:
-            turn.wanted -= 1
-            if not turn.wanted:
-                del self._turns[place]
+            lock.wanted -= 1
+            if not lock.wanted:
+                del self._locks[place]
 
-    async def _patiently(self, work: Callable[[], T], verb: str) -> T:
-        """Do `work`, as soon as no other process is in its way."""
-        until = time.monotonic() + PATIENCE_S
+    async def _run_when_free(self, work: Callable[[], T], verb: str) -> T:
+        """Run `work`, again and again while another process holds the file."""
+        until = time.monotonic() + BUSY_TIMEOUT_S
         while True:
             try:
                 return work()
@@ -161,12 +161,12 @@ class ResponseCache:
             try:
                 await asyncio.sleep(_PAUSE_S)
             except asyncio.CancelledError:
-                # Whoever goes away here has paid, and nobody comes back to keep what he paid for.
+                # The reply is paid for; without this attempt it would be lost.
                 with suppress(sqlite3.Error):
                     work()
                 raise
 
-    def _said(self, work: Callable[[], T], verb: str) -> T:
+    def _run(self, work: Callable[[], T], verb: str) -> T:
         try:
             return work()
         except sqlite3.Error as error:
@@ -182,30 +182,29 @@ class ResponseCache:
             way_out = "; move it away, or give another file"
         return StoreError(f"The response cache {self.path} cannot be {verb} ({error}){way_out}.")
 
-    def _missing(self, asked: CacheKey) -> str:
-        """The sentence of a miss in replay."""
-        asked = CacheKey.unpacked(asked.worker, asked.packed)  # As the others come: of JSON's own types.
-        like = self._said(
-            lambda: nearest(asked, table.alike(self._db, asked.worker, asked.length, CANDIDATES)), "read"
-        )
+    def _missing(self, key: CacheKey) -> str:
+        """The message of a miss in replay, with the nearest recorded request."""
+        wanted = CacheKey.unpacked(key.worker, key.packed)  # With JSON's own types, like the recorded ones.
+        similar = table.similar(self._db, wanted.worker, wanted.length, CANDIDATES)
+        like = self._run(lambda: nearest(wanted, similar), "read")
         if like is None:
             found = "it is empty"
         else:
-            whom = "" if like.worker == asked.worker else f", to {like.worker!r},"
-            found = f"the nearest recorded request{whom} {difference(asked, like)}"
+            whom = "" if like.worker == wanted.worker else f", to {like.worker!r},"
+            found = f"the nearest recorded request{whom} {difference(wanted, like)}"
         return (
-            f"{self.path} has no reply of {asked.worker!r} to this request: {found}; "
+            f"{self.path} has no reply of {wanted.worker!r} to this request: {found}; "
             "record it by running once without replay."
         )
 
 
 @dataclass(slots=True)
-class _Turn:
-    """Who asks for a key."""
+class _KeyLock:
+    """The lock of one key."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     wanted: int = 0
-    """By those who ask and those who wait."""
+    """Calls that hold it or wait for it."""
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

@@ -1,7 +1,7 @@
 """The recorded request most like one that is missing, and where the two differ first: what a replay's miss shows.
 
-Bounded work, whatever was asked: of a few hundred requests the words of their beginnings are looked at, and the best
-few are compared word by word.
+The work is bounded: it compares the words at the beginning of a few hundred requests, and then the best few word by
+word.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from heapq import nlargest
 from typing import Any
 
-from podium.workers.response_cache.cache_key import CacheKey
+from podium.workers.response_cache.entry import CacheKey
 
 CANDIDATES = 256
 _FINALISTS = 4
@@ -34,23 +34,23 @@ class _Nothing:
 _NOTHING = _Nothing()
 
 
-def nearest(asked: CacheKey, others: Iterable[CacheKey]) -> CacheKey | None:
-    """The one of `others` that is most like `asked`; None: there are none."""
-    words = _words(asked)
+def nearest(wanted: CacheKey, others: Iterable[CacheKey]) -> CacheKey | None:
+    """The one of `others` that is most like `wanted`; None: there are none."""
+    words = _words(wanted)
     known = set(words)
     finalists = nlargest(
-        _FINALISTS, others, key=lambda other: (_overlap(known, set(_words(other))), *_same(asked, other))
+        _FINALISTS, others, key=lambda other: (_overlap(known, set(_words(other))), *_same(wanted, other))
     )
     return max(
         finalists,
-        key=lambda other: (_likeness(words, _words(other)), *_same(asked, other)),
+        key=lambda other: (_likeness(words, _words(other)), *_same(wanted, other)),
         default=None,
     )
 
 
 def difference(here: CacheKey, there: CacheKey) -> str:
     """Where two requests differ first, in half a sentence that begins with a verb."""
-    mine, other = ({name: asked.document.get(name, _NOTHING) for name in _ORDER} for asked in (here, there))
+    mine, other = ({name: wanted.document.get(name, _NOTHING) for name in _ORDER} for wanted in (here, there))
     for place, left, right in _differences(mine, other):
         if isinstance(left, str) and isinstance(right, str):
             start = _common(left, right)
@@ -61,8 +61,8 @@ def difference(here: CacheKey, there: CacheKey) -> str:
     return "is the same"
 
 
-def _words(asked: CacheKey) -> list[str]:
-    return asked.text[:_READ].split()
+def _words(wanted: CacheKey) -> list[str]:
+    return wanted.text[:_READ].split()
 
 
 def _overlap(here: set[str], there: set[str]) -> float:

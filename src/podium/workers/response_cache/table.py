@@ -1,6 +1,6 @@
-"""The one table of a response cache: its columns, and what is said to SQLite.
+"""The one table of a response cache: its columns and its SQL.
 
-Below `cache`, which knows when; each statement here commits by itself.
+`cache` decides when each statement runs; each commits by itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from podium.database import FileForm
 from podium.errors import UsageError
-from podium.workers.response_cache.cache_key import CacheKey
+from podium.workers.response_cache.entry import CacheKey
 
 _FORM = FileForm(
     "response cache",
@@ -28,24 +28,24 @@ _FORM = FileForm(
         "CREATE INDEX IF NOT EXISTS by_worker ON replies (worker)",
     ),
     way_out="give another file",
-    # A reply that a power cut takes is asked again; a sync for each would stop every other call on slow disks.
+    # A power cut may lose the last replies; a sync for each would stop every other call on slow disks.
     synchronous="NORMAL",
     shrinks=True,
 )
 _LATEST = 4000
-"""Requests among which like ones are looked for."""
+"""Requests among which similar ones are searched."""
 _READ = 5_000_000
 """Characters of them that are read for it."""
 _AT_ONCE = 500
-"""Replies that are forgotten in one statement: nobody waits long behind it."""
+"""Replies deleted by one statement, so that others do not wait long behind it."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSummary:
-    """What is kept of one worker."""
+    """What the cache keeps of one worker."""
 
     worker: str
-    """The name that it had in the pool of whoever asked."""
+    """The name that it had in the pool that called it."""
     replies: int
     usd: float
     """Dollars that they cost when they were made."""
@@ -73,10 +73,10 @@ def find(db: sqlite3.Connection, key: bytes) -> bytes | None:
     return None if row is None else row[0]
 
 
-def insert(db: sqlite3.Connection, asked: CacheKey, key: bytes, reply: bytes, usd: float) -> bool:
+def insert(db: sqlite3.Connection, cache_key: CacheKey, key: bytes, reply: bytes, usd: float) -> bool:
     """Keep `reply`; False: another process has kept one meanwhile, which stays."""
     now = datetime.now(UTC).timestamp()
-    row = (key, asked.worker, asked.length, now, usd, reply, asked.packed)
+    row = (key, cache_key.worker, cache_key.length, now, usd, reply, cache_key.packed)
     done = db.execute(
         "INSERT INTO replies (key, worker, length, recorded, usd, reply, request) VALUES (?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (key) DO NOTHING",
@@ -85,7 +85,7 @@ def insert(db: sqlite3.Connection, asked: CacheKey, key: bytes, reply: bytes, us
     return done.rowcount == 1
 
 
-def alike(db: sqlite3.Connection, worker: str, length: int, most: int) -> Iterator[CacheKey]:
+def similar(db: sqlite3.Connection, worker: str, length: int, most: int) -> Iterator[CacheKey]:
     """Of the latest requests to `worker` those whose length is nearest; to all, where it has none.
 
     As many as `most`, or fewer, if they are long.

@@ -1,0 +1,101 @@
+"""Controls and bounds: one constant plan, random plans, and an oracle that knows what each question needs.
+
+A Conductor that does not beat the constant plan has learned nothing about questions. `podium.evals.constant_search`
+looks for the best constant plan. The oracle is a bound, not a competitor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from podium.baselines.phrases import PHRASES
+from podium.baselines.plans import plan_once, position_of
+from podium.errors import ConfigError
+from podium.planner import Plan, PlanRequest
+from podium.types import NAMED_BY, Profile, Question
+from podium.workflow import Access, PlanError, Step, Workflow, parse
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The same workflow always. Workers are kept by name, so that a permuted pool changes nothing."""
+
+    workflow: Workflow
+    workers: tuple[str, ...]
+    """Worker k of `workflow` is the one with this name."""
+    name: str = "constant"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The workflow, renumbered for the pool of the request; `ConfigError` when that lacks a worker."""
+        steps = tuple(
+            replace(step, worker=position_of(self.workers[step.worker], request.pool))
+            for step in self.workflow.steps
+        )
+        return plan_once(request, Workflow(steps))
+
+
+def read_constant(text: str, workers: Sequence[str], *, name: str, max_steps: int = 5) -> Constant:
+    """A constant plan from the text of a workflow; `ConfigError` with the caret when it is not one."""
+    decision = parse(text, workers=len(workers), max_steps=max_steps)
+    if isinstance(decision, PlanError):
+        raise ConfigError(f"The plan of {name} cannot be read: {decision}")
+    if not isinstance(decision, Workflow):
+        raise ConfigError(f"The plan of {name} has no steps; it needs at least one.")
+    return Constant(workflow=decision, workers=tuple(workers), name=name)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomPlans:
+    """A fresh random workflow for each question, the same one for the same seed and question."""
+
+    seed: str = "0"
+    name: str = "random"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """A random valid plan for the pool of the request."""
+        random = Random(f"random-plans/{self.seed}/{request.seed}/{request.question.text[:NAMED_BY]}")
+        workflow = random_workflow(random, workers=len(request.pool), max_steps=request.max_steps)
+        return plan_once(request, workflow)
+
+
+def random_workflow(random: Random, *, workers: int, max_steps: int) -> Workflow:
+    """A valid first-round workflow: the number of steps, then each step's parts, drawn uniformly."""
+    steps = random.randint(1, max_steps)
+    return Workflow(tuple(_random_step(random, position, workers) for position in range(steps)))
+
+
+def _random_step(random: Random, position: int, workers: int) -> Step:
+    return Step(
+        worker=random.randrange(workers),
+        subtask=random.choice(PHRASES),
+        access=_random_access(random, position),
+    )
+
+
+def _random_access(random: Random, position: int) -> Access:
+    """None, all or some of the earlier steps, each a third of the time; the first step sees none."""
+    if position == 0:
+        return Access()
+    kind = random.choice(("none", "all", "some"))
+    if kind == "some":
+        size = random.randint(1, position)
+        return Access(steps=tuple(sorted(random.sample(range(position), size))))
+    return Access(all=kind == "all")
+
+
+PlanFor = Callable[[Question, Sequence[Profile]], Workflow]
+"""The best known workflow for a question over a pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    """Runs the workflow of `plan_for`, which knows what each question needs."""
+
+    plan_for: PlanFor
+    name: str = "oracle"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The workflow of `plan_for`."""
+        return plan_once(request, self.plan_for(request.question, request.pool))

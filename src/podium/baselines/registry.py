@@ -1,0 +1,186 @@
+"""The table of baselines: how a command line spells each planner, what it needs, and how it is opened.
+
+To add a planner, write its class in a file and add one row to `BASELINES`. Another package adds a row without any
+change here: it names a `Baseline` as an entry point of the group "podium.planners". This file plans nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from podium.baselines.controls import Oracle, PlanFor, RandomPlans, read_constant
+from podium.baselines.plans import position_of
+from podium.baselines.voting import SelfConsistency, Single
+from podium.config import nearest
+from podium.errors import ConfigError
+from podium.planner import Planner
+from podium.types import Profile
+from podium.workers.vote import VOTE
+
+ENTRY_POINTS = "podium.planners"
+"""The group of entry points with which another package adds planners."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineContext:
+    """What a baseline may use when it is opened."""
+
+    pool: Sequence[Profile]
+    seed: str = "0"
+    """Names the randomness of a planner that plans at random."""
+    oracle: PlanFor | None = None
+    """The best known plan of each question, where the tasks know it."""
+
+
+def _nothing(argument: str) -> tuple[str, ...]:
+    return ()
+
+
+def _no_rows(workers: Sequence[str]) -> Iterable[tuple[str, str]]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A planner that can be named in one text, NAME or NAME:ARGUMENT."""
+
+    form: str
+    """How it is written, as in "self-consistency:NAME:K"; without a colon it takes no argument."""
+    open: Callable[[str, BaselineContext], Planner]
+    """From the argument to the planner; `ConfigError` where the argument cannot be used."""
+    needs: Callable[[str], tuple[str, ...]] = _nothing
+    """From the argument to the workers without which it cannot plan."""
+    reads_files: bool = False
+    """Whether the argument names a file of this machine: then callers of a server may not name it."""
+    rows: Callable[[Sequence[str]], Iterable[tuple[str, str]]] = _no_rows
+    """Its rows in every comparison, as (label, full name), for the pool's workers."""
+    on_recordings: bool = True
+    """Whether these rows also stand in a comparison on a recording."""
+
+    @property
+    def name(self) -> str:
+        """The text before the first colon."""
+        return self.form.partition(":")[0]
+
+
+def find_baseline(name: str) -> tuple[Baseline, str] | None:
+    """The baseline that `name` spells, and its argument; None: there is none of this name."""
+    kind, colon, argument = name.partition(":")
+    baseline = BASELINES.get(kind) or known_baselines().get(kind)
+    if baseline is None or (colon and ":" not in baseline.form):
+        return None
+    return baseline, argument
+
+
+def known_baselines() -> Mapping[str, Baseline]:
+    """Podium's own and those of installed packages, by name.
+
+    Raises:
+        ConfigError: an entry point cannot be loaded, is no `Baseline`, or takes a name that is in use.
+    """
+    known = dict(BASELINES)
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            found = entry.load()
+        except (ImportError, AttributeError) as error:
+            raise ConfigError(
+                f"The planner {entry.name!r} cannot be loaded from {entry.value}: {error}; "
+                "mend or remove the package that adds it."
+            ) from error
+        if not isinstance(found, Baseline) or found.name in known or found.name == "conductor":
+            raise ConfigError(
+                f"The entry point {entry.name!r} ({entry.value}) of the group {ENTRY_POINTS!r} has to be a "
+                "podium.baselines.Baseline with a name of its own."
+            )
+        known[found.name] = found
+    return known
+
+
+def baseline_forms() -> tuple[str, ...]:
+    """How each known baseline is written."""
+    return tuple(baseline.form for baseline in known_baselines().values())
+
+
+def open_baseline(
+    name: str, pool: Sequence[Profile], *, seed: str = "0", oracle: PlanFor | None = None
+) -> Planner:
+    """The planner that `name` spells, for the workers of `pool`.
+
+    Args:
+        name: as in `baseline_forms`. The file of `constant:FILE` holds a workflow's text, numbered as `pool` is.
+        seed: names the randomness of random plans.
+        oracle: the best known plan of each question; without it there is no "oracle".
+
+    Raises:
+        ConfigError: an unknown form, worker or file, with the nearest known one.
+    """
+    found = find_baseline(name)
+    if found is None:
+        forms = {form.partition(":")[0]: form for form in baseline_forms()}
+        meant = nearest(name.partition(":")[0], forms)
+        way_out = f"did you mean {forms[meant]}?" if meant else f"known: {', '.join(forms.values())}."
+        raise ConfigError(f"There is no baseline {name!r}; {way_out}")
+    baseline, argument = found
+    return baseline.open(argument, BaselineContext(pool, seed, oracle))
+
+
+def _single(worker: str, context: BaselineContext) -> Single:
+    return Single(_worker(worker, context, f"single:{worker}" if worker else "single"))
+
+
+def _self_consistency(argument: str, context: BaselineContext) -> SelfConsistency:
+    worker, _, samples = argument.rpartition(":")
+    name = f"self-consistency:{argument}" if argument else "self-consistency"
+    if not worker or not samples.isdecimal():
+        raise ConfigError(
+            f"The baseline {name!r} is not of the form self-consistency:NAME:K, with K samples."
+        )
+    return SelfConsistency(_worker(worker, context, name), int(samples))
+
+
+def _constant(file: str, context: BaselineContext) -> Planner:
+    if not file:
+        raise ConfigError(
+            "The baseline 'constant' names no file; write constant:FILE, a file with a plan's lists."
+        )
+    path = Path(file)
+    if not path.is_file():
+        raise ConfigError(f"{path}: there is no such file; check the path.")
+    workers = [profile.name for profile in context.pool]
+    return read_constant(path.read_text(encoding="utf-8"), workers, name=f"constant:{file}")
+
+
+def _random(argument: str, context: BaselineContext) -> RandomPlans:
+    return RandomPlans(seed=context.seed)
+
+
+def _oracle(argument: str, context: BaselineContext) -> Oracle:
+    if context.oracle is None:
+        raise ConfigError("These tasks have no oracle: they do not know what a question needs.")
+    return Oracle(context.oracle)
+
+
+def _worker(worker: str, context: BaselineContext, name: str) -> str:
+    if not worker:
+        names = ", ".join(profile.name for profile in context.pool)
+        raise ConfigError(f"The baseline {name!r} names no worker; write one after a colon: {names}.")
+    return context.pool[position_of(worker, context.pool)].name
+
+
+_ROWS = (
+    Baseline("single:NAME", _single, needs=lambda worker: (worker,)),
+    Baseline(
+        "self-consistency:NAME:K",
+        _self_consistency,
+        needs=lambda argument: (argument.rpartition(":")[0], VOTE),
+    ),
+    Baseline("constant:FILE", _constant, reads_files=True),
+    # A recording has no answers to the subtasks that random plans write.
+    Baseline("random", _random, rows=lambda workers: [("Random plans", "random")], on_recordings=False),
+    Baseline("oracle", _oracle),
+)
+BASELINES: Mapping[str, Baseline] = {baseline.name: baseline for baseline in _ROWS}
+"""Podium's own baselines by name. To add one: a row above."""

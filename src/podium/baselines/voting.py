@@ -1,0 +1,96 @@
+"""One worker alone, one worker several times, or several workers once each; then a vote, plain or weighted.
+
+A baseline only writes plans: the pool's worker "vote" casts the vote. Which workers take part, and how much each
+vote weighs, is chosen on other questions than those of the comparison (`podium.evals.recorded`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from podium.baselines.phrases import WHOLE
+from podium.baselines.plans import plan_once, position_of, voting_step
+from podium.errors import ConfigError
+from podium.planner import Plan, PlanRequest
+from podium.workers.vote import VOTE
+from podium.workflow import Step, Workflow
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """One step: `worker` answers the whole question."""
+
+    worker: str
+    """Its name in the pool."""
+
+    @property
+    def name(self) -> str:
+        return f"single:{self.worker}"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The one-step plan; `ConfigError` when the pool has no such worker."""
+        step = Step(worker=position_of(self.worker, request.pool), subtask=WHOLE)
+        return plan_once(request, Workflow((step,)))
+
+
+@dataclass(frozen=True, slots=True)
+class Committee:
+    """Each of `workers` answers the whole question, then a vote. A worker may be named several times."""
+
+    tools = (VOTE,)
+
+    workers: tuple[str, ...]
+    weights: tuple[float, ...] = ()
+    """The weight of each vote, from 0 to 1000; empty: all weights are equal."""
+
+    def __post_init__(self) -> None:
+        if not self.workers:
+            raise ConfigError("A committee needs at least 1 worker.")
+        if self.weights and len(self.weights) != len(self.workers):
+            raise ConfigError(
+                f"A committee of {len(self.workers)} workers has {len(self.weights)} weights; give one for each."
+            )
+
+        for weight in self.weights:
+            if not 0 <= weight <= 1000:
+                raise ConfigError(f"A vote cannot weigh {weight:g}; give weights from 0 to 1000.")
+
+    @property
+    def name(self) -> str:
+        members = "+".join(
+            f"{count}x{worker}" if count > 1 else worker for worker, count in Counter(self.workers).items()
+        )
+        return f"{'weighted-' if self.weights else ''}committee:{members}"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The answers and the vote; `ConfigError` when the pool lacks a worker or the vote."""
+        steps = tuple(Step(position_of(worker, request.pool), WHOLE) for worker in self.workers)
+        if len(steps) == 1:
+            return plan_once(request, Workflow(steps))
+        return plan_once(request, Workflow((*steps, voting_step(request.pool, self.weights))))
+
+
+@dataclass(frozen=True, slots=True)
+class SelfConsistency:
+    """`worker` answers `samples` times in parallel, and the most frequent answer wins (Wang et al. 2022).
+
+    One sample is the single worker.
+    """
+
+    tools = (VOTE,)
+
+    worker: str
+    samples: int
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise ConfigError(f"Self-consistency needs at least 1 sample, not {self.samples}.")
+
+    @property
+    def name(self) -> str:
+        return f"self-consistency:{self.worker}:{self.samples}"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        """The samples and the vote; `ConfigError` when the pool lacks the worker or the vote."""
+        return await Committee((self.worker,) * self.samples).plan(request)

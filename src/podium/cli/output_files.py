@@ -1,0 +1,63 @@
+"""Where a verb writes: folders that are made, and files that are not written over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from podium.errors import UsageError
+from podium.recordings import header_path
+
+
+def check_recording_path(out: Path) -> None:
+    """That a recording may be called so.
+
+    Raises:
+        UsageError: it is not NAME.parquet, or one of its two files is a folder, or lies where nobody may look.
+    """
+    if out.suffix != ".parquet":
+        raise UsageError(f"{out}: a recording's file is called NAME.parquet.")
+    for file in (out, header_path(out)):
+        try:
+            folder = file.is_dir()
+        except OSError as error:
+            raise UsageError(f"{file}: no file can be there: {error.strerror}.") from None
+        if folder:
+            raise UsageError(f"{file} is a folder; give another name.")
+
+
+def refuse_existing(files: Sequence[Path], way_out: str) -> None:
+    """Raise a `UsageError` that names those of the files that exist.
+
+    Args:
+        way_out: what else may be done than to give another name, with "{them}" for the files, as in "remove {them}".
+    """
+    there = [str(file) for file in files if file.exists()]
+    if there:
+        are, them = ("are", "them") if len(there) > 1 else ("is", "it")
+        raise UsageError(
+            f"{' and '.join(there)} {are} there already, from a finished recording or something else; "
+            f"give another name, or {way_out.format(them=them)}."
+        )
+
+
+@contextmanager
+def parent_folder(file: Path) -> Iterator[None]:
+    """The folder in which a file will be written; where nothing was, it goes again.
+
+    Raises:
+        UsageError: it cannot be made.
+    """
+    missing = [folder for folder in file.parents if not folder.exists()]
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{file.parent}: no folder can be made there: {error.strerror}.") from None
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # It holds something by now.
+            for folder in missing:
+                folder.rmdir()
+        raise

@@ -1,0 +1,194 @@
+"""One sentence for each error of pydantic: the key, the value, and the way out.
+
+Suggests the nearest known name. Never shows the value of a key that looks secret.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from podium.config.toml_lines import Where
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` was most likely meant to be, if any is close."""
+    by_fold = {candidate.casefold(): candidate for candidate in known}
+    close = difflib.get_close_matches(name.casefold(), by_fold, n=1)
+    return by_fold[close[0]] if close else None
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The way out of an unknown name: the nearest known one, else all of them."""
+    names = list(known)
+    close = nearest(name, names)
+    if close is not None:
+        return f"did you mean {close!r}?"
+    return f"known: {', '.join(names)}." if names else "nothing is known by that name."
+
+
+def item_name(items: list[Any], index: int) -> str:
+    """What an item of a list is called: its own name, else its number."""
+    item = items[index] if index < len(items) else None
+    name = item.get("name") if isinstance(item, dict) else None
+    return name if isinstance(name, str) else str(index)
+
+
+def show(key: Sequence[str], value: Any) -> str:
+    """A value as TOML writes it, shortened; never a secret's."""
+    if key and re.search("key|secret|password|authorization|token$", key[-1], re.IGNORECASE):
+        return "set to something unusable"
+    if isinstance(value, dict):
+        return "a table"
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+_WANTED = {
+    "string_type": "text in quotes",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "string_too_short": "text that is not empty",
+}
+_NOTHING = object()
+
+
+def explain(problem: ErrorDetails, model: type[BaseModel], tables: Any) -> tuple[Where, str]:
+    """Where in `tables` the problem is, and what it is."""
+    kind, context = problem["type"], problem.get("ctx", {})
+    parts, around = _untagged(model, problem["loc"])
+    where, key, value = _locate(tables, parts, absent=kind == "missing")
+    dotted = ".".join(key)
+    if kind == "extra_forbidden":
+        return where, f"unknown key {dotted!r}; {suggestion(str(parts[-1]), _known(around))}"
+    if kind == "missing":
+        return where, f"the key {dotted!r} is missing; add it."
+    if kind == "value_error":
+        said = problem["msg"].removeprefix("Value error, ")
+        return where + _named(said, value), f"{dotted + ': ' if dotted else ''}{said}"
+    if kind == "union_tag_not_found":
+        return where, f"{dotted} lacks the key {context['discriminator']}; add it."
+    choices = re.findall(r"'([^']*)'", str(context.get("expected_tags") or context.get("expected") or ""))
+    if kind == "union_tag_invalid":
+        tag = str(context["discriminator"]).strip("'")
+        where, key, value = (*where, tag), [*key, tag], context["tag"]
+        dotted = ".".join(key)
+    found = f"{dotted or 'the whole'} is {show(key, value)}"
+    if choices:
+        return where, f"{found}; {suggestion(str(value), choices)}"
+    wanted = _WANTED.get(kind) or re.sub(r"^Input should be ", "", problem["msg"])
+    return where, f"{found}, but it should be {wanted}."
+
+
+def _named(sentence: str, table: Any) -> Where:
+    """The way from a table to the first of its keys that a sentence about all of it names, as in "limits.rpm"."""
+    for word in re.findall(r"[\w.-]*\w", sentence):
+        place, way = table, tuple(word.split("."))
+        for part in way:
+            place = place.get(part, _NOTHING) if isinstance(place, dict) else _NOTHING
+        if place is not _NOTHING:
+            return way
+    return ()
+
+
+def _locate(tables: Any, parts: Where, *, absent: bool) -> tuple[Where, list[str], Any]:
+    """The way to a pydantic location, without what names the forms of a value; the same as errors show it; the value.
+
+    `absent`: its last part is a key that is not there.
+    """
+    where: Where = ()
+    key: list[str] = []
+    place = tables
+    for depth, part in enumerate(parts):
+        if isinstance(place, list) and isinstance(part, int) and part < len(place):
+            key.append(item_name(place, part))
+            place = place[part]
+        elif isinstance(place, dict) and (part in place or (absent and depth == len(parts) - 1)):
+            key.append(str(part))
+            place = place.get(str(part))
+        else:
+            continue
+        where += (part,)
+    return where, key, place
+
+
+def _untagged(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[Where, list[Any]]:
+    """A pydantic location without the tags of unions, which may be called as keys are; the types around its end."""
+    parts: Where = ()
+    around: list[Any] = []
+    places: list[Any] = [model]
+    for part in loc:
+        members = [member for place in places for member in _tagged(place, part)]
+        if members:
+            places = members
+            continue
+        around, parts = places, (*parts, part)
+        places = [inner for place in places for single in _members(place) for inner in _inside(single, part)]
+    return parts, around
+
+
+def _known(places: Iterable[Any]) -> list[str]:
+    """The keys that tables of these types may have."""
+    return [
+        name
+        for place in places
+        for single in _members(place)
+        if isinstance(single, type) and issubclass(single, BaseModel)
+        for name in single.model_fields
+    ]
+
+
+def _tagged(annotation: Any, tag: int | str) -> Iterator[Any]:
+    """The members of discriminated unions that an annotation allows and `tag` selects."""
+    origin, (inner, *others) = get_origin(annotation), get_args(annotation) or (None,)
+    if origin is Annotated:
+        keys = [meta.discriminator for meta in others if isinstance(meta, FieldInfo)]
+        for key in (key for key in keys if isinstance(key, str)):
+            yield from (
+                member for member in _members(inner) if tag in get_args(member.model_fields[key].annotation)
+            )
+            return
+        yield from _tagged(inner, tag)
+    elif origin in (Union, UnionType):
+        for member in (inner, *others):
+            yield from _tagged(member, tag)
+
+
+def _members(annotation: Any) -> Iterator[Any]:
+    """The types that an annotation allows, unions and `Annotated` opened."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        yield from _members(get_args(annotation)[0])
+    elif origin in (Union, UnionType):
+        for member in get_args(annotation):
+            yield from _members(member)
+    else:
+        yield annotation
+
+
+def _inside(annotation: Any, part: int | str) -> Iterator[Any]:
+    """What stands under `part` of a value of this type."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        if part in annotation.model_fields:
+            field = annotation.model_fields[str(part)]
+            # Of a field, pydantic takes the discriminator out of the annotation.
+            yield Annotated[field.annotation, field] if field.discriminator else field.annotation
+    elif isinstance(part, int):
+        yield from get_args(annotation)[:1]
+    elif get_origin(annotation) is dict:
+        yield get_args(annotation)[1]

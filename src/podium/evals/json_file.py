@@ -1,0 +1,38 @@
+"""Values that are kept in a JSON file of their own: a comparison, constant plans."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar, Self
+
+from pydantic import ValidationError
+
+from podium.errors import ConfigError
+from podium.rollout.run_folder import replace_file
+from podium.types import Value
+
+
+class JsonFile(Value):
+    """A value with a file of its own, in JSON."""
+
+    description: ClassVar[str]
+    """What it is, as in "a comparison"."""
+
+    def save(self, path: Path) -> None:
+        """Write it, making the folder."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, self.model_dump_json(indent=1).encode() + b"\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read what `save` wrote; `ConfigError` when it is something else."""
+        try:
+            return cls.model_validate_json(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(
+                f"{path}: cannot be read ({error.strerror}); give a file with {cls.description}."
+            ) from None
+        except ValidationError as error:
+            raise ConfigError(
+                f"{path}: does not hold {cls.description} ({error.errors()[0]['msg']})."
+            ) from None

@@ -1,0 +1,127 @@
+"""The state file: an SQLite file in which processes share what they have spent and which workers are in cooldown.
+
+Here are its place, its tables, and the cooldowns. The money is in `accounts`. The `breaker` decides when a cooldown
+begins and ends. Cooldowns are a convenience: a file that cannot be read or written is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from podium.database import FileForm
+from podium.errors import UsageError
+from podium.trace.store import default_path
+from podium.workers.base import Worker
+
+STATE = FileForm(
+    "state file",
+    mark=0x506F4453,  # "PoDS"
+    version=1,
+    tables=(
+        "CREATE TABLE IF NOT EXISTS spending ("
+        "account TEXT, day TEXT, spent INTEGER, held INTEGER, PRIMARY KEY (account, day)) WITHOUT ROWID",
+        "CREATE TABLE IF NOT EXISTS resting ("
+        "worker TEXT PRIMARY KEY, name TEXT, since REAL, probe_at REAL, failures INTEGER, error TEXT"
+        ") WITHOUT ROWID",
+    ),
+    way_out="move it away or set PODIUM_STORE to another folder",
+    synchronous="NORMAL",  # Written before and after each call that is paid for.
+)
+
+
+def default_state_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """`state.sqlite` beside the default store of traces; where that is a server's, in its usual folder."""
+    if "://" in environ.get("PODIUM_STORE", ""):
+        environ = {name: value for name, value in environ.items() if name != "PODIUM_STORE"}
+    return default_path(environ).with_name("state.sqlite")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCooldown:
+    """Why and since when a worker is in cooldown. Times in seconds since 1970."""
+
+    name: str
+    """Its name in the pool of the process that noted it."""
+    since: float
+    probe_at: float
+    """When a call may try whether it is back."""
+    failures: int
+    """In a row."""
+    error: str
+    """One sentence: the latest failure."""
+
+
+class CooldownFile:
+    """Cooldowns by identity: the same endpoint and model is the same worker, whatever a pool calls it.
+
+    Workers without an identity belong to one process, and are not noted.
+
+    Args:
+        path: the state file; None: the default one.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = default_state_path() if path is None else path
+        self._file: sqlite3.Connection | None = None
+
+    def note(self, worker: Worker, *, since: float, probe_at: float, failures: int, error: str) -> None:
+        """Note that `worker` is in cooldown.
+
+        Args:
+            error: one sentence, free of secrets.
+        """
+        key = _key(worker)
+        if key is not None:
+            values = (key, worker.profile.name, since, probe_at, failures, error)
+            self._run("INSERT OR REPLACE INTO resting VALUES (?, ?, ?, ?, ?, ?)", values, create=True)
+
+    def clear(self, worker: Worker) -> None:
+        """Note that `worker` is back."""
+        key = _key(worker)
+        if key is not None:
+            self._run("DELETE FROM resting WHERE worker = ?", (key,))
+
+    def get(self, worker: Worker) -> WorkerCooldown | None:
+        """The cooldown of `worker`; None: no process has noted one."""
+        key = _key(worker)
+        if key is None:
+            return None
+        rows = self._run(
+            "SELECT name, since, probe_at, failures, error FROM resting WHERE worker = ?", (key,)
+        )
+        return WorkerCooldown(*rows[0]) if rows else None
+
+    def all(self) -> tuple[WorkerCooldown, ...]:
+        """All cooldowns, the latest first."""
+        rows = self._run("SELECT name, since, probe_at, failures, error FROM resting ORDER BY since DESC")
+        return tuple(WorkerCooldown(*row) for row in rows)
+
+    def close(self) -> None:
+        """Close the file; a later call opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _run(
+        self, statement: str, values: tuple[str | float, ...] = (), *, create: bool = False
+    ) -> list[tuple[str, float, float, int, str]]:
+        try:
+            if self._file is None:
+                if not create and not self.path.is_file():
+                    return []
+                self._file = STATE.open(self.path)
+            return self._file.execute(statement, values).fetchall()
+        except (sqlite3.Error, OSError, UsageError):
+            return []
+
+
+def _key(worker: Worker) -> str | None:
+    if worker.identity is None:
+        return None
+    return sha256(json.dumps(worker.identity, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

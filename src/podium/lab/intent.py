@@ -1,0 +1,82 @@
+"""What a subtask asks a simulated specialist to do, read from its words.
+
+Understands requests in plain English, not a fixed list: a part named by its own words or by its number, the next
+part, the rest, a check, a comparison; anything else is the whole question.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from podium.lab import Problem, clauses, read_problem
+
+Action = Literal["whole", "parts", "next", "check", "compare"]
+
+_CHECK = re.compile(r"\b(check|verif\w*|mend|review|correct|proofread|double-check)\b", re.IGNORECASE)
+_COMPARE = re.compile(
+    r"\b(compar\w+|vote|choose among|best of|give the best|most common|agree)\b", re.IGNORECASE
+)
+_NEXT = re.compile(r"\bnext (part|step|hop|operation)\b|\bone more (part|step)\b", re.IGNORECASE)
+_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5}
+_PART = re.compile(
+    rf"\b(?:part|step|hop)s? (\d)(?: and (\d))?\b|\b({'|'.join(_ORDINALS)}|last|final) (?:part|step|hop)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What is asked for."""
+
+    action: Action
+    parts: tuple[int, ...] = ()
+    """Positions of the hops named, ascending, for the deed "parts"."""
+    clear: bool = False
+    """The parts were named by their own words, not by number."""
+
+
+@lru_cache(maxsize=65_536)
+def read_intent(subtask: str, question: str) -> Intent:
+    """The intent of `subtask`, given the question that it belongs to."""
+    problem = read_problem(question)
+    if _COMPARE.search(subtask):
+        return Intent("compare")
+    if _CHECK.search(subtask):
+        return Intent("check")
+    if problem is not None and subtask.strip() != question.strip():
+        named = _named(subtask, problem)
+        if named:
+            return Intent("parts", named, clear=True)
+        numbered = _numbered(subtask, len(problem.hops))
+        if numbered:
+            return Intent("parts", numbered)
+    if _NEXT.search(subtask):
+        return Intent("next")
+    return Intent("whole")
+
+
+def _named(subtask: str, problem: Problem) -> tuple[int, ...]:
+    """Hops whose request stands in the subtask: word for word, or the same operation in other words."""
+    folded = subtask.casefold()
+    found = {i for i, hop in enumerate(problem.hops) if hop.clause.casefold() in folded}
+    if not found:
+        for clause in clauses(subtask):
+            same = [
+                i
+                for i, hop in enumerate(problem.hops)
+                if hop.operation is clause.operation and hop.number == clause.number and i not in found
+            ]
+            found.update(same[:1])
+    return tuple(sorted(found))
+
+
+def _numbered(subtask: str, hops: int) -> tuple[int, ...]:
+    found = set()
+    for one, two, word in _PART.findall(subtask):
+        if word:
+            found.add(_ORDINALS.get(word.lower(), hops))
+        found.update(int(number) for number in (one, two) if number)
+    return tuple(sorted(number - 1 for number in found if 1 <= number <= hops))

@@ -1,0 +1,111 @@
+"""The two files of a recording: rows (parquet) and header (JSON), with the columns of the rows.
+
+`RecordingWriter` decides what is in them. Both are written under temporary names and then moved, so a write that breaks
+off leaves what was there before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from podium.errors import StoreError
+from podium.recordings.model import Header
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COLUMNS = (
+    "question_id", "question", "gold", "family", "split", "worker", "sample", "response", "answer", "score",
+    "input_tokens", "output_tokens", "estimated", "seconds",
+)  # fmt: skip
+"""Of the parquet file: a row a response, rows of one question together."""
+
+_GROUP_ROWS = 4096
+"""Rows of a row group: few enough that each question's text is stored once in a group."""
+_GROUP_LETTERS = 2**25
+"""Letters of a row group, which is held in memory as a whole, in several forms."""
+
+Rows = Iterable[tuple[Any, ...]]
+"""Values in the order of `COLUMNS`."""
+
+
+def header_path(path: Path) -> Path:
+    """Where the header of the recording at `path` is."""
+    return path.with_suffix(".json")
+
+
+def write_files(path: Path, rows: Rows, header: Header) -> Header:
+    """Write `rows` to `path` and the header next to it; returns the header with the SHA-256 of the rows.
+
+    Args:
+        rows: those of one question together. A row group is in memory at a time.
+
+    Raises:
+        StoreError: the place is full, or nothing may be written there.
+    """
+    header_file = header_path(path)
+    rows_part, header_part = (file.with_name(f".{file.name}.part") for file in (path, header_file))
+    try:
+        _write_rows(rows_part, rows)
+        with rows_part.open("rb") as written:
+            digest = hashlib.file_digest(written, "sha256").hexdigest()
+        whole = header.model_copy(update={"sha256": digest})
+        text = json.dumps(whole.model_dump(mode="json"), indent=2, ensure_ascii=False)
+        header_part.write_text(f"{text}\n", encoding="utf-8")
+        rows_part.replace(path)
+        header_part.replace(header_file)
+    except OSError as error:
+        raise StoreError.of_file(path, error) from None
+    finally:
+        for part in (rows_part, header_part):
+            with suppress(OSError):
+                part.unlink()
+    return whole
+
+
+def _write_rows(path: Path, rows: Rows) -> None:
+    import pyarrow.parquet as pq  # noqa: PLC0415 - an optional extra
+
+    with pq.ParquetWriter(path, schema(), compression="zstd", compression_level=9) as writer:
+        group: list[tuple[Any, ...]] = []
+        letters = 0
+        for row in rows:
+            group.append(row)
+            letters += sum(len(value) for value in row if isinstance(value, str))
+            if len(group) == _GROUP_ROWS or letters >= _GROUP_LETTERS:
+                writer.write_batch(to_batch(group))
+                group.clear()
+                letters = 0
+        if group:
+            writer.write_batch(to_batch(group))
+
+
+def schema() -> pa.Schema:
+    """Names and types of the columns, in order."""
+    import pyarrow as pa  # noqa: PLC0415 - an optional extra
+
+    types = {
+        "sample": pa.int32(),
+        "score": pa.float32(),
+        "input_tokens": pa.int32(),
+        "output_tokens": pa.int32(),
+        "estimated": pa.bool_(),
+        "seconds": pa.float32(),
+    }
+    return pa.schema([(name, types.get(name, pa.string())) for name in COLUMNS])
+
+
+def to_batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+    """Rows in the order of `COLUMNS` as one batch."""
+    import pyarrow as pa  # noqa: PLC0415 - an optional extra
+
+    columns = list(zip(*rows, strict=True))
+    estimated = COLUMNS.index("estimated")
+    columns[estimated] = tuple(map(bool, columns[estimated]))
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema(), strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema())

@@ -1,0 +1,273 @@
+"""One answer as the routes write it: what was said, why it ends, what it took.
+
+Made from a trace, or from a plan that was not run; how it is written on the wire is the routes'.
+
+
+@@What a trace without an answer is to its caller: a budget's stop, failed workers, or a plan that was none.
+
+A trace with an answer is never an error, also where a budget or a failure cut it short: its status says so.
+
+
+@@What a reply tells of how its answer came about: the object `podium`, and the usage of all who took part.
+
+JSON-ready, made from a trace or an event; the whole record is the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from podium.errors import APIError
+from podium.executor import StepEnded, StepStarted
+from podium.executor.estimate import PlanEstimate
+from podium.orchestrator import Event, Orchestrator, PlanReady, RoundEnded
+from podium.planner import Plan
+from podium.trace import Span, Trace
+from podium.types import Profile, ToolCall, Usage
+from podium.workflow import Acceptance, Workflow, render
+
+_FINISHES = ("length", "content_filter")
+"""Reasons of a provider that are passed on; all others are "stop"."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedAnswer:
+    """One answer."""
+
+    trace_id: str
+    text: str
+    finish: str
+    """In OpenAI's words: "stop", "length", "content_filter", "tool_calls"."""
+    usage: Usage
+    cost_usd: float
+    podium: dict[str, Any]
+    """How it came about."""
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+def from_trace(trace: Trace) -> ServedAnswer:
+    """The answer of a trace that has one."""
+    return ServedAnswer(
+        trace_id=trace.id,
+        text=trace.answer or "",
+        finish=_finish(trace),
+        usage=trace.usage,
+        cost_usd=trace.cost_usd,
+        podium=details(trace),
+        tool_calls=trace.tool_calls,
+    )
+
+
+def from_plan(by: Orchestrator, plan: Plan, expected: PlanEstimate | None, trace_id: str) -> ServedAnswer:
+    """What would be done, in canonical text, and what it would cost.
+
+    Raises:
+        APIError: 502, the planner wrote no plan.
+    """
+    if not isinstance(plan.decision, Workflow) or expected is None:
+        raise APIError(502, "planner_failed", f"There is no plan. {plan.decision}", code="planner_failed")
+    podium = {
+        "planner": by.planner.name,
+        "status": "dry_run",
+        "plan": plan_rows(plan.decision, by.pool.profiles),
+        "steps": [],
+        "cost_usd": plan.cost_usd,
+        "estimate": {
+            "cost_usd": expected.cost_usd,
+            "most_usd": expected.most_usd,
+            "seconds": expected.latency_s,
+            "steps": [
+                {
+                    "step": step.position,
+                    "worker": step.worker,
+                    "tokens": step.usage.tokens,
+                    "cost_usd": step.cost_usd,
+                }
+                for step in expected.steps
+            ],
+        },
+    }
+    return ServedAnswer(trace_id, render(plan.decision), "stop", plan.usage, plan.cost_usd, podium)
+
+
+def combined_details(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
+    """The object `podium` of a reply with several answers; of one, it is that one's."""
+    if len(answers) == 1:
+        return answers[0].podium
+    details = [answer.podium for answer in answers]
+    first = details[0] | {"answers": details, "cost_usd": sum(answer.cost_usd for answer in answers)}
+    first["seconds"] = max(one.get("seconds", 0.0) for one in details)
+    return first
+
+
+def _finish(trace: Trace) -> str:
+    if trace.tool_calls:
+        return "tool_calls"
+    said = next((span.finish for span in reversed(trace.spans) if span.status == "done"), None)
+    return said if said in _FINISHES else "stop"
+
+
+_BUDGETS = "time_is_up"
+"""The kind of a plan's error where the time of the budget was over."""
+
+
+def no_answer_error(trace: Trace) -> APIError | None:
+    """Why there is no answer; None: there is one."""
+    if trace.answer is not None:
+        return None
+    headers = {
+        "x-podium-trace-id": trace.id,
+        "x-podium-cost-usd": f"{trace.cost_usd:.6f}",
+        # What may pass was tried again here; OpenAI's client would pay for it all twice more.
+        "x-should-retry": "false",
+    }
+    more = {"trace_id": trace.id}
+    message = trace.error or "There is no answer."
+    failed = [span for span in trace.spans if span.status == "failed" and not _wanted_others(span)]
+    stopped = any(span.status == "refused" for span in trace.spans) or any(
+        round_.plan_error_kind == _BUDGETS for round_ in trace.rounds
+    )
+    if failed:
+        names = list(dict.fromkeys(span.worker for span in failed))
+        more["workers"] = ", ".join(names)
+        return APIError(
+            502,
+            "workers_failed",
+            f"No worker could answer ({', '.join(names)}). {message}",
+            code="workers_failed",
+            headers=headers,
+            more=more,
+        )
+    if stopped:
+        return APIError(402, "budget_exceeded", message, code="budget_exceeded", headers=headers, more=more)
+    return APIError(502, "planner_failed", message, code="planner_failed", headers=headers, more=more)
+
+
+def _wanted_others(span: Span) -> bool:
+    """Whether a tool failed only because the steps that it was to see had."""
+    return bool(span.attempts) and span.attempts[-1].error_kind == "missing"
+
+
+_SHOWN = 160
+"""Characters of a subtask in a line of progress."""
+
+
+def details(trace: Trace) -> dict[str, Any]:
+    """The object `podium` of one answer."""
+    latest = next((round_ for round_ in reversed(trace.rounds) if round_.workflow is not None), None)
+    details: dict[str, Any] = {
+        "trace_id": trace.id,
+        "planner": trace.planner,
+        "status": trace.status,
+        "rounds": len(trace.rounds),
+        "plan": [] if latest is None or latest.workflow is None else plan_rows(latest.workflow, trace.pool),
+        "steps": [
+            _step_row(number, span) for number, round_ in enumerate(trace.rounds) for span in round_.spans
+        ],
+        "cost_usd": trace.cost_usd,
+        "seconds": trace.seconds,
+        "usage": _apart(trace),
+    }
+    if trace.error is not None:
+        details["error"] = trace.error
+    return details
+
+
+def plan_rows(workflow: Workflow, pool: Sequence[Profile]) -> list[dict[str, Any]]:
+    """The steps of a plan."""
+    return [
+        {
+            "step": number,
+            "worker": pool[step.worker].name,
+            "subtask": step.subtask,
+            "reads": list(workflow.reads(number)),
+        }
+        for number, step in enumerate(workflow.steps)
+    ]
+
+
+def progress(event: Event, pool: Sequence[Profile]) -> tuple[str, dict[str, Any]] | None:
+    """What a stream says of an event: a line for people, and the same for programs; None: nothing."""
+    match event:
+        case PlanReady():
+            return _planned(event, pool)
+        case StepStarted():
+            subtask = " ".join(event.subtask.split())
+            cut = subtask if len(subtask) <= _SHOWN else f"{subtask[:_SHOWN]}..."
+            details = {"worker": event.worker, "subtask": event.subtask}
+            return f"Step {event.position}: {event.worker} is asked: {cut}", _named(
+                "step_started", event.round, event.position, details
+            )
+        case StepEnded(span=span):
+            return _ended(span), _named("step_ended", event.round, span.position, _step_facts(span))
+        case RoundEnded(trace=round_) if round_.accepted:
+            return None
+        case RoundEnded():
+            return f"Round {event.round} has ended.", {"event": "round_ended", "round": event.round}
+    return None
+
+
+def _planned(ready: PlanReady, pool: Sequence[Profile]) -> tuple[str, dict[str, Any]] | None:
+    round = ready.round
+    began = f"Round {round} begins. " if round else ""
+    if ready.error is not None:
+        began = f"There is no plan to run. {ready.error.message} "
+    match ready.plan.decision:
+        case Workflow(steps=steps) as workflow:
+            workers = ", ".join(pool[step.worker].name for step in steps)
+            count = "1 step" if len(steps) == 1 else f"{len(steps)} steps"
+            details = {"event": "plan", "round": round, "plan": plan_rows(workflow, pool)}
+            return f"{began}Plan of {count}: {workers}.", details
+        case Acceptance():
+            return "The answer is accepted.", {"event": "accepted", "round": round}
+    return None
+
+
+def _ended(span: Span) -> str:
+    if span.status != "done":
+        return f"Step {span.position}: {span.error or span.status}"
+    took = "from the cache" if span.cached else f"in {span.seconds:.1f} s, ${span.cost_usd:.6f}"
+    return f"Step {span.position}: {span.answered_by} answered {took}."
+
+
+def _named(kind: str, round: int, step: int, details: dict[str, Any]) -> dict[str, Any]:
+    return {"event": kind, "round": round, "step": step, **details}
+
+
+def _step_row(round: int, span: Span) -> dict[str, Any]:
+    return {"round": round, "step": span.position, **_step_facts(span)}
+
+
+def _step_facts(span: Span) -> dict[str, Any]:
+    return {
+        "worker": span.worker,
+        "answered_by": span.answered_by,
+        "cost_usd": span.cost_usd,
+        "seconds": span.seconds,
+        "cached": span.cached,
+        "status": span.status,
+    }
+
+
+def _apart(trace: Trace) -> dict[str, Any]:
+    """The planner's own tokens, and each worker's."""
+    workers: dict[str, tuple[Usage, float]] = {}
+    for span in trace.spans:
+        if span.called:
+            name = span.answered_by or span.worker
+            before, usd = workers.get(name, (Usage(), 0.0))
+            workers[name] = (before + span.usage, usd + span.cost_usd)
+    planned = sum((round_.plan_usage for round_ in trace.rounds), Usage())
+    conductor = _counts(planned, sum(round_.plan_cost_usd for round_ in trace.rounds))
+    if any(round_.plan_unpriced for round_ in trace.rounds):
+        conductor["unpriced"] = True
+    return {
+        "conductor": conductor,
+        "workers": {name: _counts(*taken) for name, taken in workers.items()},
+    }
+
+
+def _counts(usage: Usage, usd: float) -> dict[str, Any]:
+    return {**usage.model_dump(), "cost_usd": usd}

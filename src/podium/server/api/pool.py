@@ -1,0 +1,149 @@
+"""GET /api/pool: who is on offer to this caller, at what price, how each does now and did in the latest traces.
+
+How each does now is this process's dispatcher's to say; the past is read from the store, at most once in a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from podium.executor.dispatcher import ChannelStatus
+from podium.server.api_errors import error_responses
+from podium.server.service import Service
+from podium.trace import Trace
+from podium.types import Profile
+from podium.workers.base import Worker
+from podium.workers.build import UnreadyWorker
+
+_TRACES = 200
+"""The newest, which the past is read from."""
+_FRESH_S = 10.0
+_SAMPLES = 5
+"""Of the votes that are offered by name."""
+
+
+@dataclass(slots=True)
+class CallHistory:
+    """One worker's calls in some traces. What was called off is no call; what was cached neither."""
+
+    seconds: list[float] = field(default_factory=list)
+    """Of those that were answered: as claimed by a simulated worker, else by the clock."""
+    failures: int = 0
+
+    def figures(self) -> dict[str, Any]:
+        """How many there were, how long they took, and the share that failed; None where there were none."""
+        calls = len(self.seconds) + self.failures
+        ordered = sorted(self.seconds)
+        return {
+            "calls": calls,
+            "median_s": statistics.median(ordered) if ordered else None,
+            "p90_s": ordered[min(len(ordered) - 1, int(0.9 * len(ordered)))] if ordered else None,
+            "error_share": self.failures / calls if calls else None,
+        }
+
+
+def call_histories(traces: Iterable[Trace]) -> dict[str, CallHistory]:
+    """The past of every worker that `traces` name."""
+    histories: dict[str, CallHistory] = {}
+    for trace in traces:
+        for span in trace.spans:
+            for attempt in span.attempts:
+                one = histories.setdefault(attempt.worker, CallHistory())
+                if attempt.error_kind is None:
+                    clock = attempt.ended_s - attempt.started_s
+                    one.seconds.append(clock if span.simulated_s is None else span.simulated_s)
+                elif attempt.error_kind != "cancelled":
+                    one.failures += 1
+    return histories
+
+
+class _Reader:
+    """The past as the store has it, read again when it is no longer fresh; by one request at a time."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._histories: dict[str, CallHistory] = {}
+        self._read_at = float("-inf")
+        self._reading = asyncio.Lock()
+
+    async def read(self) -> dict[str, CallHistory]:
+        store = self._service.store
+        if store is None:
+            return {}
+        async with self._reading:
+            if time.monotonic() - self._read_at > _FRESH_S:
+                self._histories = call_histories(await store.newest(_TRACES))
+                self._read_at = time.monotonic()
+            return self._histories
+
+
+def routes(service: Service) -> APIRouter:
+    """The route of the service's pool."""
+    router = APIRouter(tags=["pool"])
+    reader = _Reader(service)
+
+    @router.get("/api/pool", responses=error_responses(401, 429))
+    async def pool(request: Request) -> dict[str, Any]:
+        """The workers that the caller's key may use, and the planners there are."""
+        caller = await service.authenticate(request.headers.get("authorization"))
+        histories = await reader.read()
+        now = {status.worker: status for status in service.dispatcher.status}
+        allowed = caller.allowed(service.pool.names)
+        return {
+            "workers": [
+                _row(
+                    number,
+                    worker,
+                    now.get(worker.profile.name),
+                    histories.get(worker.profile.name, CallHistory()),
+                )
+                for number, worker in enumerate(service.pool)
+                if worker.profile.name in allowed
+            ],
+            "planners": _planners(service, allowed),
+            "configured": service.planners.configured,
+        }
+
+    return router
+
+
+def _row(number: int, worker: Worker, status: ChannelStatus | None, histories: CallHistory) -> dict[str, Any]:
+    profile: Profile = worker.profile
+    row: dict[str, Any] = {
+        "name": profile.name,
+        "number": number,
+        "description": profile.description,
+        "skills": list(profile.skills),
+        "price": profile.price.model_dump(),
+        "latency_s": profile.latency_s,
+        "context_tokens": profile.context_tokens,
+        "sees": profile.sees,
+        "calls_tools": profile.calls_tools,
+        "state": "closed" if status is None else status.state,
+        "error": None if status is None else status.error,
+        **{
+            key: 0 if status is None else getattr(status, key)
+            for key in ("in_flight", "waiting", "attempts", "failures", "retries", "hedges")
+        },
+        **histories.figures(),
+    }
+    if isinstance(worker, UnreadyWorker):
+        row |= {"state": "unready", "error": worker.reason}
+    return row
+
+
+def _planners(service: Service, allowed: tuple[str, ...]) -> list[str]:
+    votes = "vote" in allowed
+    workers = [name for name in allowed if name != "vote"]
+    return [
+        *service.planners.names,
+        *(f"single:{name}" for name in workers),
+        *(f"self-consistency:{name}:{_SAMPLES}" for name in workers if votes),
+    ]

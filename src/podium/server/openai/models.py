@@ -1,0 +1,62 @@
+"""GET /v1/models: the names that a request's `model` may have, with what is known of who stands behind them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from podium.server.api_errors import error_responses, missing
+from podium.server.keys import Caller
+from podium.server.service import Service
+from podium.types import Profile
+
+_CREATED = 0
+"""Models are made by nobody at no time; OpenAI's form wants a number."""
+
+
+def routes(service: Service) -> APIRouter:
+    """GET /v1/models and /v1/models/{name}."""
+    router = APIRouter()
+
+    @router.get("/v1/models", responses=error_responses(401, 429, 503))
+    async def models(request: Request) -> dict[str, Any]:
+        caller = await service.authenticate(request.headers.get("authorization"))
+        return {"object": "list", "data": list(_models(service, caller).values())}
+
+    @router.get("/v1/models/{name:path}", responses=error_responses(401, 404, 429, 503))
+    async def model(request: Request, name: str) -> dict[str, Any]:
+        caller = await service.authenticate(request.headers.get("authorization"))
+        found = _models(service, caller).get(name)
+        if found is None:
+            raise missing(
+                f"The model {name[:100]!r} does not exist; GET /v1/models lists them.",
+                "model",
+                code="model_not_found",
+            )
+        return found
+
+    return router
+
+
+def _models(service: Service, caller: Caller) -> dict[str, dict[str, Any]]:
+    allowed = caller.allowed(service.pool.names)
+    workers = {p.name: _worker(p) for p in service.pool.profiles if p.name in allowed}
+    planned = ["podium", *(f"podium/{name}" for name in service.planners.names)]
+    # A worker that is called podium is not to be had under its own name.
+    return workers | {name: _planned(name, service) for name in planned}
+
+
+def _planned(name: str, service: Service) -> dict[str, Any]:
+    planner = name.partition("/")[2] or service.planners.configured
+    return _model(name, {"kind": "planner", "planner": planner})
+
+
+def _worker(profile: Profile) -> dict[str, Any]:
+    return _model(
+        profile.name, {"kind": "worker", "profile": profile.model_dump(mode="json", exclude={"rating"})}
+    )
+
+
+def _model(name: str, podium: dict[str, Any]) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": _CREATED, "owned_by": "podium", "podium": podium}

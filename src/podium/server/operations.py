@@ -1,0 +1,271 @@
+"""GET /healthz and /readyz: whether the process lives, and whether it is of use to send it questions.
+
+For whoever runs servers; no key is needed, and nothing is told that is anybody's.
+
+
+@@GET /metrics: what Prometheus reads. Counted from finished traces and read off the dispatcher when asked for.
+
+Labels are names of workers, planners and routes, never texts or keys. Where keys are needed, an admin key is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+
+from podium.errors import APIError
+from podium.orchestrator import Event, QuestionEnded
+from podium.server.api_errors import error_responses, forbidden
+from podium.server.in_flight import InFlightRequests
+from podium.server.keys import Caller
+from podium.server.requests import ChatRequest
+from podium.server.service import Service
+from podium.trace import Span, Trace
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+
+_SILENT = "The Conductor does not answer; the server's log says why."
+
+
+def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> APIRouter:
+    """The routes on `service`."""
+    router = APIRouter(tags=["operations"])
+    checks: set[asyncio.Task[object]] = set()
+
+    @router.head("/healthz", include_in_schema=False)
+    @router.get("/healthz")
+    async def healthz() -> dict[str, Any]:
+        """The process lives."""
+        return {"status": "ok"}
+
+    @router.head("/readyz", include_in_schema=False)
+    @router.get("/readyz", responses=error_responses(503))
+    async def readyz() -> dict[str, Any]:
+        """Questions can be answered and their traces kept; else 503, and why.
+
+        Where the Conductor does not answer and one worker takes all questions, the status is "degraded".
+        """
+        if service.planners.check_is_due:
+            checks.add(check := asyncio.create_task(service.planners.check()))
+            check.add_done_callback(checks.discard)
+        reason = unready(service, in_flight)
+        silent = None if service.planners.last_error is None else _SILENT
+        if reason is None and service.planners.fallback is None:
+            reason = silent
+        if reason is not None:
+            raise APIError(503, "server_error", reason, code="not_ready", headers={"Retry-After": "5"})
+        if silent is not None:
+            return {"status": "degraded", "reason": f"{silent} One worker takes all questions."}
+        return {"status": "ready"}
+
+    @router.get(
+        "/metrics",
+        response_class=Response,
+        responses={
+            200: {
+                "description": "Prometheus's text.",
+                "content": {"text/plain": {"schema": {"type": "string"}}},
+            },
+            **error_responses(401, 403, 429),
+        },
+    )
+    async def metrics_text(request: Request) -> Response:
+        """The figures of this process, for Prometheus."""
+        caller = await service.authenticate(request.headers.get("authorization"))
+        if not caller.admin:
+            raise forbidden(
+                "The server's figures are for admin keys: make one with `podium keys add --admin`."
+            )
+        encode, media_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(metrics.registry), headers={"content-type": media_type})
+
+    return router
+
+
+def unready(service: Service, in_flight: InFlightRequests) -> str | None:
+    """Why questions should go to another server for now, in one sentence; None: they need not."""
+    if in_flight.draining:
+        return "The server is ending."
+    if service.store is not None and service.store.trouble is not None:
+        # The sentence of the store names files and hosts, and whoever asks here has shown no key.
+        return "Traces cannot be written; the server's log says why."
+    resting = {status.worker for status in service.dispatcher.status if status.state != "closed"}
+    if resting.issuperset(service.pool.names):
+        return "All workers rest after failures."
+    return None
+
+
+_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+_STATES = {"closed": 0, "half-open": 1, "open": 2}
+_MOST_NAMES = 200
+"""Planners that are told apart: callers make up names, as self-consistency:WORKER:7."""
+_OTHER = "other"
+
+
+class Metrics:
+    """The figures of one application, in a registry of their own."""
+
+    def __init__(self, service: Service, in_flight: InFlightRequests) -> None:
+        self.registry = CollectorRegistry()
+        self._planners: set[str] = set()
+        self._questions = self._counter("questions", "Questions that ended.", "planner", "status")
+        self._seconds = Histogram(
+            "podium_question_seconds",
+            "Seconds from a question to its end.",
+            ("planner",),
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self._tokens = self._counter("tokens", "Tokens of workers' answers.", "worker", "direction")
+        self._usd = self._counter("cost_usd", "Dollars paid for workers' answers.", "worker")
+        self._saved = self._counter("saved_usd", "Dollars that cached answers had cost.", "worker")
+        self._cached = self._counter("cache_hits", "Answers from the response cache.", "worker")
+        self._refused = self._counter("budget_refusals", "Steps that a budget refused.", "worker")
+        self._steps = self._counter("steps", "Steps of plans by how they ended.", "worker", "status")
+        self._plan_tokens = self._counter("planning_tokens", "Tokens of planning.", "direction")
+        self._plan_usd = self._counter("planning_cost_usd", "Dollars paid for planning.")
+        self._requests = self._counter("http_requests", "HTTP requests.", "method", "route", "status")
+        self._by_request: dict[tuple[str, str, int], Counter] = {}
+        """Those of `_requests`: finding one by its labels takes longer than counting."""
+        self.registry.register(_CurrentState(service, in_flight))
+        ProcessCollector(registry=self.registry)
+
+    def _counter(self, name: str, help_: str, *labels: str) -> Counter:
+        return Counter(f"podium_{name}", help_, labels, registry=self.registry)
+
+    def observer(self, trace_id: str, request: ChatRequest, caller: Caller) -> Callable[[Event], None]:
+        """An observer of one question, as `Service.observers` wants it."""
+        del trace_id, request, caller
+
+        def observe(event: Event) -> None:
+            if isinstance(event, QuestionEnded):
+                self._count(event.trace)
+
+        return observe
+
+    def requested(self, method: str, route: str, status: int) -> None:
+        """Count a request that was answered."""
+        key = (method, route, status)
+        counter = self._by_request.get(key)
+        if counter is None:
+            counter = self._by_request[key] = self._requests.labels(method, route, str(status))
+        counter.inc()
+
+    def _count(self, trace: Trace) -> None:
+        planner = self._name(trace.planner)
+        self._questions.labels(planner, trace.status).inc()
+        self._seconds.labels(planner).observe(trace.seconds)
+        for round_ in trace.rounds:
+            self._plan_tokens.labels("input").inc(round_.plan_usage.input_tokens)
+            self._plan_tokens.labels("output").inc(round_.plan_usage.output_tokens)
+            self._plan_usd.inc(round_.plan_cost_usd)
+            for span in round_.spans:
+                self._count_step(span)
+
+    def _count_step(self, span: Span) -> None:
+        worker = span.answered_by or span.worker
+        self._steps.labels(span.worker, span.status).inc()
+        if span.status == "refused":
+            self._refused.labels(worker).inc()
+        if span.cached:
+            self._cached.labels(worker).inc()
+            self._saved.labels(worker).inc(span.saved_usd)
+            return
+        self._tokens.labels(worker, "input").inc(span.usage.input_tokens)
+        self._tokens.labels(worker, "output").inc(span.usage.output_tokens)
+        self._usd.labels(worker).inc(span.cost_usd)
+
+    def _name(self, planner: str) -> str:
+        if planner not in self._planners:
+            if len(self._planners) >= _MOST_NAMES:
+                return _OTHER
+            self._planners.add(planner)
+        return planner
+
+
+class _CurrentState(Collector):
+    """How it stands at the moment: read when asked for, so that nothing is counted twice."""
+
+    def __init__(self, service: Service, in_flight: InFlightRequests) -> None:
+        self._service = service
+        self._in_flight = in_flight
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics now."""
+        statuses = self._service.dispatcher.status
+        for name, help_ in (
+            ("attempts", "Attempts at workers' calls."),
+            ("failures", "Attempts that failed."),
+            ("retries", "Attempts after one that failed."),
+            ("hedges", "Second attempts beside a slow one."),
+        ):
+            counter = CounterMetricFamily(f"podium_worker_{name}", help_, labels=("worker",))
+            for status in statuses:
+                counter.add_metric((status.worker,), getattr(status, name))
+            yield counter
+        for name, help_ in (
+            ("in_flight", "Calls of the worker that are under way."),
+            ("waiting", "Calls that wait for the worker's limits."),
+        ):
+            gauge = GaugeMetricFamily(f"podium_worker_{name}", help_, labels=("worker",))
+            for status in statuses:
+                gauge.add_metric((status.worker,), getattr(status, name))
+            yield gauge
+        state = GaugeMetricFamily(
+            "podium_worker_breaker_state", "0: closed, 1: half open, 2: open, it rests.", labels=("worker",)
+        )
+        for status in statuses:
+            state.add_metric((status.worker,), _STATES[status.state])
+        yield state
+        store = self._service.store
+        for name, help_, value in (
+            ("questions_in_flight", "Questions that are being answered.", len(self._service.running)),
+            ("http_requests_in_flight", "HTTP requests that are being answered.", len(self._in_flight)),
+            ("draining", "1: the server takes no new questions.", int(self._in_flight.draining)),
+            ("traces_waiting", "Traces that are not written yet.", 0 if store is None else store.waiting),
+            (
+                "store_down",
+                "1: traces cannot be written now.",
+                int(store is not None and bool(store.trouble)),
+            ),
+        ):
+            yield GaugeMetricFamily(f"podium_{name}", help_, value=value)
+
+
+class RequestCounter:
+    """Counts requests by route and status; outside of all guards, so that what they refuse is counted too."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status = 500
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noted)
+        finally:
+            # What no route took is one route: paths are the callers' to make up, and so are methods.
+            route = getattr(scope.get("route"), "path", _OTHER)
+            method = scope["method"] if route != _OTHER else _OTHER
+            self._metrics.requested(method, route, status)

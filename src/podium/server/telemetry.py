@@ -1,0 +1,140 @@
+"""Sends finished traces on, from a thread of its own: the questions that run wait for none of it.
+
+What spans there are and what stands in them is `spans`; how they travel is OpenTelemetry's own.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping
+from queue import Empty, Full, Queue
+from typing import TYPE_CHECKING
+
+from podium import __version__
+from podium.errors import UsageError
+from podium.orchestrator import Event, QuestionEnded
+from podium.trace import Trace
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+
+    from podium.server.keys import Caller
+    from podium.server.otel_spans import SpanExporter
+    from podium.server.requests import ChatRequest
+    from podium.workers.pool import Pool
+
+
+_MOST_WAITING = 4096
+"""Traces; what comes beyond them is left out, and said so."""
+_FLUSH_MS = 10_000
+"""That the collector has to take the last spans."""
+_LOOK_S = 0.5
+_LOG = logging.getLogger("podium.telemetry")
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+_SPOKEN = "http/protobuf"
+_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+"""Asks for the texts of messages, too."""
+_YES = ("true", "1", "span_only", "span_and_event")
+
+
+def open_telemetry(pool: Pool, environ: Mapping[str, str] = os.environ) -> Telemetry | None:
+    """What the variables of OpenTelemetry ask for; None: they name no collector, or switch it off.
+
+    Args:
+        pool: the workers, for what is known of their models.
+
+    Raises:
+        UsageError: the extra is not installed, or they ask for what it does not speak.
+    """
+    place = next((name for name in _ENDPOINTS if environ.get(name)), None)
+    if place is None or environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return None
+    protocol = next((environ[name] for name in _PROTOCOLS if environ.get(name)), _SPOKEN)
+    if protocol != _SPOKEN:
+        raise UsageError(
+            f"{place} is set, and spans are sent by {_SPOKEN}, not by {protocol}; unset the protocol."
+        )
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415 - an extra
+            OTLPSpanExporter,
+        )
+        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
+        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+    except ImportError:
+        raise UsageError(
+            f"{place} is set, and sending spans needs packages that are missing; install them: "
+            "pip install 'podium-conductor[otel]', or unset it."
+        ) from None
+    from podium.server.otel_spans import SpanExporter, TraceIdGenerator  # noqa: PLC0415 - needs the extra
+
+    named = environ.get("OTEL_SERVICE_NAME") or "service.name=" in environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
+    own = {"service.version": __version__} | ({} if named else {"service.name": "podium"})
+    ids = TraceIdGenerator()
+    provider = TracerProvider(resource=Resource.create(own), id_generator=ids, shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    texts = environ.get(_CONTENT, "").lower() in _YES
+    return Telemetry(
+        provider, SpanExporter(provider.get_tracer("podium", __version__), ids, pool, texts=texts)
+    )
+
+
+class Telemetry:
+    """Takes finished traces, and makes spans of them.
+
+    Args:
+        provider: closed with this.
+        spans: makes them.
+    """
+
+    def __init__(self, provider: TracerProvider, spans: SpanExporter) -> None:
+        self._provider = provider
+        self._spans = spans
+        self._traces: Queue[Trace] = Queue(_MOST_WAITING)
+        self._left_out = 0
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="podium-telemetry", daemon=True)
+        self._thread.start()
+
+    def observer(self, trace_id: str, request: ChatRequest, caller: Caller) -> Callable[[Event], None]:
+        """An observer of one question, as `Service.observers` wants it."""
+        del trace_id, request, caller
+
+        def observe(event: Event) -> None:
+            if isinstance(event, QuestionEnded):
+                self._put(event.trace)
+
+        return observe
+
+    def close(self) -> None:
+        """Send what waits, and let go of the collector; some seconds at most. Calling twice is fine."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        self._thread.join(_FLUSH_MS / 1000)
+        self._provider.force_flush(_FLUSH_MS)
+        self._provider.shutdown()
+        if self._left_out:
+            _LOG.warning("%d traces were not sent: they came faster than spans are made.", self._left_out)
+
+    def _put(self, trace: Trace) -> None:
+        try:
+            self._traces.put_nowait(trace)
+        except Full:
+            self._left_out += 1
+
+    def _run(self) -> None:
+        while True:
+            try:
+                trace = self._traces.get(timeout=_LOOK_S)
+            except Empty:
+                if self._closing.is_set():
+                    return
+                continue
+            try:
+                self._spans.export(trace)
+            except Exception:  # A bug here must not end the thread, and with it all that is told.
+                _LOG.exception("The trace %s could not be made into spans.", trace.id)

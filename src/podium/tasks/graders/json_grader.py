@@ -1,0 +1,264 @@
+"""The grader of JSON: compares a JSON value with the gold value, and checks it against a JSON Schema if one is set.
+
+Values are compared first, so the schema, whose cost depends on the value, sees only answers that hold the gold values.
+Schemas (draft 2020-12) are bounded: `pattern` is matched within a time limit, `uniqueItems` is checked by sorting,
+`patternProperties` is refused. References go to the schema itself, nothing is fetched, and `format` checks nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from podium.errors import ConfigError, GraderError
+from podium.tasks.graders.base import GraderSettings
+from podium.tasks.graders.extraction import extract, last_code_block
+from podium.tasks.graders.text_graders import matches
+from podium.tasks.task import Grade
+
+MAX_CHARACTERS = 100_000
+"""Characters of a value, at most."""
+MAX_DEPTH = 64
+"""Lists and objects inside one another, at most."""
+_LONGEST_NUMBER = 100
+_ANSWER = re.compile(r"^[ \t*_#>]*(?:final )?answer[ \t*_]*:[*_]*", re.IGNORECASE | re.MULTILINE)
+"""Not in quotes: that is a key."""
+
+
+class Json(GraderSettings):
+    """1 when the response gives a JSON value that holds what the gold one holds, and that fits the schema.
+
+    The answer is the inside of the last `<answer>...</answer>`; else what follows the last `Answer:`; else all of the
+    response; and of that the inside of the last fenced block, if there is one. It is JSON to the letter, nothing
+    before it and nothing behind it. The order of keys does not count, that of lists does. `1` is `1.0`, and neither
+    is `true` or `"1"`. Not accepted: values in prose, comments, trailing commas, a key twice, NaN, and what is longer
+    than 100,000 characters, deeper than 64 levels or holds a number of more than 100 digits.
+
+    With `extra_keys`, the gold answer `{}` and a schema, the schema alone decides.
+    """
+
+    kind: Literal["json"] = "json"
+    json_schema: dict[str, Any] = Field(default_factory=dict)
+    """JSON Schema (draft 2020-12) that the value must fit; empty: none."""
+    extra_keys: bool = False
+    """Whether objects may have keys that those of the gold answer have not."""
+    absolute: float = Field(default=1e-9, ge=0)
+    """How far numbers may be off."""
+    relative: float = Field(default=0.0, ge=0)
+    """The same as a share of the gold number; the larger of both holds."""
+
+    @field_validator("json_schema")
+    @classmethod
+    def _readable(cls, schema: dict[str, Any]) -> dict[str, Any]:
+        if schema:
+            check_schema(schema)
+        return schema
+
+    def gold_problem(self, gold: str) -> str | None:
+        try:
+            wanted = _read(gold)
+        except ValueError as error:
+            return f"the gold answer is not JSON that can be graded: {error}"
+        if self.extra_keys:
+            return None if wanted != {} or self.json_schema else "the gold answer {} asks for nothing"
+        try:
+            fitting = not self.json_schema or fits(self.json_schema, wanted)
+        except GraderError as error:
+            return f"the gold answer cannot be checked: {error}"
+        return None if fitting else "the gold answer does not fit the schema"
+
+    async def __call__(self, response: str, gold: str) -> Grade:
+        found = _found(response.strip())
+        try:
+            given, wanted = _read(found), _read(gold)
+        except ValueError:
+            return Grade(0.0, found or None)
+        right = self._holds(given, wanted) and (not self.json_schema or fits(self.json_schema, given))
+        return Grade(float(right), found)
+
+    def _holds(self, given: Any, wanted: Any) -> bool:
+        """Whether a value holds what is wanted; as deep as what is wanted, and no deeper."""
+        if isinstance(wanted, dict):
+            return (
+                isinstance(given, dict)
+                and given.keys() >= wanted.keys()
+                and (self.extra_keys or len(given) == len(wanted))
+                and all(self._holds(given[key], value) for key, value in wanted.items())
+            )
+        if isinstance(wanted, list):
+            return (
+                isinstance(given, list) and len(given) == len(wanted) and all(map(self._holds, given, wanted))
+            )
+        if _is_number(wanted):
+            # A difference of whole numbers is exact, however long they are.
+            return _is_number(given) and abs(given - wanted) <= self._tolerance(wanted)
+        return type(given) is type(wanted) and bool(given == wanted)
+
+    def _tolerance(self, wanted: int | float) -> float:
+        return max(self.absolute, self.relative * abs(wanted))
+
+
+def _found(response: str) -> str:
+    """Where the value should be."""
+    said = extract(response, "tag")
+    if said is None:
+        begins = max((match.end() for match in _ANSWER.finditer(response)), default=0)
+        said = response[begins:]
+    return last_code_block(said).strip()
+
+
+def _read(text: str) -> Any:
+    """The value that a text is.
+
+    Raises:
+        ValueError: it is none, or one that nobody asked for.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"it has {len(text)} characters, and at most {MAX_CHARACTERS} are read")
+    try:
+        value = json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_int=lambda digits: int(_short(digits)),
+            parse_float=lambda digits: _finite(float(_short(digits))),
+            parse_constant=_refuse,
+        )
+    except RecursionError:
+        raise ValueError("it is too deep") from None
+    layer = [value]
+    for _ in range(MAX_DEPTH + 1):
+        layer = [inner for outer in layer for inner in _inside(outer)]
+    if layer:
+        raise ValueError(f"it is deeper than {MAX_DEPTH} levels")
+    return value
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("it has a key twice")
+    return values
+
+
+def _short(digits: str) -> str:
+    if len(digits) > _LONGEST_NUMBER:
+        raise ValueError(f"it has a number of more than {_LONGEST_NUMBER} digits")
+    return digits
+
+
+def _finite(number: float) -> float:
+    return number if math.isfinite(number) else _refuse("it")
+
+
+def _refuse(name: str) -> float:
+    raise ValueError(f"{name} is no finite number")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def check_schema(schema: Mapping[str, Any]) -> None:
+    """Refuse what is no schema, or one that cannot be bounded.
+
+    Raises:
+        ValueError: why, in half a sentence.
+        ConfigError: the package is missing.
+    """
+    validator = _validator(schema)
+    from jsonschema.exceptions import SchemaError  # noqa: PLC0415
+
+    try:
+        validator.check_schema(schema)
+    except SchemaError as error:
+        raise ValueError(f"it is no JSON Schema: {error.message}") from None
+    for place in _tables(schema):
+        if "patternProperties" in place:
+            raise ValueError("patternProperties are not read; name the keys in properties")
+        reference = place.get("$ref", "#")
+        if isinstance(reference, str) and not reference.startswith("#"):
+            raise ValueError(f"the reference {reference!r} leaves the schema; put what it names under $defs")
+
+
+def fits(schema: Mapping[str, Any], value: Any) -> bool:
+    """Whether a value fits a schema.
+
+    Raises:
+        GraderError: a reference to nothing, or a pattern that takes too long.
+        ConfigError: the package is missing.
+    """
+    validator = _validator(schema)
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415 - comes with jsonschema
+
+    try:
+        return bool(validator.is_valid(value))
+    except (Unresolvable, RecursionError) as error:
+        raise GraderError(f"The JSON Schema cannot be followed: {error}; mend the task's schema.") from None
+
+
+def _validator(schema: Mapping[str, Any]) -> Any:
+    bounded = _bounded()
+    from referencing import Registry  # noqa: PLC0415 - comes with jsonschema
+
+    return bounded(schema, registry=Registry())
+
+
+@cache
+def _bounded() -> Any:
+    """The class of validators: a constant that is made when first needed."""
+    try:
+        from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - an optional extra
+    except ImportError:
+        raise ConfigError(
+            "A JSON Schema needs the package jsonschema, which is not installed: "
+            "pip install 'podium-conductor[tasks]'."
+        ) from None
+    return validators.extend(Draft202012Validator, {"pattern": _pattern, "uniqueItems": _unique})
+
+
+def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[Any]:
+    from jsonschema.exceptions import ValidationError  # noqa: PLC0415
+
+    if isinstance(value, str) and not matches(pattern, value, whole=False):
+        yield ValidationError("it does not match the pattern")
+
+
+def _unique(validator: Any, wanted: bool, value: Any, schema: Any) -> Iterator[Any]:
+    from jsonschema.exceptions import ValidationError  # noqa: PLC0415
+
+    if wanted and isinstance(value, list) and len({_canonical(item) for item in value}) < len(value):
+        yield ValidationError("it holds an item twice")
+
+
+def _canonical(value: Any) -> str:
+    """The same text for equal values, and another for others: 1 and 1.0 are equal, 1 and true are not."""
+    return json.dumps(_whole(value), sort_keys=True)
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _whole(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_whole(inner) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _tables(value: Any) -> Iterator[Mapping[str, Any]]:
+    """All objects in a schema."""
+    if isinstance(value, Mapping):
+        yield value
+    for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        yield from _tables(inner)

@@ -1,0 +1,334 @@
+r"""The mathematics in a statement, in one LaTeX notation that a parser can read.
+
+`expression` takes the last formula or number of a statement, or a whole list; `normalise_latex` rewrites it, keeping
+its value: `½`, `\dfrac12` and `\frac{1}{2}` become one, as do `1 000` and `1{,}000`, `sqrt(2)` and `√2`,
+`0.\overline{3}` and `\frac{1}{3}`; degrees and a modulus behind a number are dropped.
+
+Values joined by a comma, "and" or "or" are one list, so a response that names several values has not named one of them.
+Words separate values: of "3 boxes of 4, so 12 apples" 12 is left. A statement without mathematics is compared as words.
+Stands between `extraction`, which finds the statement, and `math_verifier`, which compares. Nothing is evaluated here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+_LONGEST = 4000
+"""Characters of a statement; what is longer states nothing."""
+_TEXT = re.compile(
+    r"\\(?:text[a-z]*|mbox|math(?:rm|bf|it|sf|cal)|operatorname)\s*\{([^{}]*)\}(?:\^\{?[23]\}?)?"
+)
+_UNITS = "cm|mm|km|nm|ml|cl|dl|kg|mg|lb|oz|ft|yd|mi|hr|pm|am|kb|mb|gb|tb|hz|kw|mw|cc"
+_SHORT = f"as|at|be|by|do|he|if|in|is|it|me|my|no|of|on|so|to|up|us|we|{_UNITS}"
+_PIECE = re.compile(
+    # A word before a bracket is a function, or a command that lost its backslash.
+    r"(?P<environment>\\begin\{.*?\\end\{\w+\*?\})|(?P<break>[.?](?=\s)|(?<=[a-z]{2})!(?=\s)|\\therefore)|(?P<command>\\[A-Za-z]+|\\.)|(?P<brace>[{}])|(?P<word>(?:"
+    rf"(?<![A-Za-z\d_^])(?!(?:and|n?or|vs)\b)(?:[A-Za-z]{{3,}}+|(?i:{_SHORT})(?![A-Za-z]))(?>(?:['-]?[A-Za-z\d])*)(?![{{(])"
+    rf"|(?<=\d)(?:[A-Za-z]{{4,}}|(?i:{_UNITS})s?)(?![A-Za-z])"
+    r")(?:\^\{?[23]\}?)?)|(?P<other>.)",
+    re.DOTALL,
+)
+_MARKED = re.compile(r"\$([^$\n]+)\$|\*\*([^*\n]+)\*\*|\\text\{([^{}]*)\}")
+_DRESS = re.compile(r"\\[A-Za-z]+|[^\w\s+'-]")
+_VALUE = re.compile(r"\d|\\(?!cdot|times|div|approx|%)[A-Za-z]")
+_LETTER = re.compile(r"[A-Za-z]")
+_JOINT = re.compile(r"\s*(?:[,;&]|\b(?:and|n?or|vs)\b)")
+_AND = re.compile(r"\s*,?\s*(?<![A-Za-z\\])(?:and|n?or|vs\.?)(?![a-z])\s*")
+_OPERATOR = re.compile(r"\s*(?:[+*/^]|\\cdot|\\times|\\div)")
+_OPEN_ENDED = re.compile(r"(?:[-+*^=<>]|\\cdot|\\times|\\div|\\[gl]eq?) ?$")
+_LEADING = re.compile(r"[\s,;:.!?=*_`\"'&#]+|\\approx|\\sim|(?:and|or)\b|-\s")
+_TRAILING = re.compile(r"(?:\\approx|\b(?:and|or)|\\)$")
+_ARTICLE = re.compile(r" a\W{0,9}$")
+_HEDGE = re.compile(
+    r"\b(?:maybe|perhaps|possibly|alternatively|either|(?:might|could|may) be)\b", re.IGNORECASE
+)
+_NAMED_TWICE = re.compile(r"(?<![A-Za-z\\])([A-Za-z])\s?=[^,;]*[^,;=]\s\1\s?=")
+"""`x = 1 x = 2`: two values, and no chain of equations."""
+_SCALES = {
+    "dozen": "12",
+    "hundred": "10^{2}",
+    "thousand": "10^{3}",
+    "million": "10^{6}",
+    "billion": "10^{9}",
+    "trillion": "10^{12}",
+}
+_UNIT = re.compile(r"(.*[\d)}])\s*[mgshdlLCFKNJWVA](?:\^\{?[23]\}?)?", re.DOTALL)
+_VARIABLE = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")
+_JOINED_WORDS = 3
+"""Words between two values, at most, that a comma or "and" joins: "5 hours and 30 minutes"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """What is to be compared."""
+
+    text: str
+    """LaTeX without its marks; or words."""
+    words: bool = False
+    """Whether there is no mathematics in it."""
+
+    def without_unit(self, gold: Expression) -> Expression:
+        """Without one letter that ends it and can be a unit, where the gold answer has no letters: 5 m, 1.5 L."""
+        unit = None if _VARIABLE.search(gold.text) else _UNIT.fullmatch(self.text)
+        return Expression(unit[1]) if unit else self
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A stretch of mathematics between words."""
+
+    text: str
+    words: int
+    """Between it and the part before."""
+    next_word: str
+
+
+def expression(statement: str) -> Expression | None:
+    """What a statement says; None: nothing, or several things without settling on one."""
+    if len(statement) > _LONGEST:
+        return None
+    alone = _TEXT.fullmatch(statement.strip(" $.\n"))
+    if alone and not re.search(r"\d", alone[1]):
+        return _words(alone[1])
+    text = normalise_latex(_without_text(statement))
+    parts = list(_parts(text))
+    chosen = _chosen(parts)
+    if chosen is None:
+        marked = list(_MARKED.finditer(statement))
+        return _words(marked[0][marked[0].lastindex or 0] if len(marked) == 1 else text)
+    if _HEDGE.search(statement) and sum(bool(_VALUE.search(part.text)) for part in parts) > 1:
+        return None
+    said = _AND.sub(", ", _trimmed(_balanced(_trimmed(_spoken(text, parts, chosen)))))
+    return Expression(said) if said and not _NAMED_TWICE.search(said) else None
+
+
+def normalised_phrase(text: str) -> str:
+    """Words without case, dress and punctuation; a letter in parentheses is the letter."""
+    return " ".join(_DRESS.sub(" ", text).casefold().split())
+
+
+def _words(text: str) -> Expression | None:
+    return Expression(text.strip(), words=True) if normalised_phrase(text) else None
+
+
+def _without_text(text: str) -> str:
+    """Text commands as prose; inside of other brackets, and around one letter, as bare letters."""
+
+    def prose(found: re.Match[str]) -> str:
+        content = found[1].strip()
+        before = text[: found.start()]
+        inside = before.count("{") > before.count("}") or before.count("\\begin") > before.count("\\end")
+        if inside or len(content) == 1:
+            return content
+        return f" {content} "
+
+    return _TEXT.sub(prose, text)
+
+
+def _parts(text: str) -> Iterator[_Part]:
+    """The stretches between words. Within braces there are no words: an index may be one."""
+    made: list[str] = []
+    words = depth = 0
+    for piece in _PIECE.finditer(text):
+        depth += {"{": 1, "}": -1}.get(piece.group(), 0)
+        if depth > 0 or piece.lastgroup not in ("word", "break"):
+            made.append(piece.group())
+            continue
+        if "".join(made).strip():
+            yield _Part("".join(made), words, piece["word"] or "")
+            words = 0
+        made = []
+        words += 1 if piece["word"] else _JOINED_WORDS + 1
+    if "".join(made).strip():
+        yield _Part("".join(made), words, "")
+
+
+def _chosen(parts: list[_Part]) -> int | None:
+    """The last part with a value in it; a bare letter counts where it ends the sentence."""
+    for index in reversed(range(len(parts))):
+        if _VALUE.search(parts[index].text):
+            return index
+    return len(parts) - 1 if parts and not parts[-1].next_word and _LETTER.search(parts[-1].text) else None
+
+
+def _spoken(text: str, parts: list[_Part], chosen: int) -> str:
+    """The chosen part, with those that are joined to it and what the word behind it makes of it."""
+    part = parts[chosen]
+    begins_open = part.words and _OPERATOR.match(part.text)
+    ends_open = part.next_word and _OPEN_ENDED.search(part.text)
+    if begins_open or ends_open:
+        return text  # the words are names in a formula
+    said = _ARTICLE.sub("", part.text) if part.words or part.next_word else part.text
+    scale = _SCALES.get(part.next_word.casefold().removesuffix("s"))
+    if scale:
+        said = f"{said.rstrip()} \\cdot {scale}"
+    while chosen and _JOINT.match(parts[chosen].text) and parts[chosen].words <= _JOINED_WORDS:
+        chosen -= 1
+        said = f"{parts[chosen].text.strip()}, {_trimmed(said)}"
+    return said
+
+
+def _trimmed(text: str) -> str:
+    """Without the signs and joints that connect it with its sentence."""
+    start = 0
+    while lead := _LEADING.match(text, start):
+        start = lead.end()
+    bare = text[start:]
+    while (shorter := _TRAILING.sub("", bare.rstrip(" ,;:.?=*_`\"'/&-"))) != bare:
+        bare = shorter
+    return bare
+
+
+def _balanced(text: str) -> str:
+    """Without brackets at its ends that have no partner; those of an interval may be of two kinds."""
+    start, stop = 0, len(text)
+    unclosed = sum((sign in "([") - (sign in ")]") for sign in text)
+    while start < stop:
+        first, last = text[start], text[stop - 1]
+        if first in ")]" or (unclosed > 0 and first in "(["):
+            start, unclosed = start + 1, unclosed + (1 if first in ")]" else -1)
+        elif last in "([" or (unclosed < 0 and last in ")]"):
+            stop, unclosed = stop - 1, unclosed + (1 if last in ")]" else -1)
+        elif first.isspace():
+            start += 1
+        else:
+            break
+    return text[start:stop]
+
+
+_SIGNS = str.maketrans(
+    {
+        "−": "-",
+        "–": "-",
+        "×": r"\times ",
+        "·": r"\cdot ",
+        "⋅": r"\cdot ",
+        "÷": "/",
+        "⁄": "/",
+        "π": r"\pi ",
+        "∞": r"\infty ",
+        "≤": r"\le ",
+        "≥": r"\ge ",
+        "≠": r"\ne ",
+        "≈": r"\approx ",
+        "∪": r"\cup ",
+        "∩": r"\cap ",
+        "∈": r"\in ",
+        "±": r"\pm ",
+        "∅": r"\emptyset ",
+        "√": "sqrt",
+        "°": r"^\circ ",
+        "²": "^2",
+        "³": "^3",
+        "½": r"\frac{1}{2}",
+        "¼": r"\frac{1}{4}",
+        "¾": r"\frac{3}{4}",
+        "’": "'",
+        "“": '"',
+        "”": '"',
+        "→": r"\to ",
+        "⇒": r"\to ",
+        "…": r"\dots ",
+    }
+)
+_SUBSCRIPT = re.compile("[₀-₉]+")
+_DIGITS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
+_FUNCTIONS = "sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|sinh|cosh|tanh|log|ln|exp|gcd|lcm|det|pi"
+_ALONE = r"(?<![\\A-Za-z])(?:{})(?![A-Za-z])"
+_GROUPED = re.compile(
+    r"(?<![\d.,])(?:"
+    r"\d{1,3}(?:(?:\{,\}|,\\! ?|\\[,;:! ]|~|[ \u00a0\u2009\u202f])\d{3})+(?!\d)"
+    r"|(?<![(\[{])[1-9]\d{0,2}(?>(?:,\d{3})+)(?!\d)|[1-9]\d{0,2}(?>(?:,\d{3})+)(?!\d|\s*[)\]}\\])"
+    r")"
+)
+"""A number whose digits stand in groups of three; but commas part numbers that fill their brackets: (100,200)."""
+_REPEATING = re.compile(r"(?<!\d)(\d{0,40})\.(\d{0,40})\\overline\{(\d{1,40})\}")
+_REWRITES = tuple(
+    (re.compile(pattern, re.DOTALL), by)
+    for pattern, by in (
+        (r"\\(?:boxed|fbox|displaystyle|limits|nolimits)(?![a-z])", ""),
+        (r"\\(?:left|right|[bB]igg?[lr]?)(?![a-z])\s*\.?", ""),
+        (r"\\(?=[\"'])", ""),
+        (r"-\s*(?:\\?\$|[€£¥₹₽])\s*(?=[\d.])", "-"),
+        (r"(?<!\\)\\[\[\]()]|\\?\$|[€£¥₹₽]", " "),
+        (r"\\[dtc]frac", r"\\frac"),
+        (r"\\langle\b", "("),
+        (r"\\rangle\b", ")"),
+        (r"\\begin\{cases\}(.*?)(?:\\\\)?\s*\\end\{cases\}", lambda found: found[1].replace("\\\\", ", ")),
+        (r"\\(?:[Ll]ong)?[Rr]ightarrow\b|\\(?:implies|therefore|to)\b|=>|->", r" \\therefore "),
+        (r"\\p?mod\s*(?:\{[^{}]*\}|\d+)|\(\s*\\bmod[^()]*\)", ""),
+        (r"\\equiv\b", "="),
+        (r"\\varnothing\b", r"\\emptyset"),
+        (r"\\[lc]?dots\b|\.\.\.", " "),
+        (r"\^\s*\{?\s*\\circ\s*\}?(?:\s*[CF](?![A-Za-z]))?|\\degree\b", " "),
+        (r"(?:\\q?quad\b|(?<!\\)\\[,;:!> ]|~|\s)+", " "),
+        (r" (?=[,;])", ""),
+        (r"(?<!\d)\.(?=\d)", "0."),
+        (r"(?<![\w)}])\*\*|\*\*(?![\w(\\-])", ""),
+        (r"\*\*", "^"),
+        (r"(?<=\d)[eE]([-+]?\d{1,3})(?![\dA-Za-z])", r"\\cdot 10^{\1}"),
+        (r"(?<![\d/.,])(\d{1,9}) (\d{1,9}) ?/ ?(\d{1,9})(?![\d/.])", r"\1\\frac{\2}{\3}"),
+        (r"(?<=\d)(?:st|nd|rd|th)\b", ""),
+        (_ALONE.format("[Ii]nfinity|inf|oo"), r"\\infty "),
+        (_ALONE.format(f"({_FUNCTIONS})"), r"\\\1 "),
+        (r"(?<![\\A-Za-z])sqrt ?(\d+(?:\.\d+)?|[A-Za-z](?![A-Za-z]))", r"\\sqrt{\1}"),
+        (r" ?(?:\\?%|\b(?:percentage|percent|pct)\b)", r"\\%"),
+    )
+)
+_CALLS = (
+    (re.compile(r"\\?sqrt ?\("), "\\sqrt{", "}"),
+    (re.compile(r"\^ ?\("), "^{", "}"),
+    (re.compile(r"\bfloor ?\("), "\\lfloor ", "\\rfloor "),
+    (re.compile(r"\bceil ?\("), "\\lceil ", "\\rceil "),
+    (re.compile(r"\babs ?\("), "|", "|"),
+)
+_ENCLOSED = re.compile(r"\{([^{}]*)\}")
+
+
+def normalise_latex(text: str) -> str:
+    """The same mathematics without dress."""
+    plain = _SUBSCRIPT.sub(
+        lambda found: f"_{{{found.group().translate(_DIGITS)}}}", text.strip().translate(_SIGNS)
+    )
+    if "\\begin" not in plain:
+        plain = plain.replace("\\\\", "\\")
+    plain = _GROUPED.sub(lambda found: re.sub(r"\D", "", found.group()), plain)
+    plain = _REPEATING.sub(_as_fraction, plain)
+    for pattern, by in _REWRITES:
+        plain = pattern.sub(by, plain)
+    for mark, opening, closing in _CALLS:
+        plain = _called(plain, mark, opening, closing)
+    enclosed = _ENCLOSED.fullmatch(plain.strip(" ."))
+    return enclosed[1] if enclosed else plain.strip()
+
+
+def _as_fraction(found: re.Match[str]) -> str:
+    """`0.1\\overline{6}` as `\\frac{1}{6}`."""
+    whole, fixed, repeated = found.groups()
+    value = Fraction(
+        int(f"{whole}{fixed}{repeated}") - int(f"{whole}{fixed}" or 0),
+        (10 ** len(repeated) - 1) * 10 ** len(fixed),
+    )
+    return f"\\frac{{{value.numerator}}}{{{value.denominator}}}"
+
+
+def _called(text: str, mark: re.Pattern[str], opening: str, closing: str) -> str:
+    """With other brackets for the parentheses behind a mark; from the right, so that inner ones come first."""
+    for found in reversed(list(mark.finditer(text))):
+        end = _closing(text, found.end())
+        if end is not None:
+            text = f"{text[: found.start()]}{opening}{text[found.end() : end]}{closing}{text[end + 1 :]}"
+    return text
+
+
+def _closing(text: str, start: int) -> int | None:
+    """Where the parenthesis closes that opened just before `start`."""
+    depth = 1
+    for at in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        if depth == 0:
+            return at
+    return None

@@ -1,0 +1,174 @@
+"""Graders of mathematics: `numeric` for one number within a tolerance, `math` for any formula.
+
+`Math` takes the mathematics of the stated answer (`latex`) and compares it with Math-Verify in a process of its own
+(`math_verifier`). Numbers, equal texts and words need no process.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal
+
+from pydantic import Field
+
+from podium.errors import GraderError
+from podium.tasks.graders.base import GraderSettings, PureGrader
+from podium.tasks.graders.extraction import AnswerPlace, extract
+from podium.tasks.graders.latex import Expression, expression, normalised_phrase
+from podium.tasks.graders.math_verifier import MathVerifier
+from podium.tasks.task import Grade
+
+_NUMBER = re.compile(r"[-+−]?(?:\d{1,3}(?:[,\s]\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d{1,3})?")
+_QUOTES = " \t\n*`\"'"
+_EQUATION = re.compile(r"^(?!.*(?:\bor\b|\band\b|[;|]|,\s)).*=\s*")
+"""All before the last equals sign, where there is one result and not several."""
+_CURRENCY = re.compile(r"^([-+−]?)(?:\\?\$|[€£¥])\s*")
+_UNIT = re.compile(r"(?<=\d)(?:\s*\\?%|\s+[A-Za-z°][A-Za-z°²³/.]+(?:\s[A-Za-z°²³/.]+){0,3})$")
+"""A per cent sign, or one to four words behind the number."""
+_NO_UNIT = re.compile(
+    r"\b(?:and|or|to|than|plus|minus|times|over|less|more|half|quarters?|thirds?|dozens?|"
+    r"(?:hundred|thousand|(?:m|b|tr)illion)s?)\b",
+    re.IGNORECASE,
+)
+"""Words behind a number that change it."""
+_LONGEST = 100
+"""Characters of an answer, at most: nobody needs more for a number, and its cost is bounded."""
+
+
+class Numeric(PureGrader):
+    """1 when the answer is one number, and close enough to the gold one.
+
+    `1,234.50`, `$12`, `-3e4`, `45 %`, `3 apples` and `x = 3` are; `3 or 4`, `about 3`, `3 dozen` and `1/2` are not.
+    """
+
+    kind: Literal["numeric"] = "numeric"
+    answer: AnswerPlace = "final"
+    """Where the answer stands in the response."""
+    absolute: float = Field(default=1e-9, ge=0)
+    """How far it may be off."""
+    relative: float = Field(default=0.0, ge=0)
+    """The same as a share of the gold answer; the larger of both holds."""
+
+    def gold_problem(self, gold: str) -> str | None:
+        return None if _number(gold) is not None else f"the gold answer {gold!r} is no number"
+
+    def judge(self, response: str, gold: str) -> Grade:
+        found = extract(response, self.answer)
+        if found is None:
+            return Grade(0.0)
+        given, wanted = _number(found), _number(gold)
+        if given is None or wanted is None:
+            return Grade(0.0, found)
+        near = math.isclose(
+            given, wanted, rel_tol=0.0, abs_tol=max(self.absolute, self.relative * abs(wanted))
+        )
+        return Grade(float(near), found)
+
+
+def _number(text: str) -> float | None:
+    """The number that a text is, apart from quotes, a currency before it and a unit behind; None: it is none."""
+    dressed = text.strip(_QUOTES).rstrip(".,;:" + _QUOTES)
+    if len(dressed) > _LONGEST:
+        return None
+    bare = _CURRENCY.sub(r"\1", _EQUATION.sub("", dressed))
+    unit = _UNIT.search(bare)
+    if unit and not _NO_UNIT.search(unit[0]):
+        bare = bare[: unit.start()]
+    if not any(c.isdigit() for c in bare) or not _NUMBER.fullmatch(bare):
+        return None
+    value = float(re.sub(r"[,\s]", "", bare).replace("−", "-"))
+    return value if math.isfinite(value) else None
+
+
+_PLAIN = re.compile(r"[-+]?\d{1,50}(?:\.\d{1,50})?")
+_LONGEST_COMPARED = 2000
+"""Characters of an answer that is compared; a longer one is right only if it is the gold one's text."""
+_DEEPEST = 20
+"""Brackets within brackets: the parser's time doubles with each."""
+_FIGURES = 6
+"""That a small gold answer is compared to."""
+
+
+class Math(GraderSettings):
+    """1 when the response's mathematics has the value of the gold answer.
+
+    An answer that cannot be compared within the limit is not right. A gold answer that cannot be compared with itself
+    within the limit is the grader's fault, and a `GraderError`.
+    """
+
+    kind: Literal["math"] = "math"
+    answer: AnswerPlace = "stated"
+    """Where the answer stands in the response."""
+    decimals: int = Field(default=6, ge=0, le=50)
+    """To which decimal numbers with a point are compared."""
+    strict: bool = True
+    """Whether the names of variables count: f(x) is not f(y)."""
+    relations_as_sets: bool = False
+    """Whether `1 < x < 2` is right where the gold answer is the interval; the other way round it always is."""
+    limit_s: float = Field(default=3.0, gt=0, le=600)
+    """Seconds of processor time for one comparison."""
+
+    def gold_problem(self, gold: str) -> str | None:
+        return None if _said(gold) else f"the gold answer {gold[:60]!r} states no value"
+
+    async def __call__(self, response: str, gold: str) -> Grade:
+        wanted = _said(gold)
+        if wanted is None:
+            raise GraderError(f"the gold answer {gold[:60]!r} states no value; mend it.")
+        found = extract(response, self.answer)
+        given = expression(found) if found else None
+        if given is None:
+            return Grade(0.0, found)
+        if wanted == given:
+            return Grade(1.0, given.text)
+        return Grade(float(await self._same(wanted, given)), given.text)
+
+    async def _same(self, gold: Expression, answer: Expression) -> bool:
+        if gold.words or answer.words:
+            return normalised_phrase(gold.text) == normalised_phrase(answer.text)
+        if not _comparable(answer.text):
+            return False
+        if _PLAIN.fullmatch(gold.text) and _PLAIN.fullmatch(answer.text):
+            return _near(Fraction(gold.text), Fraction(answer.text), self.decimals)
+        verdict = await self._compare(gold.text, answer.without_unit(gold).text)
+        if verdict is None and not await self._compare(gold.text, gold.text):
+            raise GraderError(
+                f"the gold answer {gold.text[:60]!r} cannot be compared within {self.limit_s:g} s; mend it."
+            )
+        return bool(verdict)
+
+    async def _compare(self, gold: str, answer: str) -> bool | None:
+        question = {
+            "gold": gold,
+            "answer": answer,
+            "decimals": self.decimals,
+            "strict": self.strict,
+            "relations_as_sets": self.relations_as_sets,
+        }
+        return await self._verifier.compare(question, self.limit_s)
+
+    @cached_property
+    def _verifier(self) -> MathVerifier:
+        return MathVerifier()
+
+
+def _said(gold: str) -> Expression | None:
+    return expression(extract(gold, "stated") or "")
+
+
+def _near(gold: Fraction, answer: Fraction, decimals: int) -> bool:
+    """Whether two numbers agree to so many decimals; to more where the gold one would be rounded to nothing."""
+    half = Fraction(1, 2 * 10**decimals)
+    return abs(gold - answer) <= (half if abs(gold) > half else abs(gold) / 10**_FIGURES)
+
+
+def _comparable(text: str) -> bool:
+    """Whether it is neither longer nor deeper than any answer."""
+    depth = deepest = 0
+    for sign in text:
+        depth += (sign in "([{") - (sign in ")]}")
+        deepest = max(deepest, depth)
+    return len(text) <= _LONGEST_COMPARED and deepest <= _DEEPEST

@@ -1,0 +1,295 @@
+"""Graders of short texts: `exact`, `normalised`, `set` and `regex`.
+
+Each finds the answer in the response (`extraction`) and compares it with the gold answer as text. None credits an
+answer that merely contains the gold one. Numbers and formulas have graders of their own (`math_graders`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from podium.errors import ConfigError, GraderError
+from podium.tasks.graders.base import GraderSettings, PureGrader
+from podium.tasks.graders.extraction import AnswerPlace, extract
+from podium.tasks.task import Grade
+from podium.workers.answer import bare, normalise
+
+if TYPE_CHECKING:
+    from regex import Pattern
+
+
+class Exact(PureGrader):
+    """1 when the response's answer is the gold answer; case, outer space and a final dot do not count.
+
+    Nor do emphasis, backticks and a box around either of them. Containing the gold answer earns nothing.
+    """
+
+    kind: Literal["exact"] = "exact"
+    answer: AnswerPlace = "final"
+    """Where the answer stands in the response."""
+
+    def gold_problem(self, gold: str) -> str | None:
+        return None if normalise(bare(gold)) else "the gold answer is empty"
+
+    def judge(self, response: str, gold: str) -> Grade:
+        found = extract(response, self.answer)
+        if found is None:
+            return Grade(0.0)
+        return Grade(float(normalise(bare(found)) == normalise(bare(gold))), found)
+
+
+_DASHES = re.compile("[\u2010-\u2015\u2212]")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
+_MARK = re.compile(r"[^\w\s]|_")
+_IN_NUMBER = re.compile(r"(?<![^\W\d_])[-.,:/*](?=\.?\d)")
+_ACCENT = re.compile("[\u0300-\u036f]")
+_ARTICLE = re.compile(r"^[\W_]*(?:a|an|the)\s+(?=\W*\w)")
+_DROPPED = frozenset(".!?'\"`‘’“”„´")
+"""Marks that part no words: `U.S.A.` is `USA`."""
+_KEPT = frozenset("%#&@§‰\\")
+"""Marks that mean something: `C#` is not `C`."""
+_KEPT_FORMS = ("<super>", "<sub>", "<fraction>")
+"""Characters that mean another thing once they are unfolded: `10²` is not `102`."""
+
+
+class Normalised(PureGrader):
+    """1 when the answer is one of the accepted ones, compared by words.
+
+    The answer is what stands at `answer`, all of it: `Paris, France` and `Paris or Lyon` are not `Paris`. What does
+    not count: case, width and accents of letters, a leading article, spaces, and marks, but for those of numbers and
+    those that mean something. So `-5`, `1/2`, `3.5`, `45 %` and `C#` keep theirs, unlike in SQuAD's normalisation
+    (Rajpurkar et al. 2016), which this follows else. Not for formulas: for them take `math`.
+
+    The gold answer is a text; or a JSON list of texts, each of which is accepted; or, with `separator`, several.
+    """
+
+    kind: Literal["normalised"] = "normalised"
+    answer: AnswerPlace = "final"
+    """Where the answer stands in the response."""
+    accents: bool = False
+    """Whether accents count."""
+    separator: str | None = None
+    """What stands between accepted answers in the gold one, such as "|"; None: nothing does."""
+
+    def gold_problem(self, gold: str) -> str | None:
+        accepted = self._accepted(gold)
+        if not accepted or not all(self._words(text) for text in accepted):
+            return f"the gold answer {gold!r} holds an answer without words"
+        return None
+
+    def judge(self, response: str, gold: str) -> Grade:
+        found = extract(response, self.answer)
+        if found is None:
+            return Grade(0.0)
+        said = self._words(found)
+        return Grade(float(bool(said) and said in map(self._words, self._accepted(gold))), found)
+
+    def _words(self, text: str) -> str:
+        return normalised_words(text, accents=self.accents)
+
+    def _accepted(self, gold: str) -> list[str]:
+        if gold.lstrip().startswith("["):
+            try:
+                listed = json.loads(gold)
+            except (ValueError, RecursionError):
+                listed = None
+            if isinstance(listed, list) and all(isinstance(text, str) for text in listed):
+                return listed
+        return [gold] if not self.separator else gold.split(self.separator)
+
+
+def normalised_words(text: str, *, accents: bool = False) -> str:
+    """What texts that say the same have in common; empty where there is nothing but marks.
+
+    A dollar at either end is LaTeX's as often as money, and `extraction` takes it off: it does not count.
+    """
+    text = "".join(map(_unfolded, text.strip().strip("$"))).casefold()
+    if not accents:
+        text = _ACCENT.sub("", unicodedata.normalize("NFD", text))
+    text = _THOUSANDS.sub("", _DASHES.sub("-", unicodedata.normalize("NFC", text)))
+    return " ".join(_MARK.sub(_mark, _ARTICLE.sub("", text)).split())
+
+
+def _unfolded(character: str) -> str:
+    if unicodedata.decomposition(character).startswith(_KEPT_FORMS):
+        return character
+    return unicodedata.normalize("NFKC", character)
+
+
+def _mark(match: re.Match[str]) -> str:
+    """What stands for a mark: itself, nothing, or a space."""
+    mark = match[0]
+    if mark in _KEPT or not unicodedata.category(mark).startswith("P"):
+        return mark
+    if _IN_NUMBER.match(match.string, match.start()):
+        return mark
+    return "" if mark in _DROPPED else " "
+
+
+Items = Counter[str | Decimal]
+
+_NUMBER = re.compile(r"[-+]?(?:\d{1,100}(?:\.\d{0,100})?|\.\d{1,100})(?:[eE][-+]?\d{1,3})?")
+_BULLET = re.compile(r"^[ \t]*(?:[-*•]|\d{1,4}[.)])[ \t]+", re.MULTILINE)
+_BRACKETS = (("\\{", "\\}"), ("{", "}"), ("[", "]"), ("(", ")"))
+
+
+class SetOf(PureGrader):
+    """1 when the answer lists the items of the gold answer, in whatever order: none missing, none too many.
+
+    The answer is what stands at `answer`: items between separators or line breaks, in brackets or not, with bullets
+    or not, and with an `and` before the last one or not; or a JSON list. Numbers are compared by value (`1.50` is
+    `1.5`; `1/2` is a text), other items by words, as `normalised` does. Not accepted: `a or b`, items in prose, a
+    number with separators inside (`1,000` is two items), and items that are lists themselves: for pairs and
+    intervals take `math`.
+    """
+
+    kind: Literal["set"] = "set"
+    answer: AnswerPlace = "final"
+    """Where the answer stands in the response."""
+    separator: str = Field(default=",", min_length=1)
+    """What stands between items, in the gold answer and in the response."""
+    repeats: bool = False
+    """Whether it counts how often an item is listed."""
+
+    def gold_problem(self, gold: str) -> str | None:
+        return None if self._items(gold) else f"the gold answer {gold!r} is no list of items"
+
+    def judge(self, response: str, gold: str) -> Grade:
+        found = extract(response, self.answer)
+        if found is None:
+            return Grade(0.0)
+        wanted = self._items(gold)
+        return Grade(float(bool(wanted) and wanted in map(self._items, self._readings(found))), found)
+
+    def _readings(self, text: str) -> Iterator[str]:
+        """The answer; and the same with a separator for the last `and`."""
+        yield text
+        first, joined, last = text.rpartition(" and ")
+        if joined:
+            yield first + self.separator + last
+
+    def _items(self, text: str) -> Items:
+        """What a text lists; nothing where that is not clear."""
+        listed = _json_list(text)
+        if listed is None:
+            whole = _BULLET.sub("", text.strip().strip("$").strip())
+            listed = next(filter(_closed, map(self._split, (_unbracketed(whole), whole))), [])
+        items = Counter(item for item in map(_item, listed) if item is not None)
+        return items if self.repeats else Counter(dict.fromkeys(items, 1))
+
+    def _split(self, text: str) -> list[str]:
+        return text.replace("\n", self.separator).split(self.separator)
+
+
+def _item(text: str) -> str | Decimal | None:
+    """What an item is compared by; None where it is nothing but marks."""
+    bare = text.strip().strip("$`*").removesuffix(".").strip().removeprefix("and ").replace("−", "-")
+    return Decimal(bare) if _NUMBER.fullmatch(bare) else normalised_words(bare) or None
+
+
+def _json_list(text: str) -> list[str] | None:
+    """The texts and numbers of a JSON list; None: it is none."""
+    if not text.lstrip().startswith("["):
+        return None
+    try:
+        listed: Any = json.loads(text, parse_int=str, parse_float=str)
+    except (ValueError, RecursionError):
+        return None
+    return listed if isinstance(listed, list) and all(isinstance(item, str) for item in listed) else None
+
+
+def _unbracketed(text: str) -> str:
+    """Without one pair of brackets round all of it."""
+    bare = text.removesuffix(".")
+    for opening, closing in _BRACKETS:
+        if bare.startswith(opening) and bare.endswith(closing):
+            return bare.removeprefix(opening).removesuffix(closing)
+    return text
+
+
+def _closed(items: Iterable[str]) -> bool:
+    """Whether no item holds one bracket of a pair alone: then the text was cut inside a list."""
+    return all(item.count(opening) == item.count(closing) for item in items for opening, closing in _BRACKETS)
+
+
+MAX_PATTERN = 1000
+"""Characters of a pattern, at most."""
+_SECONDS = 1.0
+"""Of processor time that one match may take."""
+_SHOWN = 60
+"""Characters of a pattern that a message repeats."""
+_NONSENSE = "qx7 ☃ 41, (zw)"
+
+
+class Regex(GraderSettings):
+    """1 when the gold answer, a pattern, matches the answer from its first character to its last.
+
+    The answer is what stands at `answer` (with "final", without bold, backticks or dollars round it); a match
+    somewhere in it earns nothing. Patterns are those of the `regex` package, which knows all that `re` knows; case
+    counts unless the pattern begins with `(?i)`. Not accepted: a pattern that matches anything, or one of over 1,000
+    characters. A pattern that takes too long on an answer is its author's fault, not the answer's: a GraderError.
+    """
+
+    kind: Literal["regex"] = "regex"
+    answer: AnswerPlace = "final"
+    """Where the answer stands in the response."""
+
+    def gold_problem(self, gold: str) -> str | None:
+        if not gold.strip():
+            return "the gold answer is empty"
+        try:
+            if matches(gold, _NONSENSE):
+                return f"the gold answer {_short(gold)} is a pattern that matches anything"
+        except GraderError as error:
+            return f"the gold answer cannot be used: {error}".rstrip(".")
+        return None
+
+    async def __call__(self, response: str, gold: str) -> Grade:
+        found = extract(response, self.answer)
+        return Grade(0.0) if found is None else Grade(float(matches(gold, found)), found)
+
+
+def matches(pattern: str, text: str, *, whole: bool = True) -> bool:
+    """Whether a pattern matches a text, or, unless `whole`, something in it.
+
+    Raises:
+        GraderError: it is no pattern, or it takes too long.
+        ConfigError: the package is missing.
+    """
+    compiled = _compiled(pattern)
+    match = compiled.fullmatch if whole else compiled.search
+    try:
+        return match(text, timeout=_SECONDS) is not None
+    except TimeoutError:
+        raise GraderError(
+            f"{_short(pattern)} takes more than {_SECONDS:g} s on an answer; write it without repeats in repeats."
+        ) from None
+
+
+def _compiled(pattern: str) -> Pattern[str]:
+    try:
+        import regex  # noqa: PLC0415 - an optional extra
+    except ImportError:
+        raise ConfigError(
+            "Patterns need the package regex, which is not installed: pip install 'podium-conductor[tasks]'."
+        ) from None
+    if len(pattern) > MAX_PATTERN:
+        raise GraderError(
+            f"{_short(pattern)} has {len(pattern)} characters; a pattern has at most {MAX_PATTERN}."
+        )
+    try:
+        return regex.compile(pattern)
+    except (regex.error, RecursionError, OverflowError, ValueError) as error:
+        raise GraderError(f"{_short(pattern)} is no pattern: {error}.") from None
+
+
+def _short(pattern: str) -> str:
+    return repr(pattern if len(pattern) <= _SHOWN else f"{pattern[:_SHOWN]}...")

@@ -1,0 +1,185 @@
+"""A user's own questions: a table with a question and its right answer in each row, and how answers are graded.
+
+set = "own"
+file = "questions.jsonl"            # .csv and .parquet too; paths are relative to the task file's folder
+question = "{problem}\\n{options}"   # a column, or columns in braces; a list becomes (A), (B), ...
+gold = "answer"
+grader = { kind = "numeric" }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from podium.recordings import SPLIT_NAMES, split_by_hash
+from podium.rows import (
+    cell_equals,
+    cell_text,
+    fill_template,
+    is_empty,
+    read_rows,
+    show_cell,
+    template_columns,
+)
+from podium.tasks.graders.registry import AnyGrader
+from podium.tasks.graders.text_graders import Exact
+from podium.tasks.overlap import question_key
+from podium.tasks.sets.base import (
+    SPLIT_ORDER,
+    BadRow,
+    LoadedSplit,
+    Sample,
+    TaskSetSpec,
+    available_splits,
+    read_disjoint,
+    read_tasks,
+)
+from podium.tasks.sets.prompts import content_id, strip_prompt
+
+Split = Literal["train", "validation", "test"]
+
+
+class CustomSet(TaskSetSpec):
+    """The settings of the set.
+
+    Where neither `files` nor `split` say it, 70 % of the questions are train, 15 % validation and 15 % test, by a hash
+    of their text: equal questions never fall into two splits.
+    """
+
+    set: Literal["own"] = "own"
+    name: str | None = Field(default=None, min_length=1)
+    """What reports call it, and task ids begin with. None: the name of its file."""
+    file: Path | None = None
+    files: dict[Split, Path] = Field(default_factory=dict)
+    """In place of `file`, one for each split. Train without validation keeps a tenth of itself for it."""
+    question: str = Field(default="question", min_length=1)
+    """A column; or a template with columns in braces, and the prompt around them."""
+    gold: str = Field(default="answer", min_length=1)
+    """The column of the right answer; a list or an object is given to the grader as JSON."""
+    first_option: int | None = None
+    """Where the right answer is the number of an option: that of the first. It becomes a letter."""
+    id: str | None = None
+    """The column of names that are unique. None: questions are named by their text."""
+    split: str | None = None
+    """The column that says train, validation (or val, dev) or test; rows where it is empty go by the hash."""
+    where: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    """Only rows whose columns have these values are questions."""
+    family: str | None = None
+    """The column of the kind of question, for reports."""
+    facts: tuple[str, ...] = ()
+    """Further columns for reports. No planner sees them."""
+    grader: AnyGrader = Exact()
+    on_bad_row: BadRow = "refuse"
+
+    @field_validator("question")
+    @classmethod
+    def _is_template(cls, question: str) -> str:
+        template_columns(question)
+        return question
+
+    @model_validator(mode="after")
+    def _has_a_source(self) -> Self:
+        if (self.file is None) == (not self.files):
+            raise ValueError("own data is a file, or files (one for each split); give one of the two.")
+        if self.split is not None and self.files:
+            raise ValueError("split names a column of a file; with files, their keys say it.")
+        return self
+
+    @property
+    def label(self) -> str:
+        first = self.file or next(iter(self.files.values()))
+        return self.name or Path(first.name.removesuffix(".gz")).stem
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return available_splits(self.files) if self.files else SPLIT_ORDER
+
+    def with_base_dir(self, folder: Path) -> Self:
+        files = {split: folder / file for split, file in self.files.items()}
+        return self.model_copy(update={"file": self.file and folder / self.file, "files": files})
+
+    def read(self, split: str) -> LoadedSplit:
+        return self.read_splits((split,))[split]
+
+    def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
+        if self.file is not None:
+            return read_disjoint(SPLIT_ORDER, splits, self._parted(self.file).__getitem__)
+        named = {str(split): file for split, file in self.files.items()}
+        # The same id may stand in two files, so the split is a part of it.
+        return read_disjoint(
+            named,
+            splits,
+            lambda split: self._read(named[split], f"{self.label}/{split}", self.record_to_sample),
+        )
+
+    def record_to_sample(self, values: Mapping[str, Any]) -> Sample | None:
+        """What a row says; None: it is not wanted. Raises ValueError or KeyError where the row is broken."""
+        if not all(cell_equals(values[column], wanted) for column, wanted in self.where.items()):
+            return None
+        content = strip_prompt(
+            "\n".join(show_cell(values, column) for column in template_columns(self.question))
+        )
+        return Sample(
+            fill_template(self.question, values),
+            self._gold(values),
+            content_id(content) if self.id is None else cell_text(values, self.id),
+            self._facts(values),
+            content,
+        )
+
+    def _parted(self, file: Path) -> Mapping[str, LoadedSplit]:
+        """The splits of one file."""
+        split_of: dict[str, str] = {}
+
+        def record_to_sample(values: Mapping[str, Any]) -> Sample | None:
+            said = self.record_to_sample(values)
+            if said is not None:
+                split_of.setdefault(f"{self.label}/{said.id}", self._split_of(values, said.content))
+            return said
+
+        reading = self._read(file, self.label, record_to_sample)
+        return {
+            split: LoadedSplit(tuple(t for t in reading.tasks if split_of[t.id] == split), reading.skipped)
+            for split in SPLIT_ORDER
+        }
+
+    def _read(
+        self, file: Path, name: str, record_to_sample: Callable[[Mapping[str, Any]], Sample | None]
+    ) -> LoadedSplit:
+        rows = read_rows(file, self._columns)
+        return read_tasks(rows, record_to_sample, self.grader, name=name, on_bad_row=self.on_bad_row)
+
+    @property
+    def _columns(self) -> frozenset[str]:
+        named = (*template_columns(self.question), self.gold, self.id, self.split, self.family)
+        return frozenset(column for column in (*named, *self.where, *self.facts) if column is not None)
+
+    def _split_of(self, values: Mapping[str, Any], content: str) -> str:
+        said = "" if self.split is None or values[self.split] is None else str(values[self.split]).strip()
+        if not said:
+            return split_by_hash(question_key(content))
+        if said.casefold() not in SPLIT_NAMES:
+            raise ValueError(f"its split {said!r} is none of train, validation and test")
+        return SPLIT_NAMES[said.casefold()]
+
+    def _gold(self, values: Mapping[str, Any]) -> str:
+        gold = cell_text(values, self.gold)
+        if self.first_option is None:
+            return gold
+        letters = {str(self.first_option + place): letter for place, letter in enumerate(ascii_uppercase)}
+        if gold not in letters:
+            raise ValueError(f"its {self.gold} {gold!r} is the number of no option")
+        return letters[gold]
+
+    def _facts(self, values: Mapping[str, Any]) -> Mapping[str, str]:
+        named = {column: column for column in self.facts}
+        if self.family is not None:
+            named["family"] = self.family
+        return {
+            fact: cell_text(values, column) for fact, column in named.items() if not is_empty(values[column])
+        }

@@ -1,0 +1,266 @@
+"""Samples of an Inspect task: asked as the task's solver asks them, graded as the task's scorer grades them.
+
+The solver runs twice for each sample: once up to where it asks the model, which gives the question; and once with the
+response in the model's place, which gives the state that the scorer judges. So whatever a solver does with an answer
+(it marks the choice that a letter names, say) is done. Solvers that ask twice, use tools or need a sandbox are
+refused, and a task's cleanup does not run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Coroutine, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from inspect_ai._util.registry import registry_params
+from inspect_ai.model import ChatMessage, ChatMessageUser, ModelName, ModelOutput
+from inspect_ai.model._model import init_model_roles
+from inspect_ai.scorer import Score, Scorer, Target
+from inspect_ai.solver import Generate, Solver, TaskState, chain, generate, multiple_choice
+from inspect_ai.util import registry_info
+from inspect_ai.util._store import init_subtask_store
+
+from podium.errors import ConfigError, GraderError, UsageError
+from podium.tasks.task import Grade
+from podium.types import Message, Question
+
+if TYPE_CHECKING:
+    import inspect_ai
+    from inspect_ai.dataset import Sample
+    from inspect_ai.model import ChatMessage
+
+T = TypeVar("T")
+
+_PLAIN = 'set solver = "plain" to ask the input alone.'
+_LONGEST_S = 600.0
+"""What a solver, or a solver and a scorer, may take; a model that grades may be slow."""
+_WORDS = {"c": 1.0, "p": 0.5, "i": 0.0, "n": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+"""What scorers say in words: correct, partly, incorrect, no answer."""
+
+
+class _ModelAskedError(Exception):
+    """Stops a solver where it asks the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class InspectSample:
+    """One sample, and what its task does with it."""
+
+    id: str
+    """Unique within the set."""
+    place: str
+    """As in "theory.py@capitals, sample 3"."""
+    sample: Sample
+    solver: Solver
+    scorer: Scorer
+    roles: dict[str, Any]
+    """The models that the task names for parts such as "grader"."""
+
+    @property
+    def gold(self) -> str:
+        """The targets, any of which is right, one a line."""
+        target = self.sample.target
+        return target if isinstance(target, str) else "\n".join(target)
+
+    @property
+    def text(self) -> str:
+        """The input, or what its last message says, without what the solver makes of it."""
+        said = self.sample.input
+        return said if isinstance(said, str) else said[-1].text
+
+    async def question(self) -> Question:
+        """What the solver asks the model.
+
+        Raises:
+            UsageError: it asks nothing, not text alone, with tools, or otherwise the second time; or the sample lacks
+                the target that its scorer needs.
+            GraderError: it failed.
+        """
+        # A scorer of the task's own may know what is right without a target; those of Inspect do not.
+        if not self.gold.strip() and registry_info(self.scorer).name.startswith("inspect_ai/"):
+            raise UsageError("the target is empty; give the sample one.")
+        first, second = await _in_own_task(self._asked()), await _in_own_task(self._asked())
+        if first != second:
+            raise UsageError(f"the solver asks otherwise each time (does it shuffle?); {_PLAIN}")
+        if not first.text.strip():
+            raise UsageError("the question is empty; give the sample an input.")
+        return first
+
+    async def _asked(self) -> Question:
+        asked: list[Question] = []
+
+        async def ask(state: TaskState, *args: Any, **config: Any) -> TaskState:
+            if state.tools:
+                raise UsageError(f"the solver gives tools, and Podium's workers use none; {_PLAIN}")
+            asked.append(to_question(state.messages))
+            raise _ModelAskedError
+
+        await self.solve(ask)
+        if not asked:
+            raise UsageError(f"the solver asks the model nothing; {_PLAIN}")
+        return asked[0]
+
+    async def solve(self, ask: Generate) -> TaskState:
+        """What the solver makes of the sample: of a new state, for solvers change it."""
+        state = _state(deepcopy(self.sample))
+        init_subtask_store(state.store)
+        init_model_roles(self.roles)
+        try:
+            return await self.solver(state, ask)
+        except _ModelAskedError:
+            return state
+        except UsageError:
+            raise
+        except Exception as error:  # its author's code, which may raise anything
+            raise GraderError(f"the solver failed: {_reason(error)}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class InspectGrader:
+    """Grades responses to a sample. It compares with the sample's own targets, of which the gold answer is the text."""
+
+    sample: InspectSample
+    question: Question
+    """As it was asked."""
+
+    async def __call__(self, response: str, gold: str) -> Grade:
+        """The scorer's verdict.
+
+        Raises:
+            GraderError: solver or scorer failed, asked for another response, or gave no verdict on the whole.
+        """
+        try:
+            return _verdict(await _in_own_task(self._score(response)))
+        except (UsageError, GraderError) as error:
+            raise GraderError(f"{self.sample.place}: {error}") from error
+
+    async def _score(self, response: str) -> Score | None:
+        responses = [response]
+
+        async def answer(state: TaskState, *args: Any, **config: Any) -> TaskState:
+            if not responses:
+                raise UsageError(f"the solver asks the model again; {_PLAIN}")
+            if to_question(state.messages) != self.question:
+                raise UsageError(f"the solver asks otherwise than it did (does it shuffle?); {_PLAIN}")
+            state.output = ModelOutput.from_content("podium", responses.pop())
+            state.messages.append(state.output.message)
+            return state
+
+        state = await self.sample.solve(answer)
+        try:
+            return await self.sample.scorer(state, Target(self.sample.sample.target))
+        except Exception as error:  # its author's code, which may raise anything
+            raise GraderError(f"the scorer failed: {_reason(error)}") from error
+
+
+async def _in_own_task(work: Coroutine[Any, Any, T]) -> T:
+    """Run in a task of its own: what Inspect keeps by context (store, transcript) goes when it ends."""
+    try:
+        async with asyncio.timeout(_LONGEST_S):
+            return await asyncio.create_task(work)
+    except TimeoutError:
+        raise GraderError(f"it took more than {_LONGEST_S:g} s.") from None
+
+
+def _verdict(score: Score | None) -> Grade:
+    said = None if score is None else score.value
+    number = _WORDS.get(said.lower()) if isinstance(said, str) else said
+    # Not a number is what Inspect calls unscored, and outside.
+    if score is None or not isinstance(number, int | float) or not 0 <= number <= 1:
+        raise GraderError(f"the scorer's verdict is {said!r}; a grade is C, P, I, N or a number from 0 to 1.")
+    return Grade(float(number), score.answer)
+
+
+def samples_of(task: inspect_ai.Task, name: str, *, plain: bool) -> Iterator[InspectSample]:
+    """The samples of a task, in order; their scorer is its first.
+
+    Args:
+        name: what the user calls the task.
+        plain: whether the task's own solver is left out.
+
+    Raises:
+        ConfigError: the task has no samples or no scorer, or needs a sandbox, or a model that nobody named.
+    """
+    if not task.scorer:
+        raise ConfigError(f"The Inspect task {name!r} has no scorer, and is graded by nothing; give it one.")
+    if not len(task.dataset):
+        raise ConfigError(f"The Inspect task {name!r} has no samples; check its arguments.")
+    scorer, roles = task.scorer[0], dict(task.model_roles or {})
+    _check_grading_model(scorer, roles, name)
+    for number, sample in enumerate(task.dataset, 1):
+        own_id = number if sample.id is None else sample.id
+        if task.sandbox or sample.sandbox:
+            raise ConfigError(
+                f"The Inspect task {name!r} works in a sandbox of Inspect's, which is not run here; leave it out."
+            )
+        yield InspectSample(
+            id=f"inspect/{task.name}/{own_id}",
+            place=f"{name}, sample {own_id}",
+            sample=sample,
+            solver=_plain_solver(sample) if plain else chain(task.setup or [], task.solver),
+            scorer=scorer,
+            roles=roles,
+        )
+
+
+def _plain_solver(sample: Sample) -> Solver:
+    return multiple_choice() if sample.choices else generate()
+
+
+def _check_grading_model(scorer: Scorer, roles: dict[str, Any], name: str) -> None:
+    """Refuse a scorer that asks a model, where nobody says which, before anything was answered for it."""
+    _, _, kind = registry_info(scorer).name.rpartition("/")
+    if not kind.startswith("model_graded"):
+        return
+    if not (registry_params(scorer).get("model") or roles or os.environ.get("INSPECT_EVAL_MODEL")):
+        raise ConfigError(
+            f"The scorer {kind} of the Inspect task {name!r} asks a model; set INSPECT_EVAL_MODEL to one, "
+            "as in openai/gpt-5."
+        )
+
+
+def _state(sample: Sample) -> TaskState:
+    said = sample.input
+    messages: list[ChatMessage] = [ChatMessageUser(content=said)] if isinstance(said, str) else list(said)
+    return TaskState(
+        model=ModelName("podium/response"),
+        sample_id=sample.id or 0,
+        epoch=1,
+        input=said,
+        messages=messages,
+        target=Target(sample.target),
+        choices=sample.choices,
+        metadata=sample.metadata,
+    )
+
+
+def _reason(error: Exception) -> object:
+    """The sentence of an exception; Inspect's own keep theirs elsewhere."""
+    return getattr(error, "message", error)
+
+
+def to_question(messages: Sequence[ChatMessage]) -> Question:
+    """The question that the last message of a chat asks. A model's reasoning is no part of the past.
+
+    Raises:
+        UsageError: the last message is not a user's, or the chat holds more than text.
+    """
+    if not messages or messages[-1].role != "user":
+        last = f"a message of the {messages[-1].role}" if messages else "nothing"
+        raise UsageError(
+            f"The chat ends with {last}; Podium answers a chat whose last message is the user's."
+        )
+    *past, question = [_message(message) for message in messages]
+    return Question(text=question.content, history=tuple(past))
+
+
+def _message(message: ChatMessage) -> Message:
+    if message.role == "tool":
+        raise UsageError("The chat holds a tool's message, and Podium's workers use none; leave tools out.")
+    for content in message.content_list:
+        if content.type not in ("text", "reasoning"):
+            raise UsageError(f"The chat holds {content.type} content, and Podium's workers read text alone.")
+    return Message(role=message.role, content=message.text)

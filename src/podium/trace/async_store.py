@@ -1,0 +1,167 @@
+"""The trace store of a server: one table of a database, used from any event loop and thread.
+
+`AsyncTraceStore` holds what SQLite and PostgreSQL share; `sqlite_store` and `postgres_store` run the statements, and
+the same tests hold for both. `podium.trace.store` opens the right one. Commands that run once use its `TraceStore`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from podium.errors import UnknownTraceError, UsageError
+from podium.trace.model import Trace
+from podium.trace.query import Dialect, Filters, Page, Statement, write_cursor
+from podium.trace.serialization import TraceRow, plain, to_row
+from podium.trace.write_queue import WriteQueue
+
+_EXPORT_BATCH = 32
+"""Traces of an export that are in memory together."""
+_READ_AFTER_WRITE_S = 5.0
+"""How long a reader waits for traces that were added before; then it reads what is there."""
+
+
+class AsyncTraceStore(ABC):
+    """Keeps traces. May be used from any event loop and thread.
+
+    Args:
+        place: the store as messages name it.
+        dialect: of its database.
+        spill: the folder for traces that cannot be written in the end.
+        bounds: of the `WriteQueue`.
+    """
+
+    def __init__(self, place: str, dialect: Dialect, spill: Path, **bounds: Any) -> None:
+        self.place = place
+        self._dialect = dialect
+        self._queue = WriteQueue(self._write, place, spill=spill, **bounds)
+
+    @property
+    @abstractmethod
+    def shared(self) -> bool:
+        """Whether servers on other machines may keep their traces in it too."""
+
+    @property
+    def waiting(self) -> int:
+        """Traces that are not written yet."""
+        return self._queue.waiting
+
+    @property
+    def trouble(self) -> str | None:
+        """Why traces cannot be written now, in one sentence; they wait meanwhile. None: they can."""
+        return self._queue.trouble
+
+    def add(self, trace: Trace) -> None:
+        """Queue `trace` for writing, without waiting; it replaces one with the same id.
+
+        Raises:
+            StoreError: the queue is full, because the database has been away for long.
+        """
+        self._queue.put(to_row(trace))
+
+    async def get(self, prefix: str, owner: str | None = None) -> Trace:
+        """The trace whose id is `prefix` or, if there is only one, begins with it; only of `owner`, if given.
+
+        Raises:
+            UnknownTraceError: there is none, or not for this owner.
+            UsageError: there are several.
+            StoreError: the database cannot be read.
+        """
+        wanted = plain(prefix)
+        if not wanted:
+            raise UsageError("An empty trace id was given.")
+        rows = await self._read(self._dialect.beginning(wanted, owner))
+        if not rows:
+            raise UnknownTraceError(f"There is no trace whose id begins with {wanted[:64]!r}.")
+        if len(rows) > 1 and rows[0][0] != wanted:
+            some = ", ".join(row[0] for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
+            raise UsageError(
+                f"Several traces have an id that begins with {wanted!r}: {some}; give more of it."
+            )
+        return Trace.model_validate_json(rows[0][1])
+
+    async def page(self, filters: Filters, cursor: str | None = None, limit: int = 50) -> Page:
+        """At most `limit` traces that pass the filters, from `cursor` on. Traces added meanwhile move no page.
+
+        Raises:
+            UsageError: the cursor is not one of ours, or the limit is not from 1 to 200.
+            StoreError: as `get`.
+        """
+        rows = await self._read(self._dialect.page(filters, cursor, limit))
+        there = rows[:limit]
+        more = len(rows) > limit
+        total: int | None = None
+        if cursor is None:
+            total = len(rows)
+            if more:
+                ((total,),) = await self._rows(self._dialect.count(filters))
+        return Page(
+            traces=tuple(self._dialect.summary(row) for row in there),
+            next=write_cursor(there[-1][1], there[-1][0]) if more else None,
+            total=total,
+        )
+
+    async def newest(self, count: int) -> tuple[Trace, ...]:
+        """The newest traces, whole."""
+        rows = await self._read(self._dialect.newest(count))
+        return tuple(Trace.model_validate_json(document) for (document,) in rows)
+
+    async def delete(self, id: str, owner: str | None = None) -> bool:
+        """Delete the trace with exactly this id, only of `owner`, if given. False: there is none."""
+        return bool(await self._read(self._dialect.delete(id, owner)))
+
+    async def export(self, filters: Filters) -> AsyncIterator[str]:
+        """The traces that pass the filters, oldest first, each as one line of JSON without its end."""
+        await self._wait_for_writes()
+        after: tuple[float, str] | None = None
+        while True:
+            rows = await self._rows(self._dialect.documents(filters, after, _EXPORT_BATCH))
+            for started, id_, document in rows:
+                yield document
+                after = (started, id_)
+            if len(rows) < _EXPORT_BATCH:
+                return
+
+    async def close(self) -> None:
+        """Write what waits, then close the database. Calling twice is fine.
+
+        Raises:
+            StoreError: something could not be written; says where it lies now.
+        """
+        try:
+            await asyncio.to_thread(self._queue.close)
+        finally:
+            await asyncio.to_thread(self._disconnect)
+
+    async def _read(self, statement: Statement) -> Sequence[Sequence[Any]]:
+        """The rows of a statement that sees what was added before."""
+        await self._wait_for_writes()
+        return await self._rows(statement)
+
+    async def _wait_for_writes(self) -> None:
+        flushed = self._queue.flushed()
+        if not flushed.done():
+            await asyncio.wait([asyncio.wrap_future(flushed)], timeout=_READ_AFTER_WRITE_S)
+
+    @abstractmethod
+    async def _rows(self, statement: Statement) -> Sequence[Sequence[Any]]:
+        """Run a statement and return its rows.
+
+        Raises:
+            StoreError: the database cannot be read.
+        """
+
+    @abstractmethod
+    def _write(self, rows: Sequence[TraceRow]) -> None:
+        """Write all rows or none, in the thread of the queue.
+
+        Raises:
+            StoreError: they could not be written.
+        """
+
+    @abstractmethod
+    def _disconnect(self) -> None:
+        """Close what is open. Calling twice is fine."""

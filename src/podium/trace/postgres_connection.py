@@ -1,0 +1,102 @@
+"""What a PostgreSQL store connects with: an address whose password is never shown, and an event loop in a thread.
+
+Reads "postgresql://user:password@host:port/database" and "postgresql+asyncpg://...".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeVar
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from podium.errors import UsageError
+
+_FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+_SCHEMES = ("postgresql+asyncpg", "postgresql", "postgres")
+_HIDDEN = "***"
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresAddress:
+    """Where a database is."""
+
+    shown: str
+    """As messages may name it."""
+    dsn: str = field(repr=False)
+    """As drivers take it, with the password."""
+    secrets: tuple[str, ...] = field(repr=False, default=())
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """The address in `text`.
+
+        Raises:
+            UsageError: it is none; what is in it is not repeated.
+        """
+        scheme, _, rest = text.strip().partition("://")
+        if scheme not in _SCHEMES:
+            raise UsageError(f"{scheme[:40]}:// is no store; give a file, or {_FORM}.")
+        dsn = f"postgresql://{rest}"
+        try:
+            parts = urlsplit(dsn)
+            host, port = parts.hostname or "", parts.port
+        except ValueError:
+            host, port = "", None
+            parts = urlsplit("")
+        # A sign that has a meaning in addresses cuts the password, and its end looks like a path.
+        if not host or "@" in parts.path + parts.query + parts.fragment or not parts.path.strip("/"):
+            raise UsageError(
+                f"The address of the store cannot be read; write {_FORM}, and in the password %40 for @, %2F for /, "
+                "%3A for :, %3F for ?, %23 for # and %25 for %."
+            )
+        secrets = {parts.password or ""}
+        secrets |= {value for name, value in parse_qsl(parts.query) if "password" in name}
+        secrets |= {unquote(secret) for secret in secrets}
+        place = host if port is None else f"{host}:{port}"
+        return cls(
+            f"postgresql://{place}{parts.path}", dsn, tuple(sorted(secrets - {""}, key=len, reverse=True))
+        )
+
+    def scrub(self, text: object) -> str:
+        """`text` without the password."""
+        said = str(text)
+        for secret in self.secrets:
+            said = said.replace(secret, _HIDDEN)
+        return said
+
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """An event loop in its own thread, which runs coroutines for other threads and loops.
+
+    For what belongs to one loop and is used from others. Ends with `close`, or with the process.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._thread.start()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work`; the calling thread waits for its result."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work`; cancelled with its caller."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    def close(self) -> None:
+        """End the loop. Calling twice is fine."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()

@@ -1,0 +1,207 @@
+"""The traces of any number of servers in one PostgreSQL database. Needs the package asyncpg (extra `postgres`).
+
+Connections live in a thread with an event loop of its own, so that the store may be used from any. Reads take one of
+a few connections each; writes go through the `WriteQueue`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from podium.database import data_folder
+from podium.errors import StoreError, UsageError
+from podium.trace.async_store import AsyncTraceStore
+from podium.trace.postgres_connection import LoopThread, PostgresAddress
+from podium.trace.query import Dialect, Statement
+from podium.trace.serialization import TraceRow
+
+if TYPE_CHECKING:
+    import asyncpg
+
+_VERSION = 1
+_LOCK = 0x506F4469
+"""The advisory lock that is held while the tables are made."""
+_CONNECT_S = 10.0
+_STATEMENT_S = 30.0
+_CONNECTIONS = 8
+_TABLES = (
+    # Half of PostgreSQL's collations are no order of letters' numbers, and beginnings of ids are looked for by them.
+    """CREATE TABLE IF NOT EXISTS podium_traces (
+        id text COLLATE "C" PRIMARY KEY, started double precision NOT NULL, planner text NOT NULL,
+        status text NOT NULL, question text NOT NULL, calls integer NOT NULL, cost_usd double precision NOT NULL,
+        seconds double precision NOT NULL, document text NOT NULL, owner text, workers text[] NOT NULL,
+        searched text NOT NULL
+    )""",
+    # Documents out of the way of lists and searches, and nothing else.
+    "ALTER TABLE podium_traces SET (toast_tuple_target = 1024)",
+    "ALTER TABLE podium_traces ALTER searched SET STORAGE MAIN, ALTER question SET STORAGE MAIN, "
+    "ALTER workers SET STORAGE MAIN",
+    "CREATE INDEX IF NOT EXISTS podium_traces_listed ON podium_traces (started, id)",
+    "CREATE INDEX IF NOT EXISTS podium_traces_listed_of ON podium_traces (owner, started, id)",
+    "CREATE INDEX IF NOT EXISTS podium_traces_planner ON podium_traces (planner, started, id)",
+    "CREATE INDEX IF NOT EXISTS podium_traces_status ON podium_traces (status, started, id)",
+    "CREATE INDEX IF NOT EXISTS podium_traces_workers ON podium_traces USING gin (workers)",
+    "CREATE TABLE IF NOT EXISTS podium_formats (name text PRIMARY KEY, version integer NOT NULL)",
+)
+_INSERT = (
+    f"INSERT INTO podium_traces ({', '.join(TraceRow._fields)}) "
+    f"VALUES ({', '.join(f'${number}' for number in range(1, len(TraceRow._fields) + 1))}) "
+    "ON CONFLICT (id) DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in TraceRow._fields if name != "id")
+)
+_DIALECT = Dialect(
+    name="podium_traces",
+    table=lambda filters: "podium_traces",
+    mark=lambda number: f"${number}",
+    has_worker="workers @> {}",
+    worker=lambda name: [name],
+    contains="strpos(searched, {}) > 0",
+    workers=tuple,
+)
+_PERMANENT = ("21", "22", "23", "54")
+"""Classes of errors about the data itself: they would come again."""
+
+
+class PostgresTraceStore(AsyncTraceStore):
+    """A database of traces, whose tables are made if they are missing.
+
+    Args:
+        url: "postgresql://user:password@host:port/database"; "+asyncpg" may stand behind the first word.
+
+    Raises:
+        UsageError: it cannot be reached or used so, or asyncpg is missing.
+    """
+
+    def __init__(self, url: str, **bounds: Any) -> None:
+        self._address = PostgresAddress.read(url)
+        self._loop = LoopThread("podium-postgres")
+        self._closed = False
+        try:
+            self._pool = self._loop.call(self._open())
+        except BaseException:
+            self._loop.close()
+            raise
+        super().__init__(self._address.shown, _DIALECT, data_folder(), **bounds)
+
+    @property
+    def shared(self) -> bool:
+        """By all servers that know the address."""
+        return True
+
+    async def _open(self) -> asyncpg.Pool:
+        try:
+            import asyncpg  # noqa: PLC0415 - an extra
+        except ImportError:
+            raise UsageError(
+                "A store in PostgreSQL needs the package asyncpg; install it: pip install 'podium-conductor[postgres]'."
+            ) from None
+        try:
+            pool = await asyncpg.create_pool(
+                self._address.dsn,
+                min_size=1,
+                max_size=_CONNECTIONS,
+                timeout=_CONNECT_S,
+                command_timeout=_STATEMENT_S,
+                server_settings={"application_name": "podium"},
+            )
+        except (OSError, TimeoutError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            raise UsageError(self._sentence("opened", error)) from None
+        try:
+            async with pool.acquire() as connection, connection.transaction():
+                await self._make(connection)
+        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            pool.terminate()
+            raise UsageError(self._sentence("used", error)) from None
+        except BaseException:
+            pool.terminate()
+            raise
+        return pool
+
+    async def _make(self, connection: Any) -> None:
+        """The tables; servers that start together make them one after the other."""
+        encoding = await connection.fetchval("SHOW server_encoding")
+        if encoding != "UTF8":
+            raise UsageError(
+                f"The database {self._address.shown} has the encoding {encoding}, which cannot hold every text; "
+                "make one with ENCODING 'UTF8'."
+            )
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
+        version = None
+        if await connection.fetchval("SELECT to_regclass('podium_formats')") is not None:
+            version = await connection.fetchval("SELECT version FROM podium_formats WHERE name = 'traces'")
+        if version is not None and version > _VERSION:
+            raise UsageError(
+                f"The traces in {self._address.shown} were written by a newer Podium (format {version}, this one knows "
+                f"{_VERSION}); update Podium, or give another database."
+            )
+        if version is None:
+            for statement in _TABLES:
+                await connection.execute(statement)
+            await connection.execute("INSERT INTO podium_formats VALUES ('traces', $1)", _VERSION)
+
+    async def _rows(self, statement: Statement) -> Sequence[Sequence[Any]]:
+        if self._closed:
+            raise RuntimeError(f"the trace store {self.place} is closed")
+        return await self._loop.run(self._fetch(statement))
+
+    async def _fetch(self, statement: Statement) -> Sequence[Sequence[Any]]:
+        text, values = statement
+        async with self._connected("read") as connection:
+            rows: Sequence[Sequence[Any]] = await connection.fetch(text, *values)
+        return rows
+
+    def _write(self, rows: Sequence[TraceRow]) -> None:
+        self._loop.call(self._insert(rows))
+
+    async def _insert(self, rows: Sequence[TraceRow]) -> None:
+        async with asyncio.timeout(2 * _STATEMENT_S), self._connected("written") as connection:
+            await connection.executemany(_INSERT, rows)
+
+    @asynccontextmanager
+    async def _connected(self, done: str) -> AsyncIterator[Any]:
+        """A connection; what fails with it is a `StoreError`."""
+        import asyncpg  # noqa: PLC0415 - an extra
+
+        broken = (
+            OSError,
+            TimeoutError,
+            asyncpg.PostgresError,
+            asyncpg.InterfaceError,
+            asyncpg.InternalClientError,
+        )
+        try:
+            async with self._pool.acquire(timeout=_CONNECT_S) as connection:
+                try:
+                    yield connection
+                except asyncpg.InternalClientError:
+                    # It was cut in the midst of a batch, and does not know it: the pool would lend it again.
+                    connection.terminate()
+                    raise
+        except broken as error:
+            permanent = getattr(error, "sqlstate", None) or ""
+            raise StoreError(
+                self._sentence(done, error), retryable=not permanent.startswith(_PERMANENT)
+            ) from None
+
+    def _sentence(self, done: str, error: BaseException) -> str:
+        said = self._address.scrub(error).strip().splitlines()
+        reason = (
+            said[0].rstrip(".") if said else "no answer in time" if isinstance(error, TimeoutError) else ""
+        )
+        return f"The trace store {self._address.shown} cannot be {done} ({reason or type(error).__name__})."
+
+    def _disconnect(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._loop.call(self._close_pool())
+            self._loop.close()
+
+    async def _close_pool(self) -> None:
+        try:
+            async with asyncio.timeout(_CONNECT_S):
+                await self._pool.close()
+        except TimeoutError:
+            self._pool.terminate()

@@ -1,0 +1,118 @@
+"""A trace as text: one line of JSON, in UTF-8; and as a row of a database.
+
+A row has in columns what lists and filters need, and the whole trace as JSON. No column holds what a database cannot:
+half surrogate pairs become "?", and null characters U+FFFD. In the JSON, null characters are escaped and stay.
+Nothing here opens a file or a database.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import NamedTuple, TextIO
+
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
+
+from podium.errors import UsageError
+from podium.trace.model import Trace
+
+
+def to_json(trace: Trace) -> str:
+    """One line of JSON. Half a surrogate pair, which UTF-8 cannot hold, becomes "?"."""
+    try:
+        return trace.model_dump_json()
+    except PydanticSerializationError:
+        return clean(json.dumps(trace.model_dump(), ensure_ascii=False, separators=(",", ":")))
+
+
+def clean(text: str) -> str:
+    """`text` without half surrogate pairs, which some models write and UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def write(traces: Iterable[Trace], stream: TextIO) -> int:
+    """Write each trace as one line; returns how many."""
+    count = 0
+    for trace in traces:
+        stream.write(to_json(trace) + "\n")
+        count += 1
+    return count
+
+
+def read(lines: Iterable[str | bytes], source: str) -> Iterator[Trace]:
+    """The traces of `lines`; blank lines are passed over.
+
+    Raises:
+        UsageError: a line is not a trace; names `source`, the line (from 1) and the field.
+    """
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            yield Trace.model_validate_json(line)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            field = ".".join(str(part) for part in first["loc"])
+            where = f" at {field}" if field else ""
+            raise UsageError(f"{source}, line {number}: not a trace{where} ({first['msg']}).") from error
+
+
+_QUESTION_START = 200
+_SEARCHED = 1000
+"""Characters of a question's beginning, and of its end, that are searched: questions may hold whole books."""
+
+
+class TraceRow(NamedTuple):
+    """The columns, in the order of the tables."""
+
+    id: str
+    started: float
+    """Seconds since 1970."""
+    planner: str
+    status: str
+    question: str
+    calls: int
+    cost_usd: float
+    seconds: float
+    document: str
+    owner: str | None
+    workers: tuple[str, ...]
+    searched: str
+
+
+def to_row(trace: Trace) -> TraceRow:
+    """The row of `trace`."""
+    return TraceRow(
+        id=plain(trace.id),
+        started=to_seconds(trace.started_at),
+        planner=plain(trace.planner),
+        status=trace.status,
+        question=plain(trace.question.text[:_QUESTION_START]),
+        calls=trace.calls,
+        cost_usd=trace.cost_usd,
+        seconds=trace.seconds,
+        document=to_json(trace),
+        owner=None if trace.owner is None else plain(trace.owner),
+        workers=tuple(dict.fromkeys(plain(span.answered_by or span.worker) for span in trace.spans)),
+        searched=to_searched(trace.question.text),
+    )
+
+
+def to_searched(text: str) -> str:
+    """What is searched of a question: beginning and end, with the case of letters folded."""
+    if len(text) > 2 * _SEARCHED:
+        text = f"{text[:_SEARCHED]}\n{text[-_SEARCHED:]}"
+    return plain(text).casefold()
+
+
+def plain(text: str) -> str:
+    """`text` as every database can hold it."""
+    return clean(text).replace("\0", "\ufffd")
+
+
+def to_seconds(moment: str) -> float:
+    """Seconds since 1970 of an ISO 8601 time; one without a zone is UTC."""
+    at = datetime.fromisoformat(moment)
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

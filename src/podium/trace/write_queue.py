@@ -1,0 +1,255 @@
+"""Rows on their way to a database: a bounded queue, and one thread that writes.
+
+`put` never waits. Rows that wait together are written together. While the database is away they wait, and the thread
+retries. When too many wait, or the process ends, the thread spills them to files. It writes the files to the database
+when the database is back, or when the same store is opened again. What the database refuses for good is spilled, too.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from hashlib import sha256
+from pathlib import Path
+
+from podium.errors import StoreError, UsageError
+from podium.trace.serialization import TraceRow, read, to_row
+
+_BATCH = 256
+_BATCH_CHARACTERS = 8 * 2**20
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 5.0
+_log = logging.getLogger("podium.trace")
+
+
+class WriteQueue:
+    """The rows that wait, and the thread that writes them.
+
+    Args:
+        write: writes rows, all or none; raises `StoreError`, which says whether trying again may help.
+        place: the store, as messages name it.
+        spill: the folder for spill files.
+        most: rows that may wait.
+        most_characters: of their documents.
+        patience_s: for the database, when closing.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[Sequence[TraceRow]], None],
+        place: str,
+        *,
+        spill: Path,
+        most: int = 20_000,
+        most_characters: int = 512 * 2**20,
+        patience_s: float = 10.0,
+    ) -> None:
+        self._write = write
+        self._place = place
+        self._spill = spill
+        self._most = most
+        self._most_characters = most_characters
+        self._patience_s = patience_s
+        self._changed = threading.Condition()
+        self._waiting: deque[TraceRow] = deque()
+        self._characters = 0
+        self._put = self._done = 0
+        self._flushes: deque[tuple[int, Future[None]]] = deque()
+        self._error: StoreError | None = None
+        self._mark = f"unwritten-{sha256(place.encode()).hexdigest()[:8]}"
+        self._spilled: list[Path] = []
+        self._lost = 0
+        self._close_by: float | None = None
+        self._thread = threading.Thread(target=self._run, name="podium-outbox", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """Rows that are not written yet."""
+        return len(self._waiting)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why rows cannot be written now; None: they can."""
+        error, waiting = self._error, len(self._waiting)
+        return None if error is None else f"{error} Traces that wait for it: {waiting}."
+
+    def put(self, row: TraceRow) -> None:
+        """Queue `row`.
+
+        Raises:
+            StoreError: too much waits.
+        """
+        with self._changed:
+            if self._close_by is not None:
+                raise RuntimeError(f"the trace store {self._place} is closed")
+            full = len(self._waiting) >= self._most or self._characters >= self._most_characters
+            if full:
+                reason = self._error or f"{self._place} is slower than traces are made."
+                raise StoreError(
+                    f"A trace cannot be kept: {len(self._waiting)} wait to be written already. {reason}"
+                )
+            self._waiting.append(row)
+            self._characters += len(row.document)
+            self._put += 1
+            self._changed.notify()
+
+    def flushed(self) -> Future[None]:
+        """A future that is done when all that was put before is written or spilled."""
+        flushed: Future[None] = Future()
+        with self._changed:
+            if self._done == self._put:
+                flushed.set_result(None)
+            else:
+                self._flushes.append((self._put, flushed))
+        return flushed
+
+    def close(self) -> None:
+        """Write what waits, and end the thread. Calling twice is fine.
+
+        Raises:
+            StoreError: something could not be written; says where it lies.
+        """
+        with self._changed:
+            first, self._close_by = (
+                self._close_by is None,
+                self._close_by or (time.monotonic() + self._patience_s),
+            )
+            self._changed.notify()
+        self._thread.join()
+        there = [str(path) for path in self._spilled if path.exists()]
+        if first and (there or self._lost):
+            lies = (
+                f" lie in {', '.join(there)}: what can be is written when it is opened again" if there else ""
+            )
+            lost = f", {self._lost} are lost" if self._lost else ""
+            reason = "" if self._error is None else f" {self._error}"
+            raise StoreError(f"Traces that could not be written to {self._place}{lies}{lost}.{reason}")
+
+    def _run(self) -> None:
+        pause = _FIRST_PAUSE_S
+        self._load_spilled()
+        while batch := self._batch():
+            error = self._failure(batch)
+            if error is None:
+                pause = _FIRST_PAUSE_S
+                self._take(batch)
+                if self._error is not None:
+                    self._note(None)
+                    self._load_spilled()
+            elif not error.retryable:
+                self._write_each(batch)
+            else:
+                self._note(error)
+                over = self._close_by is not None and time.monotonic() >= self._close_by
+                if (over or self._crowded()) and (self._spill_rows(batch) or over):
+                    self._take(batch)
+                else:
+                    self._pause(pause)
+                    pause = min(_LONGEST_PAUSE_S, 2 * pause)
+
+    def _crowded(self) -> bool:
+        return 2 * len(self._waiting) >= self._most or 2 * self._characters >= self._most_characters
+
+    def _pause(self, seconds: float) -> None:
+        """Wait; less when closing begins meanwhile, or is to be over by then."""
+        with self._changed:
+            if self._close_by is None:
+                self._changed.wait_for(lambda: self._close_by is not None, seconds)
+                return
+        time.sleep(max(0.0, min(seconds, self._close_by - time.monotonic())))
+
+    def _batch(self) -> list[TraceRow]:
+        """The rows to write together, left in the queue. Empty: the queue is closed and empty."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._close_by is not None)
+            batch: list[TraceRow] = []
+            characters = 0
+            for row in self._waiting:
+                characters += len(row.document)
+                if batch and (len(batch) == _BATCH or characters > _BATCH_CHARACTERS):
+                    break
+                batch.append(row)
+            return batch
+
+    def _failure(self, rows: Sequence[TraceRow]) -> StoreError | None:
+        """Why rows could not be written; None: they are."""
+        try:
+            self._write(rows)
+        except StoreError as error:
+            return error
+        except Exception as error:  # A bug; but if this thread died, everything would wait for it.
+            _log.exception("Writing to the trace store %s failed.", self._place)
+            return StoreError(f"{type(error).__name__}: {error}", retryable=False)
+        return None
+
+    def _write_each(self, batch: Sequence[TraceRow]) -> None:
+        """Write the rows of a batch one by one, and spill those that the database refuses."""
+        for row in batch:
+            error = self._failure([row])
+            if error is not None:
+                if error.retryable:
+                    return  # The others are retried with the next batch.
+                _log.error("The trace %s cannot be kept: %s", row.id, error)
+                self._spill_rows([row], "refused")
+            self._take([row])
+
+    def _take(self, rows: Sequence[TraceRow]) -> None:
+        """Remove rows that are written or spilled from the queue, and resolve the futures that wait for them."""
+        with self._changed:
+            for _ in rows:
+                self._characters -= len(self._waiting.popleft().document)
+            self._done += len(rows)
+            ready = []
+            while self._flushes and self._flushes[0][0] <= self._done:
+                ready.append(self._flushes.popleft()[1])
+        for flushed in ready:
+            if flushed.set_running_or_notify_cancel():
+                flushed.set_result(None)
+
+    def _note(self, error: StoreError | None) -> None:
+        if error is not None and self._error is None:
+            _log.error("%s Traces wait and are written when it is back.", error)
+        elif error is None and self._error is not None:
+            _log.warning("The trace store %s can be written again.", self._place)
+        self._error = error
+
+    def _spill_rows(self, rows: Sequence[TraceRow], mark: str | None = None) -> bool:
+        """Write rows to a spill file, all or none. False: that failed."""
+        path = self._spill / f"{mark or self._mark}-{time.time_ns()}-{os.getpid()}.jsonl"
+        part = path.with_suffix(".part")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part.write_text("".join(f"{row.document}\n" for row in rows), encoding="utf-8")
+            part.replace(path)
+        except OSError as error:
+            if mark is not None or self._close_by is not None:
+                self._lost += len(rows)
+                _log.critical(
+                    "%d traces are lost: %s cannot be written (%s).", len(rows), path, error.strerror
+                )
+            return False
+        self._spilled.append(path)
+        _log.error("%d traces are put aside in %s.", len(rows), path)
+        return True
+
+    def _load_spilled(self) -> None:
+        """Write spilled rows, of any process, to the database. Twice is fine: equal ids replace each other."""
+        for path in sorted(self._spill.glob(f"{self._mark}-*.jsonl")):
+            try:
+                with path.open("rb") as lines:
+                    rows = [to_row(trace) for trace in read(lines, str(path))]
+            except FileNotFoundError:
+                continue
+            except (OSError, UsageError) as error:
+                _log.error("%s cannot be taken up: %s", path, error)
+                continue
+            if self._failure(rows) is not None:
+                return
+            path.unlink(missing_ok=True)
+            _log.warning("%d traces that were put aside in %s are written.", len(rows), path)

@@ -1,0 +1,343 @@
+"""Turns a failure of an endpoint or a connection into a `WorkerError`: what happened, whether to retry, the way out.
+
+Reads the error forms of providers, gateways and servers, and Retry-After. It removes the pool's secrets from a message
+before it cuts it. Raises nothing itself.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import aiohttp
+from aiohttp.http_exceptions import ContentEncodingError
+
+from podium.errors import WorkerError
+from podium.workers.chat.reply_builder import ReplyBuilder
+from podium.workers.secrets import Secrets, address_shown
+
+_SHOWN = 300
+"""Characters of an endpoint's own message that ours repeats."""
+_READ = 1 << 16
+"""Characters of it that are read."""
+
+_WAY_OUT = {
+    401: " (is the key right?)",
+    402: " (pay the provider, or take another worker)",
+    403: " (is the key right, and may it use this model?)",
+    404: " (are base_url and model right?)",
+    405: " (is base_url right?)",
+    407: " (is the proxy's password right?)",
+    413: " (the messages are too long for it)",
+}
+_RETRYABLE = frozenset({408, 409, 425, 429})
+_REFUSALS = frozenset({"refusal", "safety", "prohibited_content", "recitation", "blocklist"})
+
+
+class Failures:
+    """Makes the errors of one endpoint; each method is one kind of failure.
+
+    Args:
+        shown: its address, as messages name it.
+        secrets: what no message may hold.
+    """
+
+    def __init__(self, shown: str, secrets: Secrets) -> None:
+        self._shown = shown
+        self._secrets = secrets
+
+    def error(
+        self, what: str, kind: str, *, retryable: bool = False, retry_after_s: float | None = None
+    ) -> WorkerError:
+        """One sentence, the endpoint before it and a full stop after it."""
+        sentence = self._secrets.scrub(f"{self._shown}: {what}")
+        return WorkerError(f"{sentence}.", kind=kind, retryable=retryable, retry_after_s=retry_after_s)
+
+    def quoted(self, text: str) -> str:
+        """An endpoint's message in one line, without secrets, and short."""
+        # Scrubbed before it is cut: half a key is a secret too. What a terminal would obey becomes a blank.
+        text = self._secrets.scrub(text[:_READ])
+        text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+        text = self._secrets.scrub(text).rstrip(".")
+        return (text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…") or "(an empty body)"
+
+    def status(self, status: int, headers: Mapping[str, str], provider_error: ProviderError) -> WorkerError:
+        """The response has an error status, or the body of a response names one."""
+        if provider_error.filtered and status < 500:
+            return self.error(f"it refused: {self.quoted(provider_error.text)}", "refused")
+        out_of_credit = provider_error.out_of_credit or status == 402
+        retryable = not out_of_credit and (status in _RETRYABLE or status >= 500)
+        way_out = _WAY_OUT[402] if out_of_credit else _WAY_OUT.get(status, "")
+        if not out_of_credit and 400 <= status < 500 and provider_error.unknown_model:
+            way_out = " (is model right?)"
+        return self.error(
+            f"status {status}: {self.quoted(provider_error.text)}{way_out}",
+            "limited" if status == 429 else "status",
+            retryable=retryable,
+            retry_after_s=retry_after(headers) if retryable else None,
+        )
+
+    def redirect(self, status: int, location: str) -> WorkerError:
+        """The endpoint redirects. Following would send the key elsewhere, and turn the POST into a GET."""
+        to = self.quoted(address_shown(location)) if location else "nowhere"
+        return self.error(
+            f"status {status}: it redirects to {to}; put the right address into base_url", "status"
+        )
+
+    def reported(
+        self, headers: Mapping[str, str], provider_error: ProviderError, *, begun: bool
+    ) -> WorkerError:
+        """A reply of status 200 reports an error; `begun`: after a part of the answer."""
+        status = provider_error.meant_status
+        if status is not None or provider_error.filtered or provider_error.out_of_credit:
+            return self.status(
+                status or (402 if provider_error.out_of_credit else 200), headers, provider_error
+            )
+        return self.error(
+            f"it reports an error: {self.quoted(provider_error.text)}", "status", retryable=begun
+        )
+
+    def malformed(self, content: bytes) -> WorkerError:
+        """The reply is not JSON: cut off, or something else."""
+        start = content.lstrip()[:1]
+        text = content.decode("utf-8", "replace")
+        if start in (b"", b"{", b"[") or (start != b"<" and "\ufffd" in text):
+            what = f"the reply is cut off or garbled: {self.quoted(text)}"
+        else:  # Most likely the address; but gateways that are busy say so in pages, too.
+            form = "a page and not JSON" if start == b"<" else "not JSON"
+            what = f"the reply is {form}: {self.quoted(text)} (is base_url right?)"
+        return self.error(what, "protocol", retryable=True)
+
+    def too_big(self, most: int) -> WorkerError:
+        """The reply is larger than we read."""
+        return self.error(
+            f"the reply is over {most >> 20} MiB, and is not read further (is base_url right?)", "protocol"
+        )
+
+    def no_choices(self, said: str, *, retryable: bool) -> WorkerError:
+        """The reply is JSON without choices."""
+        return self.error(f"the reply has no choices: {self.quoted(said)}", "protocol", retryable=retryable)
+
+    def no_text(self, builder: ReplyBuilder) -> WorkerError:
+        """The reply has neither text nor a usable tool call."""
+        finish = builder.finish
+        if builder.refusal or filtered(finish):
+            return self.error(f"it refused: {self.quoted(builder.refusal or finish or '')}", "refused")
+        if finish == "length":
+            thought = " (it thought until then)" if builder.reasoning else ""
+            return self.error(
+                f"it reached max_tokens before it wrote any answer{thought}; raise max_tokens",
+                "protocol",
+            )
+        if builder.has_tool_calls:
+            return self.error("it called a tool, and was offered none; leave tools out of extra", "protocol")
+        if builder.reasoning:
+            return self.error(
+                "it thought (reasoning_content) and wrote no answer; raise max_tokens or let it think less",
+                "protocol",
+                retryable=finish is None,
+            )
+        named = "no finish_reason" if finish is None else f"finish_reason {self.quoted(finish)!r}"
+        return self.error(f"the reply has no text ({named})", "protocol", retryable=True)
+
+    def timed_out(self, limit: str, seconds: float, builder: ReplyBuilder) -> WorkerError:
+        """A time limit passed; `limit` is its key in a pool file."""
+        what = {
+            "connect_timeout": "no connection",
+            "first_token_timeout": "no first token",
+        }.get(limit, "no whole reply")
+        came = f", only {builder.length} characters of it" if builder.length else ""
+        return self.error(f"{what} within {seconds:g} s ({limit}){came}", "timeout", retryable=True)
+
+    def broken_off(self, builder: ReplyBuilder) -> WorkerError:
+        """A stream ended in good order, but the reply was not complete."""
+        return self.error(
+            f"the stream broke off after {builder.length} characters, without finish_reason or [DONE]",
+            "connection",
+            retryable=True,
+        )
+
+    def transport(self, error: aiohttp.ClientError | OSError) -> WorkerError:
+        """The connection failed."""
+        reason = self.quoted(str(error) or type(error).__name__)
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            way_out = _WAY_OUT.get(error.status, "")
+            what = f"the proxy answered with status {error.status} ({self.quoted(error.message)}){way_out}"
+            retryable = error.status in _RETRYABLE or error.status >= 500
+            return self.error(what, "connection", retryable=retryable)
+        if lasting := _lasting(error):
+            return self.error(lasting.format(reason=reason), "connection")
+        if isinstance(error, aiohttp.ClientPayloadError) and isinstance(
+            error.__cause__, ContentEncodingError
+        ):
+            return self.error(f"the reply is garbled ({reason})", "protocol", retryable=True)
+        if isinstance(error, aiohttp.ClientPayloadError):
+            return self.error(
+                "the connection broke off in the middle of the reply", "connection", retryable=True
+            )
+        if isinstance(error, aiohttp.ClientConnectionError | OSError):
+            return self.error(f"the connection failed ({reason})", "connection", retryable=True)
+        return self.error(f"the reply is not HTTP ({reason})", "protocol")
+
+
+def filtered(finish: str | None) -> bool:
+    """Whether this finish_reason says that a filter or the model refused."""
+    word = (finish or "").lower()
+    return word.startswith("content_filter") or word in _REFUSALS
+
+
+def _lasting(error: Exception) -> str | None:
+    """The sentence of a connection error that a retry cannot mend; None: a retry may help."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return (
+            "its certificate is not trusted ({reason}); mend base_url, or name its authority in SSL_CERT_FILE"
+        )
+    if isinstance(error, aiohttp.ClientSSLError):
+        # TLS that was cut off may work next time; a server without TLS will not.
+        cut_off = isinstance(error.os_error, ssl.SSLEOFError | ssl.SSLZeroReturnError | ConnectionError)
+        return None if cut_off else "TLS failed ({reason}); a server without TLS is asked by http://"
+    if isinstance(error, aiohttp.InvalidURL):
+        return "base_url is not an address that can be asked; mend it"
+    return None
+
+
+_OUT_OF_CREDIT = re.compile(
+    r"insufficient_(quota|balance|credits?)|billing_(hard_limit|not_active)|payment_required"
+)
+_FILTERED = re.compile(r"content_filter|content_policy|responsibleaipolicyviolation|prompt_blocked")
+_LIMITED = re.compile(r"rate_?limit|too_many_requests|resource_exhausted")
+_OVERLOADED = re.compile(r"overloaded|server_error|unavailable|internal|timeout|bad_gateway")
+_UNKNOWN_MODEL = re.compile(r"model_not_(found|available)|invalid_model|deploymentnotfound")
+_NO_MODEL = re.compile(
+    r"\bmodel\b.{0,80}\b(not found|not exist|not available|unknown)\b|\b(not a valid|unknown|no such) model\b",
+    re.S,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderError:
+    """What an endpoint wrote about its failure: its message, and the codes by which it classes it."""
+
+    text: str
+    words: frozenset[str] = frozenset()
+    """Its codes and types, in lower case."""
+    status: int | None = None
+    """An HTTP status named in the body."""
+
+    @property
+    def out_of_credit(self) -> bool:
+        """The account has nothing left."""
+        return self._says(_OUT_OF_CREDIT)
+
+    @property
+    def filtered(self) -> bool:
+        """The question was refused for what it holds."""
+        return self._says(_FILTERED)
+
+    @property
+    def unknown_model(self) -> bool:
+        """The endpoint does not have the model."""
+        return self._says(_UNKNOWN_MODEL) or bool(_NO_MODEL.search(self.text.lower()))
+
+    @property
+    def meant_status(self) -> int | None:
+        """The HTTP status that it names, or that its codes mean."""
+        if self.status is not None:
+            return self.status
+        return 429 if self._says(_LIMITED) else 503 if self._says(_OVERLOADED) else None
+
+    def _says(self, pattern: re.Pattern[str]) -> bool:
+        return any(pattern.search(word) for word in self.words)
+
+
+def read_error_body(content: bytes) -> ProviderError:
+    """The error in the body of a refusal: its own message if it has one, else the whole body."""
+    text = content.decode("utf-8", "replace")
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        return ProviderError(text)
+    if isinstance(body, list) and len(body) == 1:  # Google's way
+        body = body[0]
+    if not isinstance(body, dict):
+        return ProviderError(text)
+    return _of(body, text) or ProviderError(text)
+
+
+def find_error(body: Mapping[str, Any]) -> ProviderError | None:
+    """The error that a reply of status 200, or an event of a stream, reports; None: it reports none."""
+    if body.get("error") or body.get("object") == "error":
+        return _of(body, json.dumps(body)) or ProviderError(json.dumps(body))
+    choices = body.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    if isinstance(first, dict) and first.get("error"):
+        return _of(first, json.dumps(first["error"]))
+    return None
+
+
+def _of(body: Mapping[str, Any], whole: str) -> ProviderError | None:
+    error = body.get("error") or body
+    if not isinstance(error, dict):
+        return ProviderError(str(error), _words(body))
+    said = error.get("message") or error.get("detail") or body.get("message") or body.get("detail")
+    details = error.get("metadata")
+    raw = details.get("raw") if isinstance(details, dict) else None
+    if isinstance(said, str) and isinstance(raw, str):
+        # A gateway's "Provider returned error", and the provider's reason.
+        said = f"{said}: {raw}"
+    if said is not None and not isinstance(said, str):
+        said = json.dumps(said)
+    code = error.get("code")
+    status = int(code) if isinstance(code, int | str) and re.fullmatch(r"[45]\d\d", str(code)) else None
+    return ProviderError(said or whole, _words(error), status)
+
+
+def _words(error: Mapping[str, Any]) -> frozenset[str]:
+    inner = error.get("innererror")
+    return frozenset(_strings(error)) | frozenset(_strings(inner) if isinstance(inner, dict) else ())
+
+
+def _strings(error: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("code", "type", "status"):
+        if isinstance(word := error.get(name), str):
+            yield word.lower()
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait, from `retry-after-ms` or Retry-After: a number, or an HTTP date (RFC 9110, 10.2.3).
+
+    Args:
+        headers: of a reply; the names as given here, whatever their case where the mapping does not care.
+
+    None: neither header is usable.
+    """
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    said = headers.get("Retry-After")
+    seconds = _number(said)
+    if seconds is not None or said is None:
+        return seconds
+    try:
+        then = parsedate_to_datetime(said)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
+
+
+def _number(text: str | None) -> float | None:
+    """Not negative and finite, or nothing."""
+    if text is None or not text.strip()[:1].isdecimal():
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

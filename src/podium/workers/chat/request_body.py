@@ -1,0 +1,71 @@
+"""A chat as OpenAI's /chat/completions takes it: messages, settings, tools, and the seed as a number. Sends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Literal
+
+from podium.types import AnswerOptions, Message
+
+MaxTokensKey = Literal["max_tokens", "max_completion_tokens"]
+
+
+def chat_body(
+    messages: Sequence[Message],
+    *,
+    model: str,
+    max_tokens_key: MaxTokensKey,
+    settings: Mapping[str, float | None],
+    options: AnswerOptions,
+    extra: Mapping[str, Any],
+    stream: bool,
+) -> dict[str, Any]:
+    """The body of a request.
+
+    Args:
+        settings: max_tokens, temperature, seed; None leaves one out.
+        options: what the caller of the question wants; its settings win over the worker's.
+        extra: further keys; they win over all others but the caller's.
+    """
+    body: dict[str, Any] = {"model": model, "messages": [_message(message) for message in messages]}
+    limited = "max_tokens" in extra or "max_completion_tokens" in extra
+    for name, value in settings.items():
+        if value is not None and not (name == "max_tokens" and limited):
+            body[max_tokens_key if name == "max_tokens" else name] = value
+    if stream:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
+    body |= extra
+    if not body.get("stream_options", True):  # How a file leaves it out: TOML has no null.
+        del body["stream_options"]
+    return body | _wanted(options, body, max_tokens_key)
+
+
+def _wanted(options: AnswerOptions, body: Mapping[str, Any], max_tokens_key: MaxTokensKey) -> dict[str, Any]:
+    wanted = options.model_dump(exclude_defaults=True, mode="json")
+    most = wanted.pop("max_tokens", None)
+    if most is not None:
+        key = next((k for k in ("max_tokens", "max_completion_tokens") if k in body), max_tokens_key)
+        wanted[key] = min(most, body.get(key, most))
+    return wanted
+
+
+def _message(message: Message) -> dict[str, Any]:
+    said: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.images:
+        pictures = [{"type": "image_url", "image_url": {"url": address}} for address in message.images]
+        said["content"] = [{"type": "text", "text": message.content}, *pictures]
+    if message.tool_calls:
+        said["content"] = message.content or None
+        said["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        said["tool_call_id"] = message.tool_call_id
+    return said
+
+
+def seed_number(seed: str) -> int:
+    """The number of a named seed: 31 bits, the same on every machine."""
+    return int.from_bytes(sha256(seed.encode("utf-8", "surrogatepass")).digest()[:4]) >> 1

@@ -1,0 +1,306 @@
+"""Reads one HTTP response, whole or as server-sent events, within limits of size and of time to the first token.
+
+Sits between the HTTP client and `reply_builder`. It passes streamed text on without secrets, and turns everything that
+is no reply into a `WorkerError`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import aiohttp
+
+from podium.workers.chat.failures import Failures, find_error, read_error_body
+from podium.workers.chat.reply_builder import ReplyBuilder, encodable
+from podium.workers.secrets import Secrets
+
+_DONE = b"[DONE]"
+_EVENTS = "text/event-stream"
+_JSON = "application/json"
+_MOST = 16 << 20
+"""Bytes of a whole reply, of one event, and characters of a streamed text, when unpacked."""
+_MOST_STREAMED = 256 << 20
+"""Bytes of a stream. Each event repeats some 300 bytes around a token or so."""
+_MOST_ERROR = 64 << 10
+_ERROR_BODY_S = 2.0
+"""Time limit for the body of a refusal, whose status matters more."""
+_CLOSING_S = 5.0
+"""Time limit after finish_reason, for usage and the end of the stream."""
+_RELEASING_S = 0.1
+"""Time limit after [DONE], for the end of the response: a connection that is read to its end can be used again."""
+
+
+class ResponseReader:
+    """Reads the response of one attempt.
+
+    Args:
+        failures: makes the errors.
+        streamed: whether the request asked for a stream.
+        first_token_timeout: seconds from now until a streamed reply must have begun; None: no limit.
+        on_text: called with each piece of text as it comes.
+    """
+
+    def __init__(
+        self,
+        failures: Failures,
+        *,
+        streamed: bool,
+        first_token_timeout: float | None,
+        on_text: Callable[[str], None] | None = None,
+    ) -> None:
+        self.builder = ReplyBuilder()
+        self.first_token_s: float | None = None
+        """Seconds until the first text or reasoning of a stream."""
+        self.deadline = asyncio.timeout(first_token_timeout)
+        """The caller enters it around the whole call. The first token ends it; finish_reason starts it anew."""
+        self._failures = failures
+        self._streamed = streamed
+        self._on_text = on_text
+        self._loop = asyncio.get_running_loop()
+        self._started = self._loop.time()
+
+    @property
+    def complete(self) -> bool:
+        """Whether the answer is whole; counts and the end of the stream may still be missing."""
+        return self.builder.finish is not None
+
+    async def read(self, response: aiohttp.ClientResponse) -> None:
+        """Read `response` into the builder.
+
+        Raises:
+            WorkerError: it is not a reply.
+            aiohttp.ClientError, OSError: the connection failed.
+        """
+        if 300 <= response.status < 400:
+            raise self._failures.redirect(response.status, response.headers.get("Location", ""))
+        if not 200 <= response.status < 300:
+            content = await _read_error(response)
+            raise self._failures.status(response.status, response.headers, read_error_body(content))
+        first = await response.content.readany()
+        if self._is_streamed(response, first):
+            await self._read_events(response, first)
+        else:
+            await self._read_whole(response, first)
+
+    def _is_streamed(self, response: aiohttp.ClientResponse, first: bytes) -> bool:
+        """Whether a body that begins so is a stream: some servers ignore `stream`, some send a wrong content type."""
+        start = first.lstrip()[:1]
+        if start == b"<":
+            return False
+        if response.content_type == _EVENTS:
+            return True
+        return self._streamed and start not in (b"{", b"[") and bool(start or response.content_type != _JSON)
+
+    async def _read_whole(self, response: aiohttp.ClientResponse, first: bytes) -> None:
+        self.deadline.reschedule(None)
+        pieces, size = [first], len(first)
+        async for piece in response.content.iter_any():
+            pieces.append(piece)
+            size += len(piece)
+            if size > _MOST:
+                raise self._failures.too_big(_MOST)
+        content = b"".join(pieces)
+        try:
+            body = json.loads(content)
+        except (ValueError, RecursionError):
+            raise self._failures.malformed(content) from None
+        self._check(body, response)
+        self._add(body)
+        if not self.builder.choices:
+            said = content.decode("utf-8", "replace")
+            raise self._failures.no_choices(
+                said, retryable=body.get("choices") in ([], None) and "choices" in body
+            )
+
+    async def _read_events(self, response: aiohttp.ClientResponse, first: bytes) -> None:
+        decoder, size, chunk = SSEDecoder(), 0, first
+        while chunk:
+            size += len(chunk)
+            for data in decoder.feed(chunk):
+                if self._take(data, response):
+                    await _release(response)
+                    return self._check_stream()
+            if decoder.held > _MOST or self.builder.length > _MOST or size > _MOST_STREAMED:
+                raise self._failures.too_big(_MOST_STREAMED if size > _MOST_STREAMED else _MOST)
+            chunk = await response.content.readany()
+        for data in decoder.end():
+            # Half an event only shows that the stream broke off.
+            if _is_whole(data) and self._take(data, response):
+                return self._check_stream()
+        if not self.complete:
+            raise self._failures.broken_off(self.builder)
+        return self._check_stream()
+
+    def _take(self, data: bytes, response: aiohttp.ClientResponse) -> bool:
+        """Take one event; returns whether it ends the stream."""
+        data = data.strip()
+        if data == _DONE:
+            return True
+        if not data:
+            return False
+        body = _parsed(data)
+        if body is None:
+            if self.complete:  # Only usage can be lost, and it is estimated.
+                return False
+            raise self._failures.malformed(data)
+        self._check(body, response)
+        before = self.builder.length, self.complete
+        self._add(body)
+        if self.builder.length and not before[0]:
+            self.first_token_s = self._loop.time() - self._started
+            self.deadline.reschedule(None)
+        if self.complete and not before[1]:
+            self.deadline.reschedule(self._loop.time() + _CLOSING_S)
+        return False
+
+    def _add(self, body: Mapping[str, Any]) -> None:
+        text = self.builder.add(body)
+        if text and self._on_text is not None:
+            self._on_text(text)
+
+    def _check(self, body: Any, response: aiohttp.ClientResponse) -> None:
+        """Raise for what is no JSON object, and for an error inside the reply."""
+        if not isinstance(body, dict):
+            raise self._failures.no_choices(json.dumps(body), retryable=False)
+        provider_error = find_error(body)
+        if provider_error is not None:
+            raise self._failures.reported(response.headers, provider_error, begun=bool(self.builder.length))
+
+    def _check_stream(self) -> None:
+        if not self.builder.choices:
+            raise self._failures.no_choices("a stream without any", retryable=True)
+
+
+def _parsed(data: bytes) -> Any:
+    """The JSON of an event; None if it is not JSON."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_whole(data: bytes) -> bool:
+    return data.strip() == _DONE or _parsed(data) is not None
+
+
+async def _read_error(response: aiohttp.ClientResponse) -> bytes:
+    """The body of a refusal, as much as comes within `_ERROR_BODY_S`."""
+    pieces, size = [], 0
+    try:
+        async with asyncio.timeout(_ERROR_BODY_S):
+            async for piece in response.content.iter_any():
+                pieces.append(piece)
+                size += len(piece)
+                if size > _MOST_ERROR:
+                    break
+    except (TimeoutError, aiohttp.ClientError, OSError):
+        pass
+    return b"".join(pieces)[:_MOST_ERROR]
+
+
+async def _release(response: aiohttp.ClientResponse) -> None:
+    """Read the rest of the response if it comes at once."""
+    try:
+        async with asyncio.timeout(_RELEASING_S):
+            while await response.content.readany():
+                pass
+    except (TimeoutError, aiohttp.ClientError, OSError):
+        pass
+
+
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+_BOM = b"\xef\xbb\xbf"
+_PIECE = 64
+"""Bytes of overhead that Python needs for each piece, about."""
+
+
+class SSEDecoder:
+    """Decodes one stream of server-sent events (WHATWG HTML, 9.2) into the data of each; event names are ignored.
+
+    The bytes may come in any pieces. It accepts any end of line, comments between events, and a last event without its
+    closing empty line.
+    """
+
+    def __init__(self) -> None:
+        self._line: list[bytes] = []
+        self._data: list[bytes] = []
+        self._after_cr = False
+        self._begun = False
+        self._line_held = self._data_held = 0
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory that the unfinished event takes, about."""
+        return self._line_held + self._data_held
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """The data of the events that `chunk` completes."""
+        if not chunk:
+            return
+        if self._after_cr:
+            chunk = chunk.removeprefix(b"\n")
+        self._after_cr = chunk.endswith(b"\r")
+        start = 0
+        for end in _LINE_END.finditer(chunk):
+            yield from self._take(chunk[start : end.start()])
+            start = end.end()
+        if start < len(chunk):
+            self._line.append(chunk[start:])
+            self._line_held += len(chunk) - start + _PIECE
+
+    def end(self) -> Iterator[bytes]:
+        """The data of an event that the end of the stream completes."""
+        yield from self._take(b"")
+        yield from self._take(b"")
+
+    def _take(self, rest: bytes) -> Iterator[bytes]:
+        """One whole line, of which `rest` is the last piece."""
+        line = b"".join(self._line) + rest
+        self._line.clear()
+        self._line_held = 0
+        if not self._begun:
+            self._begun, line = True, line.removeprefix(_BOM)
+        if not line:
+            data, self._data, self._data_held = self._data, [], 0
+            if data:
+                yield b"\n".join(data)
+            return
+        field, _, value = line.partition(b":")
+        if field == b"data":
+            self._data.append(value.removeprefix(b" "))
+            self._data_held += len(value) + _PIECE
+
+
+class StreamScrubber:
+    """Removes secrets from streamed text; holds back what could be the beginning of one until more has come.
+
+    Args:
+        on_text: called with each piece that is safe.
+        secrets: what no piece may hold.
+    """
+
+    def __init__(self, on_text: Callable[[str], None], secrets: Secrets) -> None:
+        self._on_text = on_text
+        self._secrets = secrets
+        self._held = ""
+
+    def add(self, text: str) -> None:
+        """Take the next piece."""
+        self._held += text
+        end = self._secrets.open_end(self._held)
+        if end and "\ud800" <= self._held[end - 1] <= "\udbff":
+            end -= 1  # Half of a surrogate pair; the other half may follow.
+        self._pass_on(end)
+
+    def end(self) -> None:
+        """Pass on what is held back: no more text follows."""
+        self._pass_on(len(self._held))
+
+    def _pass_on(self, end: int) -> None:
+        if ready := self._secrets.scrub(encodable(self._held[:end])):
+            self._held = self._held[end:]
+            self._on_text(ready)

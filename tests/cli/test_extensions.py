@@ -1,0 +1,94 @@
+"""Another package adds a planner with one file and one entry point, and a verb takes one row of a table."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from podium.baselines import baseline_forms, open_baseline
+from podium.cli import app
+from podium.errors import ConfigError
+from podium.types import Profile
+
+PLANNER = """
+from podium.baselines import Baseline, Single
+from podium.errors import ConfigError
+
+
+def open_last(argument, context):
+    if argument == "nobody":
+        raise ConfigError("The baseline 'last' needs a worker.")
+    return Single(context.pool[-1].name)
+
+
+LAST = Baseline("last:ANYTHING", open_last, rows=lambda workers: [("The last worker", "last:")])
+"""
+
+
+def install(monkeypatch: pytest.MonkeyPatch, folder: Path, entry: str) -> None:
+    """What an installer leaves: a module, and a folder that names its entry points."""
+    (folder / "own_planners.py").write_text(PLANNER)
+    info = folder / "own_planners-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-planners\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[podium.planners]\nlast = {entry}\n")
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "own_planners", raising=False)
+
+
+@pytest.fixture
+def outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    install(monkeypatch, folder, "own_planners:LAST")
+
+
+@pytest.mark.usefixtures("outside")
+def test_a_planner_of_another_package_answers_a_question(podium):
+    workers = Path("pool.toml").read_text().replace("replies = { Check", "replies = { Answer")
+    Path("pool.toml").write_text(workers)
+    asked = podium("ask", "Hm?", "--pool", "pool.toml", "--planner", "last:x", "--json", "--no-store")
+    trace = json.loads(asked.out)
+    assert (asked.status, trace["answer"]) == (0, "Right.\nAnswer: 5")
+    assert [step["worker"] for step in trace["rounds"][0]["spans"]] == ["bob"]
+
+
+@pytest.mark.usefixtures("outside")
+def test_it_is_listed_with_podiums_own_and_has_its_own_errors(podium):
+    assert baseline_forms()[-1] == "last:ANYTHING"
+    for planner, sentence in (("lost:x", "did you mean last:ANYTHING?"), ("last:nobody", "needs a worker")):
+        refused = podium("ask", "Hm?", "--pool", "pool.toml", "--planner", planner)
+        assert (refused.status, sentence in refused.err) == (2, True)
+
+
+@pytest.mark.usefixtures("outside")
+def test_it_has_a_row_in_every_comparison(podium):
+    compared = podium("eval", "--questions", "3", "--tuning", "0", "--untrained", "none", "--json")
+    rows = json.loads(compared.out)["rows"]
+    assert [row["kind"] for row in rows if row["label"] == "The last worker"] == ["other"]
+    assert rows[-1]["label"] == "Oracle (a bound)"
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ("own_planners:MISSING", "The planner 'last' cannot be loaded from own_planners:MISSING"),
+        ("own_planners:open_last", "has to be a podium.baselines.Baseline with a name of its own"),
+    ],
+)
+def test_an_entry_point_that_cannot_be_used_is_named(monkeypatch, tmp_path, entry, sentence):
+    install(monkeypatch, tmp_path, entry)
+    with pytest.raises(ConfigError, match=sentence):
+        open_baseline("last:x", [Profile(name="ada")])
+    assert open_baseline("single:ada", [Profile(name="ada")]).name == "single:ada"  # Podium's own still open.
+
+
+def test_a_verb_is_a_module_and_one_row(podium, monkeypatch, tmp_path):
+    (tmp_path / "own_verb.py").write_text(
+        'def greet(name: str, /) -> int:\n    """Greet."""\n    print(f"Hello, {name}.")\n    return 0\n'
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    verb = app.Verb("greet", "own_verb:greet", "Greet a person.", "podium greet Ada")
+    monkeypatch.setattr(app, "VERBS", (*app.VERBS, verb))
+    assert podium("greet", "Ada").out == "Hello, Ada.\n"

@@ -1,0 +1,86 @@
+"""The resting file: one process tells, another reads, and a file that cannot be used stops nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podium.executor.state_file import CooldownFile, WorkerCooldown
+from podium.workers import ScriptedWorker
+
+
+class Endpoint(ScriptedWorker):
+    """A scripted worker that says which endpoint it is."""
+
+    def __init__(self, name: str, identity: Mapping[str, Any] | None) -> None:
+        super().__init__(name, [])
+        self.identity = identity  # type: ignore[assignment]
+
+
+ADA = Endpoint("ada", {"url": "http://a", "model": "m"})
+ADA_ELSEWHERE = Endpoint("ada-2", {"model": "m", "url": "http://a"})
+BOB = Endpoint("bob", {"url": "http://a", "model": "n"})
+ANONYMOUS = Endpoint("nobody", None)
+
+
+def note(file: CooldownFile, worker: ScriptedWorker, since: float = 100.0) -> None:
+    file.note(worker, since=since, probe_at=since + 10, failures=3, error="It is down.")
+
+
+def test_who_rests_is_known_by_identity_and_not_by_name(tmp_path: Path) -> None:
+    here, there = CooldownFile(tmp_path / "s"), CooldownFile(tmp_path / "s")
+    note(here, ADA)
+    assert there.get(ADA_ELSEWHERE) == WorkerCooldown("ada", 100.0, 110.0, 3, "It is down.")
+    assert there.get(BOB) is None
+    there.clear(ADA_ELSEWHERE)
+    assert here.get(ADA) is None
+    here.close()
+    there.close()
+
+
+def test_all_who_rest_are_listed_latest_first(tmp_path: Path) -> None:
+    file = CooldownFile(tmp_path / "s")
+    note(file, ADA, 100.0)
+    note(file, BOB, 200.0)
+    note(file, ADA, 300.0)
+    assert [(rest.name, rest.since) for rest in file.all()] == [("ada", 300.0), ("bob", 200.0)]
+    file.close()
+    assert len(file.all()) == 2, "it is opened again when it is asked"
+    file.close()
+
+
+def test_a_worker_without_an_identity_is_not_told_of(tmp_path: Path) -> None:
+    file = CooldownFile(tmp_path / "s")
+    note(file, ANONYMOUS)
+    file.clear(ANONYMOUS)
+    assert file.get(ANONYMOUS) is None
+    assert not file.path.exists()
+
+
+def test_asking_makes_no_file(tmp_path: Path) -> None:
+    file = CooldownFile(tmp_path / "none" / "s")
+    assert (file.get(ADA), file.all()) == (None, ())
+    file.clear(ADA)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_cannot_be_used_tells_nothing_and_stops_nobody(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    file = CooldownFile(tmp_path / "file" / "s")
+    note(file, ADA)
+    assert file.get(ADA) is None
+    broken = CooldownFile(tmp_path / "file")
+    note(broken, ADA)
+    assert broken.all() == ()
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_it_is_beside_the_store_of_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PODIUM_STORE", str(tmp_path / "kept" / "traces.sqlite"))
+    assert CooldownFile().path == tmp_path / "kept" / "state.sqlite"
+    monkeypatch.setenv("PODIUM_STORE", "postgresql://somewhere/podium")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert CooldownFile().path == tmp_path / "podium" / "state.sqlite"

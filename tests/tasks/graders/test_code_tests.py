@@ -1,0 +1,195 @@
+"""What gold answers of code say, and which are refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import warnings
+from functools import cache
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podium.errors import GraderError
+from podium.tasks.graders.code_grader import Code
+from podium.tasks.graders.code_tests import (
+    definitions,
+    import_statements,
+    imported_modules,
+    unittest_methods,
+    used_names,
+)
+
+SUITE = "import unittest\nclass TestCases(unittest.TestCase):\n    def test_one(self): pass\n"
+
+
+@pytest.mark.parametrize(
+    ("gold", "problem"),
+    [
+        ("", "the gold answer is no tests"),
+        ("no JSON", "the gold answer is no tests"),
+        ("[]", "the gold answer is no tests"),
+        ("{}", "the gold answer is no tests"),
+        ({"form": "prose"}, "does not match any of the expected tags"),
+        ({"form": "programs", "inputs": [], "outputs": []}, "at programs.inputs is no tests"),
+        ({"form": "programs", "inputs": ["1"], "outputs": []}, "there are 1 inputs, but 0 outputs"),
+        ({"form": "programs", "inputs": [1], "outputs": ["1"]}, "at programs.inputs.0 is no tests"),
+        (
+            {"form": "programs", "inputs": ["1"], "outputs": ["1"], "input": []},
+            "at programs.input is no tests",
+        ),
+        ({"form": "calls", "function": "", "inputs": [[1]], "outputs": [1]}, "at calls.function is no tests"),
+        ({"form": "calls", "function": "f", "inputs": [1], "outputs": [1]}, "at calls.inputs.0 is no tests"),
+        (
+            {"form": "calls", "function": "f", "inputs": [[1], [2]], "outputs": [1]},
+            "there are 2 inputs, but 1 output",
+        ),
+        ({"form": "asserts", "tests": "assert f(1) ="}, "the source of its tests is not Python"),
+        (
+            {"form": "asserts", "setup": "import", "tests": "assert f(1)"},
+            "the source of its tests is not Python",
+        ),
+        ({"form": "asserts", "tests": "assert 1 == 1"}, "its tests use nothing of the program"),
+        (
+            {"form": "asserts", "setup": "def f(): pass", "tests": "assert f()"},
+            "its tests use nothing of the program",
+        ),
+        ({"form": "unittest", "tests": "class TestCases: pass"}, "no class TestCases with tests"),
+        ({"form": "unittest", "tests": SUITE.replace("TestCases", "Tests")}, "no class TestCases with tests"),
+        ("[" * 100_000, "the gold answer is no tests"),
+    ],
+    ids=str,
+)
+def test_what_is_no_gold_answer_is_said(gold: str | dict[str, Any], problem: str) -> None:
+    text = gold if isinstance(gold, str) else json.dumps(gold)
+    assert problem in (Code().gold_problem(text) or "")
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        {"form": "programs", "inputs": [""], "outputs": [""]},
+        {"form": "calls", "function": "f", "inputs": [[]], "outputs": [None]},
+        {"form": "asserts", "tests": "assert f(1) == 2"},
+        {"form": "unittest", "setup": "import os", "tests": SUITE},
+    ],
+    ids=str,
+)
+def test_gold_answers_are_accepted(gold: dict[str, Any]) -> None:
+    assert Code().gold_problem(json.dumps(gold)) is None
+
+
+@given(
+    st.text()
+    | st.recursive(
+        st.none() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    ).map(json.dumps)
+)
+def test_no_gold_answer_raises(gold: str) -> None:
+    assert Code().gold_problem(gold) is not None
+
+
+# --- what tests ask for ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("setup", "tests", "names"),
+    [
+        ("", "assert f(1) == g(2)", ["f", "g"]),
+        ("import math", "assert math.isclose(f(1), 2)", ["f"]),
+        ("from math import *\ndef close(a, b): return a == b", "assert close(f(1), 2)", ["f"]),
+        ("", "def check(candidate):\n    for x in [1]:\n        assert candidate(x)\ncheck(f)", ["f"]),
+        ("", "assert [f(x) for x in range(3)] == list(map(g, [1]))", ["f", "g"]),
+        ("root = Node(1)", "assert depth(root) == 1", ["Node", "depth"]),
+        ("", "assert sum(10, 15) == 6", ["sum"]),
+        ("", "assert sorted(f([2, 1])) == [1, 2]", ["f"]),
+        ("", "for a, b in zip([1], [2]):\n    assert sum(a, b) == 3", ["sum"]),
+        ("", "assert len([]) == 0", []),
+    ],
+)
+def test_the_program_is_asked_for_what_nobody_else_defines(setup: str, tests: str, names: list[str]) -> None:
+    assert used_names(setup, tests) == names
+
+
+def test_definitions_are_what_calls_nothing() -> None:
+    source = (
+        "import os\nLIMIT = 10\nroot = Node(1)\nroot.left = Node(2)\nprint(1)\n\ndef f():\n    return g()\n"
+    )
+    assert definitions(source).split("\n") == ["import os", "LIMIT = 10", "def f():", "    return g()"]
+
+
+def test_tests_are_counted_with_those_of_parents() -> None:
+    source = dedent("""
+        class A(B, C):
+         def test_a(self): 0
+        class TestCases(A, A):
+         def test_b(self): 0
+         def helper(self): 0
+    """)
+    assert unittest_methods(source) == ["test_a", "test_b"]
+    assert unittest_methods("class TestCases(TestCases):\n def test_x(self): 0") == ["test_x"]
+
+
+def test_modules_are_those_that_are_imported() -> None:
+    source = "import os, os.path as p\nfrom a.b import c\ndef f():\n    import d\n"
+    assert imported_modules(source) == ["os", "os.path", "a.b"]
+    assert import_statements(source) == "import os, os.path as p\nfrom a.b import c"
+
+
+# --- faults that are no program's ---------------------------------------------------------------------------------
+
+FAULTS = {
+    "tests that need what is not here": (
+        {"form": "asserts", "tests": "import nobody_has_this\nassert f(1)"},
+        "No module named 'nobody_has_this'",
+    ),
+    "a setup that needs what is not here": (
+        {"form": "asserts", "setup": "import nobody_has_this", "tests": "assert f(1)"},
+        "No module named 'nobody_has_this'",
+    ),
+    "a suite that needs what is not here": (
+        {"form": "unittest", "tests": f"import nobody_has_this\n{SUITE}"},
+        "No module named 'nobody_has_this'",
+    ),
+    "tests that hand over a function": (
+        {"form": "asserts", "tests": "try:\n    f(lambda: 1)\nexcept Exception:\n    pass"},
+        "cannot be handed over",
+    ),
+    "tests that call nothing": (
+        {"form": "asserts", "tests": "def test_it():\n    assert f(1)"},
+        "call nothing of the program",
+    ),
+    "no tests": ({"form": "asserts", "tests": "assert 1"}, "use nothing of the program"),
+}
+
+
+@cache
+def faults() -> dict[str, str]:
+    return asyncio.run(_faults())
+
+
+async def _faults() -> dict[str, str]:
+    grader = Code(allow_weak_sandbox=True, seconds=20)
+    with warnings.catch_warnings(action="ignore"):
+        return {name: await _fault(grader, json.dumps(gold)) for name, (gold, _) in FAULTS.items()}
+
+
+async def _fault(grader: Code, gold: str) -> str:
+    try:
+        return str(await grader("def f(x): return x", gold))
+    except GraderError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_of_the_tests_is_no_wrong_answer(name: str) -> None:
+    assert FAULTS[name][1] in faults()[name]
+
+
+def test_equal_settings_are_equal() -> None:
+    assert Code(seconds=3) == Code(seconds=3) != Code(seconds=4)
+    assert hash(Code()) == hash(Code())

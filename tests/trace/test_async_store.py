@@ -1,0 +1,369 @@
+"""What a server's store of traces does, whatever database it is in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from podium.errors import StoreError, UnknownTraceError, UsageError
+from podium.trace import RoundTrace, Span, Trace
+from podium.trace.async_store import AsyncTraceStore
+from podium.trace.query import Filters
+from podium.trace.serialization import read
+from podium.trace.store import open_store
+
+MakeTrace = Callable[..., Trace]
+ALL = Filters()
+DAY = "2026-03-{:02}T00:00:00+00:00"
+
+
+def at(day: int) -> datetime:
+    return datetime(2026, 3, day, tzinfo=UTC)
+
+
+async def ids(store: AsyncTraceStore, filters: Filters = ALL) -> list[str]:
+    return [trace.id for trace in (await store.page(filters)).traces]
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not true():  # noqa: ASYNC110 - it comes true in another thread
+            await asyncio.sleep(0.02)
+
+
+async def test_what_was_added_is_there_at_once_and_equal(
+    kept: AsyncTraceStore, make_trace: MakeTrace
+) -> None:
+    trace = make_trace(owner="ada", user="u7", metadata={"app": "shop"})
+    kept.add(trace)
+    assert await kept.get("t1") == trace
+
+
+async def test_traces_outlive_the_store_that_wrote_them(place, make_trace: MakeTrace) -> None:
+    first = place.open()
+    for number in range(1000):
+        first.add(make_trace(f"t{number}"))
+    await first.close()
+    await first.close()
+    again = place.open()
+    assert (await again.page(Filters())).total == 1000
+    assert await again.get("t999") == make_trace("t999")
+    await again.close()
+
+
+async def test_adding_to_a_closed_store_is_a_bug(place, make_trace: MakeTrace) -> None:
+    store = place.open()
+    await store.close()
+    with pytest.raises(RuntimeError, match="is closed"):
+        store.add(make_trace())
+
+
+async def test_a_trace_with_the_same_id_replaces_the_one_there(
+    kept: AsyncTraceStore, make_trace: MakeTrace
+) -> None:
+    kept.add(make_trace())
+    kept.add(make_trace(answer="6", status="degraded"))
+    (summary,) = (await kept.page(Filters())).traces
+    assert summary.status == "degraded"
+    assert (await kept.get("t1")).answer == "6"
+
+
+async def test_a_summary_says_who_worked_for_whom(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
+    spans = (
+        Span(position=0, worker="cy", subtask="Add.", status="done", answered_by="bob"),
+        Span(position=1, worker="ada", subtask="Add.", status="failed"),
+        Span(position=2, worker="bob", subtask="Add.", status="done", answered_by="bob"),
+    )
+    rounds = (RoundTrace(plan_text="", spans=spans),)
+    kept.add(make_trace("new", text="x" * 500, rounds=rounds, owner="shop", started_at=DAY.format(3)))
+    kept.add(make_trace("old"))
+    new, old = (await kept.page(Filters())).traces
+    assert (new.workers, new.owner, new.question, new.started) == (("bob", "ada"), "shop", "x" * 200, at(3))
+    assert (old.workers, old.owner, old.cost_usd, old.calls, old.seconds) == (
+        ("ada", "bob"),
+        None,
+        0.5,
+        2,
+        1.5,
+    )
+
+
+async def test_an_id_is_found_by_its_beginning_and_an_exact_one_wins(
+    kept: AsyncTraceStore, make_trace: MakeTrace
+) -> None:
+    for id_ in ("ab", "abc1", "abd2", "x%", "x_y", "Z", "z"):
+        kept.add(make_trace(id_))
+    for prefix, found in [("abc", "abc1"), ("ab", "ab"), ("x_", "x_y"), ("Z", "Z"), ("z", "z")]:
+        assert (await kept.get(prefix)).id == found
+    with pytest.raises(UnknownTraceError, match=r"^There is no trace whose id begins with 'abx'\.$"):
+        await kept.get("abx")
+    with pytest.raises(
+        UsageError, match=r"^Several traces have an id that begins with 'a': ab, abc1, abd2; give"
+    ):
+        await kept.get("a")
+    with pytest.raises(UsageError, match="empty"):
+        await kept.get("")
+
+
+async def test_an_owner_sees_and_deletes_its_own_traces_alone(
+    kept: AsyncTraceStore, make_trace: MakeTrace
+) -> None:
+    kept.add(make_trace("a1", owner="ada"))
+    kept.add(make_trace("a2", owner="bob"))
+    kept.add(make_trace("a3"))
+    assert (await kept.get("a", "ada")).id == "a1"
+    with pytest.raises(UnknownTraceError):
+        await kept.get("a2", "ada")
+    assert await ids(kept, Filters(owner="ada")) == ["a1"]
+    assert not await kept.delete("a2", "ada")
+    assert not await kept.delete("a", "ada")
+    assert await kept.delete("a1", "ada")
+    assert not await kept.delete("a1", "ada")
+    assert await ids(kept) == ["a3", "a2"]
+    assert await kept.delete("a2")
+
+
+async def test_each_filter_narrows_the_list_its_count_and_the_export(
+    kept: AsyncTraceStore, make_trace: MakeTrace
+) -> None:
+    def paid(usd: float, worker: str) -> tuple[RoundTrace, ...]:
+        span = Span(position=0, worker=worker, subtask="Add.", status="done", cost_usd=usd)
+        return (RoundTrace(plan_text="", spans=(span,)),)
+
+    kept.add(make_trace("1", started_at=DAY.format(1), text="Where is ÄSOP's 100% fox_den?", owner="shop"))
+    kept.add(make_trace("2", started_at=DAY.format(2), status="failed", rounds=paid(0.1, "a")))
+    kept.add(make_trace("3", started_at=DAY.format(3), planner="random", rounds=paid(2.0, 'a"b\\ü')))
+    kept.add(make_trace("4", started_at=DAY.format(4), text="a" * 5000 + " the end", rounds=paid(0.0, "ab")))
+    for filters, expected in [
+        (Filters(), "4321"),
+        (Filters(since=at(2)), "432"),
+        (Filters(until=at(2)), "1"),
+        (Filters(since=at(2), until=at(4)), "32"),
+        (Filters(planner="random"), "3"),
+        (Filters(status="failed"), "2"),
+        (Filters(worker="a"), "2"),
+        (Filters(worker="b"), ""),
+        (Filters(worker="bob"), "1"),
+        (Filters(worker='a"b\\ü'), "3"),
+        (Filters(min_cost=0.1), "321"),
+        (Filters(min_cost=0.1, max_cost=0.5), "21"),
+        (Filters(q="äsop"), "1"),
+        (Filters(q="100% FOX_"), "1"),
+        (Filters(q="0%_"), ""),
+        (Filters(q="THE END"), "4"),
+        (Filters(q="2 + 3"), "32"),
+        (Filters(owner="shop"), "1"),
+        (Filters(owner="shop", status="failed"), ""),
+        (Filters(q="\0"), ""),
+        (Filters(worker="\ud800", planner="\0", owner="\0"), ""),
+    ]:
+        page = await kept.page(filters)
+        assert "".join(trace.id for trace in page.traces) == expected, filters
+        assert (page.total, page.next) == (len(expected), None)
+        exported = [json.loads(line)["id"] async for line in kept.export(filters)]
+        assert "".join(exported) == expected[::-1], filters
+
+
+async def test_pages_follow_one_another_whatever_comes_between(
+    kept: AsyncTraceStore, make_trace: MakeTrace
+) -> None:
+    """Of traces of the same moment, too."""
+    days = [1, 2, 2, 2, 3, 3, 4, 5, 5, 5]
+    for number, day in enumerate(days):
+        kept.add(make_trace(f"t{number}", started_at=DAY.format(day)))
+    whole = await ids(kept)
+    assert whole == [f"t{number}" for number in reversed(range(10))]
+    found: list[str] = []
+    cursor: str | None = None
+    totals = []
+    while True:
+        page = await kept.page(Filters(), cursor, 3)
+        found += [trace.id for trace in page.traces]
+        totals.append(page.total)
+        kept.add(make_trace(f"new{len(found)}", started_at=DAY.format(9)))
+        await kept.delete(found[-1])
+        cursor = page.next
+        if cursor is None:
+            break
+    assert found == whole
+    assert totals == [10, None, None, None]
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "bm9uZQ", "W10", "WzEsMl0", "ü", "W05hTiwgIngiXQ=", "A" * 5000])
+async def test_a_cursor_that_is_none_of_ours_is_refused(kept: AsyncTraceStore, cursor: str) -> None:
+    with pytest.raises(UsageError, match="is not a cursor"):
+        await kept.page(Filters(), cursor)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 201])
+async def test_a_page_has_bounds(kept: AsyncTraceStore, limit: int) -> None:
+    with pytest.raises(UsageError, match="ask for 1 to 200"):
+        await kept.page(Filters(), limit=limit)
+
+
+async def test_the_newest_traces_are_had_whole(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
+    for day in (2, 3, 1):
+        kept.add(make_trace(f"t{day}", started_at=DAY.format(day)))
+    assert await kept.newest(2) == (
+        make_trace("t3", started_at=DAY.format(3)),
+        make_trace("t2", started_at=DAY.format(2)),
+    )
+
+
+async def test_an_export_is_what_import_reads(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
+    traces = [make_trace(f"t{number:02}", text=f"line\n{number}\u2028\0") for number in range(50)]
+    for trace in traces:
+        kept.add(trace)
+    lines = [line async for line in kept.export(Filters())]
+    assert list(read(lines, "here")) == traces
+    assert not any("\n" in line for line in lines)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(st.characters(), min_size=1), name=st.text(st.characters(), min_size=1, max_size=20))
+def test_any_text_can_be_kept(place, make_trace: MakeTrace, text: str, name: str) -> None:
+    async def keep() -> None:
+        store = place.open()
+        id_ = name.encode("utf-8", "replace").decode().replace("\0", "-")
+        trace = make_trace(id_, text=text, answer=text, planner=name, owner=name, error=text)
+        store.add(trace)
+        whole = await store.get(id_)
+        assert whole.question.text == text.encode("utf-8", "replace").decode()
+        assert [row.id for row in (await store.page(Filters(owner=name, q=text[:1]))).traces] == [id_]
+        await store.delete(id_)
+        await store.close()
+
+    asyncio.run(keep())
+
+
+async def test_adding_does_not_wait_for_a_database_that_is_away_and_nothing_is_lost(
+    place, make_trace: MakeTrace
+) -> None:
+    store = place.open()
+    store.add(make_trace("before"))
+    await store.get("before")
+    place.away()
+    try:
+        started = time.monotonic()
+        for number in range(100):
+            store.add(make_trace(f"during{number}"))
+        assert time.monotonic() - started < 5
+        await until(lambda: store.trouble is not None)
+        assert store.trouble is not None
+        assert "cannot be written (" in store.trouble
+        assert store.trouble.endswith("Traces that wait for it: 100.")
+        with pytest.raises(StoreError, match="cannot be read"):
+            await store.get("before")
+    finally:
+        place.back()
+    await until(lambda: store.trouble is None)
+    assert (await store.page(Filters())).total == 101
+    await store.close()
+
+
+async def test_where_too_much_waits_it_is_put_aside_and_written_when_the_database_is_back(
+    place, make_trace: MakeTrace, tmp_path: Path
+) -> None:
+    store = place.open(most=6)
+    place.away()
+    try:
+        for number in range(20):
+            store.add(make_trace(f"t{number:02}"))
+            if number % 3 == 2:
+                await until(lambda: 2 * len(store._queue._waiting) < 6)
+        assert list(tmp_path.rglob("unwritten-*.jsonl"))  # noqa: ASYNC240
+    finally:
+        place.back()
+    await until(lambda: store.trouble is None)
+    await until(lambda: not list(tmp_path.rglob("unwritten-*.jsonl")))
+    assert await ids(store) == [f"t{number:02}" for number in reversed(range(20))]
+    await store.close()
+
+
+async def test_a_queue_that_is_full_says_so(place, make_trace: MakeTrace, tmp_path: Path) -> None:
+    """Where nothing can be put aside either."""
+    (tmp_path / "data").mkdir(exist_ok=True)
+    (tmp_path / "data" / "podium").touch()
+    store = place.open(most=3)
+    store._queue._spill = tmp_path / "data" / "podium"
+    place.away()
+    try:
+        for number in range(3):
+            store.add(make_trace(f"t{number}"))
+        await until(lambda: store.trouble is not None)
+        with pytest.raises(StoreError, match=r"^A trace cannot be kept: 3 wait to be written already\. The"):
+            store.add(make_trace("t3"))
+    finally:
+        place.back()
+    await until(lambda: store.trouble is None)
+    store.add(make_trace("t3"))
+    assert len(await ids(store)) == 4
+    await store.close()
+
+
+async def test_what_waits_when_a_server_ends_is_put_aside_and_taken_up_by_the_next(
+    place, make_trace: MakeTrace, tmp_path: Path
+) -> None:
+    store = place.open(patience_s=0.2)
+    place.away()
+    try:
+        traces = [make_trace(f"t{number}") for number in range(3)]
+        for trace in traces:
+            store.add(trace)
+        with pytest.raises(
+            StoreError, match=r"^Traces that could not be written to .* lie in .*unwritten-.*\.jsonl: "
+        ):
+            await store.close()
+    finally:
+        place.back()
+    (file,) = tmp_path.rglob("unwritten-*.jsonl")  # noqa: ASYNC240
+    assert list(read(file.read_text().splitlines(), "here")) == traces
+    following = place.open()
+    await until(lambda: not file.exists())
+    assert await ids(following) == ["t2", "t1", "t0"]
+    await following.close()
+
+
+async def test_many_threads_and_loops_may_use_one_store(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
+    def add(name: str) -> None:
+        async def work() -> None:
+            for number in range(25):
+                kept.add(make_trace(f"{name}{number}"))
+                assert (await kept.get(f"{name}{number}")).id == f"{name}{number}"
+
+        asyncio.run(work())
+
+    threads = [threading.Thread(target=add, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        await asyncio.to_thread(thread.join)
+    assert (await kept.page(Filters(), limit=200)).total == 100
+
+
+async def test_two_stores_over_one_database_see_the_same(place, make_trace: MakeTrace) -> None:
+    one, other = place.open(), place.open()
+    one.add(make_trace("one"))
+    await one.get("one")
+    other.add(make_trace("other"))
+    assert await ids(other) == ["other", "one"]
+    assert await ids(one) == ["other", "one"]
+    await one.close()
+    await other.close()
+
+
+def test_what_is_no_address_and_no_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^redis:// is no store; give a file, or postgresql://"):
+        open_store("redis://user:hush@host/0")
+    (tmp_path / "notes.txt").write_text("not a database, but long enough to be looked at as one" * 50)
+    with pytest.raises(UsageError, match="cannot be opened"):
+        open_store(tmp_path / "notes.txt")

@@ -1,0 +1,77 @@
+"""Weights that can copy before any training."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from podium.train.model import Layer, PolicyModel, rotate
+from podium.train.runtime import generator
+from podium.train.shape import ModelShape
+from podium.warmstart.initial import DISTANCES, initialise
+
+SHAPE = ModelShape(
+    vocab=500, layers=4, heads=4, kv_heads=2, head_size=48, rope_theta=100_000.0, qkv_bias=True
+)
+
+
+@pytest.fixture(scope="module")
+def model() -> PolicyModel:
+    model = PolicyModel(SHAPE)
+    initialise(model, generator("initial"))
+    return model.requires_grad_(False)
+
+
+def nats_of_texts_said_twice(model: PolicyModel) -> torch.Tensor:
+    """Mean cross-entropy at each place of eight random texts of 50 tokens, each said again."""
+    text = torch.randint(SHAPE.vocab, (8, 50), generator=generator("texts"))
+    tokens = torch.cat((text, text), dim=1)
+    logits = model(tokens)[:, :-1]
+    return F.cross_entropy(logits.transpose(1, 2), tokens[:, 1:], reduction="none").mean(0)
+
+
+@pytest.mark.parametrize("head", range(SHAPE.heads))
+def test_a_head_of_the_first_layer_looks_its_distance_back_and_hardly_elsewhere(
+    model: PolicyModel, head: int
+) -> None:
+    layer = model.layers[0]
+    assert isinstance(layer, Layer)
+    D = SHAPE.head_size
+    bias_HD = layer.qkv.bias.view(-1, D)
+    rotary = model.rotary(torch.arange(200))
+    queries, keys = (
+        rotate(bias_HD[h].view(1, 1, -1).expand(200, 1, -1), rotary)[:, 0]
+        for h in (head, SHAPE.heads + head // SHAPE.queries_per_kv)
+    )
+    looks = (queries[199] @ keys.T * D**-0.5).softmax(-1)
+    assert looks[199 - DISTANCES[head]] > 0.7
+
+
+def test_before_any_training_a_text_said_again_is_expected(model: PolicyModel) -> None:
+    nats = nats_of_texts_said_twice(model)
+    assert nats[55:].mean() < nats[:49].mean() - 0.5
+
+
+def test_plain_weights_expect_nothing() -> None:
+    model = PolicyModel(SHAPE)
+    model.initialise(generator("initial"), 0.05)
+    nats = nats_of_texts_said_twice(model)
+    assert nats[55:].mean() > nats[:49].mean() - 0.1
+
+
+@pytest.mark.parametrize(("heads", "kv_heads", "head_size"), [(2, 1, 16), (1, 1, 32), (4, 4, 16), (2, 2, 8)])
+def test_other_shapes_can_be_initialised(heads: int, kv_heads: int, head_size: int) -> None:
+    shape = ModelShape(
+        vocab=60,
+        hidden=32,
+        layers=3,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_size=head_size,
+        inner=48,
+        qkv_bias=True,
+    )
+    model = PolicyModel(shape)
+    initialise(model, generator("other"))
+    assert model(torch.arange(20).view(1, -1)).isfinite().all()

@@ -1,0 +1,292 @@
+"""The warm start teaches form, reading and binding, and no plan that is good for its question."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from podium.baselines.phrases import PARTS
+from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.codec import Codec
+from podium.conductor.prompt import build_prompt
+from podium.errors import RunMismatchError
+from podium.lab import SKILLS, read_problem
+from podium.planner import PlanRequest
+from podium.rollout.run_folder import RunFolder
+from podium.tasks.embedded import split_of
+from podium.train.optimizer import learning_rate
+from podium.warmstart.acceptance import Exam
+from podium.warmstart.data import EmbeddedMaterial, batches, encode
+from podium.warmstart.embedded_examples import (
+    PROMPT,
+    Lesson,
+    Shares,
+    TeamSource,
+    draw_lesson,
+    draw_question,
+    draw_team,
+    random_workflow,
+    reading_text,
+    roll_prompt,
+    roll_query,
+    team_of,
+    thought,
+)
+from podium.warmstart.supervised import (
+    WarmStartSettings,
+    WarmStartStage,
+    learning_rates,
+    make_model,
+    make_tokenizer,
+    run_warmstart,
+)
+from podium.warmstart.tokenizer import BEGIN_ID, END_ID
+from podium.workers.pool import open_pool
+from podium.workflow import Workflow, parse
+
+TINY = WarmStartSettings(
+    stages=(WarmStartStage(steps=20), WarmStartStage(steps=10, shares=Shares(relevant=0.5))),
+    batch=16,
+    vocabulary=700,
+    vocabulary_lessons=300,
+    hidden=32,
+    layers=1,
+    heads=2,
+    kv_heads=1,
+    inner=64,
+)
+
+
+def plan_lessons(count: int) -> list[Lesson]:
+    lessons = (draw_lesson("0", index) for index in range(10**6))
+    found: list[Lesson] = []
+    while len(found) < count:
+        lesson = next(lessons)
+        if "\nPlan:\n" in lesson.prompt:
+            found.append(lesson)
+    return found
+
+
+def test_a_lesson_is_the_same_for_ever() -> None:
+    assert [draw_lesson("3", i) for i in range(20)] == [draw_lesson("3", i) for i in range(20)]
+    assert draw_lesson("3", 0) != draw_lesson("4", 0)
+
+
+def test_every_plan_in_a_lesson_is_valid() -> None:
+    for lesson in plan_lessons(300):
+        models = lesson.prompt.partition("Models:\n")[2].partition("\nSteps: ")
+        limit = int(models[2].partition("\n")[0])
+        plan = parse(lesson.pieces[0][0], workers=len(models[0].split("\n")), max_steps=limit)
+        assert isinstance(plan, Workflow), lesson
+
+
+def test_questions_of_lessons_come_from_the_train_split() -> None:
+    rng = Random("lesson questions")
+    for _ in range(200):
+        question, problem = draw_question(rng)
+        assert split_of(problem) == "train"
+        assert read_problem(question.text) == problem
+
+
+@pytest.mark.parametrize("relevant", [0.0, 0.5])
+def test_workers_of_a_lesson_claim_a_need_of_the_question_as_often_as_asked(relevant: float) -> None:
+    rng = Random("relevant")
+    hits = expected = in_order = by_chance = 0.0
+    for _ in range(3000):
+        _, problem = draw_question(rng)
+        team = draw_team(rng)
+        workflow = random_workflow(rng, problem, team, shares=Shares(relevant=relevant))
+        useful = {number for skill in problem.skills for number in team.fit(skill)}
+        for step, skill in zip(workflow.steps, problem.skills, strict=False):
+            anybody = len(useful) / len(team.profiles)
+            share = sum(bool(team.fit(skill)) for skill in problem.skills) / len(problem.skills)
+            hits += step.worker in useful
+            expected += relevant * (share + (1 - share) * anybody) + (1 - relevant) * anybody
+            # Whichever part needs it: the worker of a step knows no more of its own part than of the others.
+            if len(set(problem.skills)) > 1:
+                in_order += step.worker in team.fit(skill)
+                by_chance += sum(step.worker in team.fit(other) for other in problem.skills) / len(
+                    problem.skills
+                )
+    assert abs(hits - expected) < 0.05 * expected
+    assert abs(in_order - by_chance) < 0.06 * by_chance
+
+
+@pytest.mark.parametrize("fitting", [0.0, 0.4])
+def test_plans_have_as_many_steps_as_the_question_has_parts_as_often_as_asked(fitting: float) -> None:
+    rng = Random("fitting")
+    shares = Shares(steps=(1.0, 2.0, 3.0, 2.0), fitting=fitting)
+    fits = expected = 0.0
+    lengths: Counter[int] = Counter()
+    for _ in range(4000):
+        _, problem = draw_question(rng)
+        steps = len(random_workflow(rng, problem, draw_team(rng), shares=shares).steps)
+        lengths[steps] += 1
+        fits += steps == len(problem.hops)
+        expected += fitting + (1 - fitting) * shares.steps[len(problem.hops) - 1] / 8
+    assert abs(fits - expected) < 0.05 * expected
+    assert set(lengths) == {1, 2, 3, 4}
+    _, problem = draw_question(rng)
+    assert len(random_workflow(rng, problem, draw_team(rng), max_steps=1, shares=shares).steps) == 1
+
+
+def test_the_learning_rate_goes_over_stages_and_begins_anew_where_asked() -> None:
+    settings = WarmStartSettings(
+        stages=(
+            WarmStartStage(steps=40),
+            WarmStartStage(steps=60),
+            WarmStartStage(steps=50, restart=0.5),
+        ),
+        warmup=0.1,
+    )
+    rates = learning_rates(settings)
+    assert len(rates) == settings.steps == 150
+    assert rates[:100] == [learning_rate(i, peak=1.0, iterations=100, warmup=0.1) for i in range(100)]
+    assert rates[100:] == [learning_rate(i, peak=0.5, iterations=50, warmup=0.1) for i in range(50)]
+    assert max(rates) == 1.0
+
+
+def test_a_pool_is_a_team_by_what_its_profiles_say() -> None:
+    team = team_of(open_pool("embedded").profiles)
+    names = [profile.name for profile in team.profiles]
+    assert [names[i] for i in team.fit("words")] == ["bram"]
+    assert [names[i] for i in team.fit("lists")] == ["bram", "egon"]
+    assert team_of([team.profiles[names.index("gus")]]).fit("sums") == (0,)
+
+
+def test_lessons_about_a_known_pool_come_as_often_as_the_source_says() -> None:
+    known = team_of(open_pool("embedded").profiles)
+    rng = Random("source")
+    drawn = [TeamSource(known, 0.25).draw(rng) for _ in range(2000)]
+    assert 0.7 < drawn.count(known) / 2000 < 0.8
+    assert len({team.profiles for team in drawn}) > 400
+    assert all(TeamSource(known, 0.0).draw(rng) is known for _ in range(20))
+
+
+def test_plans_of_lessons_come_in_every_manner() -> None:
+    rng = Random("manners")
+    drawn = []
+    for _ in range(600):
+        _, problem = draw_question(rng)
+        drawn.append([step.subtask for step in random_workflow(rng, problem, draw_team(rng)).steps])
+    long = [subtasks for subtasks in drawn if len(subtasks) > 2]
+    same = [subtasks for subtasks in long if len({s[3:] for s in subtasks}) == 1]
+    numbered = [subtasks for subtasks in long if [s[3:] for s in subtasks[:3]] == list(PARTS[:3])]
+    words = [subtasks for subtasks in long if all(s[3:].startswith("Only this: ") for s in subtasks)]
+    assert min(len(same), len(numbered), len(words)) > 0.08 * len(long)
+    assert len(same) + len(numbered) + len(words) < 0.8 * len(long)
+
+
+def test_a_team_lesson_lists_the_numbers_that_its_thought_names() -> None:
+    lessons = [lesson for i in range(400) if "\nTeam:\n" in (lesson := draw_lesson("0", i)).prompt]
+    assert len(lessons) > 20
+    for lesson in lessons:
+        named, _, listed = lesson.pieces[0][0].removeprefix("needs ").partition("\nmodel_id = ")
+        numbers = [part.split(" ")[1] for part in named.split(", ")]
+        written = listed.strip("[]").split(", ")
+        assert len(written) == len(numbers)
+        assert all(a == b for a, b in zip(numbers, written, strict=True) if a != "none")
+
+
+def test_the_thought_names_a_skill_and_who_claims_it_for_every_part() -> None:
+    rng = Random("thought")
+    for _ in range(200):
+        _, problem = draw_question(rng)
+        team = draw_team(rng)
+        parts = [part.split(" ") for part in thought(problem, team, rng).removeprefix("needs ").split(", ")]
+        assert [skill for skill, _ in parts] == list(problem.skills)
+        for skill, number in parts:
+            fit = team.fit(skill)
+            assert int(number) in fit if fit else number == "none"
+
+
+def test_a_reading_lists_every_part_with_its_skill() -> None:
+    _, problem = draw_question(Random("reading"))
+    lines = reading_text(problem).split("\n")
+    assert len(lines) == len(problem.hops)
+    assert all(line.rpartition(" = ")[2] in SKILLS for line in lines)
+
+
+def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_path: Path) -> None:
+    tokenizer = make_tokenizer(TINY, EmbeddedMaterial("embedded"))
+    question, _ = draw_question(Random("tokens"))
+    team = draw_team(Random("tokens"))
+    messages = build_prompt(PlanRequest(question, team.profiles), PROMPT)
+    lesson = Lesson(messages[0].content, (("model_id = []", True),))
+    tokens, learned = encode(lesson, tokenizer)
+    prompt = Codec(tokenizer, BEGIN_ID).encode(messages)
+    assert tokens[: len(prompt)] == prompt
+    assert learned == [False] * len(prompt) + [True] * (len(tokens) - len(prompt))
+    assert tokens[-1] == END_ID
+    assert tokenizer.decode(tokens[1:-1]) == messages[0].content + "model_id = []"
+
+
+def test_the_gate_asks_for_numbers_in_the_tokens_of_the_lessons() -> None:
+    tokenizer = make_tokenizer(TINY, EmbeddedMaterial("embedded"))
+    team = draw_team(Random("tokens of rolls"))
+    query = roll_query(team.profiles[0].name)
+    lesson = Lesson(roll_prompt(team), ((query, False), ("0", True)))
+    tokens, learned = encode(lesson, tokenizer)
+    exam = Exam(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, seed=0)
+    asked = [BEGIN_ID, *exam.tokens(lesson.prompt), *exam.tokens(query)]
+    assert asked == tokens[: learned.index(True)]
+
+
+def test_batches_mark_learned_tokens_and_never_padding() -> None:
+    tokenizer = make_tokenizer(TINY, EmbeddedMaterial("embedded"))
+    for batch in batches(tokenizer, name="0", size=4, count=9):
+        assert batch.tokens_BT.shape == batch.learned_BT.shape
+        ends = (batch.tokens_BT == END_ID).int().argmax(1)
+        for row, end in enumerate(ends.tolist()):
+            assert bool(batch.learned_BT[row, end])
+            assert not bool(batch.learned_BT[row, end + 1 :].any())
+
+
+def test_a_small_warm_start_learns_and_leaves_a_checkpoint(tmp_path: Path) -> None:
+    rows = []
+    reports = run_warmstart(TINY, tmp_path / "run", show=rows.append, gate_cases=20)
+    assert rows[-1]["step"] == TINY.steps
+    assert rows[-1]["loss"] < rows[0]["loss"]
+    assert set(reports) == {"embedded", "made-up teams"}
+    assert not any(report.passed for report in reports.values())
+    assert json.loads((tmp_path / "run" / "gate.json").read_text()).keys() == reports.keys()
+    checkpoint = Checkpoint.read(tmp_path / "run" / "policy")
+    assert checkpoint.prompt == PROMPT
+    with pytest.raises(RunMismatchError, match="there already"):
+        run_warmstart(TINY, tmp_path / "run")
+
+
+def test_the_same_seed_makes_the_same_policy(tmp_path: Path) -> None:
+    for name in "ab":
+        run_warmstart(TINY, tmp_path / name, gate_cases=2)
+    a, b = (tmp_path / name / "policy" / "model.safetensors" for name in "ab")
+    assert a.read_bytes() == b.read_bytes()
+
+
+def test_a_killed_warm_start_goes_on_after_its_last_finished_stage(tmp_path: Path) -> None:
+    run_warmstart(TINY, tmp_path / "whole", gate_cases=2)
+
+    def interrupt(row: dict[str, Any]) -> None:
+        if row["step"] > 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_warmstart(TINY, tmp_path / "killed", show=interrupt, gate_cases=2)
+    again: list[int] = []
+    run_warmstart(TINY, tmp_path / "killed", show=lambda row: again.append(row["step"]), gate_cases=2)
+    assert again == [30]
+
+    def rows(name: str) -> list[tuple[int, float]]:
+        return [(row["step"], row["loss"]) for row in RunFolder(tmp_path / name).rows().read()]
+
+    def weights(name: str) -> bytes:
+        return (tmp_path / name / "policy" / "model.safetensors").read_bytes()
+
+    assert rows("killed") == rows("whole")
+    assert weights("killed") == weights("whole")
+    assert not (tmp_path / "killed" / "stages").exists()

@@ -1,0 +1,57 @@
+"""The gate of the warm start over few questions, and over teams that claim nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from podium.types import Profile
+from podium.warmstart.acceptance import Exam, FormReport, GateReport, measure_form, valid_by_steps
+from podium.warmstart.data import EmbeddedMaterial
+from podium.warmstart.embedded_examples import team_of
+from podium.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer
+
+TINY = WarmStartSettings(
+    vocabulary=700, vocabulary_lessons=300, hidden=32, layers=1, heads=2, kv_heads=1, inner=64
+)
+
+
+def plan(steps: int, *, valid: bool = True) -> tuple[str, int]:
+    """A plan of so many steps, and the size of its pool."""
+    ids, texts = [0 if valid else 9] * steps, ["Solve it."] * steps
+    return f"model_id = {ids}\nsubtasks = {texts}\naccess_list = {[[] for _ in ids]}", 3
+
+
+@pytest.mark.parametrize(
+    ("plans", "shares", "passed"),
+    [
+        ([*[plan(1)] * 10, *[plan(2)] * 9], {"1": 1.0}, True),
+        ([*[plan(1)] * 10, *[plan(2, valid=False)] * 10], {"1": 1.0, "2": 0.0}, False),
+        ([plan(2)] * 3, {"2": 1.0}, True),
+        ([*[plan(1)] * 3, *[plan(2)] * 9], {"all": 1.0}, True),
+        ([*[plan(1)] * 3, plan(2, valid=False)], {"all": 0.75}, False),
+        ([], {}, False),
+    ],
+)
+def test_lengths_of_which_there_are_few_plans_are_left_out_unless_all_are(
+    plans: list[tuple[str, int]], shares: dict[str, float], passed: bool
+) -> None:
+    found = valid_by_steps(plans, max_steps=5)
+    assert found == shares
+    assert FormReport(found).passed is passed
+    assert GateReport(1.0, 1.0, 1.0, 1.0, found).passed is passed
+
+
+def test_a_form_can_be_measured_on_one_question_and_on_none() -> None:
+    tokenizer = make_tokenizer(TINY, EmbeddedMaterial("embedded"))
+    model = make_model(TINY, tokenizer.get_vocab_size())
+    for prompts in ([], ["Question: What is 2 + 3?"]):
+        report = measure_form(model, tokenizer, prompts, workers=3, max_steps=5)
+        assert (len(report.valid_plans), report.passed) == (len(prompts), False)
+
+
+def test_a_team_in_which_nobody_claims_a_skill_has_no_skill_to_get_wrong() -> None:
+    tokenizer = make_tokenizer(TINY, EmbeddedMaterial("embedded"))
+    exam = Exam(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, seed=0)
+    names, skills = exam.numbers(20, team_of([Profile(name="ada"), Profile(name="bob")]))
+    assert 0.0 <= names <= 1.0
+    assert skills == 1.0

@@ -1,0 +1,150 @@
+"""The key: the same for the same question, another for any difference that can change the answer."""
+
+import os
+from dataclasses import fields, replace
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from paid import IDENTITY, request
+
+from podium.types import AnswerOptions, Message, ToolCall
+from podium.workers.base import Request
+from podium.workers.response_cache.entry import CacheKey
+
+LETTERS = st.characters(exclude_categories=())
+TEXTS = st.text(LETTERS, max_size=12)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+IDENTITIES = st.dictionaries(TEXTS, JSON, max_size=4)
+MESSAGES = st.lists(
+    st.builds(
+        Message,
+        role=st.sampled_from(("system", "user", "assistant", "tool")),
+        content=TEXTS,
+        images=st.lists(TEXTS, max_size=2).map(tuple),
+        tool_calls=st.lists(st.builds(ToolCall, id=TEXTS, name=TEXTS, arguments=TEXTS), max_size=2).map(
+            tuple
+        ),
+        tool_call_id=st.none() | TEXTS,
+    ),
+    max_size=3,
+).map(tuple)
+OPTIONS = st.builds(
+    AnswerOptions,
+    max_tokens=st.none() | st.integers(1, 3),
+    temperature=st.none() | st.floats(0, 2),
+    stop=st.lists(TEXTS, max_size=2).map(tuple),
+    tools=st.lists(st.dictionaries(TEXTS, JSON, max_size=2), max_size=2).map(tuple),
+    tool_choice=st.none() | TEXTS,
+    response_format=st.none() | st.dictionaries(TEXTS, JSON, max_size=2),
+)
+REQUESTS = st.builds(
+    Request,
+    messages=MESSAGES,
+    seed=TEXTS,
+    repeat=st.integers(0, 3),
+    sample=st.integers(0, 3),
+    mark=st.just(""),
+    options=OPTIONS,
+    on_text=st.none(),
+)
+
+
+def key(identity, asked):
+    return CacheKey.of("w", identity, asked).key
+
+
+def told(asked):
+    """All of a request that can change the answer of a worker that sends no seed."""
+    messages = [message.model_dump() for message in asked.messages]
+    return exact([*messages, asked.repeat, asked.sample, asked.options.model_dump()])
+
+
+def exact(value):
+    """Tells 1 from 1.0 and True, as JSON does."""
+    if isinstance(value, dict):
+        return {name: exact(inner) for name, inner in value.items()}
+    return (
+        [exact(inner) for inner in value] if isinstance(value, list | tuple) else (type(value), repr(value))
+    )
+
+
+@given(IDENTITIES, IDENTITIES, REQUESTS)
+def test_another_identity_gives_another_key(one, other, asked):
+    assert (key(one, asked) == key(other, asked)) == (exact(one) == exact(other))
+
+
+@given(REQUESTS, REQUESTS)
+def test_other_messages_options_repeats_and_samples_give_another_key(one, other):
+    assert (key(IDENTITY, one) == key(IDENTITY, other)) == (told(one) == told(other))
+
+
+@given(REQUESTS, st.data())
+def test_each_part_of_a_request_counts_by_itself(asked, data):
+    part = data.draw(st.sampled_from(("messages", "repeat", "sample", "options")))
+    other = replace(asked, **{part: getattr(data.draw(REQUESTS), part)})
+    assert (key(IDENTITY, asked) == key(IDENTITY, other)) == (told(asked) == told(other))
+
+
+@given(TEXTS, TEXTS, st.lists(TEXTS, min_size=1, max_size=4), TEXTS)
+def test_no_text_can_be_mistaken_for_a_mark(one, other, pieces, text):
+    """Two requests are one if and only if the one becomes the other when its mark is exchanged."""
+    first, second = f"«{one}»", f"«{other}»"
+    assume(all(mark not in piece for mark in (first, second) for piece in (*pieces, text, "".join(pieces))))
+    marked = key(IDENTITY, request(first.join(pieces), mark=first))
+    assert marked == key(IDENTITY, request(second.join(pieces), mark=second))
+    assert (marked == key(IDENTITY, request(text, mark=second))) == (pieces == [text])
+    if second != first and len(pieces) > 1:
+        assert marked != key(IDENTITY, request(second.join(pieces), mark=first))
+
+
+def test_the_order_of_an_identity_does_not_matter():
+    assert key(dict(reversed(IDENTITY.items())), request()) == key(IDENTITY, request())
+
+
+def test_the_seed_counts_where_it_is_sent_and_nowhere_else():
+    one, other = request(seed="1", question_seed="q"), request(seed="2", question_seed="r")
+    assert key(IDENTITY, one) == key(IDENTITY, other)
+    assert key(IDENTITY | {"seed": 7}, one) == key(IDENTITY | {"seed": 7}, other)
+    assert key(IDENTITY | {"seed": True}, one) != key(IDENTITY | {"seed": True}, other)
+    assert key(IDENTITY | {"seed": True}, one) == key(IDENTITY | {"seed": True}, replace(one, mark="m"))
+
+
+def test_whoever_adds_to_a_request_says_here_whether_it_can_change_the_answer():
+    counts = {"messages", "repeat", "sample", "options", "seed"}
+    does_not = {"question_seed", "mark", "missing", "on_text"}
+    assert {field.name for field in fields(Request)} == counts | does_not
+
+
+def test_the_name_in_the_pool_does_not_count():
+    assert CacheKey.of("a", IDENTITY, request()).key == CacheKey.of("b", IDENTITY, request()).key
+
+
+def test_keys_are_the_same_from_one_version_to_the_next():
+    """What was paid for under a key is lost when the key changes: then `FORMAT` has to."""
+    asked = Request(
+        (Message(role="system", content="Be \ud800 brief."), Message(role="user", content="a 0a1b b\0")),
+        seed="s",
+        repeat=1,
+        sample=2,
+        mark="0a1b",
+    )
+    assert key(IDENTITY | {"seed": True}, asked).hex() == (
+        "35f28249c5b7ad6b1d3a55e4c66b056a4f4000fdabd79584831b98daddc28fc8"
+    )
+
+
+@given(IDENTITIES, REQUESTS)
+def test_a_packed_request_is_read_as_it_was(identity, asked):
+    written = CacheKey.of("w", identity, asked)
+    read = CacheKey.unpacked("w", written.packed)
+    assert read.key == written.key
+    assert (read.length, read.text) == (written.length, written.text)
+
+
+def test_a_request_takes_little_room():
+    text = " ".join(f"word{k % 50}" for k in range(2000)) + os.urandom(16).hex()
+    assert len(CacheKey.of("w", IDENTITY, request(text)).packed) < len(text) / 4

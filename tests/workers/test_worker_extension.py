@@ -1,0 +1,115 @@
+"""Another package adds a kind of worker with one entry point: its spec and what builds it, and no change to Podium."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from podium.errors import ConfigError
+from podium.orchestrator.team import open_pool
+from podium.types import Message
+from podium.workers import Request, load_pool
+
+PACKAGE = """
+from typing import Literal
+
+from podium.types import Profile, Usage
+from podium.workers.base import Reply, Request
+from podium.workers.build import BuildContext, WorkerKind
+from podium.workers.spec import WorkerSpec
+
+
+class ShoutSpec(WorkerSpec):
+    kind: Literal["shout"]
+    times: int = 1
+
+
+class ShoutWorker:
+    identity = None
+    simulated = True
+
+    def __init__(self, spec: ShoutSpec) -> None:
+        self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
+        self._times = spec.times
+
+    async def answer(self, request: Request) -> Reply:
+        return Reply(request.messages[-1].content.upper() + "!" * self._times, Usage())
+
+    async def close(self) -> None:
+        pass
+
+
+KIND = WorkerKind(ShoutSpec, lambda spec, context: ShoutWorker(spec))
+"""
+POOL = '[[worker]]\nname = "loud"\nkind = "shout"\ntimes = 3\n[[worker]]\nname = "count"\nkind = "vote"\n'
+
+
+class Install(Protocol):
+    def __call__(self, entry: str, package: str = PACKAGE) -> None: ...
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Put a package on the path whose only entry point of "podium.workers" is `entry`, as pip would."""
+
+    def install(entry: str, package: str = PACKAGE) -> None:
+        site = tmp_path / "site"
+        (site / "shouting-1.0.dist-info").mkdir(parents=True)
+        (site / "shouting.py").write_text(package)
+        (site / "shouting-1.0.dist-info" / "METADATA").write_text("Name: shouting\nVersion: 1.0\n")
+        (site / "shouting-1.0.dist-info" / "entry_points.txt").write_text(f"[podium.workers]\n{entry}\n")
+        monkeypatch.syspath_prepend(site)
+
+    return install
+
+
+@pytest.fixture
+def pool_file(tmp_path: Path) -> Path:
+    path = tmp_path / "pool.toml"
+    path.write_text(POOL)
+    return path
+
+
+async def test_a_pool_holds_a_worker_of_an_installed_kind(install: Install, pool_file: Path) -> None:
+    install("shout = shouting:KIND")
+    pool = load_pool(pool_file)
+    reply = await pool[0].answer(Request((Message(role="user", content="hello"),), seed="x"))
+    assert (pool.names, reply.text) == (("loud", "count"), "HELLO!!!")
+
+
+def test_a_wrong_key_of_an_installed_kind_is_refused_with_its_line(install: Install, pool_file: Path) -> None:
+    install("shout = shouting:KIND")
+    pool_file.write_text(POOL.replace("times", "tims"))
+    with pytest.raises(
+        ConfigError, match=r"line 4: unknown key 'worker\.loud\.tims'; did you mean 'times'\?"
+    ):
+        load_pool(pool_file)
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ("shout = shouting:NOTHING", "which cannot be loaded"),
+        ("shout = nowhere:KIND", "which cannot be loaded"),
+        ("shout = shouting:ShoutSpec", "which is no WorkerKind"),
+    ],
+)
+def test_a_broken_entry_point_is_named_with_the_line_that_uses_it(
+    install: Install, pool_file: Path, entry: str, sentence: str
+) -> None:
+    install(entry)
+    with pytest.raises(ConfigError, match=rf"line 3: .*'shout' is .*, {sentence}.*; mend that package\."):
+        load_pool(pool_file)
+
+
+def test_an_unknown_kind_is_refused_with_the_known_ones(pool_file: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r'line 3: worker\.loud\.kind is "shout"; known: openai, .*, code\.$'
+    ):
+        load_pool(pool_file)
+    with pytest.raises(
+        ConfigError, match=r'line 3: worker\.loud\.kind is "shout"; known: openai, .*, podium\.$'
+    ):
+        open_pool(str(pool_file))
