@@ -170,7 +170,7 @@ def _is_row(pattern: str, command: Command) -> bool:
 def _free_names(code: str) -> set[str]:
     """Names that are read and nowhere given."""
     names = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)]
-    given = {node.id for node in names if isinstance(node.ctx, ast.AsyncTraceStore)}
+    given = {node.id for node in names if isinstance(node.ctx, ast.Store)}
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import | ast.ImportFrom):
             given |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
