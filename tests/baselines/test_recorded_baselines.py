@@ -18,7 +18,7 @@ from podium.errors import ConfigError
 from podium.orchestrator import Orchestrator
 from podium.planner import Outcome, Plan, Planner, PlanRequest
 from podium.recordings import Recording, Response
-from podium.trace import Trace
+from podium.trace import Trace, VoteCount
 from podium.types import Budget, Profile, Question
 from podium.workers import Pool, VoteWorker
 from podium.workers.answer import final_answer
@@ -74,19 +74,20 @@ async def test_a_cascade_begins_with_the_vote_of_its_first_workers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("response", "decision"),
+    ("response", "votes", "decision"),
     [
-        ("2 of 2 responses agree.\nAnswer: 4", Acceptance()),
-        ("1 of 2 responses agree.\nAnswer: 4", Workflow((Step(2, WHOLE),))),
-        ("1 of 1 responses agree.\nAnswer: 4", Workflow((Step(2, WHOLE),))),
-        (NOTHING, Workflow((Step(2, WHOLE),))),
-        ("", Workflow((Step(2, WHOLE),))),
+        ("2 of 2 responses agree.\nAnswer: 4", VoteCount(agreeing=2, of=2), Acceptance()),
+        ("1 of 2 responses agree.\nAnswer: 4", VoteCount(agreeing=1, of=2), Workflow((Step(2, WHOLE),))),
+        ("1 of 1 responses agree.\nAnswer: 4", VoteCount(agreeing=1, of=1), Workflow((Step(2, WHOLE),))),
+        (NOTHING, None, Workflow((Step(2, WHOLE),))),
+        ("", None, Workflow((Step(2, WHOLE),))),
     ],
 )
 async def test_a_cascade_asks_the_dear_one_unless_all_agree(
-    response: str, decision: Workflow | Acceptance
+    response: str, votes: VoteCount | None, decision: Workflow | Acceptance
 ) -> None:
-    asked = request("a", "b", "c", "vote", outcomes=(Outcome(Workflow((Step(0, WHOLE),)), response),))
+    outcome = Outcome(Workflow((Step(0, WHOLE),)), response, votes)
+    asked = request("a", "b", "c", "vote", outcomes=(outcome,))
     plan = await Cascade(("a", "b"), "c").plan(asked)
     assert plan.decision == decision
     assert parse(plan.text, workers=4, later_round=True) == decision

@@ -6,16 +6,13 @@ it is a vote of the cheap ones.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from podium.baselines.committee import Committee
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import position_of
-from podium.planner import Plan, PlanRequest
+from podium.planner import Outcome, Plan, PlanRequest
 from podium.workflow import Acceptance, Step, Workflow, render
-
-_COUNTED = re.compile(r"(\d+) of (\d+) responses agree\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +31,10 @@ class Cascade:
         if not request.outcomes:
             return await Committee(self.first).plan(request)
         decision: Workflow | Acceptance = Acceptance()
-        if len(request.outcomes) == 1 and not _unanimous(request.outcomes[0].response, len(self.first)):
+        if len(request.outcomes) == 1 and not self._is_unanimous(request.outcomes[0]):
             decision = Workflow((Step(position_of(self.then, request.pool), WHOLE),))
         return Plan(text=render(decision), decision=decision)
 
-
-def _unanimous(response: str, voters: int) -> bool:
-    """Whether the vote says that everybody gave the same answer."""
-    counted = _COUNTED.match(response)
-    return counted is not None and int(counted[1]) == voters
+    def _is_unanimous(self, outcome: Outcome) -> bool:
+        """Whether all cheap workers gave the same answer."""
+        return outcome.votes is not None and outcome.votes.agreeing == len(self.first)
