@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from podium.trace import VoteCount
 from podium.types import Profile, Question, Usage
 from podium.workflow import Acceptance, PlanError, Workflow
 
@@ -16,6 +17,8 @@ class Outcome:
     workflow: Workflow
     response: str
     """The response of the last step that succeeded; empty when none did."""
+    votes: VoteCount | None = None
+    """Where that step was a vote that was decided."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,29 +1,44 @@
 """Baselines for recordings: what they plan, whom they refuse, and that those which learn do learn."""
 
 from __future__ import annotations
-
 from collections.abc import Callable
-from random import Random
-from statistics import fmean
-
 import numpy as np
-import pytest
-
-from podium.baselines import Cascade, Committee, Router
+from podium.baselines import Cascade
+from podium.baselines import Committee
+from podium.baselines import Router
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import voting_step
-from podium.baselines.routers import LinUCB, Method, Verdict, learn_router, text_features
+from podium.baselines.routers import LinUCB
+from podium.baselines.routers import Method
+from podium.baselines.routers import Verdict
+from podium.baselines.routers import learn_router
+from podium.baselines.routers import text_features
 from podium.errors import ConfigError
 from podium.orchestrator import Orchestrator
-from podium.planner import Outcome, Plan, Planner, PlanRequest
-from podium.recordings import Recording, Response
+from podium.planner import Outcome
+from podium.planner import Plan
+from podium.planner import PlanRequest
+from podium.planner import Planner
+from podium.recordings import Recording
+from podium.recordings import Response
 from podium.trace import Trace
-from podium.types import Budget, Profile, Question
-from podium.workers import Pool, VoteWorker
+from podium.trace import VoteCount
+from podium.types import Budget
+from podium.types import Profile
+from podium.types import Question
+from podium.workers import Pool
+from podium.workers import VoteWorker
 from podium.workers.answer import final_answer
 from podium.workers.replay import ReplayWorker
 from podium.workers.vote import NOTHING
-from podium.workflow import Acceptance, Access, Step, Workflow, parse
+from podium.workflow import Acceptance
+from podium.workflow import Access
+from podium.workflow import Step
+from podium.workflow import Workflow
+from podium.workflow import parse
+import pytest
+from random import Random
+from statistics import fmean
 
 MakeRecording = Callable[..., Recording]
 PLAIN = "Give the most frequent answer."
@@ -73,19 +88,20 @@ async def test_a_cascade_begins_with_the_vote_of_its_first_workers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("response", "decision"),
+    ("response", "votes", "decision"),
     [
-        ("2 of 2 responses agree.\nAnswer: 4", Acceptance()),
-        ("1 of 2 responses agree.\nAnswer: 4", Workflow((Step(2, WHOLE),))),
-        ("1 of 1 responses agree.\nAnswer: 4", Workflow((Step(2, WHOLE),))),
-        (NOTHING, Workflow((Step(2, WHOLE),))),
-        ("", Workflow((Step(2, WHOLE),))),
+        ("2 of 2 responses agree.\nAnswer: 4", VoteCount(agreeing=2, of=2), Acceptance()),
+        ("1 of 2 responses agree.\nAnswer: 4", VoteCount(agreeing=1, of=2), Workflow((Step(2, WHOLE),))),
+        ("1 of 1 responses agree.\nAnswer: 4", VoteCount(agreeing=1, of=1), Workflow((Step(2, WHOLE),))),
+        (NOTHING, None, Workflow((Step(2, WHOLE),))),
+        ("", None, Workflow((Step(2, WHOLE),))),
     ],
 )
 async def test_a_cascade_asks_the_dear_one_unless_all_agree(
-    response: str, decision: Workflow | Acceptance
+    response: str, votes: VoteCount | None, decision: Workflow | Acceptance
 ) -> None:
-    asked = request("a", "b", "c", "vote", outcomes=(Outcome(Workflow((Step(0, WHOLE),)), response),))
+    outcome = Outcome(Workflow((Step(0, WHOLE),)), response, votes)
+    asked = request("a", "b", "c", "vote", outcomes=(outcome,))
     plan = await Cascade(("a", "b"), "c").plan(asked)
     assert plan.decision == decision
     assert parse(plan.text, workers=4, later_round=True) == decision

@@ -5,19 +5,18 @@ round it is a vote of the cheap workers.
 """
 
 from __future__ import annotations
-
-import re
 from dataclasses import dataclass
-
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import position_of
 from podium.baselines.voting import Committee
-from podium.planner import Plan, PlanRequest
+from podium.planner import Outcome
+from podium.planner import Plan
+from podium.planner import PlanRequest
 from podium.workers.vote import VOTE
-from podium.workflow import Acceptance, Step, Workflow, render
-
-_COUNTED = re.compile(r"(\d+) of (\d+) responses agree\.")
-
+from podium.workflow import Acceptance
+from podium.workflow import Step
+from podium.workflow import Workflow
+from podium.workflow import render
 
 @dataclass(frozen=True, slots=True)
 class Cascade:
@@ -38,12 +37,10 @@ class Cascade:
         if not request.outcomes:
             return await Committee(self.first).plan(request)
         decision: Workflow | Acceptance = Acceptance()
-        if len(request.outcomes) == 1 and not _unanimous(request.outcomes[0].response, len(self.first)):
+        if len(request.outcomes) == 1 and not self._is_unanimous(request.outcomes[0]):
             decision = Workflow((Step(position_of(self.then, request.pool), WHOLE),))
         return Plan(text=render(decision), decision=decision)
 
-
-def _unanimous(response: str, voters: int) -> bool:
-    """Whether the vote says that all workers gave the same answer."""
-    counted = _COUNTED.match(response)
-    return counted is not None and int(counted[1]) == voters
+    def _is_unanimous(self, outcome: Outcome) -> bool:
+        """Whether all cheap workers gave the same answer."""
+        return outcome.votes is not None and outcome.votes.agreeing == len(self.first)

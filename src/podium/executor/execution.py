@@ -21,7 +21,7 @@ from podium.workflow import Workflow, live_steps
 
 _GONE = "The question was cancelled."
 _NOT_ASKED = "It was not asked: whatever it said, the vote would be the same."
-_FROM_REPLY = ("recorded", "cached", "finish", "model", "first_token_s", "tool_calls", "nested")
+_FROM_REPLY = ("recorded", "cached", "finish", "model", "first_token_s", "votes", "tool_calls", "nested")
 """Fields that a span copies from its reply."""
 
 

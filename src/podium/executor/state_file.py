@@ -35,6 +35,10 @@ STATE = FileForm(
 )
 
 
+_BUSY_MS = 100
+"""A cooldown is noted on the event loop, which must not wait for long."""
+
+
 def default_state_path(environ: Mapping[str, str] = os.environ) -> Path:
     """`state.sqlite` beside the default store of traces; where that is a server's, in its usual folder."""
     if "://" in environ.get("PODIUM_STORE", ""):
@@ -116,6 +120,7 @@ class CooldownFile:
                 if not create and not self.path.is_file():
                     return []
                 self._file = STATE.open(self.path)
+                self._file.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
             return self._file.execute(statement, values).fetchall()
         except (sqlite3.Error, OSError, UsageError):
             return []

@@ -249,7 +249,8 @@ class _QuestionRun:
             spans = execution.spans
             latest = max((span.position for span in spans if span.status == "done"), default=None)
             response = None if latest is None else spans[latest].response
-            self._outcomes = (*self._outcomes, Outcome(workflow, response or ""))
+            votes = None if latest is None else spans[latest].votes
+            self._outcomes = (*self._outcomes, Outcome(workflow, response or "", votes))
             self._answer = self._answer if response is None else response
             self._concern = _concern(spans, latest)
             if error is not None:

@@ -16,6 +16,15 @@ TraceStatus = Literal["ok", "degraded", "failed", "cancelled"]
 SpanStatus = Literal["done", "failed", "skipped", "refused", "cancelled"]
 
 
+class VoteCount(Value):
+    """How a vote went."""
+
+    agreeing: int
+    """Responses that gave the winning answer."""
+    of: int
+    """Responses that gave any answer."""
+
+
 class Attempt(Value):
     """One try of one call."""
 
@@ -64,6 +73,8 @@ class Span(Value):
     """The model that the provider says answered."""
     first_token_s: float | None = None
     """Seconds until a streamed response began."""
+    votes: VoteCount | None = None
+    """Where the worker is a vote that was decided."""
     tool_calls: tuple[ToolCall, ...] = ()
     """Calls that the worker wants its caller to make; its response may be empty then."""
     nested: Trace | None = None

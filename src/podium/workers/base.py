@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from podium.trace import Trace
+from podium.trace import Trace, VoteCount
 from podium.types import AnswerOptions, Limits, Message, Profile, ToolCall, Usage
 from podium.workers.view import View, read_view
 
@@ -64,6 +64,8 @@ class Reply:
     """From the response cache: it costs nothing now."""
     tool_calls: tuple[ToolCall, ...] = ()
     """Calls that the worker wants made by whoever asked."""
+    votes: VoteCount | None = None
+    """Of a vote that was decided."""
     nested: Trace | None = None
     """What another team did to answer, where the worker is one."""
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from podium.trace import VoteCount
 from podium.types import Limits, Profile
 from podium.workers import tool
 from podium.workers.answer import final_answer, normalise
@@ -58,7 +60,8 @@ class VoteWorker:
         if winner is None:
             return tool.nothing(request, NOTHING)
         written = next(answer for answer in answers if answer is not None and _vote(answer) == winner)
-        return tool.free(announce(written, votes.count(winner), len(votes) - votes.count(None)))
+        counted = VoteCount(agreeing=votes.count(winner), of=len(votes) - votes.count(None))
+        return replace(tool.free(announce(written, counted.agreeing, counted.of)), votes=counted)
 
     def is_certain(self, subtask: str, responses: Sequence[str | None]) -> bool:
         """Whether the answer that leads wins even if all who are still to come agree on another.
