@@ -16,7 +16,7 @@ from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.planner import Plan, Planner, PlanRequest
 from podium.recordings import Recording, RecordingWriter, Response
-from podium.recordings.importers import ImportReport, import_traces, read_traces
+from podium.recordings.importers import ImportReport, import_from_traces, read_traces
 from podium.tasks.embedded import EmbeddedTasks
 from podium.tasks.graders.exact import Exact
 from podium.trace import Trace
@@ -55,7 +55,7 @@ async def store_of(path: Path, *asked: tuple[Planner, Pool, Question]) -> list[T
 
 def gathered(traces: Sequence[Trace], folder: Path, golds: dict[str, str]) -> tuple[Recording, ImportReport]:
     with RecordingWriter() as writer:
-        import_report = import_traces(
+        import_report = import_from_traces(
             traces,
             writer,
             asked_whole=lambda span, text: asks_whole(span.subtask, text),

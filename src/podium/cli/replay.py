@@ -21,8 +21,8 @@ from podium.recordings.importers import (
     ImportReport,
     TableMapping,
     find_importer,
+    import_from_traces,
     import_table,
-    import_traces,
     read_mapping,
     read_traces,
 )
@@ -159,7 +159,7 @@ def _import(
             assert mapping is not None, "a table is read with its mapping"
             return import_table(mapping, writer, report)
         case "traces":
-            return import_traces(
+            return import_from_traces(
                 read_traces(source),
                 writer,
                 asked_whole=lambda span, text: asks_whole(span.subtask, text),

@@ -20,12 +20,12 @@ class Response:
 
     worker: str
     sample: int
-    """A worker may have been asked several times. In a file they are counted from 0, for each question and worker."""
+    """Which of the worker's responses to the question it is; in a file they are counted from 0."""
     text: str
     answer: str | None = None
     """As the source found it in the text; None: it found none."""
     score: float | None = None
-    """The source's verdict in [0, 1]; None: nobody judged it."""
+    """The source's verdict in [0, 1]; None: not judged."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     """None: the source does not know."""
@@ -54,12 +54,12 @@ class RecordedQuestion:
     text: str
     gold: str | None = None
     family: str | None = None
-    """The kind of task it is, for reports and baselines that are told so; never shown to a Conductor."""
+    """The kind of task it is, for reports and for baselines that use it; never shown to a Conductor."""
     split: str | None = None
 
 
 class RecordedWorker(Value):
-    """Somebody whose responses are kept, and how many."""
+    """A worker whose responses are kept, with its figures."""
 
     name: str
     description: str = ""
@@ -71,13 +71,13 @@ class RecordedWorker(Value):
     accuracy: float | None = None
     """Share of right answers among the judged."""
     published: float | None = None
-    """The accuracy that the source itself reports, over all that it asked."""
+    """The accuracy that the source itself reports, over all its questions."""
     measured: float | None = None
     """The same figure from the rows that were read, before any was left out: to be compared with `published`."""
 
 
 class Header(Value):
-    """What stands in the JSON file beside the rows."""
+    """The header of a recording, its JSON file."""
 
     format: Literal[1] = 1
     name: str

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Recording:
-    """Questions and responses of one file. Texts stay in the file's compact form until they are asked for."""
+    """Questions and responses of one file. Texts stay in the file's compact form until they are read."""
 
     def __init__(self, path: Path, header: Header, table: pa.Table) -> None:
         self.path = path
@@ -38,7 +38,7 @@ class Recording:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Read the recording at `path`; its header lies beside it, as `.json`.
+        """Read the recording at `path`; its header is the `.json` of the same name.
 
         As long as one that was opened before is in use and its files are as they were, it is that one: its texts
         take much memory.
@@ -57,15 +57,15 @@ class Recording:
                 f"{path} is a header's name; give the recording itself, {path.with_suffix('.parquet')}."
             )
         content = _content(path)
-        beside = header_path(path)
+        header_file = header_path(path)
         try:
-            header = Header.model_validate_json(_content(beside))
+            header = Header.model_validate_json(_content(header_file))
         except ValidationError:
             raise ConfigError(
-                f"{beside} is not the header of a recording; import the source again."
+                f"{header_file} is not the header of a recording; import the source again."
             ) from None
         if hashlib.sha256(content).hexdigest() != header.sha256:
-            raise ConfigError(f"{path} does not fit its header {beside}; import the source again.")
+            raise ConfigError(f"{path} does not fit its header {header_file}; import the source again.")
         place = path.resolve()
         found = _in_use.get(place)
         if not isinstance(found, cls) or found.header != header:

@@ -1,7 +1,7 @@
 """Responses on their way into a recording.
 
-They are gathered in an SQLite file, in any order and any amount, so that memory stays small and a recording that
-was interrupted goes on; `write` then puts them in order into one parquet file, with its header beside it.
+They are collected in an SQLite file, in any order and any amount, so that memory stays small and an interrupted
+recording can go on; `write` then sorts them into one parquet file, with its header.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class RecordingWriter:
         """`path`: kept from run to run; None: a temporary file."""
         self._path = path
         try:
-            with _told(path):
+            with _explained(path):
                 self._db = _opened(path)
         except StoreError:
             if path is not None and path.is_file() and not path.stat().st_size:
@@ -73,7 +73,7 @@ class RecordingWriter:
         self._db.close()
 
     def identify(self, configuration: Mapping[str, Any]) -> None:
-        """Say what is gathered here; the first time it is noted.
+        """Note what configuration the responses are from; later runs must have the same.
 
         Raises:
             RunMismatchError: it was begun with another configuration.
@@ -97,7 +97,7 @@ class RecordingWriter:
             )
 
     def grow(self, counts: Mapping[str, int]) -> None:
-        """Note how many questions, say, are asked for.
+        """Note how many questions, samples and so on the run asks for.
 
         Raises:
             RunMismatchError: it were more before, and some of them would stay half answered.
@@ -115,9 +115,9 @@ class RecordingWriter:
     def add_question(self, question: RecordedQuestion) -> bool:
         """Keep a question; the first of an id stays. False when that one has another wording than this."""
         done = self._execute("insert or ignore into question values (?, ?, ?, ?, ?)", astuple(question))
-        return done.rowcount > 0 or not self.words_otherwise(question.id, question.text)
+        return done.rowcount > 0 or not self.has_other_wording(question.id, question.text)
 
-    def words_otherwise(self, question_id: str, text: str) -> bool:
+    def has_other_wording(self, question_id: str, text: str) -> bool:
         """Whether the question of this id is here in another wording; space around it does not count."""
         found = self._execute("select text from question where id = ?", (question_id,)).fetchone()
         (wanted,) = _storable((text,))
@@ -165,7 +165,7 @@ class RecordingWriter:
     def drop_repeats(self) -> int:
         """Leave out questions whose wording an earlier one has too; returns how many.
 
-        A replay worker knows a question by its text without the space around it, so they could not be told apart.
+        A replay worker finds a question by its text without the space around it, and would find only one of them.
         """
         repeated = (
             "select id from question where id not in (select min(id) from question group by bare(text))"
@@ -176,7 +176,7 @@ class RecordingWriter:
         return count
 
     def drop_unanswered(self) -> int:
-        """Leave out questions that nobody answered; returns how many."""
+        """Leave out questions without a response; returns how many."""
         done = self._execute("delete from question where id not in (select question from response)")
         return done.rowcount
 
@@ -190,16 +190,16 @@ class RecordingWriter:
         left_out: Sequence[str] = (),
         known: Mapping[str, RecordedWorker] | None = None,
     ) -> Header:
-        """Write all that is gathered to `path` and its header beside it, whole or not at all.
+        """Write everything to `path` and its header next to it, whole or not at all.
 
         Samples are counted anew from 0, for each question and worker, in the order of the numbers that they have:
         sources number them by seeds, or from 1, and leave gaps.
 
         Args:
-            known: what is known of workers besides their responses, by name.
+            known: further facts of workers, by name.
 
         Raises:
-            UsageError: nothing was gathered.
+            UsageError: there is no response.
             StoreError: the place is full, or nothing may be written there. What was there stays.
         """
         unanswered = self.drop_unanswered()
@@ -225,7 +225,7 @@ class RecordingWriter:
             left_out=tuple(notes),
             sha256="",
         )
-        with _told(self._path):
+        with _explained(self._path):
             return write_files(path, self._db.execute(_ROWS), header)
 
     def _workers(self, known: Mapping[str, RecordedWorker]) -> tuple[RecordedWorker, ...]:
@@ -243,7 +243,7 @@ class RecordingWriter:
         )
 
     def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
-        with _told(self._path):
+        with _explained(self._path):
             return self._db.execute(statement, _storable(values))
 
 
@@ -278,7 +278,7 @@ def _refuse_others(path: Path) -> None:
 
 
 @contextmanager
-def _told(path: Path | None) -> Iterator[None]:
+def _explained(path: Path | None) -> Iterator[None]:
     """What SQLite raises, as a sentence; bugs of ours escape."""
     try:
         yield

@@ -119,7 +119,7 @@ async def record(
 
 def _refuse_other_wordings(tasks: Iterable[Task], writer: RecordingWriter) -> None:
     for task in tasks:
-        if writer.words_otherwise(task.id, task.question.text):
+        if writer.has_other_wording(task.id, task.question.text):
             raise RunMismatchError(
                 f"Question {task.id!r} had another wording when it was asked before; give the questions that were "
                 "asked then, or another name for the recording."

@@ -104,7 +104,7 @@ def last_line(text: str) -> str:
 
 
 def bare(answer: str) -> str:
-    """Without the dress that models put round an answer: emphasis, backticks, a box."""
+    """The answer without the markup that models put around it: emphasis, backticks, a box."""
     inner = answer.strip()
     for mark in ("**", "*", "`", "$"):
         inner = inner.removeprefix(mark).removesuffix(mark).strip()

@@ -1,4 +1,4 @@
-"""A checkup: every worker of a pool is asked one small question at once, and what came back is told.
+"""The check of a pool: sends every worker one small question, all at once, and returns how each answered.
 
 One attempt each, without retries, fallbacks and the response cache: it shows how things are. Prints nothing.
 """
@@ -40,24 +40,24 @@ class CheckResult:
     """Whether the tokens were counted by us."""
     cost_usd: float = 0.0
     unpriced: bool = False
-    """Whether it cost dollars that nobody told us the price of."""
+    """Whether it cost money at an unknown price."""
     role: Literal["worker", "planner"] = "worker"
-    """A planner was asked for a plan."""
+    """A planner was asked to plan."""
     simulated: bool = False
-    """Nobody asks for that money."""
+    """Its cost is simulated."""
     model: str | None = None
     """The model that the provider says answered."""
 
 
 async def check(workers: Iterable[Worker], limit_s: float | None = None) -> tuple[CheckResult, ...]:
-    """Ask all of `workers` at once; their findings in order.
+    """Call all of `workers` at once; returns the results in order.
 
     Args:
         limit_s: seconds at most for each; None: as its limits have it.
     """
     async with asyncio.TaskGroup() as group:
-        asked = [group.create_task(_ask(worker, limit_s)) for worker in workers]
-    return tuple(task.result() for task in asked)
+        checks = [group.create_task(_ask(worker, limit_s)) for worker in workers]
+    return tuple(task.result() for task in checks)
 
 
 async def _ask(worker: Worker, limit_s: float | None) -> CheckResult:
@@ -69,7 +69,7 @@ async def _ask(worker: Worker, limit_s: float | None) -> CheckResult:
             reply = await worker.answer(Request((Message(role="user", content=QUESTION),), seed="check"))
     except WorkerError as error:
         taken = time.perf_counter() - started
-        # What a recording lacks tells that it was read, and that is all that there is to check.
+        # A replay worker is fine if its recording can be read, whatever it lacks.
         answered = error.kind == "unrecorded"
         return CheckResult(name, answered, taken, str(error), None if answered else _mend(error), error.kind)
     except TimeoutError:
@@ -91,7 +91,7 @@ async def _ask(worker: Worker, limit_s: float | None) -> CheckResult:
 
 
 def _mend(error: WorkerError) -> str | None:
-    """The way out of failures whose own sentences tell only what happened."""
+    """What to do about a failure whose message only says what happened."""
     match error.kind:
         case "timeout":
             return "See whether it is up, or give it more time in its limits."

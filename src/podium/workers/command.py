@@ -84,7 +84,7 @@ class CommandWorker:
             WorkerError: "status": it failed, as it may again unless its exit status is 75; "protocol": what it wrote
                 is no answer; "connection": it could not be started.
         """
-        asked = {
+        input_ = {
             "messages": [{"role": m.role, "content": m.content} for m in request.messages],
             "seed": request.seed,
             "repeat": request.repeat,
@@ -97,7 +97,7 @@ class CommandWorker:
             raise self._error(
                 f"cannot be started ({error.strerror})", "connection", retryable=error.errno in _PASSING
             ) from None
-        ended = await program.run(json.dumps(asked).encode() + b"\n", _MOST)
+        ended = await program.run(json.dumps(input_).encode() + b"\n", _MOST)
         if ended.cut:
             raise self._error(f"wrote more than {_MOST // 2**20} MiB", "protocol")
         if ended.status:
@@ -128,8 +128,8 @@ class CommandWorker:
         """The last lines of its standard error, scrubbed before they are cut: half a key is a secret too."""
         text = self._scrub(ended.complaints.decode("utf-8", "replace"))
         lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
-        said = " / ".join(lines[-_LINES:]).rstrip(".")
-        return (said if len(said) <= _SHOWN else f"…{said[-_SHOWN:]}") or "(nothing on its standard error)"
+        shown = " / ".join(lines[-_LINES:]).rstrip(".")
+        return (shown if len(shown) <= _SHOWN else f"…{shown[-_SHOWN:]}") or "(nothing on its standard error)"
 
     def _error(self, what: str, kind: str, *, retryable: bool = False) -> WorkerError:
         return WorkerError(f"The program {self._command[0]} {what}.", kind=kind, retryable=retryable)

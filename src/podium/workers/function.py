@@ -1,7 +1,7 @@
 """`python`: a function of the user's, called in our own process.
 
-An async function runs on our event loop and is cancelled like any call. Another runs in a thread, which nobody can
-stop: when nobody waits for it any more its result is dropped, and it may run on, without keeping anything from ending.
+An async function runs on our event loop and is cancelled like any call. Another runs in a thread, which cannot be
+stopped: when the call is cancelled it may run on, its result is dropped, and it keeps nothing from ending.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from podium.workers.reply_form import read_form, text_reply
 Function = Callable[..., Any]
 
 _KEYWORDS = ("seed", "repeat", "sample", "max_tokens")
-"""What a function may ask for, besides the messages."""
+"""Keyword arguments that a function may have."""
 _SHOWN = 300
 """Characters of an exception that a message repeats."""
 
@@ -64,7 +64,7 @@ class FunctionWorker:
         self.identity = identity
         self._function = function
         self.keywords = accepted(function)
-        """Those of `seed`, `repeat`, `sample` and `max_tokens` that it is told."""
+        """Those of `seed`, `repeat`, `sample` and `max_tokens` that it takes."""
         self._scrub = scrub
         self._name = getattr(function, "__qualname__", type(function).__qualname__)
 
@@ -79,14 +79,14 @@ class FunctionWorker:
                 "protocol": it raised anything else, or what it returned is no answer.
         """
         messages = [{"role": m.role, "content": m.content} for m in request.messages]
-        told = {
+        values = {
             "seed": request.seed,
             "repeat": request.repeat,
             "sample": request.sample,
             "max_tokens": min(self.limits.max_tokens, request.options.max_tokens or self.limits.max_tokens),
         }
         try:
-            said = await self._call(messages, {name: told[name] for name in self.keywords})
+            result = await self._call(messages, {name: values[name] for name in self.keywords})
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -94,44 +94,44 @@ class FunctionWorker:
             raise self._failure(error) from None  # Something of its own was cancelled, not the call.
         except (Exception, SystemExit) as error:
             raise self._failure(error) from None
-        return self._read(said, request)
+        return self._read(result, request)
 
     async def close(self) -> None:
         """Nothing to give back: what the function keeps open is its own."""
 
-    async def _call(self, messages: list[dict[str, str]], told: Mapping[str, Any]) -> Any:
+    async def _call(self, messages: list[dict[str, str]], values: Mapping[str, Any]) -> Any:
         if _is_async(self._function):
-            return await self._function(messages, **told)
-        said = await _in_thread(lambda: self._function(messages, **told))
-        return await said if inspect.isawaitable(said) else said
+            return await self._function(messages, **values)
+        result = await _in_thread(lambda: self._function(messages, **values))
+        return await result if inspect.isawaitable(result) else result
 
-    def _read(self, said: Any, request: Request) -> Reply:
+    def _read(self, result: Any, request: Request) -> Reply:
         try:
-            if isinstance(said, Reply) and isinstance(said.text, str):
-                reply = text_reply(said.text, request.messages)
-                return replace(said, text=self._scrub(reply.text))
-            if isinstance(said, str):
-                return text_reply(self._scrub(said), request.messages)
-            if isinstance(said, Mapping):
-                reply = read_form(said, request.messages)
+            if isinstance(result, Reply) and isinstance(result.text, str):
+                reply = text_reply(result.text, request.messages)
+                return replace(result, text=self._scrub(reply.text))
+            if isinstance(result, str):
+                return text_reply(self._scrub(result), request.messages)
+            if isinstance(result, Mapping):
+                reply = read_form(result, request.messages)
                 return replace(reply, text=self._scrub(reply.text))
         except ValueError as error:
             raise self._error(f"returned no answer ({self._scrub(str(error))})", "protocol") from None
         raise self._error(
-            f"returned {type(said).__name__}; it should return a text, a dict with one, or a Reply",
+            f"returned {type(result).__name__}; it should return a text, a dict with one, or a Reply",
             "protocol",
         )
 
     def _failure(self, error: BaseException) -> WorkerError:
         # Scrubbed before it is cut: half a key is a secret too.
-        said = " ".join(self._scrub(str(error)).split())
+        message = " ".join(self._scrub(str(error)).split())
         if isinstance(error, WorkerError):
             return WorkerError(
-                said, kind=error.kind, retryable=error.retryable, retry_after_s=error.retry_after_s
+                message, kind=error.kind, retryable=error.retryable, retry_after_s=error.retry_after_s
             )
-        said = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
+        message = message if len(message) <= _SHOWN else f"{message[:_SHOWN]}…"
         kind = next((kind for type_, kind in _PASSING.items() if isinstance(error, type_)), None)
-        what = f"raised {type(error).__name__}{': ' if said else ''}{said.rstrip('.')}"
+        what = f"raised {type(error).__name__}{': ' if message else ''}{message.rstrip('.')}"
         return self._error(what, kind or "protocol", retryable=kind is not None)
 
     def _error(self, what: str, kind: str, *, retryable: bool = False) -> WorkerError:
@@ -223,8 +223,8 @@ def _import(name: str) -> ModuleType:
             ) from None
         raise ConfigError(f"the module {name!r} needs {error.name!r}, which is not installed.") from error
     except (Exception, SystemExit) as error:
-        said = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN].rstrip(".")
-        raise ConfigError(f"the module {name!r} cannot be imported ({said}); mend it.") from error
+        message = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN].rstrip(".")
+        raise ConfigError(f"the module {name!r} cannot be imported ({message}); mend it.") from error
 
 
 def _is_async(function: Function) -> bool:
@@ -243,21 +243,21 @@ async def _in_thread(call: Callable[[], Any]) -> Any:
     done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
     context = contextvars.copy_context()
 
-    def deliver(said: Any, error: BaseException | None) -> None:
+    def deliver(result: Any, error: BaseException | None) -> None:
         if not done.done():
-            done.set_result((said, error))
+            done.set_result((result, error))
 
     def run() -> None:
-        said, failure = None, None
+        result, failure = None, None
         try:
-            said = context.run(call)
+            result = context.run(call)
         except BaseException as error:  # Raised again where it is waited for.
             failure = error
         with suppress(RuntimeError):  # The loop is closed: nobody wants it any more.
-            loop.call_soon_threadsafe(deliver, said, failure)
+            loop.call_soon_threadsafe(deliver, result, failure)
 
     threading.Thread(target=run, name="podium-function", daemon=True).start()
-    said, failure = await done
+    result, failure = await done
     if failure is not None:
         raise failure
-    return said
+    return result

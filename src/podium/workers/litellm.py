@@ -26,7 +26,7 @@ from podium.workers.chat.failures import filtered, retry_after
 from podium.workers.chat.reply_builder import read_usage
 
 _STOLEN = ("1.82.7", "1.82.8")
-"""Releases of March 2026 that sent the keys of whoever installed them to strangers."""
+"""Releases of March 2026 that sent their users' keys to strangers."""
 _SHOWN = 300
 """Characters of the library's error that a message repeats."""
 _WAY_OUT = {
@@ -47,7 +47,7 @@ _AT_IMPORT = {"LITELLM_MODE": "PRODUCTION", "LITELLM_LOCAL_MODEL_COST_MAP": "Tru
 
 
 class LiteLLMWorker:
-    """A model that litellm asks.
+    """A model that is called through litellm.
 
     Args:
         profile: as for any worker; its price is the only one that counts.
@@ -126,11 +126,11 @@ class LiteLLMWorker:
             **options.model_dump(mode="json", include=set(_OPTIONS), exclude_defaults=True),
         }
         try:
-            said = await library.acompletion(**arguments)
+            response = await library.acompletion(**arguments)
         except Exception as error:
             # Its own text may hold a key, and whoever prints a chain of errors prints that too.
             raise self._failure(library, error) from None
-        return self._read(said, messages)
+        return self._read(response, messages)
 
     async def close(self) -> None:
         """Give back the connections that the library keeps, those of other workers included, and end its task."""
@@ -143,9 +143,9 @@ class LiteLLMWorker:
 
             await GLOBAL_LOGGING_WORKER.stop()
 
-    def _read(self, said: Any, messages: Sequence[Message]) -> Reply:
+    def _read(self, response: Any, messages: Sequence[Message]) -> Reply:
         try:
-            choice = said.choices[0]
+            choice = response.choices[0]
             text, finish = choice.message.content, choice.finish_reason
         except (AttributeError, IndexError, TypeError):
             raise self._error("the reply has no choices", "protocol") from None
@@ -155,13 +155,13 @@ class LiteLLMWorker:
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         return Reply(
             self._scrub(text),
-            read_usage(_counts(getattr(said, "usage", None)), messages, text),
+            read_usage(_counts(getattr(response, "usage", None)), messages, text),
             finish=self._name(finish),
-            model=self._name(getattr(said, "model", None)),
+            model=self._name(getattr(response, "model", None)),
         )
 
-    def _name(self, said: object) -> str | None:
-        return self._scrub(said)[:_NAME] if isinstance(said, str) else None
+    def _name(self, name: object) -> str | None:
+        return self._scrub(name)[:_NAME] if isinstance(name, str) else None
 
     def _empty(self, finish: str | None, refusal: object) -> WorkerError:
         if refusal or filtered(finish):
@@ -175,19 +175,19 @@ class LiteLLMWorker:
     def _failure(self, library: Any, error: Exception) -> WorkerError:
         """What the library raised, in our words."""
         names, status = library.exceptions, getattr(error, "status_code", None)
-        said = str(getattr(error, "message", None) or error) or type(error).__name__
+        message = str(getattr(error, "message", None) or error) or type(error).__name__
         if isinstance(error, names.Timeout):
             return self._error(f"no reply within {self.limits.timeout:g} s", "timeout", retryable=True)
         if isinstance(error, names.ContentPolicyViolationError):
-            return self._error(f"it refused: {said}", "refused")
+            return self._error(f"it refused: {message}", "refused")
         if (beneath := _beneath(error)) is not None:
             what, kind, retryable = beneath
-            return self._error(f"{what}: {said}", kind, retryable=retryable)
+            return self._error(f"{what}: {message}", kind, retryable=retryable)
         if not isinstance(status, int):
-            return self._error(said, "protocol")
+            return self._error(message, "protocol")
         retryable = status in _MAY_PASS or status >= 500
         return self._error(
-            f"status {status}: {said}",
+            f"status {status}: {message}",
             "limited" if status == 429 else "status",
             retryable=retryable,
             retry_after_s=_wait(error) if retryable else None,
@@ -204,10 +204,10 @@ class LiteLLMWorker:
         way_out: str = "",
     ) -> WorkerError:
         # Scrubbed before it is cut: half a key is a secret too.
-        said = " ".join(self._scrub(what).split()).rstrip(".")
-        said = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
+        message = " ".join(self._scrub(what).split()).rstrip(".")
+        message = message if len(message) <= _SHOWN else f"{message[:_SHOWN]}…"
         return WorkerError(
-            f"litellm, {self._model}: {said}{way_out}.",
+            f"litellm, {self._model}: {message}{way_out}.",
             kind=kind,
             retryable=retryable,
             retry_after_s=retry_after_s,
@@ -218,7 +218,7 @@ def check_installed() -> None:
     """Look for the library, without importing it.
 
     Raises:
-        ConfigError: it is not there, or is one of the releases that nobody may use.
+        ConfigError: it is not there, or is one of the releases in `_STOLEN`.
     """
     if importlib.util.find_spec("litellm") is None:
         raise ConfigError(
@@ -271,8 +271,8 @@ def _wait(error: Exception) -> float | None:
     return None
 
 
-def _counts(said: Any) -> Any:
+def _counts(usage: Any) -> Any:
     """Its tokens as JSON has them; None where the library has put a nought for what it was not told."""
-    counts = said.model_dump() if hasattr(said, "model_dump") else said
+    counts = usage.model_dump() if hasattr(usage, "model_dump") else usage
     known = isinstance(counts, dict) and (counts.get("prompt_tokens") or counts.get("completion_tokens"))
     return counts if known else None

@@ -1,6 +1,6 @@
 """A worker behind any endpoint that speaks OpenAI's /chat/completions.
 
-Says what is asked; how it is posted, read and complained about is chat/'s. One call is one attempt.
+Holds the model's settings; `chat` sends requests, reads responses and makes the errors. One call is one attempt.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class OpenAIWorker:
         system: its own system prompt, which stands before everything else.
         temperature: None: none is sent, for models that refuse one and for the endpoint's own.
         extra: further keys of the request's body.
-        stream: whether replies are asked for in pieces; `limits.first_token_timeout` holds only then.
+        stream: whether to ask for streamed replies; `limits.first_token_timeout` holds only then.
         send_seed: whether a call's seed is sent, as a number of 31 bits. It names the question's seed, the round and
             the step, so that the samples of a question, and the steps of it that go to one worker, get different
-            numbers, and the same ones when it is asked again. Whether an endpoint heeds it is not known.
+            numbers, and the same ones when it is asked again. An endpoint may ignore it.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class OpenAIWorker:
 
     @property
     def identity(self) -> Mapping[str, Any] | None:
-        """Where it is asked and with what; neither keys nor secret headers."""
+        """Endpoint, model and settings; neither keys nor secret headers."""
         endpoint = self._client.endpoint
         return {
             "kind": "openai",

@@ -84,7 +84,7 @@ class Pool:
         return self._ratings
 
     def profiles_for(self, question: str) -> tuple[Profile, ...]:
-        """What planners are told, in order: the profiles, with what workers were measured at on such questions."""
+        """The profiles that planners see, in order, with the workers' ratings on questions like this one."""
         if self._ratings is None:
             return self._profiles
         return tuple(self._ratings.rated(profile, question) for profile in self._profiles)
@@ -117,7 +117,7 @@ class Pool:
         return self._by_name[name]
 
     def fallback(self, worker: Worker) -> Worker | None:
-        """Who takes over from `worker`: None where it names nobody, or somebody whom a subset left out."""
+        """The worker that takes over from `worker`; None: it names none, or a subset left that one out."""
         return None if worker.fallback is None else self._by_name.get(worker.fallback)
 
     def subset(self, indices: Sequence[int]) -> Pool:
@@ -173,9 +173,9 @@ def load_pool(
 
     Args:
         rated: whether its ratings are read, if it names some.
-        ready: whether every worker has to be one that can be asked. If not, an `UnreadyWorker` stands for each
+        ready: whether every worker must be ready to be called. If not, an `UnreadyWorker` stands for each
             that cannot, as where a key is not in the environment.
-        kinds: kinds of workers besides the built-in and the installed ones, by name.
+        kinds: further kinds of workers by name; built-in and installed ones are known anyway.
 
     Raises:
         ConfigError: anything about it that cannot be used, in one sentence that names the file and the line.
@@ -206,7 +206,7 @@ def load_pool(
 
 
 def _kinds(source: Source, given: Mapping[str, WorkerKind]) -> Mapping[str, WorkerKind]:
-    """The built-in kinds, and those that the file names besides: of `given`, or of installed packages."""
+    """The built-in kinds, and others that the file names: from `given`, or of installed packages."""
     found: dict[str, WorkerKind] = {}
     tables = source.tables.get("worker")
     for i, table in enumerate(tables if isinstance(tables, list) else ()):

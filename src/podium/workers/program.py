@@ -21,7 +21,7 @@ _AT_ONCE = 2**18
 _COMPLAINTS = 2**13
 """Bytes kept of the end of the standard error."""
 _GLANCE_S = 0.005
-"""Between two looks at whether it has ended, where the system cannot tell us."""
+"""Between two checks whether it has ended, where the system has no event for it."""
 _DEATH_S = 0.2
 """For a killed process to be gone; it takes a fraction of this."""
 

@@ -26,14 +26,14 @@ WORD = re.compile(r"[^\W\d_]{2,}")
 Kinds = Mapping[str, Mapping[str, FiniteFloat]]
 """Name of a kind -> what each of its words counts."""
 _TRUST = 3.0
-"""A kind's questions are joined by so many that went as all of the worker's questions went: a kind has few."""
+"""Pseudo-counts: so many questions at the worker's overall accuracy are added to each kind, since a kind has few."""
 
 
 class Tally(Settings):
     """How one worker did on one kind."""
 
     right: float = Field(ge=0, allow_inf_nan=False)
-    """Questions' worth: a share where a question was asked several times."""
+    """Right answers, counted in questions: a share where a question was sampled several times."""
     questions: int = Field(ge=0)
     cost_usd: float = Field(ge=0, allow_inf_nan=False)
     """Of all answers together, one to each question."""
@@ -116,7 +116,7 @@ class Ratings(Settings):
 
     @cached_property
     def _found(self) -> Callable[[str], str]:
-        """As `_find`, which takes a while, and is asked several times of each question."""
+        """`_find` with a cache: it takes a while, and is called several times for each question."""
         return lru_cache(maxsize=4096)(self._find)
 
     def _find(self, question: str) -> str:

@@ -10,7 +10,7 @@ import stamina
 from podium.errors import WorkerError
 
 _FIRST_S, _JITTER_S = 0.1, 1.0
-"""Before the second attempt, where nobody says how long; stamina's own."""
+"""Wait before the second attempt where the caller sets none; stamina's own defaults."""
 
 
 def attempts(
@@ -36,7 +36,7 @@ def retry(longest_s: float, error: Exception) -> bool | float:
     """Whether to try again after `error`; a number: after as many seconds as the endpoint asked for.
 
     Args:
-        longest_s: who asks for a longer wait than this is not tried again.
+        longest_s: a call whose endpoint asks for a longer wait is not made again.
     """
     if not isinstance(error, WorkerError) or not error.retryable:
         return False

@@ -16,9 +16,9 @@ _FIGURES = re.compile(rf"{_COUNT}[ \t]+sig(?:nificant|\.)?[ \t]+(?:digit|fig)", 
 _PLACES = re.compile(rf"{_COUNT}[ \t]+decimal(?:[ \t]+(?:place|digit)|s\b)", re.IGNORECASE)
 _SCIENTIFIC = re.compile(r"\bscientific notation\b", re.IGNORECASE)
 _MOST = 300
-"""Figures or decimals that can be asked for."""
+"""The most figures or decimals."""
 _USUAL = 12
-"""Figures in scientific notation where nobody says how many."""
+"""Figures in scientific notation where the text gives no number."""
 _WIDE = Context(prec=10_000)
 
 

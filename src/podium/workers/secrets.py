@@ -2,7 +2,7 @@
 
 Whatever a provider, a proxy or a library says may hold a key that it was sent. One value knows all that a pool
 reads; every kind of worker has its messages and responses scrubbed by it before they are cut, kept or shown.
-What nobody added is not found.
+A secret that was not added is not found.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def read_key(
 
     Args:
         needed_by: who needs it, for the message.
-        where: the key that names the variable, in the table of whoever needs it.
+        where: the key that names the variable, in its table of the file.
 
     Raises:
         ConfigError: it is not set, is empty, or could not be sent as a header.

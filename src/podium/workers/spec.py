@@ -1,4 +1,4 @@
-"""A worker as a pool file describes it: one class for each kind, told apart by `kind`.
+"""A worker as a pool file describes it: one class for each value of `kind`.
 
 Holds only what TOML can say. `build` turns a spec into a worker, and says how a package of its own adds a kind.
 """
@@ -30,7 +30,7 @@ class WorkerSpec(Settings):
     fallback: str | None = None
     """Name of the worker that takes over a call that failed for good."""
     latency: float | None = Field(default=None, ge=0)
-    """Typical seconds a call, told to planners."""
+    """Typical seconds a call, shown to planners."""
     context_tokens: int | None = Field(default=None, ge=1)
 
     def to_profile(self, description: str = "") -> Profile:
@@ -73,7 +73,7 @@ class OpenAISpec(WorkerSpec):
     sees: bool = False
     """Whether the model understands images; others are not shown any."""
     calls_tools: bool = True
-    """Whether it can ask for its caller's tools."""
+    """Whether it can call the caller's tools."""
     system: str | None = None
     """The worker's own system prompt; stands before everything else."""
     temperature: float | None = Field(default=None, ge=0)
@@ -81,14 +81,14 @@ class OpenAISpec(WorkerSpec):
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] | None = None
     """What the endpoint calls `limits.max_tokens`; None: the second for api.openai.com, else the first."""
     stream: bool = False
-    """Whether replies are asked for in pieces; needed for `limits.first_token_timeout`."""
+    """Whether to ask for streamed replies; needed for `limits.first_token_timeout`."""
     send_seed: bool = False
     """Whether each call sends a seed of its own, a number of 31 bits, the same when the question is asked again."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Further keys of the request's body, sent as they are: reasoning_effort, thinking, top_p, top_k, ..."""
 
     def to_profile(self, description: str = "") -> Profile:
-        """With what the model can do besides."""
+        """The profile with what the model can do."""
         can = {"sees": self.sees, "calls_tools": self.calls_tools}
         return super().to_profile(description).model_copy(update=can)
 
@@ -187,7 +187,7 @@ class CommandSpec(WorkerSpec):
     output: Literal["text", "json"] = "text"
     """Whether it writes its answer as it is, or as { "text": ..., "usage": ..., "cost_usd": ... }."""
     env: tuple[str, ...] = ()
-    """Variables that it sees, besides PATH, HOME, LANG, LC_* and TMPDIR; taken for secrets in what it says."""
+    """Variables that it sees, with PATH, HOME, LANG, LC_* and TMPDIR; their values are removed from its output."""
     cache: bool = False
     """Whether its answers may be kept: the same messages get the same answer, whatever the seed."""
 

@@ -1,6 +1,6 @@
 """What single cells of a user's table say: text as people write it, and numbers within their bounds.
 
-A cell that says something else is a ValueError in half a sentence; whoever reads the row knows its place.
+A cell that says something else is a ValueError in half a sentence; `table` adds the file and the line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST = 2**31
 Values = Mapping[str, Any]
 
 
-def said(values: Values, column: str | None) -> str | None:
+def cell_text(values: Values, column: str | None) -> str | None:
     """A cell as text, numbers as people write them, lists and objects as JSON; None where it is empty."""
     return None if column is None or empty(values[column]) else text(values, column)
 
@@ -29,7 +29,7 @@ def said(values: Values, column: str | None) -> str | None:
 def verbatim(values: Values, column: str | None) -> str | None:
     """The same, and a text that is empty stays one."""
     value = None if column is None else values[column]
-    return value if isinstance(value, str) else said(values, column)
+    return value if isinstance(value, str) else cell_text(values, column)
 
 
 def split(values: Values, column: str | None) -> str | None:
@@ -38,7 +38,7 @@ def split(values: Values, column: str | None) -> str | None:
     Raises:
         ValueError: it names none.
     """
-    name = said(values, column)
+    name = cell_text(values, column)
     if name is None:
         return None
     if name.strip().casefold() not in SPLIT_NAMES:

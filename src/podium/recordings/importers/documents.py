@@ -17,12 +17,12 @@ from podium.errors import UsageError
 
 T = TypeVar("T")
 _BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
-"""What reading a zip raises beside ValueError. RuntimeError: it is encrypted, packed in an unknown way, or its JSON
-is nested too deeply."""
+"""What reading a zip raises in addition to ValueError. RuntimeError: it is encrypted, packed in an unknown way, or its
+JSON is nested too deeply."""
 
 
 class Document(BaseModel):
-    """A part of somebody else's JSON: what we read of it; what it holds besides is nobody's business."""
+    """A part of a source's JSON: the fields that we read; others are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 

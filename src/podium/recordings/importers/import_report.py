@@ -1,4 +1,4 @@
-"""What an importer found besides the rows: what it left out, and whether the source's own figures come out."""
+"""An importer's report: what it left out, and whether the rows give the accuracies that the source publishes."""
 
 from __future__ import annotations
 

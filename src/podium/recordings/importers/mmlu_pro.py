@@ -44,7 +44,7 @@ def import_mmlu_pro(path: Path, writer: RecordingWriter, report: Callable[[str],
     """Read the zips of models in `path`, twice: the first time for the wordings alone.
 
     Args:
-        report: told of each model as it begins.
+        report: called with each model as it begins.
 
     Raises:
         UsageError: there are none, or one is not what it should be.
@@ -74,8 +74,8 @@ def _add(
         import_report.left_out[f"answers of {model} to a wording that the source has changed"] += 1
         return
     texts = (record.model_outputs, record.generated_text, record.model_output)
-    said = next((text for text in texts if text is not None), None)
-    if said is None:
+    full_text = next((text for text in texts if text is not None), None)
+    if full_text is None:
         import_report.left_out[f"records of {model} without a response"] += 1
         return
     writer.add_question(
@@ -84,7 +84,7 @@ def _add(
     letter = record.pred
     fresh = writer.add(
         question_id,
-        Response.of_text(model, said, answer=letter, score=float(letter == record.answer)),
+        Response.of_text(model, full_text, answer=letter, score=float(letter == record.answer)),
     )
     if not fresh:
         import_report.left_out[f"records of {model} to a question that it answered before"] += 1

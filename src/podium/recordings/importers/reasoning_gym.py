@@ -51,7 +51,7 @@ def import_reasoning_gym(path: Path, writer: RecordingWriter, report: Callable[[
     """Read the folders of models in `path`.
 
     Args:
-        report: told of each model as it begins.
+        report: called with each model as it begins.
 
     Raises:
         UsageError: there are none, or a file in them is not what it should be.
@@ -59,8 +59,8 @@ def import_reasoning_gym(path: Path, writer: RecordingWriter, report: Callable[[
     import_report = ImportReport(source="open-thought/reasoning-gym-eval", licence="Apache-2.0")
     for folder in folders(path, "one of its zero-shot folders, such as zero-shot/easy"):
         summary = folder / "summary.json"
-        told = read_json(summary, _SUMMARY) if summary.is_file() else _Summary()
-        model = told.model or _model(folder.name)
+        summary_of = read_json(summary, _SUMMARY) if summary.is_file() else _Summary()
+        model = summary_of.model or _model(folder.name)
         report(model)
         means = {}
         for file in sorted(folder.glob("*/*.json")):
@@ -68,7 +68,7 @@ def import_reasoning_gym(path: Path, writer: RecordingWriter, report: Callable[[
             scores = _gather_task(task_set, model, writer, import_report)
             if scores:
                 means[task_set.name] = fmean(scores)
-        published = told.dataset_mean_scores
+        published = summary_of.dataset_mean_scores
         both = sorted(means.keys() & published.keys())
         import_report.left_out[f"task sets of {model} without a published figure"] += len(means) - len(both)
         if both:
@@ -95,8 +95,8 @@ def _gather_task(
         )
         drawn: list[float] = []
         for sample, completion in enumerate(result.completions):
-            score, said = completion.score, completion.full_model_response
-            if score is None or said is None:
+            score, full_text = completion.score, completion.full_model_response
+            if score is None or full_text is None:
                 import_report.left_out["completions that the source has no text or score of"] += 1
                 continue
             drawn.append(score)
@@ -105,7 +105,7 @@ def _gather_task(
                 question_id,
                 Response.of_text(
                     model,
-                    said,
+                    full_text,
                     sample=sample,
                     answer=None if answer is None else str(answer),
                     score=score,

@@ -5,7 +5,7 @@ source = "where it is from, with the version"
 licence = "Apache-2.0"
 
 [questions]
-file = "questions.parquet"          # beside the TOML file
+file = "questions.parquet"          # in the folder of the TOML file
 id = "qid"
 text = "question"                   # a column, or a template: "{question}\\n{options}"; lists become (A), (B), ...
 gold = "expected_answer"
@@ -31,7 +31,7 @@ from pydantic import Field
 
 from podium.config import Settings, load
 from podium.errors import UsageError
-from podium.recordings.importers.cells import count, said, sample, score, seconds, split, verbatim
+from podium.recordings.importers.cells import cell_text, count, sample, score, seconds, split, verbatim
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response, split_by_hash
 from podium.recordings.writer import RecordingWriter
@@ -97,13 +97,13 @@ def read_mapping(path: Path, folder: Path | None = None) -> TableMapping:
     """
     mapping = load(path, TableMapping)
 
-    def beside(file: Path) -> dict[str, Path]:
+    def located(file: Path) -> dict[str, Path]:
         return {"file": (folder or path.parent) / file}
 
     return mapping.model_copy(
         update={
-            "questions": mapping.questions.model_copy(update=beside(mapping.questions.file)),
-            "responses": mapping.responses.model_copy(update=beside(mapping.responses.file)),
+            "questions": mapping.questions.model_copy(update=located(mapping.questions.file)),
+            "responses": mapping.responses.model_copy(update=located(mapping.responses.file)),
         }
     )
 
@@ -125,24 +125,24 @@ def import_table(
 
 
 def _add_questions(
-    asked: QuestionColumns, writer: RecordingWriter, import_report: ImportReport
+    questions: QuestionColumns, writer: RecordingWriter, import_report: ImportReport
 ) -> dict[str, bool]:
     """Keep the questions; by id, whether the table has it in one wording alone, of which the first is kept."""
     one_wording: dict[str, bool] = {}
-    for row in _rows(asked.file, _columns(asked)):
-        question_id = said(row.values, asked.id)
-        if not _named(row, asked.where):
+    for row in _rows(questions.file, _columns(questions)):
+        question_id = cell_text(row.values, questions.id)
+        if not _named(row, questions.where):
             import_report.left_out["questions that `where` does not name"] += 1
         elif question_id is None:
             import_report.left_out["questions without an id"] += 1
         else:
-            with _placed(asked.file, row):
+            with _placed(questions.file, row):
                 question = RecordedQuestion(
                     question_id,
-                    filled(asked.text, row.values),
-                    said(row.values, asked.gold),
-                    said(row.values, asked.family),
-                    split(row.values, asked.split) or split_by_hash(question_id),
+                    filled(questions.text, row.values),
+                    cell_text(row.values, questions.gold),
+                    cell_text(row.values, questions.family),
+                    split(row.values, questions.split) or split_by_hash(question_id),
                 )
             fits = writer.add_question(question)
             one_wording[question_id] = fits and one_wording.get(question_id, True)
@@ -152,24 +152,24 @@ def _add_questions(
 def _add_responses(
     mapping: TableMapping, one_wording: dict[str, bool], writer: RecordingWriter, import_report: ImportReport
 ) -> None:
-    asked, given = mapping.questions, mapping.responses
+    questions, given = mapping.questions, mapping.responses
     named = _columns(given)
     # Rows that hold both say which wording they answer.
-    both = not all(one_wording.values()) and given.file.resolve() == asked.file.resolve()
+    both = not all(one_wording.values()) and given.file.resolve() == questions.file.resolve()
     if both:
-        named |= _columns(asked)
+        named |= _columns(questions)
 
     def fits(question_id: str, row: Row) -> bool:
         if one_wording[question_id]:
             return True
-        if not both or not _named(row, asked.where):
+        if not both or not _named(row, questions.where):
             return False
-        with _placed(asked.file, row):
-            return not writer.words_otherwise(question_id, filled(asked.text, row.values))
+        with _placed(questions.file, row):
+            return not writer.has_other_wording(question_id, filled(questions.text, row.values))
 
     kept, stray = False, None
     for row in _rows(given.file, named):
-        question_id, worker = said(row.values, given.question), said(row.values, given.worker)
+        question_id, worker = cell_text(row.values, given.question), cell_text(row.values, given.worker)
         if not _named(row, given.where):
             import_report.left_out["responses that `where` does not name"] += 1
         elif question_id is None or question_id not in one_wording:
@@ -184,8 +184,8 @@ def _add_responses(
         else:
             kept = True
     if stray and one_wording and not kept:
-        told = f"{_STRAYS}, as to {reprlib.repr(stray)} where questions have {reprlib.repr(next(iter(one_wording)))}"
-        import_report.left_out[told] = import_report.left_out.pop(_STRAYS)
+        reason = f"{_STRAYS}, as to {reprlib.repr(stray)} where questions have {reprlib.repr(next(iter(one_wording)))}"
+        import_report.left_out[reason] = import_report.left_out.pop(_STRAYS)
 
 
 def rows(file: Path, columns: set[str]) -> Iterator[dict[str, Any]]:
@@ -224,7 +224,7 @@ def _named(row: Row, where: dict[str, str | int | float | bool]) -> bool:
 
 @contextmanager
 def _placed(file: Path, row: Row) -> Iterator[None]:
-    """A value that is not what it should be is told with its place."""
+    """A value that is not what it should be is an error with its place."""
     try:
         yield
     except ValueError as error:

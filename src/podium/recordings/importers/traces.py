@@ -1,8 +1,8 @@
 """Imports a store of traces: what workers answered there to a bare question.
 
-A response counts when its step was asked the whole question and saw nobody's work, nor the answer of the round before;
-what a worker said to a part of it, or about others' work, is no answer to the question. Traces hold no verdicts, so
-responses have a score only where the gold answers are given besides.
+A response counts when its subtask was the whole question and it saw no other response: an answer to a part of the
+question, or about another's work, is no answer to the question. Traces hold no verdicts, so responses have a score
+only where the caller gives the gold answers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read_traces(path: Path) -> Iterator[Trace]:
             raise UsageError(f"{path} holds a trace that cannot be read; give another store.") from None
 
 
-def import_traces(
+def import_from_traces(
     traces: Iterable[Trace],
     writer: RecordingWriter,
     *,
@@ -101,7 +101,7 @@ def import_traces(
 
 
 def _with_sight(trace: Trace) -> Iterator[tuple[Span, bool]]:
-    """Each step, and whether it saw anybody's work."""
+    """Each step, and whether it saw another response."""
     for number, round_ in enumerate(trace.rounds):
         for span in round_.spans:
             workflow = round_.workflow

@@ -1,8 +1,8 @@
 """Imports a `result_dirs/<task>` folder of ZeroEval: one JSON list of records for each model.
 
 Records hold no verdict. Two are made: a strict one, which the recording keeps (the same number, or the same text
-without its LaTeX dress), and the source's own (the first number in both answers), which must give the accuracy in
-`<task>.summary.json` beside the folder. Source: WildEval/ZeroEval, Apache-2.0; tasks of short answers (`gsm`,
+without its LaTeX markup), and the source's own (the first number in both answers), which must give the accuracy in
+`<task>.summary.json` next to the folder. Source: WildEval/ZeroEval, Apache-2.0; tasks of short answers (`gsm`,
 `math-l5`).
 """
 
@@ -58,7 +58,7 @@ def import_zeroeval(path: Path, writer: RecordingWriter, report: Callable[[str],
     """Read the files of models in `path`.
 
     Args:
-        report: told of each model as it begins.
+        report: called with each model as it begins.
 
     Raises:
         UsageError: there are none, or one is not what it should be.
@@ -83,10 +83,10 @@ def _add(
     gold = record.answer.replace("#", "").strip()
     text = record.question or record.problem or ""
     question_id = f"{task}/{record.id}"
-    said = record.output[0]
-    answer = extract(said)
+    full_text = record.output[0]
+    answer = extract(full_text)
     response = Response.of_text(
-        model, said, answer=answer, score=float(answer is not None and same(answer, gold))
+        model, full_text, answer=answer, score=float(answer is not None and same(answer, gold))
     )
     if not writer.add_question(RecordedQuestion(question_id, text, gold, task, split_by_hash(question_id))):
         import_report.left_out[f"answers of {model} to another wording of a question"] += 1
@@ -100,24 +100,24 @@ def _add(
     return ours is not None and ours == theirs
 
 
-def extract(said: str) -> str | None:
+def extract(full_text: str) -> str | None:
     """The value of "answer" in a response that should be a JSON object and often nearly is one."""
-    for start in (place.start() for place in re.finditer(r"\{", said)):
+    for start in (place.start() for place in re.finditer(r"\{", full_text)):
         try:
-            value, _ = json.JSONDecoder(strict=False).raw_decode(said, start)
+            value, _ = json.JSONDecoder(strict=False).raw_decode(full_text, start)
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict) and "answer" in value:
             answer = value["answer"]
             return None if answer is None else str(answer).translate(_SPOILT)
-    if quoted := _QUOTED.findall(said):
+    if quoted := _QUOTED.findall(full_text):
         return str(quoted[-1]).replace('\\"', '"').replace("\\\\", "\\")
-    bare = _BARE.findall(said)
+    bare = _BARE.findall(full_text)
     return str(bare[-1]) if bare else None
 
 
 def same(answer: str, gold: str) -> bool:
-    """Whether two short answers say the same: equal numbers, or equal text without its LaTeX dress."""
+    """Whether two short answers say the same: equal numbers, or equal text without its LaTeX markup."""
     ours, theirs = _bare(answer), _bare(gold)
     if ours == theirs:
         return True

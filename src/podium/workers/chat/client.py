@@ -177,9 +177,9 @@ class ChatClient:
             model=self._name(builder.model),
             first_token_s=reader.first_token_s,
             tool_calls=tuple(
-                ToolCall(**{field: self._secrets.scrub(said) for field, said in call}) for call in calls
+                ToolCall(**{field: self._secrets.scrub(value) for field, value in call}) for call in calls
             ),
         )
 
-    def _name(self, said: str | None) -> str | None:
-        return None if said is None else self._secrets.scrub(said)[:_NAME]
+    def _name(self, value: str | None) -> str | None:
+        return None if value is None else self._secrets.scrub(value)[:_NAME]

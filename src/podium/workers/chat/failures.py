@@ -121,9 +121,11 @@ class Failures:
             f"the reply is over {most >> 20} MiB, and is not read further (is base_url right?)", "protocol"
         )
 
-    def no_choices(self, said: str, *, retryable: bool) -> WorkerError:
+    def no_choices(self, message: str, *, retryable: bool) -> WorkerError:
         """The reply is JSON without choices."""
-        return self.error(f"the reply has no choices: {self.quoted(said)}", "protocol", retryable=retryable)
+        return self.error(
+            f"the reply has no choices: {self.quoted(message)}", "protocol", retryable=retryable
+        )
 
     def no_text(self, builder: ReplyBuilder) -> WorkerError:
         """The reply has neither text nor a usable tool call."""
@@ -286,17 +288,17 @@ def _of(body: Mapping[str, Any], whole: str) -> ProviderError | None:
     error = body.get("error") or body
     if not isinstance(error, dict):
         return ProviderError(str(error), _words(body))
-    said = error.get("message") or error.get("detail") or body.get("message") or body.get("detail")
+    message = error.get("message") or error.get("detail") or body.get("message") or body.get("detail")
     details = error.get("metadata")
     raw = details.get("raw") if isinstance(details, dict) else None
-    if isinstance(said, str) and isinstance(raw, str):
+    if isinstance(message, str) and isinstance(raw, str):
         # A gateway's "Provider returned error", and the provider's reason.
-        said = f"{said}: {raw}"
-    if said is not None and not isinstance(said, str):
-        said = json.dumps(said)
+        message = f"{message}: {raw}"
+    if message is not None and not isinstance(message, str):
+        message = json.dumps(message)
     code = error.get("code")
     status = int(code) if isinstance(code, int | str) and re.fullmatch(r"[45]\d\d", str(code)) else None
-    return ProviderError(said or whole, _words(error), status)
+    return ProviderError(message or whole, _words(error), status)
 
 
 def _words(error: Mapping[str, Any]) -> frozenset[str]:
@@ -321,12 +323,12 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
-    said = headers.get("Retry-After")
-    seconds = _number(said)
-    if seconds is not None or said is None:
+    message = headers.get("Retry-After")
+    seconds = _number(message)
+    if seconds is not None or message is None:
         return seconds
     try:
-        then = parsedate_to_datetime(said)
+        then = parsedate_to_datetime(message)
     except (ValueError, TypeError, OverflowError):
         return None
     return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

@@ -51,19 +51,19 @@ def _wanted(options: AnswerOptions, body: Mapping[str, Any], max_tokens_key: Max
 
 
 def _message(message: Message) -> dict[str, Any]:
-    said: dict[str, Any] = {"role": message.role, "content": message.content}
+    sent: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.images:
         pictures = [{"type": "image_url", "image_url": {"url": address}} for address in message.images]
-        said["content"] = [{"type": "text", "text": message.content}, *pictures]
+        sent["content"] = [{"type": "text", "text": message.content}, *pictures]
     if message.tool_calls:
-        said["content"] = message.content or None
-        said["tool_calls"] = [
+        sent["content"] = message.content or None
+        sent["tool_calls"] = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
             for call in message.tool_calls
         ]
     if message.tool_call_id is not None:
-        said["tool_call_id"] = message.tool_call_id
-    return said
+        sent["tool_call_id"] = message.tool_call_id
+    return sent
 
 
 def seed_number(seed: str) -> int:

@@ -159,7 +159,7 @@ def test_a_gathering_that_was_damaged_is_told(tmp_path: Path) -> None:
     def read() -> None:
         with RecordingWriter(file) as writer:
             for number in range(200):
-                writer.words_otherwise(f"{number}", "What is it?")
+                writer.has_other_wording(f"{number}", "What is it?")
 
     with pytest.raises(UsageError, match="is not a gathering of responses"):
         read()
@@ -173,9 +173,9 @@ def test_an_id_with_another_wording_is_told_from_one_that_came_twice() -> None:
         assert not writer.add_question(RecordedQuestion("a", "two?"))
         assert writer.add_question(RecordedQuestion("b", "half a letter: \ud83d"))
         assert writer.add_question(RecordedQuestion("b", "half a letter: \ud83d"))
-        assert writer.words_otherwise("a", "two?")
-        assert not writer.words_otherwise("a", "one?")
-        assert not writer.words_otherwise("c", "one?")
+        assert writer.has_other_wording("a", "two?")
+        assert not writer.has_other_wording("a", "one?")
+        assert not writer.has_other_wording("c", "one?")
 
 
 def test_wordings_that_differ_in_the_space_around_them_alone_are_one(tmp_path: Path) -> None:
