@@ -5,22 +5,28 @@ nobody waits for it any more. Not a sandbox.
 """
 
 from __future__ import annotations
-
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
 import errno
 import hashlib
 import json
 import os
+from pathlib import Path
+from podium.errors import ConfigError
+from podium.errors import WorkerError
+from podium.types import Limits
+from podium.types import Profile
+from podium.workers.base import Reply
+from podium.workers.base import Request
+from podium.workers.program import Ended
+from podium.workers.program import Program
+from podium.workers.reply_form import read_form
+from podium.workers.reply_form import text_reply
 import shutil
 import signal
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal
-
-from podium.errors import ConfigError, WorkerError
-from podium.types import Limits, Profile
-from podium.workers.base import Reply, Request
-from podium.workers.program import Ended, Program
-from podium.workers.reply_form import read_form, text_reply
+from typing import Any
+from typing import Literal
 
 Output = Literal["text", "json"]
 
@@ -128,10 +134,8 @@ class CommandWorker:
         """The last lines of its standard error, scrubbed before they are cut: half a key is a secret too."""
         text = self._scrub(ended.complaints.decode("utf-8", "replace"))
         lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
-        shown_error = " / ".join(lines[-_LINES:]).rstrip(".")
-        return (
-            shown_error if len(shown_error) <= _SHOWN else f"…{shown_error[-_SHOWN:]}"
-        ) or "(nothing on its standard error)"
+        shown = " / ".join(lines[-_LINES:]).rstrip(".")
+        return (shown if len(shown) <= _SHOWN else f"…{shown[-_SHOWN:]}") or "(nothing on its standard error)"
 
     def _error(self, what: str, kind: str, *, retryable: bool = False) -> WorkerError:
         return WorkerError(f"The program {self._command[0]} {what}.", kind=kind, retryable=retryable)

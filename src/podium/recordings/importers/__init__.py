@@ -18,7 +18,7 @@ from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.importers.mmlu_pro import import_mmlu_pro
 from podium.recordings.importers.reasoning_gym import import_reasoning_gym
 from podium.recordings.importers.table import TableMapping, import_table, read_mapping
-from podium.recordings.importers.traces import import_traces, read_traces
+from podium.recordings.importers.traces import import_from_traces, read_traces
 from podium.recordings.importers.zeroeval import import_zeroeval
 from podium.recordings.writer import RecordingWriter
 
@@ -70,10 +70,10 @@ __all__ = [
     "Importer",
     "TableMapping",
     "find_importer",
+    "import_from_traces",
     "import_mmlu_pro",
     "import_reasoning_gym",
     "import_table",
-    "import_traces",
     "import_zeroeval",
     "read_mapping",
     "read_traces",

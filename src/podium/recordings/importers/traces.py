@@ -6,21 +6,25 @@ only where the caller gives the gold answers.
 """
 
 from __future__ import annotations
-
-import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-
-from pydantic import ValidationError
-
 from podium.errors import UsageError
 from podium.recordings.importers.documents import identity
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, split_by_hash, was_simulated
+from podium.recordings.model import RecordedQuestion
+from podium.recordings.model import Response
+from podium.recordings.model import split_by_hash
+from podium.recordings.model import was_simulated
 from podium.recordings.writer import RecordingWriter
-from podium.trace import Span, Trace
+from podium.trace import Span
+from podium.trace import Trace
 from podium.trace.sqlite_store import open_reader
+from pydantic import ValidationError
+import sqlite3
 
 Judge = Callable[[str, str], float]
 """(response, gold) -> score in [0, 1]."""
@@ -42,7 +46,7 @@ def read_traces(path: Path) -> Iterator[Trace]:
             raise UsageError(f"{path} holds a trace that cannot be read; give another store.") from None
 
 
-def import_traces(
+def import_from_traces(
     traces: Iterable[Trace],
     writer: RecordingWriter,
     *,

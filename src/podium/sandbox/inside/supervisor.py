@@ -24,7 +24,7 @@ _STEP_S = 0.02
 _AT_ONCE = 2**16
 
 
-class Exchange:
+class Conversation:
     """An exchange that is going on."""
 
     def __init__(self, child: Child, group: ProcessGroup, allowance: Allowance, orders: int) -> None:
@@ -199,7 +199,7 @@ class Supervisor:
         child = self._child
         if child is None:
             return _ended("gone")
-        exchange = Exchange(child, self._group, self._allowance, self._orders)
+        exchange = Conversation(child, self._group, self._allowance, self._orders)
         how = exchange.speak(told, until_frame=until_frame)
         if how is None:
             return frames.SAID + frames.taken(child.received)
