@@ -118,9 +118,9 @@ async def test_an_endpoint_that_is_not_there_is_asked_again_and_then_named() -> 
 
 def test_an_address_or_key_that_cannot_be_used_is_named_as_it_was_given() -> None:
     with pytest.raises(ConfigError, match=r"^--url: base_url 'nowhere' is not an address"):
-        open_encoder("nowhere", "m", called=lambda key: "--url")
+        open_encoder("nowhere", "m", option_name=lambda key: "--url")
     with pytest.raises(ConfigError, match=r"^--key: the environment variable NO_KEY is not set"):
-        open_encoder("http://x/v1", "m", key_env="NO_KEY", called=lambda key: "--key")
+        open_encoder("http://x/v1", "m", key_env="NO_KEY", option_name=lambda key: "--key")
 
 
 @pytest.mark.parametrize("method", ["ridge", "neighbours"])

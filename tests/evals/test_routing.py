@@ -104,3 +104,15 @@ def test_steps_without_regard_to_hops_do_not():
 
 def test_as_many_steps_always_have_no_correlation():
     assert steps_by_hops(evaluation([(skills, [[0, 1]]) for skills in questions()])) is None
+
+
+def test_both_measures_agree_with_scipy_and_scikit_learn():
+    stats = pytest.importorskip("scipy.stats")
+    metrics = pytest.importorskip("sklearn.metrics")
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        first, second = rng.integers(5, size=(2, 60))
+        rho = rank_correlation(first.astype(float), second.astype(float))
+        assert rho == pytest.approx(stats.spearmanr(first, second).statistic, abs=1e-12)
+        nats = mutual_information(first, second)
+        assert nats == pytest.approx(metrics.mutual_info_score(first, second), abs=1e-12)

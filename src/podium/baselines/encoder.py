@@ -1,6 +1,6 @@
 """A sentence encoder behind an OpenAI-compatible endpoint: texts to vectors of length 1, for learned routers.
 
-Asks in batches, each text once, and asks again what may pass. Vectors are kept in memory alone.
+It sends texts in batches, each text once, and retries what may succeed later. Vectors are kept in memory alone.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Floats = npt.NDArray[np.float64]
 _BATCH = 64
 """Texts of a request: few enough for any server's limits, and enough that their number costs no time."""
 _LONGEST_WAIT_S = 30.0
-"""Who is asked to wait longer than this is told so instead."""
+"""A server that asks for a longer wait than this is an error."""
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """What an encoder made of some texts."""
+    """The vectors of some texts."""
 
     model: str
     vectors: Mapping[str, Floats]
@@ -37,7 +37,7 @@ class Encoded:
 
 
 class Encoder:
-    """Asks one model.
+    """One embedding model behind an endpoint.
 
     Args:
         client: posts to the endpoint.
@@ -56,7 +56,7 @@ class Encoder:
         """A vector for each different text.
 
         Args:
-            on_progress: told of (texts done, texts in all).
+            on_progress: called with (texts done, all texts).
 
         Raises:
             WorkerError: the endpoint did not answer, after all retries, or its vectors cannot be used.
@@ -93,22 +93,22 @@ class Encoder:
 
 
 def open_encoder(
-    url: str, model: str, *, key_env: str | None = None, called: Callable[[str], str] = str
+    url: str, model: str, *, key_env: str | None = None, option_name: Callable[[str], str] = str
 ) -> Encoder:
     """The encoder behind an endpoint; it is the caller's to close.
 
     Args:
         url: up to and without /embeddings.
         key_env: the environment variable that holds the key; None: no key is sent.
-        called: what whoever asks calls encoder_url and encoder_key_env, for messages.
+        option_name: from a key, such as encoder_url, to the name that messages use for it.
 
     Raises:
         ConfigError: the key is not there, or the URL is none.
     """
     from podium.workers.chat.embeddings import EmbeddingClient  # noqa: PLC0415 - loads the HTTP client
 
-    key = None if key_env is None else read_key(key_env, called("encoder_key_env"))
+    key = None if key_env is None else read_key(key_env, option_name("encoder_key_env"))
     try:
         return Encoder(EmbeddingClient(url, key), model)
     except ConfigError as error:
-        raise ConfigError(f"{called('encoder_url')}: {error}") from None
+        raise ConfigError(f"{option_name('encoder_url')}: {error}") from None

@@ -12,13 +12,17 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from cyclopts import CycloptsError, UnusedCliTokensError
 
-from podium.cli.app import build_app
+from podium.cli.app import FillOptions, build_app
 from podium.cli.printable import printable
 from podium.errors import PodiumError, UsageError, flatten_group
 from podium.train.runtime import missing_variables
+
+_READ_SETTINGS = ("ask", "plan", "serve", "eval", "record", "pool", "traces", "keys")
+"""The verbs, and groups of verbs, that read `podium.toml`."""
 
 
 def main() -> None:
@@ -58,9 +62,10 @@ def _restart_for_torch() -> None:
 
 
 def _call(tokens: Sequence[str]) -> object:
+    path, rest = _config_option(tokens)
     try:
-        return build_app()(
-            [_as_text(token) for token in tokens],
+        return build_app(_fill_options(path, rest))(
+            [_as_text(token) for token in rest],
             exit_on_error=False,
             print_error=False,
             result_action="return_value",
@@ -70,6 +75,35 @@ def _call(tokens: Sequence[str]) -> object:
         if own is None or others is not None:
             raise
         raise next(flatten_group(own)) from None
+
+
+def _config_option(tokens: Sequence[str]) -> tuple[Path | None, list[str]]:
+    """The file of `--config FILE` or `--config=FILE`, and the other tokens.
+
+    Raises:
+        UsageError: no file is named after it.
+    """
+    rest, path = list(tokens), None
+    for position, token in enumerate(tokens):
+        name, equals, value = token.partition("=")
+        if token == "--":
+            break
+        if name == "--config" and tokens[0] in _READ_SETTINGS:
+            if not equals and position + 1 == len(tokens):
+                raise UsageError("--config names no file; write --config podium.toml.")
+            path = Path(value if equals else tokens[position + 1])
+            rest = [*tokens[:position], *tokens[position + (1 if equals else 2) :]]
+            break
+    return path, rest
+
+
+def _fill_options(path: Path | None, tokens: Sequence[str]) -> FillOptions | None:
+    """What fills options from `podium.toml`; None for verbs that do not read it, and for help."""
+    if not tokens or tokens[0] not in _READ_SETTINGS or not {"-h", "--help"}.isdisjoint(tokens):
+        return None
+    from podium.cli.settings_file import SettingsFile  # noqa: PLC0415 - loads pydantic, which help does not need
+
+    return SettingsFile(path).fill
 
 
 def _refuse(sentence: str, status: int) -> int:

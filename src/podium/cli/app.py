@@ -5,11 +5,15 @@ Every verb is named by its import path, so that building the tree and `podium --
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from cyclopts import App
+from cyclopts import App, ArgumentCollection
 
 from podium import __version__
+
+FillOptions = Callable[[App, tuple[str, ...], ArgumentCollection], None]
+"""As the parser calls it: with the command line, the words of the verb, and the verb's arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,12 @@ VERBS = (
         "podium.cli.pool:check",
         "Ask every worker of a pool one small question.",
         "podium pool check --pool my-workers.toml",
+    ),
+    Verb(
+        "config show",
+        "podium.cli.config:show",
+        "Show which settings hold here, and where each is from.",
+        "podium config show\npodium config show --config team/podium.toml --budget-usd 0.10",
     ),
     Verb(
         "cache show",
@@ -185,6 +195,7 @@ VERBS = (
 GROUPS = {
     "traces": "List, show, export and import what was asked and what happened.",
     "pool": "List the workers of a pool, and check that each answers.",
+    "config": "Settings of podium.toml: show what holds, and where each value is from.",
     "cache": "Answers that were paid for and are kept: show what there is, and forget it.",
     "keys": "Keys with which others may ask a server: make, list and remove them.",
     "replay": "Recordings of what models answered: make one, and show what it holds.",
@@ -193,14 +204,19 @@ GROUPS = {
 """Help of the words that verbs begin with."""
 
 
-def build_app() -> App:
-    """The command line, ready to be called with tokens."""
+def build_app(fill: FillOptions | None = None) -> App:
+    """The command line, ready to be called with tokens.
+
+    Args:
+        fill: gives the parser the options that a command line leaves out; None: they have their defaults.
+    """
     app = App(
         name="podium",
         help="An open Conductor: a small language model that leads a team of others.",
         version=__version__,
         help_format="plaintext",
         suppress_keyboard_interrupt=False,
+        config=fill,
     )
     groups: dict[str, App] = {}
     for verb in VERBS:

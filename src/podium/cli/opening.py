@@ -144,7 +144,7 @@ def encoder_from_options(options: EncoderOptions, *, recorded: bool, replay: boo
         options.encoder_url,
         options.encoder_model,
         key_env=options.encoder_key_env,
-        called=_option,
+        option_name=_option,
     )
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from inspect import Parameter
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
@@ -18,7 +19,9 @@ _HEAD = """# Commands
 
 Made by `python -m podium.cli.reference docs/reference.md`; change the help of the verb, then run it again.
 
-Every verb has `--help`. Exit status: 0; 1: it failed; 2: you asked wrongly; 130: interrupted.
+Every verb has `--help`. Exit status: 0; 1: it failed; 2: wrong usage; 130: interrupted.
+ask, plan, serve, eval, record, pool, traces and keys read `podium.toml` in the working folder, or the file of
+`--config FILE`; options override it.
 Errors are one sentence on standard error.
 """
 _TYPES = {str: "TEXT", int: "NUMBER", float: "NUMBER", Path: "FILE"}
@@ -49,7 +52,9 @@ def _named(argument: Argument) -> bool:
 def _line(argument: Argument) -> str:
     metavar = _metavar(argument.hint) if _named(argument) else ""
     default = argument.field_info.default
-    shown = "" if argument.required or default in (None, False, ()) else f" Default: {default}."
+    shown = (
+        "" if argument.required or default in (None, False, (), Parameter.empty) else f" Default: {default}."
+    )
     return f"- `{', '.join(argument.names)}{metavar}`: {argument.parameter.help or ''}{shown}"
 
 

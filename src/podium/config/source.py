@@ -152,13 +152,14 @@ class Source:
             problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
             where, sentence = explain(problems[0], model, self.tables)
             unknown = problems[0]["type"] == "extra_forbidden"
-            raise ConfigError(f"{self._place(where, unknown)}: {sentence}", where) from None
+            raise ConfigError(f"{self.place_of(where, unknown)}: {sentence}", where) from None
 
     def refuse(self, error: ConfigError) -> ConfigError:
         """The same error, with the line or the override that it is about in front."""
-        return ConfigError(f"{self._place(error.where)}: {error}", error.where)
+        return ConfigError(f"{self.place_of(error.where)}: {error}", error.where)
 
-    def _place(self, where: Where, unknown: bool = False) -> str:
+    def place_of(self, where: Where, unknown: bool = False) -> str:
+        """The override or the file and line that sets the value there; where nothing does, the name of the file."""
         for placed in reversed(self.placed):
             within = where[: len(placed.where)] == placed.where
             # An unknown key around the one that was overridden was made by the override.

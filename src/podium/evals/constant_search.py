@@ -93,7 +93,7 @@ FINALISTS = 32
 """Plans of all lengths among which the last choice is made."""
 
 SearchProgress = Callable[[int, int], None]
-"""Told of (lengths searched, lengths in all)."""
+"""Called with (lengths searched, all lengths)."""
 
 
 async def search_constant(

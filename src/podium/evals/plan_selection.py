@@ -21,13 +21,13 @@ from podium.types import Profile
 
 _BEAM = 20
 COST_TOLERANCE = 1 + 1e-9
-"""Costs are sums of floats."""
+"""Factor by which a cost may exceed its limit: costs are sums of floats."""
 
 
 def best_vote(answers: Answers, *, weighted: bool, most: int = MAX_ANSWERS) -> Committee:
-    """A vote of the best k workers, with the k that is best; each answers once.
+    """A vote of the k most accurate workers, with the best k; each answers once.
 
-    Weights are those of a choice among as many answers as training questions have, or of two, whichever vote better.
+    The weights assume as many wrong answers as training questions show, or one: whichever votes better.
     """
     order = tuple(int(w) for w in np.argsort(-answers.accuracy, kind="stable"))
     best = [order[:k] for k in range(1, most + 1)]
@@ -48,11 +48,11 @@ def best_fixed_plan(
 ) -> Committee | None:
     """The best vote of at most `most` answers whose cost is within `max_cost`, grown one answer at a time.
 
-    Of each size the 20 best are grown, and the 20 best within the cost; a worker may answer several times. Of equally
-    good ones the cheapest. None: nobody is within the cost.
+    Beam search: of each size it grows the 20 best, and the 20 best within the cost. A worker may answer several times;
+    of equally good committees the cheapest wins. None: every worker costs more than the limit.
 
     Args:
-        cost_of: dollars of a committee; None: those of asking everybody.
+        cost_of: dollars of a committee; None: what all its answers cost together.
     """
     full = answers.cost
     cost_of = cache(cost_of or (lambda members: float(full[list(members)].sum())))
@@ -85,7 +85,7 @@ def best_fixed_plan(
 
 
 def best_cascade(answers: Answers, *, max_cost: float = math.inf) -> Cascade | None:
-    """The best pair with the best worker to fall back on, within `max_cost`; None: none is within it."""
+    """The best pair of workers with the best third one for disagreements, within `max_cost`; None: there is none."""
     plans = list(_cascades(answers, max_cost * COST_TOLERANCE))
     if not plans:
         return None
@@ -94,7 +94,7 @@ def best_cascade(answers: Answers, *, max_cost: float = math.inf) -> Cascade | N
 
 
 def _cascades(answers: Answers, max_cost: float) -> Iterator[tuple[float, float, Members, int]]:
-    """How right each is, its cost with the sign turned, the pair, and who decides where they disagree."""
+    """The accuracy of each, its negative cost, the pair, and the worker that answers where they disagree."""
     alone_QW, voted_QW = answers.alone_QWR[:, :, 0], answers.voted_QWR[:, :, 0]
     workers = range(len(answers.workers))
     for pair, then in product(combinations(workers, 2), workers):
@@ -121,7 +121,7 @@ def _weights(answers: Answers, members: Members, wrong: float) -> tuple[float, .
 def _wrong_answers(answers: Answers) -> float:
     """K - 1: so many equally likely wrong answers would make two workers who are wrong agree as often as they do.
 
-    Where no two are wrong, 1. One agreement is counted that nobody saw, so that some are expected.
+    Where no two are wrong, 1. One agreement is added to the count, so that the estimate stays finite.
     """
     answer_QW = answers.answer_QWR[:, :, 0]
     wrong_QW = (answer_QW != NO_ANSWER) & (answers.voted_QWR[:, :, 0] == 0)
@@ -134,14 +134,18 @@ def _wrong_answers(answers: Answers) -> float:
 
 
 _TRUST = 2.0
-"""A family's questions are joined by so many that went as the plan goes on all: there are few in a family."""
+"""Pseudo-counts: a family has few questions, so its mean is mixed with that of all questions at this weight."""
 
 _WORKERS = 10
-"""Whom plans are made of: with thirty workers there are more votes of five than memory holds verdicts on."""
+"""Plans are made of so many of the best workers: thirty have more votes of five than fit into memory."""
 
 
 def best_plans_by_family(answers: Answers) -> Mapping[str, Committee]:
-    """For each family the best vote of one worker up to five answers, of the ten workers that are best on all."""
+    """For each family of questions the best vote of one to five answers, among the ten best workers.
+
+    A planner that knows the family of each question knows more than a Conductor, so a comparison with one is fair in
+    one direction only.
+    """
     plans = list(_plans(answers))
     right_QP = np.empty((len(answers.texts), len(plans)))
     for p, plan in enumerate(plans):
@@ -153,7 +157,7 @@ def best_plans_by_family(answers: Answers) -> Mapping[str, Committee]:
 
 
 def _plans(answers: Answers) -> Iterator[Members]:
-    """Votes of 1, 3 and 5 answers, and of 2 and 4 where nobody can answer twice; the best workers first."""
+    """Votes of 1, 3 and 5 answers, and of 2 and 4 where no worker has two answers; the best workers first."""
     order = np.argsort(-answers.accuracy, kind="stable")[:_WORKERS].tolist()
     sizes = (1, 3, MAX_ANSWERS) if answers.samples > 1 else range(1, MAX_ANSWERS + 1)
     for size in sizes:
@@ -165,7 +169,7 @@ def _plans(answers: Answers) -> Iterator[Members]:
 
 @dataclass(frozen=True)
 class VoterPrices:
-    """Of Q questions and W workers."""
+    """The prices by which the executor orders voters, the cheapest first; of Q questions and W workers."""
 
     measured_QW: Floats
     """Dollars an answer; NaN: the worker was not measured."""
@@ -174,14 +178,14 @@ class VoterPrices:
 
     @classmethod
     def from_profiles(cls, profiles_QW: Sequence[Sequence[Profile]]) -> VoterPrices:
-        """Of what profiles say for each question."""
+        """The prices that the workers' profiles state for each question."""
         return cls(
             np.array([[_measured(profile) for profile in profiles] for profiles in profiles_QW]),
             np.array([known_costs([_unrated(profile) for profile in profiles]) for profiles in profiles_QW]),
         )
 
     def among(self, members: Members) -> Floats:
-        """[Q, W]: those by which one vote compares its own voters, be they measured or, where one was not, listed."""
+        """[Q, W]: the prices by which one vote compares its voters: measured ones, or listed ones where one lacks."""
         unknown_Q1 = np.isnan(self.measured_QW[:, members]).any(axis=1, keepdims=True)
         chosen: Floats = np.where(unknown_Q1, self.listed_QW, self.measured_QW)
         return chosen

@@ -1,7 +1,8 @@
 """Does a planner choose workers by what the question needs, and spend steps where there are more hops?
 
-Mutual information of skill and worker, against plans dealt to other questions; rank correlation of hops and
-steps. Both read `Task.facts` ("hops", "skills"), which no planner sees.
+Mutual information of skill and worker, against plans that are permuted among questions; rank correlation of hops and
+steps. Both read `Task.facts` ("hops", "skills"), which no planner sees. Both are ours, since every evaluation shows
+them and the base install has neither scipy nor scikit-learn; a test compares them.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ class Routing(Value):
     """Pairs of skill and worker that were counted."""
     nats: float
     null_mean: float
-    """The same figure, on average, when plans are dealt to other questions of as many hops."""
+    """The mean of this figure over permutations of the plans among questions of as many hops."""
     null_high: float
-    """95 % of such deals stay below this."""
+    """95 % of the permutations stay below this."""
 
     @property
     def excess(self) -> float:
@@ -55,18 +56,18 @@ class Routing(Value):
 
     @property
     def by_question(self) -> bool:
-        """Whether more is known of the worker than 95 % of deals explain."""
+        """Whether the figure is above 95 % of the permutations."""
         return self.pairs > 0 and self.nats > self.null_high
 
 
 def routing(
     evaluation: Evaluation, *, alignment: Alignment = "in order", permutations: int = 500, seed: str = "0"
 ) -> Routing:
-    """Measure how much the choice of workers tells of the skills needed.
+    """Measure how much the choice of workers depends on the skills that a question needs.
 
-    The null deals the plans of all repeats of a question, whole, to another question with as many hops. So
-    what follows from the number of hops or from the position in a plan is in the null too, and a constant
-    plan, or one that looks at hops alone, has no excess.
+    The null hypothesis gives all plans of a question, whole, to another question with as many hops. So what follows
+    from the number of hops or from the position in a plan is in the null too, and a constant plan, or one that looks
+    at hops alone, has no excess.
     """
     skills, questions = _skills(evaluation)
     rows, columns, workers = _pairs(evaluation, questions, alignment)

@@ -1,0 +1,211 @@
+"""`podium.toml`: the options that a user would otherwise repeat at every command.
+
+The file lies in the working folder, or `--config FILE` names it. The parser fills an option from it where the command
+line leaves the option out; so options override the file, and the file overrides the defaults. `train` has a
+configuration file of its own and does not read this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from cyclopts import App, ArgumentCollection, Token
+from pydantic import Field
+
+from podium.config import Settings, Source
+
+FILE = "podium.toml"
+
+
+class ConductorTable(Settings):
+    """Who plans."""
+
+    planner: str = "conductor"
+    """conductor, or a baseline."""
+    checkpoint: str | None = None
+    """A Conductor's checkpoint folder, or warmstart."""
+    cost_sensitivity: float | None = None
+    url: str | None = None
+    """An OpenAI-compatible endpoint whose model conducts."""
+    model: str | None = None
+    key_env: str | None = None
+    """The environment variable that holds the key; the file never holds a key."""
+    price: tuple[float, float] | None = None
+    """Dollars per million tokens, input and output."""
+
+
+class BudgetTable(Settings):
+    """Limits for a question, a run and a day."""
+
+    rounds: int = 1
+    calls: int | None = None
+    tokens: int | None = None
+    usd: float | None = None
+    seconds: float | None = None
+    run_usd: float | None = None
+    day_usd: float | None = None
+
+
+class ServeTable(Settings):
+    """What `podium serve` listens on and allows."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    runs: Path = Path("runs")
+    cors: tuple[str, ...] | None = None
+    max_body_mib: float = 20.0
+    timeout: float = 600.0
+    drain: float = 30.0
+    viewer: bool = True
+
+
+class EvalTable(Settings):
+    """What `podium eval` measures on."""
+
+    tasks: str | None = None
+    split: str = "test"
+    questions: int = 400
+    tuning: int | None = None
+    repeats: int = 1
+    concurrency: int = 16
+
+
+class PodiumSettings(Settings):
+    """All of `podium.toml`. Paths in it are relative to its folder."""
+
+    pool: str | None = None
+    """A pool file, or a shipped pool's name."""
+    store: str | None = None
+    """Where traces are kept: an SQLite file, or postgresql://USER@HOST/DATABASE for `serve` and `keys`."""
+    cache: Path | None = None
+    """The SQLite file of the response cache."""
+    max_steps: int = 5
+    early_stop: bool = False
+    conductor: ConductorTable = Field(default_factory=ConductorTable)
+    budget: BudgetTable = Field(default_factory=BudgetTable)
+    serve: ServeTable = Field(default_factory=ServeTable)
+    eval: EvalTable = Field(default_factory=EvalTable)
+
+
+OPTIONS: Mapping[str, str] = {
+    **{key: f"--{key.replace('_', '-')}" for key in ("pool", "store", "cache", "max_steps", "early_stop")},
+    **{
+        "conductor.planner": "--planner",
+        "conductor.checkpoint": "--conductor",
+        "conductor.cost_sensitivity": "--cost-sensitivity",
+    },
+    **{
+        f"conductor.{key}": f"--conductor-{key.replace('_', '-')}"
+        for key in ("url", "model", "key_env", "price")
+    },
+    "budget.rounds": "--rounds",
+    **{f"budget.{key}": f"--budget-{key}" for key in ("calls", "tokens", "usd", "seconds")},
+    **{f"budget.{key}_usd": f"--{key}-budget-usd" for key in ("run", "day")},
+    **{f"serve.{key}": f"--{key.replace('_', '-')}" for key in ServeTable.model_fields if key != "viewer"},
+    "serve.viewer": "--no-viewer",
+    **{f"eval.{key}": f"--{key}" for key in EvalTable.model_fields},
+}
+"""The option of each setting, by its dotted key."""
+_PATHS = frozenset({"pool", "store", "cache", "conductor.checkpoint", "serve.runs", "eval.tasks"})
+_NAMES_PLANNER = frozenset({"--planner", "--conductor", "--conductor-url", "--conductor-model"})
+_OF_RUN = ("pool", "conductor.", "eval.tasks")
+"""Settings that a run's folder has of its own: with `eval --run` they come from there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting as it holds."""
+
+    key: str
+    option: str
+    value: Any
+    origin: Literal["file", "option", "default"]
+    place: str
+    """The file and its line, or the option; empty for a default."""
+
+
+class SettingsFile:
+    """A `podium.toml` that was read; without a file, all settings are defaults.
+
+    Args:
+        path: as `--config` names it, which has to be there; None: `podium.toml` of the working folder, if any.
+
+    Raises:
+        ConfigError: the file cannot be read, or holds a key or value that cannot be used; with its line.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path or (Path(FILE) if Path(FILE).is_file() else None)
+        self._source = Source.of({}, (), FILE) if self.path is None else Source.read(self.path)
+        self._settings = self._source.into(PodiumSettings)
+
+    def given(self, options: Collection[str] = ()) -> Iterator[Setting]:
+        """The settings that the file sets, in the order of the table of options.
+
+        Args:
+            options: those that the command line has. One that names a planner replaces the whole table [conductor].
+        """
+        for key, option in OPTIONS.items():
+            if key.startswith("conductor.") and not _NAMES_PLANNER.isdisjoint(options):
+                continue
+            if option not in options and _get(self._source.tables, key) is not None:
+                value = self._resolved(key, _get(self._settings.model_dump(mode="json"), key))
+                yield Setting(key, option, value, "file", self._source.place_of(tuple(key.split("."))))
+
+    def all(self, options: Mapping[str, str]) -> Iterator[Setting]:
+        """Every setting with its value and where that is from.
+
+        Args:
+            options: the texts of the options that a command line gives, by option.
+        """
+        given = {setting.key: setting for setting in self.given(options)}
+        defaults = PodiumSettings().model_dump(mode="json")
+        for key, option in OPTIONS.items():
+            if option in options:
+                yield Setting(key, option, options[option], "option", option)
+            else:
+                yield given.get(key) or Setting(key, option, _get(defaults, key), "default", "")
+
+    def fill(self, app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
+        """Give the parser the options that the command line leaves out. Called by the parser."""
+        named = {name for argument in arguments if argument.tokens for name in argument.names}
+        of_run = _OF_RUN if commands[0] == "eval" and "--run" in named else ()
+        by_name = {name: argument for argument in arguments for name in argument.names}
+        for setting in self.given(named):
+            table = setting.key.partition(".")[0]
+            argument = by_name.get(setting.option)
+            of_other_verb = table in ("serve", "eval") and table != commands[0]
+            if argument is None or of_other_verb or setting.key.startswith(of_run):
+                continue
+            for index, text in enumerate(_texts(setting)):
+                argument.append(Token(keyword=setting.option, value=text, source=setting.place, index=index))
+
+    def _resolved(self, key: str, value: Any) -> Any:
+        """A path as seen from the working folder; names of shipped pools, task sets and databases stay."""
+        if key not in _PATHS or not isinstance(value, str) or self.path is None or "://" in value:
+            return value
+        beside = self.path.parent / value
+        is_name = key in ("pool", "conductor.checkpoint", "eval.tasks") and not beside.exists()
+        return value if is_name else str(beside)
+
+
+def _get(tables: Mapping[str, Any], key: str) -> Any:
+    value: Any = tables
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _texts(setting: Setting) -> Iterator[str]:
+    """The value as the command line would have it: one text for each part of a list."""
+    if setting.key == "serve.viewer":
+        yield "false" if setting.value else "true"
+    elif isinstance(setting.value, bool):
+        yield "true" if setting.value else "false"
+    elif isinstance(setting.value, list):
+        yield from map(str, setting.value)
+    else:
+        yield str(setting.value)
