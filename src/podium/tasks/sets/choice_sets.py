@@ -81,7 +81,7 @@ class MMLU(HubSet):
     99,842), validation (1,531) and test (14,042); the five examples a subject of `dev` are left out. Asked for the
     letter with no examples, where the authors give five; graded as a letter.
     Trap: `auxiliary_train` is not MMLU. It was taken from ARC, MC_TEST, OBQA and RACE, has no subjects, and often a
-    page of text before the question; whoever trains on it cannot be measured on those. Its own folder nests its
+    page of text before the question; a model trained on it cannot be measured on those. Its own folder nests its
     columns one deeper.
     """
 
@@ -107,8 +107,8 @@ class MMLU(HubSet):
         options, answer = list_column(values, "choices"), int_column(values, "answer")
         if len(options) != 4 or not 0 <= answer < 4:
             raise ValueError("it has not four options and the number of the right one")
-        asked = choice_question(text_column(values, "question"), options)
-        return Sample(asked, ascii_uppercase[answer], content_id(asked), {"family": subject or "auxiliary"})
+        prompt = choice_question(text_column(values, "question"), options)
+        return Sample(prompt, ascii_uppercase[answer], content_id(prompt), {"family": subject or "auxiliary"})
 
 
 Category = Literal[

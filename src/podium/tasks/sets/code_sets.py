@@ -129,9 +129,9 @@ class MBPP(CodeSet):
             "setup": setup,
             "tests": text_column(values, "test") if plus else "\n".join(asserts),
         }
-        asked = _ASKED.format(task=task.strip(), asserts="\n".join(asserts[:1] if plus else asserts))
+        text = _ASKED.format(task=task.strip(), asserts="\n".join(asserts[:1] if plus else asserts))
         number = str(int_column(values, "task_id"))
-        return Sample(CODE.format(question=asked), json.dumps(gold), number, content=task)
+        return Sample(CODE.format(question=text), json.dumps(gold), number, content=task)
 
 
 class BigCodeBench(CodeSet):
@@ -166,14 +166,14 @@ class BigCodeBench(CodeSet):
     def record_to_sample(self, values: Mapping[str, Any]) -> Sample:
         if self.prompt == "complete":
             code = text_column(values, "complete_prompt").strip()
-            asked = COMPLETION.format(question="Complete this function:", code=code)
+            text = COMPLETION.format(question="Complete this function:", code=code)
         else:
-            asked = CODE.format(question=text_column(values, "instruct_prompt").strip())
+            text = CODE.format(question=text_column(values, "instruct_prompt").strip())
         name = text_column(values, "entry_point")
         before, _, _ = text_column(values, "code_prompt").rpartition(f"def {name}(")
         gold = {"form": "unittest", "setup": before, "tests": text_column(values, "test")}
         return Sample(
-            asked,
+            text,
             json.dumps(gold),
             text_column(values, "task_id"),
             {"libraries": _libraries(text_column(values, "libs"))},

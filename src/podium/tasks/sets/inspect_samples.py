@@ -90,18 +90,18 @@ class InspectSample:
         return first
 
     async def _asked_question(self) -> Question:
-        asked: list[Question] = []
+        questions: list[Question] = []
 
         async def ask(state: TaskState, *args: Any, **config: Any) -> TaskState:
             if state.tools:
                 raise UsageError(f"the solver gives tools, and Podium's workers use none; {_PLAIN}")
-            asked.append(to_question(state.messages))
+            questions.append(to_question(state.messages))
             raise _ModelAskedError
 
         await self.solve(ask)
-        if not asked:
+        if not questions:
             raise UsageError(f"the solver asks the model nothing; {_PLAIN}")
-        return asked[0]
+        return questions[0]
 
     async def solve(self, ask: Generate) -> TaskState:
         """Run the solver on a new state of the sample, because solvers change their state."""

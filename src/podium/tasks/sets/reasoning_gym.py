@@ -72,8 +72,10 @@ class ReasoningGym(TaskSetSpec):
 
     @property
     def label(self) -> str:
-        asked = () if self.generators == "all" else self.generators
-        names = ("+".join(asked),) if 1 <= len(asked) <= 3 else (f"{len(asked)}-generators",) if asked else ()
+        chosen = () if self.generators == "all" else self.generators
+        names = (
+            ("+".join(chosen),) if 1 <= len(chosen) <= 3 else (f"{len(chosen)}-generators",) if chosen else ()
+        )
         return "-".join(("reasoning-gym", *names, *(() if self.level is None else (f"level-{self.level}",))))
 
     @property

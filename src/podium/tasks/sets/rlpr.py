@@ -33,10 +33,10 @@ class RLPR(HubSet):
     Source: `openbmb/RLPR-Train-Dataset` (about 77,000, most of them from WebInstruct-verified) and, for test, the
     file `WebInstruct-verified-val_Avg2` of `openbmb/RLPR-Evaluation` (638, whose answer is a letter), both on the hub
     (Yu et al. 2025, arXiv 2506.18254), CC-BY-NC-4.0. Splits: train (of which a tenth is validation) and test. The
-    user's turn of the source's prompt is asked; its system turn, which is for a policy in training, is not. Its
-    authors reward the policy's own probability of the reference answer, which nobody has of a worker behind an
-    endpoint. Here rules grade by the form of the gold answer (`FreeForm`), and what only a judge can grade is left
-    out and counted; or, with `judge`, a worker judges all of it. Figures compare with nobody's who grades otherwise.
+    user's turn of the source's prompt is asked; its system turn, which is for a policy in training, is not.
+    Its authors reward the policy's own probability of the reference answer, which a worker behind an endpoint does not
+    report. Here rules grade by the form of the gold answer (`FreeForm`), and questions that only a judge can grade are
+    left out and counted; or, with `judge`, a worker judges all of them. Other graders give other figures.
     """
 
     source: ClassVar[str] = "openbmb/RLPR-Train-Dataset"
@@ -57,10 +57,10 @@ class RLPR(HubSet):
         return self.judge or FreeForm()
 
     def record_to_sample(self, values: Mapping[str, Any]) -> Sample:
-        asked = [turn for turn in values["prompt"] if turn["role"] == "user"]
-        if not asked:
+        user_turns = [turn for turn in values["prompt"] if turn["role"] == "user"]
+        if not user_turns:
             raise ValueError("its prompt has no turn of a user")
-        question = text_column(asked[-1], "content")
+        question = text_column(user_turns[-1], "content")
         gold = text_column(values["reward_model"], "ground_truth").strip()
         facts = {"family": text_column(values, "ability"), "source": text_column(values, "data_source")}
         return Sample(FINAL_ANSWER.format(question=question), gold, content_id(question), facts)
