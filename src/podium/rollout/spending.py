@@ -1,8 +1,11 @@
-"""What committees of recorded workers cost: everybody asked, or none after the vote is certain (`executor.turns`)."""
+"""What committees of recorded workers cost, if all answer or if none is called once the vote is certain.
+
+The order of calls is `executor.early_stopping`'s.
+"""
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -19,8 +22,8 @@ def spent(
     """[Q]: dollars, the mean over which of the samples comes first.
 
     Args:
-        early_stop: whether votes stop.
-        price_QW: by which the cheapest is asked first; None: what each costs in the mean of all questions.
+        early_stop: whether a vote stops once it is certain.
+        price_QW: by which the cheapest is called first; None: what each costs in the mean of all questions.
     """
     cost_QM = answers.cost_QW[:, members]
     if not early_stop or len(members) == 1:
@@ -34,13 +37,13 @@ def spent(
     for turn in answers.turns:
         answer_QM = turn.given(members)
         cases, case_Q = np.unique(np.hstack([answer_QM, order_QM]), axis=0, return_inverse=True)
-        asked_CM = np.array(
+        called_CM = np.array(
             [
-                _asked(_renumbered(case[: len(members)]), tuple(case[len(members) :]))
+                _called(_renumbered(case[: len(members)]), tuple(case[len(members) :]))
                 for case in cases.tolist()
             ]
         )
-        turns.append((asked_CM[case_Q] * cost_QM).sum(axis=1))
+        turns.append((called_CM[case_Q] * cost_QM).sum(axis=1))
     mean_Q: Floats = np.mean(turns, axis=0)
     return mean_Q
 
@@ -51,9 +54,9 @@ def _renumbered(answers: list[int]) -> tuple[int, ...]:
     return tuple(answer if answer < 0 else numbers.setdefault(answer, len(numbers)) for answer in answers)
 
 
-@cache
-def _asked(answers: tuple[int, ...], order: tuple[int, ...]) -> tuple[bool, ...]:
-    """Which of a committee are asked, were these their answers."""
+@lru_cache(maxsize=2**16)
+def _called(answers: tuple[int, ...], order: tuple[int, ...]) -> tuple[bool, ...]:
+    """Which of a committee are called, if these are their answers."""
     heard: list[str | None] = [None] * len(answers)
     while turn := next_turn(_VOTE, "", heard, order):
         for place in turn:
