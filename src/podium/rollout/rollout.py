@@ -1,6 +1,6 @@
 """A rollout: one task, answered by a planner over a pool, and graded.
 
-Evaluation and every trainer come through `roll`, so they run, charge and grade in the same way.
+Evaluation and every trainer call `roll`, so they run, charge and grade in the same way.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ async def roll(
 
     Args:
         seed: names the randomness of planner and workers: the same arguments give the same rollout.
-        sample: which independent answering of the question this is; those of one number share a response cache's.
+        sample: which independent answer to the question this is; equal numbers share cached responses.
         settings: the reward's weights; None: none of what was spent counts.
 
     Raises:
-        BudgetError: an account of the dispatcher stood in the way: that the money ran out is no verdict on a plan.
+        BudgetError: an account of the dispatcher refused a call. That the money ran out says nothing of a plan.
     """
     trace = await orchestrator.answer(task.question, seed=seed, sample=sample)
     _check_accounts(orchestrator.dispatcher, trace)
@@ -98,7 +98,7 @@ async def roll(
 
 
 def _check_accounts(dispatcher: Dispatcher, trace: Trace) -> None:
-    """Accounts refuse for all questions; one whose steps that it needed were all answered is none the worse for it."""
+    """Raise if an account refused a call that this question needed. If all its steps were answered, it did not."""
     refusal = next((account.refusal for account in dispatcher.accounts if account.refusal is not None), None)
     wanting = (span for span in trace.spans if span.error is not None and span.status != "skipped")
     if refusal is not None and any(wanting):

@@ -1,4 +1,4 @@
-"""Live progress of a training run: what the policy earns now, against how it began.
+"""Live progress of a training run: the policy's figures now, beside those at first.
 
 A panel on a terminal, lines elsewhere. It reads metrics rows and nothing else. Loads no torch.
 """
@@ -58,7 +58,7 @@ class PlainDisplay:
     def __init__(self, console: Console, *, iterations: int, minutes: float | None, title: str) -> None:
         self._console, self._iterations, self._minutes, self._title = console, iterations, minutes, title
         self._rows: list[Mapping[str, Any]] = []
-        self._unsaid: Mapping[str, Any] | None = None
+        self._pending: Mapping[str, Any] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -66,8 +66,8 @@ class PlainDisplay:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._unsaid is not None:
-            self._say(self._unsaid, None)
+        if self._pending is not None:
+            self._print_row(self._pending, None)
 
     def begin(self, rows: Sequence[Mapping[str, Any]], *, elapsed_s: float) -> None:
         self._rows = list(rows)
@@ -76,13 +76,13 @@ class PlainDisplay:
 
     def show(self, row: Mapping[str, Any], *, elapsed_s: float) -> None:
         self._rows.append(row)
-        self._unsaid = row
+        self._pending = row
         done = row["iteration"] + 1
         if done == 1 or done % 10 == 0 or done == self._iterations:
-            self._say(row, seconds_left(self._rows, elapsed_s, self._iterations, self._minutes))
+            self._print_row(row, seconds_left(self._rows, elapsed_s, self._iterations, self._minutes))
 
-    def _say(self, row: Mapping[str, Any], left: float | None) -> None:
-        self._unsaid = None
+    def _print_row(self, row: Mapping[str, Any], left: float | None) -> None:
+        self._pending = None
         ending = "" if left is None else f"  {clock(left)} left"
         self._print(
             f"iteration {row['iteration'] + 1:4d}/{self._iterations}  reward {row['reward']:.3f}"
@@ -139,15 +139,15 @@ def training_panel(
     minutes: float | None,
     title: str,
 ) -> Panel:
-    """Where the run is, its figures at first and now, and who is asked."""
+    """How far the run is, its figures at first and now, and the share of each worker."""
     left = seconds_left(rows, elapsed_s, iterations, minutes)
-    place = Table.grid(padding=(0, 2))
-    place.add_row(
+    progress = Table.grid(padding=(0, 2))
+    progress.add_row(
         f"iteration {len(rows)}/{iterations}",
         Bar(iterations, 0, len(rows), width=24, color="green"),
         f"{clock(elapsed_s)} gone" + ("" if left is None else f", {clock(left)} left"),
     )
-    parts: list[RenderableType] = [place]
+    parts: list[RenderableType] = [progress]
     if rows:
         parts += [Text(), _figures(rows), Text(), _workers(rows)]
     return Panel(Group(*parts), title=title, title_align="left", expand=False)
@@ -170,7 +170,7 @@ def clock(seconds: float) -> str:
 
 
 def sparkline(values: Sequence[float], width: int = 32) -> str:
-    """The course of values, averaged into at most `width` blocks."""
+    """The values in order, averaged into at most `width` blocks."""
     count = min(width, len(values))
     edges = [round(i * len(values) / count) for i in range(count + 1)]
     blocks = [fmean(values[a:b]) for a, b in pairwise(edges)]

@@ -32,8 +32,8 @@ def metrics_row(
     """The row of an iteration counted from 0.
 
     Steps, calls and cost are means over rollouts; "entropy" is in nats a token, estimated without bias by the
-    mean of -log p of the sampled tokens; "kl" in nats a rollout, from the policy at the start, 0 where it is not
-    asked for; "workers" is each worker's share of the planned steps. Whether a simulated worker answered, and
+    mean of -log p of the sampled tokens; "kl" in nats a rollout, from the policy at the start, 0 where there is no
+    KL term; "workers" is each worker's share of the planned steps. Whether a simulated worker answered, and
     whether a recorded one did, is said for reports.
     """
     scored = [rollout for group in rollouts for rollout in group if rollout is not None]

@@ -89,7 +89,7 @@ def sample(
     for step in range(most):
         hidden_ND = model.run(token_N, cache.positions(step), cache)
         rows_N = rows_QA.flatten()
-        # Rows that ended earlier ride along until they are dropped; what they would draw is not kept.
+        # Rows that ended earlier are computed until they are dropped, but no token of theirs is kept.
         drawing = ((suffix_N[rows_N] <= step) & ~ended_N[rows_N]).nonzero().flatten()
         if len(drawing):
             live = rows_N[drawing]
