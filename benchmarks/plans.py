@@ -3,8 +3,8 @@
     python benchmarks/plans.py --plans 200 --checkpoint conductor
 
 "Token by token" is the plain way: one text, one token a pass, nothing shared and nothing drafted. The number of
-texts that equal those of the plain way is printed. The peer is transformers' `generate` on sixteen prompts, padded on the left, on one
-thread.
+texts that equal those of the plain way is printed. The peer is transformers' `generate` on sixteen prompts, padded on
+the left, on one thread; its time includes its import.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from podium.config import build
 from podium.errors import CheckpointError, RunMismatchError
 from podium.recordings import Recording, Response
 from podium.train.experiment import Experiment, Stage, draw_of, run_experiment
-from podium.warmstart.supervised import WarmStartSettings, WarmStartStage, run_warmstart
+from podium.warmstart.supervised import SupervisedStage, WarmStartSettings, run_warmstart
 from podium.workers.pool import open_pool
 
 TINY = {"iterations": 2, "questions": 2, "group": 4, "max_tokens": 24, "save_every": 1}
@@ -23,7 +23,7 @@ TINY = {"iterations": 2, "questions": 2, "group": 4, "max_tokens": 24, "save_eve
 def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("warmstart") / "run"
     settings = WarmStartSettings(
-        stages=(WarmStartStage(steps=4),),
+        stages=(SupervisedStage(steps=4),),
         batch=8,
         vocabulary=700,
         vocabulary_lessons=200,
@@ -33,7 +33,7 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         kv_heads=1,
         inner=64,
     )
-    run_warmstart(settings, folder, gate_cases=2)
+    run_warmstart(settings, folder, check_cases=2)
     return folder / "policy"
 
 

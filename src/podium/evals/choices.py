@@ -13,7 +13,7 @@ from itertools import combinations, product
 import numpy as np
 
 from podium.baselines import Cascade, Committee
-from podium.ratings.answers import MOST, NOBODY, Answers, Members
+from podium.ratings.answers import MOST, NO_ANSWER, Answers, Members
 
 _BEAM = 20
 HAIR = 1 + 1e-9
@@ -120,7 +120,7 @@ def _wrong_answers(answers: Answers) -> float:
     Where no two are wrong, 1. One agreement is counted that nobody saw, so that some are expected.
     """
     answer_QW = answers.answer_QWR[:, :, 0]
-    wrong_QW = (answer_QW != NOBODY) & (answers.voted_QWR[:, :, 0] == 0)
+    wrong_QW = (answer_QW != NO_ANSWER) & (answers.voted_QWR[:, :, 0] == 0)
     pairs = same = 0
     for one, other in combinations(range(len(answers.workers)), 2):
         both_Q = wrong_QW[:, one] & wrong_QW[:, other]

@@ -28,7 +28,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Members = tuple[int, ...]
 """Workers of a committee by number; one may stand there several times, and gives its next sample each time."""
-NOBODY = -1
+NO_ANSWER = -1
 """The number of no answer."""
 MOST = 5
 """Answers that a committee votes on, at most."""
@@ -161,7 +161,7 @@ class Answers:
         score_QM = self.voted_QWR[:, *_places(members)]
         weight_M = np.asarray(weights or [1.0] * len(members))
         same_QMM = answer_QM[:, :, None] == answer_QM[:, None, :]
-        votes_QM = np.where(answer_QM == NOBODY, -1.0, (same_QMM * weight_M).sum(axis=2))
+        votes_QM = np.where(answer_QM == NO_ANSWER, -1.0, (same_QMM * weight_M).sum(axis=2))
         rows, winner_Q = np.arange(len(score_QM)), votes_QM.argmax(axis=1)
         nothing_Q = votes_QM.max(axis=1) < 0
         return answer_QM[rows, winner_Q], np.where(nothing_Q, 0.0, score_QM[rows, winner_Q])
@@ -169,7 +169,7 @@ class Answers:
     def agreeing(self, members: Members) -> Ints:
         """[Q]: how many answers of a committee are the one that is given most often; 0 where nobody gave one."""
         answer_QM = self.given(members)
-        same_QMM = (answer_QM[:, :, None] == answer_QM[:, None, :]) & (answer_QM != NOBODY)[:, :, None]
+        same_QMM = (answer_QM[:, :, None] == answer_QM[:, None, :]) & (answer_QM != NO_ANSWER)[:, :, None]
         most: Ints = same_QMM.sum(axis=2).max(axis=1)
         return most
 
@@ -198,7 +198,7 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | C
     own_samples = tuple(worker.samples if isinstance(worker, ReplayWorker) else 1 for worker in workers)
     samples = max(own_samples)
     size = len(tasks), len(workers), max(samples, MOST)
-    answer, alone, voted = np.full(size, NOBODY), np.zeros(size), np.zeros(size)
+    answer, alone, voted = np.full(size, NO_ANSWER), np.zeros(size), np.zeros(size)
     score, cost, own_QW = np.zeros(size[:2]), np.zeros(size[:2]), np.ones(size[:2], dtype=np.int64)
     for q, task in enumerate(tasks):
         numbers: dict[str, int] = {}

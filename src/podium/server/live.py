@@ -31,7 +31,7 @@ class Live:
     def __init__(self, *, kept_s: float = KEPT_S, most_kept: int = MOST_KEPT) -> None:
         self._kept_s = kept_s
         self._most_kept = most_kept
-        self._courses: dict[str, Course] = {}
+        self._courses: dict[str, RecordedSource] = {}
         self._ended: OrderedDict[str, asyncio.TimerHandle] = OrderedDict()
 
     def begin(
@@ -49,7 +49,7 @@ class Live:
             owner: who may watch, besides admins.
             question, planner, workers: told first, where they are known; `workers` in the order of the pool.
         """
-        course = self._courses[trace_id] = Course(trace_id, owner, question, planner, tuple(workers))
+        course = self._courses[trace_id] = RecordedSource(trace_id, owner, question, planner, tuple(workers))
 
         def observe(event: Event) -> None:
             course.tell(event)
@@ -75,7 +75,7 @@ class Live:
         if timer := self._ended.pop(trace_id, None):
             timer.cancel()
 
-    def find(self, trace_id: str, owner: str | None) -> Course | None:
+    def find(self, trace_id: str, owner: str | None) -> RecordedSource | None:
         """The question, if it is remembered and `owner` (None: an admin) may watch it."""
         course = self._courses.get(trace_id)
         return course if course is not None and owner in (None, course.owner) else None
@@ -98,7 +98,7 @@ class Live:
             self.forget(trace_id)
 
 
-class Course:
+class RecordedSource:
     """What has happened to one question so far."""
 
     def __init__(

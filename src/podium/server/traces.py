@@ -19,7 +19,7 @@ from podium.server.api_errors import invalid, missing, responses
 from podium.server.attendance import GONE
 from podium.server.event_stream import EventStream, Write
 from podium.server.keys import Caller
-from podium.server.live import Course
+from podium.server.live import RecordedSource
 from podium.server.service import Service
 from podium.server.stream_events import ENDED, StreamEvent, replayed
 from podium.server.trace_list import PageQuery, TraceListed, TracePage, TraceQuery, seen_by
@@ -195,7 +195,7 @@ async def _send(write: Write, stream_event: StreamEvent | None) -> None:
         raise APIError(GONE, "cancelled", "The caller does not read.") from None
 
 
-def _watching(course: Course, after: str | None) -> Any:
+def _watching(course: RecordedSource, after: str | None) -> Any:
     async def tell(write: Write) -> None:
         async for stream_event in course.watch(after, _BEAT_S):
             await _send(write, stream_event)

@@ -22,7 +22,7 @@ from random import Random
 
 import numpy as np
 
-from podium.ratings.answers import MOST, NOBODY, Answers, Floats, Members, means_by, spent
+from podium.ratings.answers import MOST, NO_ANSWER, Answers, Floats, Members, means_by, spent
 
 _SIZES = (1, 2, 3, 4, 5)
 _PAIR = 2
@@ -40,7 +40,7 @@ _SHARP = 0.002
 """Accuracy by which a committee must be behind the best to be drawn 1/e as often."""
 
 
-class Worth:
+class CommitteeValues:
     """A table of kinds and committees.
 
     Args:
@@ -153,7 +153,7 @@ class Worth:
         """
         members = tuple(self.workers.index(name) for name in asked)
         number = self._answers.number(question)
-        answered = self._answers.given(members)[number] != NOBODY
+        answered = self._answers.given(members)[number] != NO_ANSWER
         return int(self._agreeing(members)[number]), int(answered.sum())
 
     def _drawn(self, rng: Random, worth_P: Floats) -> tuple[str, ...]:
