@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
+# OpenBLAS reads this when NumPy is first imported; its threads spin while they wait, beside those of other tests.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 

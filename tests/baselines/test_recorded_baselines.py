@@ -1,44 +1,29 @@
 """Baselines for recordings: what they plan, whom they refuse, and that those which learn do learn."""
 
 from __future__ import annotations
+
 from collections.abc import Callable
+from random import Random
+from statistics import fmean
+
 import numpy as np
-from podium.baselines import Cascade
-from podium.baselines import Committee
-from podium.baselines import Router
+import pytest
+
+from podium.baselines import Cascade, Committee, Router
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import voting_step
-from podium.baselines.routers import LinUCB
-from podium.baselines.routers import Method
-from podium.baselines.routers import Verdict
-from podium.baselines.routers import learn_router
-from podium.baselines.routers import text_features
+from podium.baselines.routers import LinUCB, Method, Verdict, learn_router, text_features
 from podium.errors import ConfigError
 from podium.orchestrator import Orchestrator
-from podium.planner import Outcome
-from podium.planner import Plan
-from podium.planner import PlanRequest
-from podium.planner import Planner
-from podium.recordings import Recording
-from podium.recordings import Response
-from podium.trace import Trace
-from podium.trace import VoteCount
-from podium.types import Budget
-from podium.types import Profile
-from podium.types import Question
-from podium.workers import Pool
-from podium.workers import VoteWorker
+from podium.planner import Outcome, Plan, Planner, PlanRequest
+from podium.recordings import Recording, Response
+from podium.trace import Trace, VoteCount
+from podium.types import Budget, Profile, Question
+from podium.workers import Pool, VoteWorker
 from podium.workers.answer import final_answer
 from podium.workers.replay import ReplayWorker
 from podium.workers.vote import NOTHING
-from podium.workflow import Acceptance
-from podium.workflow import Access
-from podium.workflow import Step
-from podium.workflow import Workflow
-from podium.workflow import parse
-import pytest
-from random import Random
-from statistics import fmean
+from podium.workflow import Acceptance, Access, Step, Workflow, parse
 
 MakeRecording = Callable[..., Recording]
 PLAIN = "Give the most frequent answer."

@@ -3,9 +3,8 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from threading import Event
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from tiny_models import CHAT, CHAT_WITHOUT_SYSTEM
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from podium.conductor import Checkpoint, Sampling, open_policy
-from podium.conductor.local_policy import LocalPolicy, draw, generate
+from podium.conductor.local_policy import LocalPolicy, Logits, Passage, draw
 from podium.conductor.numpy_engine import NumpyEngine
 from podium.conductor.torch_engine import TorchEngine
 from podium.errors import CheckpointError, UsageError
@@ -62,21 +61,14 @@ async def test_greedy_text_is_that_of_transformers(
 
 
 async def test_both_engines_draw_the_same_text(make_checkpoint: Make) -> None:
-    checkpoint = Checkpoint.read(make_checkpoint("qwen2"))
-    texts = []
-    for engine in (NumpyEngine(checkpoint), TorchEngine(checkpoint)):
-        read = engine.start(200)
-        texts.append(
-            generate(
-                read,
-                engine.encode(PROMPT),
-                Sampling(temperature=0.7, seed="x"),
-                limit=40,
-                ends=engine.ends,
-                cancelled=Event(),
-            )
-        )
+    checkpoint = Checkpoint.read(make_checkpoint("qwen2", eos_token_id=None))
+    sampling = Sampling(temperature=0.7, seed="x", max_tokens=40)
+    texts = [
+        await LocalPolicy("tiny", engine).complete(PROMPT, sampling)
+        for engine in (NumpyEngine(checkpoint), TorchEngine(checkpoint))
+    ]
     assert texts[0] == texts[1]
+    assert texts[0].text
 
 
 async def test_a_seed_names_a_text(make_checkpoint: Make) -> None:
@@ -127,31 +119,57 @@ def test_a_template_without_a_system_message_gets_it_in_the_users_first(make_che
     assert engine.decode(engine.encode([system, user])) == "<|user|>Lead.\n\nWhat?<|assistant|>"
 
 
-def _scripted(tokens: list[int]) -> Callable[[object], np.ndarray]:
-    """A reader that wants these tokens, one after the other."""
-    wanted = iter(tokens)
-    return lambda _: np.eye(10, dtype=np.float32)[next(wanted)]
+class Scripted:
+    """An engine that wants these tokens, one after the other, and keeps what it was given to read."""
+
+    context = 1_000_000
+    ends = frozenset({2, 3})
+    batch = 1
+    cuts = False
+
+    def __init__(self, wanted: Sequence[int] = (), pause: float = 0.0) -> None:
+        self.wanted = iter(wanted)
+        self.pause = pause
+        self.seen: list[list[int]] = []
+
+    def encode(self, messages: object) -> list[int]:
+        return [1, 7, 8]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return " ".join(map(str, tokens))
+
+    def start(self, capacity: int) -> None: ...
+
+    def copy(self, reading: None, length: int, capacity: int) -> None: ...
+
+    def cut(self, reading: None, length: int) -> None: ...
+
+    def read(self, passages: Sequence[Passage]) -> list[Logits]:
+        time.sleep(self.pause)
+        self.seen += [list(passage.tokens) for passage in passages]
+        return [np.eye(10, dtype=np.float32)[[next(self.wanted, 0)]] for _ in passages]
 
 
 @pytest.mark.parametrize(
-    ("wanted", "limit", "written"),
-    [([4, 5, 2, 6], 10, [4, 5, 2]), ([4, 5, 6], 2, [4, 5]), ([2, 4], 10, [2]), ([4, 3, 4], 10, [4, 3])],
+    ("wanted", "limit", "written", "text"),
+    [
+        ([4, 5, 2, 6], 10, 3, "4 5"),
+        ([4, 5, 6], 2, 2, "4 5"),
+        ([2, 4], 10, 1, ""),
+        ([4, 3, 4], 10, 2, "4"),
+    ],
 )
-def test_writing_stops_at_an_end_or_at_the_limit(wanted: list[int], limit: int, written: list[int]) -> None:
-    ends = frozenset({2, 3})
-    assert generate(_scripted(wanted), [1], Sampling(), limit=limit, ends=ends, cancelled=Event()) == written
+async def test_writing_stops_at_an_end_or_at_the_limit(
+    wanted: list[int], limit: int, written: int, text: str
+) -> None:
+    completion = await LocalPolicy("scripted", Scripted(wanted)).complete(PROMPT, Sampling(max_tokens=limit))
+    assert (completion.usage.output_tokens, completion.text) == (written, text)
 
 
-def test_a_prompt_is_read_once_and_then_token_by_token() -> None:
-    seen = []
-    wanted = _scripted([4, 5, 6])
-
-    def read(tokens: list[int]) -> np.ndarray:
-        seen.append(list(tokens))
-        return wanted(tokens)
-
-    generate(read, [1, 7, 8], Sampling(), limit=3, ends=frozenset(), cancelled=Event())
-    assert seen == [[1, 7, 8], [4], [5]]
+async def test_a_prompt_is_read_once_and_then_token_by_token() -> None:
+    engine = Scripted([4, 5, 6])
+    await LocalPolicy("scripted", engine).complete(PROMPT, Sampling(max_tokens=3))
+    assert engine.seen == [[1, 7, 8], [4], [5]]
 
 
 def test_draws_follow_the_softmax() -> None:
@@ -187,35 +205,15 @@ async def test_a_completion_ends_where_the_context_does(make_checkpoint: Make) -
 
 
 async def test_cancelling_stops_the_thread() -> None:
-    reads = 0
-
-    class Endless:
-        context = 1_000_000
-        ends: frozenset[int] = frozenset()
-
-        def encode(self, messages: object) -> list[int]:
-            return [1]
-
-        def decode(self, tokens: object) -> str:
-            return ""
-
-        def start(self, capacity: int) -> Callable[[object], np.ndarray]:
-            def read(tokens: object) -> np.ndarray:
-                nonlocal reads
-                reads += 1
-                time.sleep(0.001)
-                return np.zeros(4, np.float32)
-
-            return read
-
-    policy = LocalPolicy("endless", Endless())
+    engine = Scripted(pause=0.001)
+    policy = LocalPolicy("endless", engine)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await policy.complete(PROMPT, Sampling(max_tokens=100_000))
     await asyncio.sleep(0.05)
-    after = reads
+    after = len(engine.seen)
     await asyncio.sleep(0.05)
-    assert 0 < after == reads
+    assert 0 < after == len(engine.seen)
 
 
 def test_what_transformers_cannot_load_is_one_sentence(make_checkpoint: Make) -> None:

@@ -1,29 +1,25 @@
 """Answers that mean harm: they reach the steps that may see them, inside a fence, and break nothing."""
 
 from __future__ import annotations
+
 import io
 import json
+import re
+
+import pytest
+from rich.console import Console
+
 from podium.cli.drawing import print_trace
 from podium.executor import ExecutionSettings
 from podium.orchestrator import Orchestrator
-from podium.planner import Plan
-from podium.planner import PlanRequest
-from podium.testing import FaultServer
-from podium.testing import POISONS
-from podium.testing import Poison
-from podium.testing import Rule
+from podium.planner import Plan, PlanRequest
+from podium.testing import POISONS, FaultServer, Poison, Rule
 from podium.trace import Trace
 from podium.trace import serialization as jsonl
 from podium.trace.store import TraceStore
 from podium.types import Question
 from podium.workers.view import read_view
-from podium.workflow import Access
-from podium.workflow import Step
-from podium.workflow import Workflow
-from podium.workflow import parse
-import pytest
-import re
-from rich.console import Console
+from podium.workflow import Access, Step, Workflow, parse
 
 QUESTION = Question(text="What is 2 + 2?")
 PLAN = Workflow(

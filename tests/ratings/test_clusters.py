@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.ratings.rating import find_kinds
+from podium.ratings.rating import find_clusters
 from podium.workers.ratings import Ratings
 
 TEMPLATES = (
@@ -46,7 +46,7 @@ def kind_of_each(texts: Sequence[str], kinds: Kinds) -> dict[str, str]:
 
 def test_texts_of_one_template_are_one_kind_and_each_kind_is_one_templates() -> None:
     template_of = questions(12)
-    kinds = find_kinds(list(template_of), len(TEMPLATES))
+    kinds = find_clusters(list(template_of), len(TEMPLATES))
     pairs = {(template_of[text], kind) for text, kind in kind_of_each(list(template_of), kinds).items()}
     assert len(pairs) == len(TEMPLATES)
     assert {kind for _, kind in pairs} == set(kinds)
@@ -54,7 +54,7 @@ def test_texts_of_one_template_are_one_kind_and_each_kind_is_one_templates() -> 
 
 def test_a_question_that_was_never_seen_is_of_its_templates_kind() -> None:
     template_of = questions(12)
-    kinds = find_kinds(list(template_of), len(TEMPLATES))
+    kinds = find_clusters(list(template_of), len(TEMPLATES))
     kind_of_template = {
         template_of[text]: kind for text, kind in kind_of_each(list(template_of), kinds).items()
     }
@@ -66,7 +66,9 @@ def test_a_question_that_was_never_seen_is_of_its_templates_kind() -> None:
 
 def test_a_name_is_made_of_words_that_its_kind_has_and_others_lack() -> None:
     template_of = questions(12)
-    for text, kind in kind_of_each(list(template_of), find_kinds(list(template_of), len(TEMPLATES))).items():
+    for text, kind in kind_of_each(
+        list(template_of), find_clusters(list(template_of), len(TEMPLATES))
+    ).items():
         words = kind.split("-")
         assert len(words) == 2
         own = TEMPLATES[template_of[text]]
@@ -77,7 +79,7 @@ def test_a_name_is_made_of_words_that_its_kind_has_and_others_lack() -> None:
 @pytest.mark.parametrize("count", [6, 9, 20])
 def test_more_kinds_than_templates_have_names_of_their_own(count: int) -> None:
     template_of = questions(12)
-    kinds = find_kinds(list(template_of), count)
+    kinds = find_clusters(list(template_of), count)
     assert len(kinds) == count
     templates_of: dict[str, set[int]] = {}
     for text, kind in kind_of_each(list(template_of), kinds).items():
@@ -92,7 +94,7 @@ def test_more_kinds_than_templates_have_names_of_their_own(count: int) -> None:
 
 def test_one_seed_gives_one_set_of_kinds_and_another_seed_another() -> None:
     texts = list(questions(12))
-    first, again, other = (find_kinds(texts, 9, seed=seed) for seed in (0, 0, 1))
+    first, again, other = (find_clusters(texts, 9, seed=seed) for seed in (0, 0, 1))
     assert first == again
     assert list(first) == list(again)
     assert first != other
@@ -102,7 +104,7 @@ def test_a_word_that_every_kind_has_counts_less_than_one_of_its_own() -> None:
     texts = [
         f"Tell me quickly {number}: {word} today" for word in ("rivers", "fruits") for number in range(6)
     ]
-    kinds = find_kinds(texts, 2)
+    kinds = find_clusters(texts, 2)
     assert len(kinds) == 2
     for words in kinds.values():
         (own,) = words.keys() & {"rivers", "fruits"}
@@ -115,7 +117,7 @@ def test_a_word_that_every_kind_has_names_none_however_often_it_is_said() -> Non
         for words in ("rivers mountains", "fruits trees")
         for number in range(6)
     ]
-    names = {frozenset(name.split("-")) for name in find_kinds(texts, 2)}
+    names = {frozenset(name.split("-")) for name in find_clusters(texts, 2)}
     assert names == {frozenset({"rivers", "mountains"}), frozenset({"fruits", "trees"})}
 
 
@@ -123,22 +125,22 @@ def test_a_kind_is_known_by_so_many_words_at_most_and_by_those_that_count_most()
     rare = [f"{first}{second}" for first in "abcdefgh" for second in "uvwxyz"]
     rivers = [f"river {' '.join(Random(str(number)).sample(rare, 9))}" for number in range(40)]
     fruits = [f"ripe fruit {number}" for number in range(40)]
-    (words,) = (words for words in find_kinds(rivers + fruits, 2).values() if "fruit" not in words)
+    (words,) = (words for words in find_clusters(rivers + fruits, 2).values() if "fruit" not in words)
     assert len(words) == 40 < len(rare)
     assert "river" in words
 
 
 def test_one_kind_is_none_for_then_all_questions_are_alike() -> None:
     texts = list(questions(12))
-    kinds = find_kinds(texts, 1)
+    kinds = find_clusters(texts, 1)
     assert kinds == {}
     assert set(kind_of_each(texts, kinds).values()) == {""}
-    assert len(find_kinds(texts, 2)) == 2
+    assert len(find_clusters(texts, 2)) == 2
 
 
 def test_fewer_texts_than_kinds_are_each_a_kind_of_their_own() -> None:
     texts = ["red apple", "green pear", "red pear", "green apple"]
-    kind_of = kind_of_each(texts, find_kinds(texts, 50))
+    kind_of = kind_of_each(texts, find_clusters(texts, 50))
     assert {text: set(kind.split("-")) for text, kind in kind_of.items()} == {
         text: set(text.split(" ")) for text in texts
     }
@@ -149,7 +151,7 @@ def test_kinds_that_the_same_two_words_set_apart_are_told_apart_by_a_third() -> 
     # Numbers are no words: texts of a line differ in nothing that counts.
     lines = {"alpha beta": 4, "alpha beta delta epsilon zeta": 4, "delta epsilon zeta": 8}
     texts = [f"{line} {number}" for line, times in lines.items() for number in range(times)]
-    names = [name for name in find_kinds(texts, 3) if {"alpha", "beta"} <= set(name.split("-"))]
+    names = [name for name in find_clusters(texts, 3) if {"alpha", "beta"} <= set(name.split("-"))]
     first, second = sorted(names, key=len)
     assert first in {"alpha-beta", "beta-alpha"}
     assert set(second.split("-")) > {"alpha", "beta"}
@@ -158,7 +160,7 @@ def test_kinds_that_the_same_two_words_set_apart_are_told_apart_by_a_third() -> 
 
 def test_names_are_in_plain_letters_whatever_the_script() -> None:
     texts = ["Überlänge café", "река вода", "水水 火火"]
-    kinds = find_kinds(texts, 3)
+    kinds = find_clusters(texts, 3)
     assert all(name.isascii() and name == name.lower() for name in kinds)
     assert kinds.keys() > {"cafe-uberlange"}
     assert len(set(kind_of_each(texts, kinds).values())) == 3
@@ -180,7 +182,7 @@ def test_names_are_in_plain_letters_whatever_the_script() -> None:
 def test_texts_with_little_to_go_by_have_as_many_kinds_as_can_be_told_apart(
     texts: list[str], distinct: int, count: int
 ) -> None:
-    kinds = find_kinds(texts, count)
+    kinds = find_clusters(texts, count)
     assert len(kinds) == min(count, distinct)
     assert all(name and words for name, words in kinds.items())
 
@@ -198,7 +200,7 @@ def test_texts_with_little_to_go_by_have_as_many_kinds_as_can_be_told_apart(
     ],
 )
 def test_texts_without_words_have_no_kinds_and_are_of_none(texts: list[str], count: int) -> None:
-    kinds = find_kinds(texts, count)
+    kinds = find_clusters(texts, count)
     assert kinds == {}
     assert set(kind_of_each(texts, kinds).values()) <= {""}
 
@@ -215,7 +217,7 @@ def test_texts_without_words_have_no_kinds_and_are_of_none(texts: list[str], cou
 def test_there_are_never_more_kinds_than_asked_and_each_has_words_that_count(
     texts: list[str], count: int
 ) -> None:
-    kinds = find_kinds(texts, count)
+    kinds = find_clusters(texts, count)
     assert len(kinds) <= min(count, len(set(texts)))
     for name, words in kinds.items():
         assert name

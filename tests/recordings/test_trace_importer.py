@@ -1,48 +1,33 @@
 """The importer of traces: answers to bare questions, from runs that really happened."""
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Sequence
+
+import sqlite3
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from podium.baselines import SelfConsistency
-from podium.baselines import Single
-from podium.baselines.phrases import WHOLE
-from podium.baselines.phrases import asks_whole
-from podium.errors import UsageError
-from podium.errors import WorkerError
-from podium.executor import Dispatcher
-from podium.executor import ExecutionSettings
+
+import pytest
+
+from podium.baselines import SelfConsistency, Single
+from podium.baselines.phrases import WHOLE, asks_whole
+from podium.errors import UsageError, WorkerError
+from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
-from podium.planner import Plan
-from podium.planner import PlanRequest
-from podium.planner import Planner
-from podium.recordings import Recording
-from podium.recordings import RecordingWriter
-from podium.recordings import Response
-from podium.recordings.importers import ImportReport
-from podium.recordings.importers import import_from_traces
-from podium.recordings.importers import read_traces
+from podium.planner import Plan, Planner, PlanRequest
+from podium.recordings import Recording, RecordingWriter, Response
+from podium.recordings.importers import ImportReport, import_from_traces, read_traces
 from podium.tasks.embedded import EmbeddedTasks
 from podium.tasks.graders.text_graders import Exact
 from podium.trace import Trace
 from podium.trace.store import TraceStore
-from podium.types import Budget
-from podium.types import Message
-from podium.types import Profile
-from podium.types import Question
-from podium.workers import Pool
-from podium.workers import ScriptedWorker
-from podium.workers import VoteWorker
+from podium.types import Budget, Message, Profile, Question
+from podium.workers import Pool, ScriptedWorker, VoteWorker
 from podium.workers.function import FunctionWorker
 from podium.workers.replay import ReplayWorker
 from podium.workers.response_cache import ResponseCache
 from podium.workers.specialist import Specialist
-from podium.workflow import Access
-from podium.workflow import Step
-from podium.workflow import Workflow
-import pytest
-import sqlite3
+from podium.workflow import Access, Step, Workflow
 
 MakeRecording = Callable[..., Recording]
 

@@ -1,20 +1,14 @@
 """The reward keeps its order whatever was spent, and its parts apart."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from podium.rollout import PENALTY_CAP
-from podium.rollout import Reward
-from podium.rollout import RewardSettings
-from podium.rollout import reward
+
+from podium.rollout import PENALTY_CAP, Reward, RewardSettings, reward
 from podium.tasks.task import Grade
-from podium.trace import Attempt
-from podium.trace import RoundTrace
-from podium.trace import Span
-from podium.trace import Trace
+from podium.trace import Attempt, RoundTrace, Span, Trace
 from podium.types import Question
-from podium.workflow import Step
-from podium.workflow import Workflow
-import pytest
+from podium.workflow import Step, Workflow
 
 WEIGHTS = st.builds(
     RewardSettings,

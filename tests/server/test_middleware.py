@@ -1,20 +1,20 @@
 """The middleware around the routes, over real sockets."""
 
 import asyncio
-import httpx
-from hypothesis import given
-from hypothesis import strategies as st
 import json
-from podium.server.body_limits import JsonShape
-from podium.testing import FaultServer
-from podium.testing import Rule
-from podium.testing import SlowFirstByte
-from podium.trace.query import Filters
-from podium.workers.pool import load_pool
-import pytest
 import re
 import socket
 import time
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podium.server.body_limits import JsonShape
+from podium.testing import FaultServer, Rule, SlowFirstByte
+from podium.trace.query import Filters
+from podium.workers.pool import load_pool
 
 CHAT = "/v1/chat/completions"
 HELLO = {"model": "ada", "messages": [{"role": "user", "content": "Hello?"}]}

@@ -1,26 +1,22 @@
 """A training run from its configuration: real tasks, real specialists, a policy made on the spot."""
 
 from __future__ import annotations
-from collections.abc import Callable
+
 import json
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
 import podium
 from podium.config import build
-from podium.errors import CheckpointError
-from podium.errors import RunMismatchError
-from podium.recordings import Recording
-from podium.recordings import Response
-from podium.train.experiment import make_draw_tasks
-from podium.train.experiment import run_experiment
-from podium.train.settings import Experiment
-from podium.train.settings import GRPOSettings
-from podium.train.settings import Stage
-from podium.warmstart.supervised import WarmStartSettings
-from podium.warmstart.supervised import WarmStartStage
-from podium.warmstart.supervised import run_warmstart
+from podium.errors import CheckpointError, RunMismatchError
+from podium.recordings import Recording, Response
+from podium.train.experiment import make_draw_tasks, run_experiment
+from podium.train.settings import Experiment, GRPOSettings, Stage
+from podium.warmstart.supervised import SupervisedStage, WarmStartSettings, run_warmstart
 from podium.workers.pool import open_pool
-from pydantic import ValidationError
-import pytest
 
 ASSETS = Path(podium.__file__).parent / "assets"
 TINY = {"iterations": 2, "questions": 2, "group": 4, "max_tokens": 24, "save_every": 1}
@@ -30,7 +26,7 @@ TINY = {"iterations": 2, "questions": 2, "group": 4, "max_tokens": 24, "save_eve
 def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("warmstart") / "run"
     settings = WarmStartSettings(
-        stages=(WarmStartStage(steps=4),),
+        stages=(SupervisedStage(steps=4),),
         batch=8,
         vocabulary=700,
         vocabulary_lessons=200,
@@ -40,7 +36,7 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         kv_heads=1,
         inner=64,
     )
-    run_warmstart(settings, folder, gate_cases=2)
+    run_warmstart(settings, folder, check_cases=2)
     return folder / "policy"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from podium.baselines.plans import VOTE
-from podium.warmstart.embedded_examples import Lesson
+from podium.warmstart.embedded_examples import SFTExample
 from podium.warmstart.recorded_examples import MOST_STEPS
 from podium.workflow import Acceptance, PlanError, Workflow, parse
 
@@ -32,14 +32,14 @@ def by_percent(accuracies: Mapping[str, float]) -> dict[str, str]:
     return named
 
 
-def _listed(lesson: Lesson) -> list[dict[str, str]]:
+def _listed(lesson: SFTExample) -> list[dict[str, str]]:
     """What the lines about workers say, in order."""
     lines = lesson.prompt.partition("\nModels:\n")[2].splitlines()
     found = [_NAMED.match(line) or _RATED.match(line) for line in lines]
     return [match.groupdict() for match in found[: found.index(None)] if match is not None]
 
 
-def listed(lesson: Lesson, rated: Mapping[str, str] = _NOBODY) -> list[tuple[int, str, str]]:
+def listed(lesson: SFTExample, rated: Mapping[str, str] = _NOBODY) -> list[tuple[int, str, str]]:
     """The lines about workers, in order: number, name, and figures where it is rated.
 
     Args:
@@ -51,14 +51,14 @@ def listed(lesson: Lesson, rated: Mapping[str, str] = _NOBODY) -> list[tuple[int
     ]
 
 
-def shown_team(lesson: Lesson, rated: Mapping[str, str] = _NOBODY) -> list[str]:
+def shown_team(lesson: SFTExample, rated: Mapping[str, str] = _NOBODY) -> list[str]:
     """Names of the workers in a lesson's prompt, by number."""
     numbered = sorted((number, name) for number, name, _ in listed(lesson, rated))
     assert [number for number, _ in numbered] == list(range(len(numbered)))
     return [name for _, name in numbered]
 
 
-def written(lesson: Lesson) -> str:
+def written(lesson: SFTExample) -> str:
     """What follows on a lesson's prompt."""
     return "".join(text for text, _ in lesson.pieces)
 
@@ -68,14 +68,14 @@ def kind_in(written: str) -> str:
     return written.partition("; steps ")[0].rstrip("0123456789()")
 
 
-def decision(lesson: Lesson) -> Workflow | Acceptance | PlanError:
+def decision(lesson: SFTExample) -> Workflow | Acceptance | PlanError:
     """What a lesson's plan is to its own prompt."""
     assert all(learned for text, learned in lesson.pieces if text)
     later = "\nEarlier plan:\n" in lesson.prompt
     return parse(written(lesson), workers=len(_listed(lesson)), max_steps=MOST_STEPS, later_round=later)
 
 
-def committee(lesson: Lesson, rated: Mapping[str, str] = _NOBODY) -> tuple[str, ...]:
+def committee(lesson: SFTExample, rated: Mapping[str, str] = _NOBODY) -> tuple[str, ...]:
     """Who answers by a lesson's plan, in its order; nobody where it accepts."""
     found, team = decision(lesson), shown_team(lesson, rated)
     assert not isinstance(found, PlanError)

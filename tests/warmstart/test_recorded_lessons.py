@@ -12,8 +12,8 @@ from lesson_reading import by_percent, committee, decision, listed, shown_team, 
 
 from podium.baselines.plans import VOTE
 from podium.conductor.prompt import PromptSettings, shortened
-from podium.warmstart.embedded_examples import Lesson, Shares
-from podium.warmstart.recorded_examples import MOST_STEPS, Course, Read, draw_lesson, prompts
+from podium.warmstart.embedded_examples import SFTExample, Shares
+from podium.warmstart.recorded_examples import MOST_STEPS, Read, RecordedSource, draw_example, prompts
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.ratings import Ratings, Tally
 from podium.workflow import Acceptance, Workflow, parse, render
@@ -54,13 +54,13 @@ RATED_ALIKE = Pool(
 
 def plans(
     count: int, *, later: float, questions: Sequence[Read] = QUESTIONS, levels: int = 0, pool: Pool = POOL
-) -> list[Lesson]:
+) -> list[SFTExample]:
     """Lessons that are plans, of one course."""
     return [
-        draw_lesson(
+        draw_example(
             "plans",
             index,
-            courses=[Course(tuple(questions), pool)],
+            courses=[RecordedSource(tuple(questions), pool)],
             prompt=PROMPT.model_copy(update={"levels": levels}),
             shares=Shares(plan=1, reading=0, taught=1),
             later=later,

@@ -22,10 +22,10 @@ from podium.planner import Outcome, PlanRequest
 from podium.recordings import Recording, Response
 from podium.train.checkpoints import read_model
 from podium.types import Profile, Question
-from podium.warmstart.data import Material, RecordedSettings, Source, open_material
+from podium.warmstart.data import DataSource, RecordedSettings, Source, open_data
 from podium.warmstart.embedded_examples import Shares
 from podium.warmstart.recorded_examples import random_committee
-from podium.warmstart.supervised import WarmStartSettings, WarmStartStage, run_warmstart
+from podium.warmstart.supervised import SupervisedStage, WarmStartSettings, run_warmstart
 from podium.workflow import Acceptance, Workflow
 
 MakeRecording = Callable[..., Recording]
@@ -37,8 +37,8 @@ ACCURACIES = {"ada": 0.5, "bob": 0.4, "someone": 0.3}
 MEANT = by_percent(ACCURACIES)
 
 
-def open_small(*sources: Source, taught: bool = False) -> Material:
-    return open_material(RecordedSettings(sources, cost_weights=(), question_chars=100, taught=taught))
+def open_small(*sources: Source, taught: bool = False) -> DataSource:
+    return open_data(RecordedSettings(sources, cost_weights=(), question_chars=100, taught=taught))
 
 
 def source(recording: Recording, *, kind: str = "", weight: float = 1.0) -> Source:
@@ -80,7 +80,7 @@ def test_what_is_left_out_of_a_recording_is_told(make_recording: MakeRecording) 
     lessons = RecordedSettings(
         (source(make_recording(given, splits=splits)),), cost_weights=(), question_chars=100, taught=False
     )
-    open_material(lessons, told.append)
+    open_data(lessons, told.append)
     assert [note.partition(",")[0] for note in told] == ["small/train: 3 of 24 questions are left out"]
 
 
@@ -120,7 +120,7 @@ def test_lessons_come_from_training_questions_and_know_no_verdict_where_none_is_
     make_recording: MakeRecording,
 ) -> None:
     right, wrong = (open_small(sums(make_recording, score)) for score in (1.0, 0.0))
-    stage = WarmStartStage(steps=1)
+    stage = SupervisedStage(steps=1)
     draws = [material.draw(stage.shares, 0.0) for material in (right, wrong)]
     lessons = [draws[0]("0", index) for index in range(60)]
     assert lessons == [draws[1]("0", index) for index in range(60)]
@@ -240,20 +240,20 @@ def test_a_small_warm_start_on_recordings_leaves_a_policy_that_is_asked_in_its_w
     settings = WarmStartSettings(
         tasks=first.tasks, pool=first.pool, also=(second,), cost_weights=(0.0, 0.1), question_chars=60,
         stages=(
-            WarmStartStage(steps=30),
-            WarmStartStage(steps=30, shares=Shares(plan=1, reading=0, taught=0.9, roll=0.5)),
+            SupervisedStage(steps=30),
+            SupervisedStage(steps=30, shares=Shares(plan=1, reading=0, taught=0.9, roll=0.5)),
         ),
         batch=16, vocabulary=600, vocabulary_lessons=100, hidden=32, layers=1, heads=2, kv_heads=1, inner=64,
     )  # fmt: skip
     rows: list[dict[str, float]] = []
-    reports = run_warmstart(settings, tmp_path / "run", show=rows.append, gate_cases=6)
+    reports = run_warmstart(settings, tmp_path / "run", show=rows.append, check_cases=6)
     assert rows[-1]["loss"] < rows[0]["loss"]
     assert reports.keys() == {"form"}
     checkpoint = Checkpoint.read(tmp_path / "run" / "policy")
     assert checkpoint.prompt == PromptSettings(
         style="brief", examples=0, question_chars=60, answer_chars=60, levels=2, rounds=True
     )
-    codec, words = Codec.of(checkpoint), open_material(settings.recorded).words
+    codec, words = Codec.of(checkpoint), open_data(settings.recorded).words
     assert {f"#{SUMS}", f"#{RIVERS}", " 85%", " 0.5x"} <= set(words)
     for word in words:
         (number,) = codec.encode_completion(word)
@@ -306,7 +306,7 @@ def test_lessons_that_could_not_be_taught_or_examined_are_refused_before_anythin
     ):
         settings = WarmStartSettings(
             tasks=sources[0].tasks, pool=sources[0].pool, also=sources[1:], stages=(
-                WarmStartStage(steps=1, shares=Shares(taught=1)),
+                SupervisedStage(steps=1, shares=Shares(taught=1)),
             ),
         )  # fmt: skip
         with pytest.raises(ConfigError, match=said):

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from given_answers import NONE, RIGHT, given_answers, pair_and_third, pair_and_two_more
 
-from podium.warmstart.committee_value import Worth
+from podium.warmstart.committee_value import CommitteeValues
 
 WORKERS, MENDED = pair_and_third(mends=True)
 _, HOPELESS = pair_and_third(mends=False)
@@ -19,21 +19,21 @@ LEVELS = (0.05, 0.6, 1.1)
 """At the first an answer must bring a twentieth, so that no answer is asked for that adds nothing."""
 
 
-def worth(rows: list[list[int]], rounds: int = 2) -> Worth:
+def worth(rows: list[list[int]], rounds: int = 2) -> CommitteeValues:
     """Of one kind; everybody costs the same."""
     answers = given_answers(WORKERS, rows, [1] * len(WORKERS))
-    return Worth(answers, dict.fromkeys(answers.texts, KIND), LEVELS, rounds)
+    return CommitteeValues(answers, dict.fromkeys(answers.texts, KIND), LEVELS, rounds)
 
 
 def drawn(
-    made: Worth, kind: str = KIND, team: tuple[str, ...] = WORKERS, level: int = 0
+    made: CommitteeValues, kind: str = KIND, team: tuple[str, ...] = WORKERS, level: int = 0
 ) -> set[frozenset[str]]:
     """Committees of first rounds, in no order."""
     return {frozenset(made.draw(Random(f"{seed}"), kind, team, level=level)) for seed in range(40)}
 
 
 def following(  # noqa: PLR0917
-    made: Worth,
+    made: CommitteeValues,
     asked: tuple[str, ...] = PAIR,
     agree: int = 1,
     team: tuple[str, ...] = WORKERS,
@@ -121,7 +121,7 @@ def test_kinds_whose_pairs_disagree_for_other_reasons_are_followed_by_others() -
         rows.append([RIGHT, RIGHT, 3, 4] if number % 2 else [1, 2, *left])
         kinds.append(knows)
     answers = given_answers(WORKERS, rows, [1] * 4)
-    made = Worth(answers, dict(zip(answers.texts, kinds, strict=True)), LEVELS, 2)
+    made = CommitteeValues(answers, dict(zip(answers.texts, kinds, strict=True)), LEVELS, 2)
     assert following(made, kind="#sums") == ("cy",)
     assert following(made, kind="#words") == ("dee",)
 
@@ -138,7 +138,7 @@ def test_as_many_agree_as_gave_the_answer_that_most_gave_of_those_who_answered()
 def test_who_is_asked_again_agrees_with_itself_only_if_its_next_sample_says_the_same() -> None:
     answers = given_answers(("ada", "bob"), [[1, 2], [1, 2], [1, 2]], [1] * 2)
     answers.answer_QWR[:, 0, 1::2] = [[1, 1], [3, 3], [NONE, NONE]]
-    made = Worth(replace(answers, samples=2), dict.fromkeys(answers.texts, KIND), LEVELS)
+    made = CommitteeValues(replace(answers, samples=2), dict.fromkeys(answers.texts, KIND), LEVELS)
     counts = [made.agreeing(("ada", "ada"), text) for text in answers.texts]
     assert counts == [(2, 2), (1, 2), (1, 1)]
 
@@ -177,7 +177,7 @@ def test_a_second_round_costs_what_everybody_costs_also_where_votes_of_a_first_s
     answers = given_answers(names, rows, [1] * len(names))
     for level in range(len(LEVELS)):
         made = [
-            Worth(answers, dict.fromkeys(answers.texts, KIND), LEVELS, 2, early_stop=early_stop)
+            CommitteeValues(answers, dict.fromkeys(answers.texts, KIND), LEVELS, 2, early_stop=early_stop)
             for early_stop in (False, True)
         ]
         later = [
@@ -193,7 +193,9 @@ def test_where_a_second_round_may_follow_a_first_one_costs_what_everybody_costs(
     names, rows = pair_and_two_more()
     answers = given_answers(names, rows, [1] * len(names))
     kind_of = dict.fromkeys(answers.texts, KIND)
-    made = [Worth(answers, kind_of, (0.1,), 2, early_stop=early_stop) for early_stop in (False, True)]
+    made = [
+        CommitteeValues(answers, kind_of, (0.1,), 2, early_stop=early_stop) for early_stop in (False, True)
+    ]
 
     def drawn_by(rounds: int | None) -> list[list[tuple[str, ...]]]:
         return [

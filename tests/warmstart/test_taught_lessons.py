@@ -14,9 +14,9 @@ from lesson_reading import by_percent, committee, decision, listed, shown_team, 
 
 from podium.baselines.plans import VOTE
 from podium.conductor.prompt import PromptSettings
-from podium.warmstart.committee_value import Worth
-from podium.warmstart.embedded_examples import Lesson, Shares
-from podium.warmstart.recorded_examples import MOST_STEPS, Course, Read, draw_lesson
+from podium.warmstart.committee_value import CommitteeValues
+from podium.warmstart.embedded_examples import SFTExample, Shares
+from podium.warmstart.recorded_examples import MOST_STEPS, Read, RecordedSource, draw_example
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.ratings import Ratings, Tally
 from podium.workflow import Acceptance, Access, Workflow
@@ -33,7 +33,7 @@ def course(
     cost_weights: Sequence[float] = (0.05,),
     rounds: int = 1,
     unmeasured: Sequence[str] = (),
-) -> Course:
+) -> RecordedSource:
     """Questions of one kind that everybody answers for a dollar, over a pool that ends with the vote.
 
     Args:
@@ -58,14 +58,16 @@ def course(
     reads = tuple(
         Read(text, KIND, tuple(map(str, row))) for text, row in zip(answers.texts, rows, strict=True)
     )
-    worth = Worth(answers, dict.fromkeys(answers.texts, KIND), cost_weights, rounds)
-    return Course(reads, pool, worth)
+    worth = CommitteeValues(answers, dict.fromkeys(answers.texts, KIND), cost_weights, rounds)
+    return RecordedSource(reads, pool, worth)
 
 
-def all_lessons(made: Course, count: int, *, roll: float = 0.0, levels: int = 1) -> Iterator[Lesson]:
+def all_lessons(
+    made: RecordedSource, count: int, *, roll: float = 0.0, levels: int = 1
+) -> Iterator[SFTExample]:
     """Taught plans, or rolls, of any length and round."""
     for index in range(count):
-        yield draw_lesson(
+        yield draw_example(
             "taught",
             index,
             courses=[made],
@@ -75,7 +77,9 @@ def all_lessons(made: Course, count: int, *, roll: float = 0.0, levels: int = 1)
         )
 
 
-def lessons(made: Course, count: int = 200, *, roll: float = 0.0, levels: int = 1) -> list[Lesson]:
+def lessons(
+    made: RecordedSource, count: int = 200, *, roll: float = 0.0, levels: int = 1
+) -> list[SFTExample]:
     """Those of them where plans may be as long as any; of a pool that is taught one round, first rounds alone."""
     assert made.worth is not None
     return [
@@ -207,7 +211,7 @@ def test_as_many_taught_lessons_are_rolls_as_the_shares_say() -> None:
 # --- second rounds -----------------------------------------------------------------------------------------
 
 
-def agreement(lesson: Lesson) -> tuple[int, int]:
+def agreement(lesson: SFTExample) -> tuple[int, int]:
     """How many of how many agreed in the earlier round of a lesson."""
     agree, asked = re.findall(
         r"^Earlier answer: (\d) of (\d) responses agree\.$", lesson.prompt, re.MULTILINE
@@ -215,7 +219,7 @@ def agreement(lesson: Lesson) -> tuple[int, int]:
     return int(agree), int(asked)
 
 
-def earlier_committee(lesson: Lesson, rated: Mapping[str, str]) -> tuple[str, ...]:
+def earlier_committee(lesson: SFTExample, rated: Mapping[str, str]) -> tuple[str, ...]:
     """Who answered in the earlier round; `rated` is as `by_percent` makes it."""
     numbers = re.findall(r"\nEarlier plan:\nmodel_id = \[([\d, ]+)\]\n", lesson.prompt)[0]
     team = shown_team(lesson, rated)

@@ -20,26 +20,26 @@ from podium.planner import PlanRequest
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.embedded import split_of
 from podium.train.optimizer import learning_rate
-from podium.warmstart.acceptance import Exam
-from podium.warmstart.data import EmbeddedMaterial, batches, encode
+from podium.warmstart.acceptance import AcceptanceCheck
+from podium.warmstart.data import EmbeddedData, batches, encode
 from podium.warmstart.embedded_examples import (
     PROMPT,
-    Lesson,
+    SFTExample,
     Shares,
     TeamSource,
-    draw_lesson,
+    draw_example,
     draw_question,
     draw_team,
+    query_line,
+    query_prompt,
     random_workflow,
     reading_text,
-    roll_prompt,
-    roll_query,
     team_of,
     thought,
 )
 from podium.warmstart.supervised import (
+    SupervisedStage,
     WarmStartSettings,
-    WarmStartStage,
     learning_rates,
     make_model,
     make_tokenizer,
@@ -50,7 +50,7 @@ from podium.workers.pool import open_pool
 from podium.workflow import Workflow, parse
 
 TINY = WarmStartSettings(
-    stages=(WarmStartStage(steps=20), WarmStartStage(steps=10, shares=Shares(relevant=0.5))),
+    stages=(SupervisedStage(steps=20), SupervisedStage(steps=10, shares=Shares(relevant=0.5))),
     batch=16,
     vocabulary=700,
     vocabulary_lessons=300,
@@ -62,9 +62,9 @@ TINY = WarmStartSettings(
 )
 
 
-def plan_lessons(count: int) -> list[Lesson]:
-    lessons = (draw_lesson("0", index) for index in range(10**6))
-    found: list[Lesson] = []
+def plan_lessons(count: int) -> list[SFTExample]:
+    lessons = (draw_example("0", index) for index in range(10**6))
+    found: list[SFTExample] = []
     while len(found) < count:
         lesson = next(lessons)
         if "\nPlan:\n" in lesson.prompt:
@@ -73,8 +73,8 @@ def plan_lessons(count: int) -> list[Lesson]:
 
 
 def test_a_lesson_is_the_same_for_ever() -> None:
-    assert [draw_lesson("3", i) for i in range(20)] == [draw_lesson("3", i) for i in range(20)]
-    assert draw_lesson("3", 0) != draw_lesson("4", 0)
+    assert [draw_example("3", i) for i in range(20)] == [draw_example("3", i) for i in range(20)]
+    assert draw_example("3", 0) != draw_example("4", 0)
 
 
 def test_every_plan_in_a_lesson_is_valid() -> None:
@@ -138,9 +138,9 @@ def test_plans_have_as_many_steps_as_the_question_has_parts_as_often_as_asked(fi
 def test_the_learning_rate_goes_over_stages_and_begins_anew_where_asked() -> None:
     settings = WarmStartSettings(
         stages=(
-            WarmStartStage(steps=40),
-            WarmStartStage(steps=60),
-            WarmStartStage(steps=50, restart=0.5),
+            SupervisedStage(steps=40),
+            SupervisedStage(steps=60),
+            SupervisedStage(steps=50, restart=0.5),
         ),
         warmup=0.1,
     )
@@ -183,7 +183,7 @@ def test_plans_of_lessons_come_in_every_manner() -> None:
 
 
 def test_a_team_lesson_lists_the_numbers_that_its_thought_names() -> None:
-    lessons = [lesson for i in range(400) if "\nTeam:\n" in (lesson := draw_lesson("0", i)).prompt]
+    lessons = [lesson for i in range(400) if "\nTeam:\n" in (lesson := draw_example("0", i)).prompt]
     assert len(lessons) > 20
     for lesson in lessons:
         named, _, listed = lesson.pieces[0][0].removeprefix("needs ").partition("\nmodel_id = ")
@@ -213,11 +213,11 @@ def test_a_reading_lists_every_part_with_its_skill() -> None:
 
 
 def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_path: Path) -> None:
-    tokenizer = make_tokenizer(TINY, EmbeddedMaterial("embedded"))
+    tokenizer = make_tokenizer(TINY, EmbeddedData("embedded"))
     question, _ = draw_question(Random("tokens"))
     team = draw_team(Random("tokens"))
     messages = build_prompt(PlanRequest(question, team.profiles), PROMPT)
-    lesson = Lesson(messages[0].content, (("model_id = []", True),))
+    lesson = SFTExample(messages[0].content, (("model_id = []", True),))
     tokens, learned = encode(lesson, tokenizer)
     prompt = Codec(tokenizer, BEGIN_ID).encode(messages)
     assert tokens[: len(prompt)] == prompt
@@ -227,18 +227,18 @@ def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_pa
 
 
 def test_the_gate_asks_for_numbers_in_the_tokens_of_the_lessons() -> None:
-    tokenizer = make_tokenizer(TINY, EmbeddedMaterial("embedded"))
+    tokenizer = make_tokenizer(TINY, EmbeddedData("embedded"))
     team = draw_team(Random("tokens of rolls"))
-    query = roll_query(team.profiles[0].name)
-    lesson = Lesson(roll_prompt(team), ((query, False), ("0", True)))
+    query = query_line(team.profiles[0].name)
+    lesson = SFTExample(query_prompt(team), ((query, False), ("0", True)))
     tokens, learned = encode(lesson, tokenizer)
-    exam = Exam(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, seed=0)
+    exam = AcceptanceCheck(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, seed=0)
     asked = [BEGIN_ID, *exam.tokens(lesson.prompt), *exam.tokens(query)]
     assert asked == tokens[: learned.index(True)]
 
 
 def test_batches_mark_learned_tokens_and_never_padding() -> None:
-    tokenizer = make_tokenizer(TINY, EmbeddedMaterial("embedded"))
+    tokenizer = make_tokenizer(TINY, EmbeddedData("embedded"))
     for batch in batches(tokenizer, name="0", size=4, count=9):
         assert batch.tokens_BT.shape == batch.learned_BT.shape
         ends = (batch.tokens_BT == END_ID).int().argmax(1)
@@ -249,7 +249,7 @@ def test_batches_mark_learned_tokens_and_never_padding() -> None:
 
 def test_a_small_warm_start_learns_and_leaves_a_checkpoint(tmp_path: Path) -> None:
     rows = []
-    reports = run_warmstart(TINY, tmp_path / "run", show=rows.append, gate_cases=20)
+    reports = run_warmstart(TINY, tmp_path / "run", show=rows.append, check_cases=20)
     assert rows[-1]["step"] == TINY.steps
     assert rows[-1]["loss"] < rows[0]["loss"]
     assert set(reports) == {"embedded", "made-up teams"}
@@ -263,22 +263,22 @@ def test_a_small_warm_start_learns_and_leaves_a_checkpoint(tmp_path: Path) -> No
 
 def test_the_same_seed_makes_the_same_policy(tmp_path: Path) -> None:
     for name in "ab":
-        run_warmstart(TINY, tmp_path / name, gate_cases=2)
+        run_warmstart(TINY, tmp_path / name, check_cases=2)
     a, b = (tmp_path / name / "policy" / "model.safetensors" for name in "ab")
     assert a.read_bytes() == b.read_bytes()
 
 
 def test_a_killed_warm_start_goes_on_after_its_last_finished_stage(tmp_path: Path) -> None:
-    run_warmstart(TINY, tmp_path / "whole", gate_cases=2)
+    run_warmstart(TINY, tmp_path / "whole", check_cases=2)
 
     def interrupt(row: dict[str, Any]) -> None:
         if row["step"] > 20:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_warmstart(TINY, tmp_path / "killed", show=interrupt, gate_cases=2)
+        run_warmstart(TINY, tmp_path / "killed", show=interrupt, check_cases=2)
     again: list[int] = []
-    run_warmstart(TINY, tmp_path / "killed", show=lambda row: again.append(row["step"]), gate_cases=2)
+    run_warmstart(TINY, tmp_path / "killed", show=lambda row: again.append(row["step"]), check_cases=2)
     assert again == [30]
 
     def rows(name: str) -> list[tuple[int, float]]:

@@ -5,8 +5,14 @@ from __future__ import annotations
 import pytest
 
 from podium.types import Profile
-from podium.warmstart.acceptance import Exam, FormReport, GateReport, measure_form, valid_by_steps
-from podium.warmstart.data import EmbeddedMaterial
+from podium.warmstart.acceptance import (
+    AcceptanceCheck,
+    AcceptanceReport,
+    FormatReport,
+    measure_format,
+    valid_by_steps,
+)
+from podium.warmstart.data import EmbeddedData
 from podium.warmstart.embedded_examples import team_of
 from podium.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer
 
@@ -37,21 +43,21 @@ def test_lengths_of_which_there_are_few_plans_are_left_out_unless_all_are(
 ) -> None:
     found = valid_by_steps(plans, max_steps=5)
     assert found == shares
-    assert FormReport(found).passed is passed
-    assert GateReport(1.0, 1.0, 1.0, 1.0, found).passed is passed
+    assert FormatReport(found).passed is passed
+    assert AcceptanceReport(1.0, 1.0, 1.0, 1.0, found).passed is passed
 
 
 def test_a_form_can_be_measured_on_one_question_and_on_none() -> None:
-    tokenizer = make_tokenizer(TINY, EmbeddedMaterial("embedded"))
+    tokenizer = make_tokenizer(TINY, EmbeddedData("embedded"))
     model = make_model(TINY, tokenizer.get_vocab_size())
     for prompts in ([], ["Question: What is 2 + 3?"]):
-        report = measure_form(model, tokenizer, prompts, workers=3, max_steps=5)
+        report = measure_format(model, tokenizer, prompts, workers=3, max_steps=5)
         assert (len(report.valid_plans), report.passed) == (len(prompts), False)
 
 
 def test_a_team_in_which_nobody_claims_a_skill_has_no_skill_to_get_wrong() -> None:
-    tokenizer = make_tokenizer(TINY, EmbeddedMaterial("embedded"))
-    exam = Exam(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, seed=0)
+    tokenizer = make_tokenizer(TINY, EmbeddedData("embedded"))
+    exam = AcceptanceCheck(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, seed=0)
     names, skills = exam.numbers(20, team_of([Profile(name="ada"), Profile(name="bob")]))
     assert 0.0 <= names <= 1.0
     assert skills == 1.0

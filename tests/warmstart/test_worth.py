@@ -13,7 +13,7 @@ import pytest
 from given_answers import NONE, RIGHT, given_answers
 
 from podium.ratings.answers import Answers
-from podium.warmstart.committee_value import Worth, committees
+from podium.warmstart.committee_value import CommitteeValues, committees
 
 WORKERS = ("ada", "bob", "cy")
 KINDS = ("#sums", "#words")
@@ -45,15 +45,17 @@ def answers() -> Answers:
     )
 
 
-def worth(answers: Answers, cost_weights: tuple[float, ...] = (0.0,)) -> Worth:
-    return Worth(
+def worth(answers: Answers, cost_weights: tuple[float, ...] = (0.0,)) -> CommitteeValues:
+    return CommitteeValues(
         answers,
         {text: KINDS[number // EACH] for number, text in enumerate(answers.texts)},
         cost_weights,
     )
 
 
-def members(made: Worth, kind: str, team: tuple[str, ...] = WORKERS, **options: int) -> Counter[str]:
+def members(
+    made: CommitteeValues, kind: str, team: tuple[str, ...] = WORKERS, **options: int
+) -> Counter[str]:
     """Who is named how often in 60 draws."""
     draws = [made.draw(Random(f"{seed}"), kind, team, **options) for seed in range(60)]
     return Counter(name for drawn in draws for name in drawn)
@@ -125,7 +127,9 @@ def test_samples_in_another_order_are_other_answers_of_equal_worth(answers: Answ
 
 def test_an_answer_that_adds_nothing_is_seldom_asked_for_even_where_nothing_is_saved() -> None:
     always_right = [[RIGHT, RIGHT, RIGHT]] * 20
-    made = Worth(given_answers(WORKERS, always_right, [1, 1, 1]), dict.fromkeys(texts(20), "#sums"), (0.0,))
+    made = CommitteeValues(
+        given_answers(WORKERS, always_right, [1, 1, 1]), dict.fromkeys(texts(20), "#sums"), (0.0,)
+    )
     sizes = Counter(len(made.draw(Random(f"{seed}"), "#sums", WORKERS)) for seed in range(400))
     # Three committees of one, six pairs, one of three; each answer makes one rarer by a factor of e^-1/2.
     assert sizes[1] / 3 > sizes[2] / 6 > sizes[3] > 0
@@ -134,7 +138,9 @@ def test_an_answer_that_adds_nothing_is_seldom_asked_for_even_where_nothing_is_s
 def test_of_two_who_differ_the_first_wins_so_he_who_seldom_answers_but_rightly_stands_first() -> None:
     # bob is right more often, but where ada answers at all she is right.
     rows = [[RIGHT if number % 2 else NONE, RIGHT if number % 10 < 6 else 1] for number in range(40)]
-    made = Worth(given_answers(("ada", "bob"), rows, [1, 1]), dict.fromkeys(texts(40), "#sums"), (0.02,))
+    made = CommitteeValues(
+        given_answers(("ada", "bob"), rows, [1, 1]), dict.fromkeys(texts(40), "#sums"), (0.02,)
+    )
     assert made.draw(Random("0"), "#sums", ("ada", "bob")) == ("ada", "bob")
     assert made.draw(Random("0"), "#sums", ("bob", "ada")) == ("ada", "bob")
 
@@ -146,7 +152,7 @@ def texts(count: int) -> list[str]:
     return [f"question {number}" for number in range(count)]
 
 
-def alone(made: Worth, kind: str, team: Sequence[str], level: int = 0) -> str:
+def alone(made: CommitteeValues, kind: str, team: Sequence[str], level: int = 0) -> str:
     """The one who is drawn alone, whatever the randomness."""
     ((name,),) = {made.draw(Random(f"{seed}"), kind, team, level=level, most=1) for seed in range(20)}
     return name
@@ -164,7 +170,9 @@ def test_a_price_is_counted_in_what_an_answer_of_the_team_costs_and_not_in_dolla
 def test_who_is_dear_among_the_cheap_is_cheap_among_the_dear() -> None:
     # Right 6, 8 and 1 times of 10, for 1, 3 and 20 dollars.
     rows = [[int(n % 10 >= 6), int(n % 10 >= 8), int(n % 10 >= 1)] for n in range(40)]
-    made = Worth(given_answers(WORKERS, rows, [1, 3, 20]), dict.fromkeys(texts(40), "#sums"), (0.0, 0.3))
+    made = CommitteeValues(
+        given_answers(WORKERS, rows, [1, 3, 20]), dict.fromkeys(texts(40), "#sums"), (0.0, 0.3)
+    )
     assert alone(made, "#sums", ("ada", "bob")) == "bob"
     # An answer at the mean price, 2 dollars, must bring 0.3: the 2 dollars more do not bring so much.
     assert alone(made, "#sums", ("ada", "bob"), level=1) == "ada"
@@ -178,7 +186,7 @@ def test_a_worker_is_dear_where_its_answers_are_long() -> None:
     dollars = [[9, 1] if number < 20 else [1, 9] for number in range(40)]
     kind_of = {text: KINDS[number // 20] for number, text in enumerate(texts(40))}
     rows = [[RIGHT, RIGHT]] * 40
-    made = Worth(given_answers(("ada", "bob"), rows, dollars), kind_of, (0.1,))
+    made = CommitteeValues(given_answers(("ada", "bob"), rows, dollars), kind_of, (0.1,))
     assert alone(made, "#sums", ("ada", "bob")) == "bob"
     assert alone(made, "#words", ("ada", "bob")) == "ada"
 
@@ -195,7 +203,7 @@ def trust(chance: Sequence[Sequence[float]], questions: Sequence[int], seed: int
             rows.append([RIGHT if rng.random() < share else 1 + who for who, share in enumerate(chances)])
             kinds.append(f"#{kind}")
     names = [f"worker {number}" for number in range(len(chance[0]))]
-    return Worth(
+    return CommitteeValues(
         given_answers(names, rows, [1] * len(names)), dict(zip(texts(len(rows)), kinds, strict=True)), ()
     ).trust
 
@@ -227,5 +235,5 @@ def test_who_is_dear_is_asked_last_where_votes_stop_early(early_stop: bool, draw
     wrong = ([1, RIGHT, RIGHT], [RIGHT, 1, RIGHT])
     rows = [[RIGHT] * 3 if number % 10 > 3 else wrong[number % 2] for number in range(40)]
     answers = given_answers(WORKERS, rows, [1, 1, 9])
-    made = Worth(answers, dict.fromkeys(texts(40), "#sums"), (0.08,), early_stop=early_stop)
+    made = CommitteeValues(answers, dict.fromkeys(texts(40), "#sums"), (0.08,), early_stop=early_stop)
     assert {made.draw(Random(f"{seed}"), "#sums", WORKERS) for seed in range(20)} == {drawn}

@@ -5,18 +5,16 @@ round it is a vote of the cheap workers.
 """
 
 from __future__ import annotations
+
 from dataclasses import dataclass
+
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import position_of
 from podium.baselines.voting import Committee
-from podium.planner import Outcome
-from podium.planner import Plan
-from podium.planner import PlanRequest
+from podium.planner import Outcome, Plan, PlanRequest
 from podium.workers.vote import VOTE
-from podium.workflow import Acceptance
-from podium.workflow import Step
-from podium.workflow import Workflow
-from podium.workflow import render
+from podium.workflow import Acceptance, Step, Workflow, render
+
 
 @dataclass(frozen=True, slots=True)
 class Cascade:

@@ -16,7 +16,7 @@ from podium.cli.output_files import parent_folder
 from podium.cli.printable import counted, dollars, printable
 from podium.errors import ConfigError, UsageError
 from podium.orchestrator.team import open_pool
-from podium.ratings.rating import find_kinds, rate_pool, with_gold
+from podium.ratings.rating import find_clusters, rate_pool, with_gold
 from podium.rollout.run_folder import replace_file
 from podium.tasks import ALL, Task
 from podium.workers.calculator import CalculatorWorker
@@ -75,7 +75,7 @@ def rate_workers(
     for note in (blind_charges(recorded, texts), _without_gold(workers, tasks)):
         if note is not None:
             open_console(stderr=True).print(printable(note), soft_wrap=True)
-    found = find_kinds(texts, kinds or _KINDS, seed=seed) if known is None else known.kinds
+    found = find_clusters(texts, kinds or _KINDS, seed=seed) if known is None else known.kinds
     ratings = asyncio.run(rate_pool(workers, tasks, found))
     if known is not None:
         ratings = known.joined(ratings)

@@ -1,37 +1,34 @@
 """`podium replay`: makes recordings from what others have published, and shows what one holds."""
 
 from __future__ import annotations
+
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from podium.baselines.phrases import asks_whole
-from podium.cli.opening import open_console
-from podium.cli.options import Flag
-from podium.cli.output_files import check_recording_path
-from podium.cli.output_files import parent_folder
-from podium.cli.output_files import refuse_existing
-from podium.cli.printable import counted
-from podium.cli.printable import dollars
-from podium.cli.printable import printable
-from podium.errors import UsageError
-from podium.recordings import Header
-from podium.recordings import Recording
-from podium.recordings import RecordingWriter
-from podium.recordings import header_path
-from podium.recordings.importers import ImportReport
-from podium.recordings.importers import TableMapping
-from podium.recordings.importers import find_importer
-from podium.recordings.importers import import_from_traces
-from podium.recordings.importers import import_table
-from podium.recordings.importers import read_mapping
-from podium.recordings.importers import read_traces
-from podium.recordings.importers.table import rows
-from podium.rows import cell_text
-from podium.rows import is_empty
-from podium.tasks.graders.text_graders import Exact
+
 from pydantic import ValidationError
 from rich.table import Table
 from rich.text import Text
-import tempfile
+
+from podium.baselines.phrases import asks_whole
+from podium.cli.opening import open_console
+from podium.cli.options import Flag
+from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
+from podium.cli.printable import counted, dollars, printable
+from podium.errors import UsageError
+from podium.recordings import Header, Recording, RecordingWriter, header_path
+from podium.recordings.importers import (
+    ImportReport,
+    TableMapping,
+    find_importer,
+    import_from_traces,
+    import_table,
+    read_mapping,
+    read_traces,
+)
+from podium.recordings.importers.table import rows
+from podium.rows import cell_text, is_empty
+from podium.tasks.graders.text_graders import Exact
 
 _WITH_OPTIONS = ("table", "traces")
 """Kinds of sources with options of their own; `find_importer` has the others."""

@@ -1,35 +1,26 @@
 """`podium tasks`: which task sets there are, what their questions look like, and whether they stand elsewhere."""
 
 from __future__ import annotations
-from collections.abc import Iterator
-from collections.abc import Sequence
-from dataclasses import asdict
-from dataclasses import dataclass
-from dataclasses import field
+
 import json as json_
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from podium.cli.opening import open_console
-from podium.cli.opening import open_questions
-from podium.cli.options import Flag
-from podium.cli.printable import counted
-from podium.cli.printable import printable
-from podium.cli.printable import shorten
-from podium.errors import UsageError
-from podium.rows import is_table
-from podium.tasks import ALL
-from podium.tasks import Task
-from podium.tasks.open import EMBEDDED
-from podium.tasks.open import SPLITS
-from podium.tasks.open import splits_of
-from podium.tasks.overlap import Overlap
-from podium.tasks.overlap import overlaps
-from podium.tasks.overlap import read_texts
-from podium.tasks.overlap import row_texts
-from podium.tasks.sets.base import task_key
-from podium.tasks.sets.registry import NAMED_SETS
+from typing import Any
+
 from rich.table import Table
 from rich.text import Text
-from typing import Any
+
+from podium.cli.opening import open_console, open_questions
+from podium.cli.options import Flag
+from podium.cli.printable import counted, printable, shorten
+from podium.errors import UsageError
+from podium.rows import is_table
+from podium.tasks import ALL, Task
+from podium.tasks.open import EMBEDDED, SPLITS, splits_of
+from podium.tasks.overlap import Overlap, overlaps, read_texts, row_texts
+from podium.tasks.sets.base import task_key
+from podium.tasks.sets.registry import NAMED_SETS
 
 _LONGEST = 2000
 """Characters of a gold answer that are shown."""

@@ -34,8 +34,8 @@ from podium.warmstart.acceptance import (
     NAME_TO_NUMBER,
     SKILL_TO_NUMBER,
     VALID_PLANS,
-    FormReport,
-    GateReport,
+    AcceptanceReport,
+    FormatReport,
 )
 from podium.warmstart.supervised import WarmStartSettings, run_warmstart
 from podium.workers.pool import Pool
@@ -106,7 +106,7 @@ def make_warmstart(config: Path | None, overrides: Sequence[str], run: Path) -> 
         )
     for what, report in reports.items():
         console.print(f"The gate, {what}:")
-        _print_gate(report, console)
+        _print_acceptance(report, console)
     console.print(f"The policy is in {run / 'policy'}", soft_wrap=True)
     return all(report.passed for report in reports.values())
 
@@ -154,9 +154,9 @@ def _evaluator(experiment: Experiment, questions: int, dispatch: Dispatch) -> Ev
     return judge
 
 
-def _print_gate(report: GateReport | FormReport, console: Console) -> None:
+def _print_acceptance(report: AcceptanceReport | FormatReport, console: Console) -> None:
     shares = [(f"valid plans of {n}", share, VALID_PLANS) for n, share in report.valid_plans.items()]
-    if isinstance(report, GateReport):
+    if isinstance(report, AcceptanceReport):
         shares = [
             ("name to number", report.name_to_number, NAME_TO_NUMBER),
             ("skill to number", report.skill_to_number, SKILL_TO_NUMBER),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+
+import numpy as np
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
-from podium.conductor.llama import Llama, Reading, Shape
-from podium.conductor.local_policy import Logits, Reader
+from podium.conductor.llama import Llama, NewTokens, Reading, Shape
+from podium.conductor.local_policy import Logits, Passage
 from podium.conductor.weights import read_weights
 from podium.errors import CheckpointError
 from podium.types import Message
@@ -16,6 +17,9 @@ from podium.types import Message
 
 class NumpyEngine:
     """An `Engine` that needs neither torch nor a GPU."""
+
+    batch = 32
+    cuts = True
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         """
@@ -43,8 +47,16 @@ class NumpyEngine:
     def decode(self, tokens: Sequence[int]) -> str:
         return self._codec.decode(tokens)
 
-    def start(self, capacity: int) -> Reader:
-        return partial(self._read, self._llama.start(capacity))
+    def start(self, capacity: int) -> Reading:
+        return self._llama.start(capacity)
 
-    def _read(self, reading: Reading, tokens: Sequence[int]) -> Logits:
-        return self._llama.logits(self._llama.read(tokens, reading)[-1])
+    def copy(self, reading: Reading, length: int, capacity: int) -> Reading:
+        return self._llama.copy(reading, length, capacity)
+
+    def cut(self, reading: Reading, length: int) -> None:
+        reading.length = length
+
+    def read(self, passages: Sequence[Passage]) -> list[Logits]:
+        texts = [NewTokens(passage.reading, passage.tokens, passage.wanted) for passage in passages]
+        logits = self._llama.logits(self._llama.read_batch(texts))
+        return np.split(logits, np.cumsum([text.wanted for text in texts])[:-1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import torch
@@ -12,7 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
-from podium.conductor.local_policy import Logits, Reader
+from podium.conductor.local_policy import Logits, Passage
 from podium.errors import CheckpointError
 from podium.types import Message
 
@@ -24,7 +23,13 @@ class _Reading:
 
 
 class TorchEngine:
-    """An `Engine` over `AutoModelForCausalLM`; float32 on a CPU, as saved on a GPU."""
+    """An `Engine` over `AutoModelForCausalLM`; float32 on a CPU, as saved on a GPU.
+
+    Texts are written side by side, each by itself: who serves many users puts the checkpoint behind a server instead.
+    """
+
+    batch = 8
+    cuts = False
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         """
@@ -68,16 +73,25 @@ class TorchEngine:
         text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True)
         return text
 
-    def start(self, capacity: int) -> Reader:
+    def start(self, capacity: int) -> _Reading:
         del capacity  # the model's own cache grows
-        return partial(self._read, _Reading())
+        return _Reading()
+
+    def copy(self, reading: _Reading, length: int, capacity: int) -> _Reading:
+        raise NotImplementedError("the cache of a model may be of any form")
+
+    def cut(self, reading: _Reading, length: int) -> None:
+        raise NotImplementedError("the cache of a model may be of any form")
 
     @torch.inference_mode()
+    def read(self, passages: Sequence[Passage]) -> list[Logits]:
+        return [self._read(passage.reading, passage.tokens) for passage in passages]
+
     def _read(self, reading: _Reading, tokens: Sequence[int]) -> Logits:
         ids = torch.tensor([list(tokens)], device=self._device)
         output = self._model(input_ids=ids, past_key_values=reading.cache, use_cache=True, logits_to_keep=1)
         reading.cache = output.past_key_values
-        logits: Logits = output.logits[0, -1].float().cpu().numpy()
+        logits: Logits = output.logits[0, -1:].float().cpu().numpy()
         return logits
 
 

@@ -5,24 +5,20 @@ are no tools, images or log-probabilities: an orchestrated pool cannot provide t
 """
 
 from __future__ import annotations
-from inspect_ai._util.error import PrerequisiteError
-from inspect_ai.log._samples import sample_active
-from inspect_ai.model import ChatMessage
-from inspect_ai.model import GenerateConfig
-from inspect_ai.model import ModelAPI
-from inspect_ai.model import ModelOutput
-from inspect_ai.model import ModelUsage
-from inspect_ai.tool import ToolChoice
-from inspect_ai.tool import ToolInfo
-from podium.errors import QuestionFailedError
-from podium.errors import UsageError
-from podium.inspection.team import open_team
-from podium.inspection.team import read_settings
-from podium.tasks.sets.inspect_samples import to_question
-from podium.trace import Trace
-from rich.markup import escape
+
 from secrets import token_hex
 from typing import Any
+
+from inspect_ai._util.error import PrerequisiteError
+from inspect_ai.log._samples import sample_active
+from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput, ModelUsage
+from inspect_ai.tool import ToolChoice, ToolInfo
+from rich.markup import escape
+
+from podium.errors import QuestionFailedError, UsageError
+from podium.inspection.team import open_team, read_settings
+from podium.tasks.sets.inspect_samples import to_question
+from podium.trace import Trace
 
 _UNSUPPORTED = ("logprobs", "top_logprobs", "prompt_logprobs", "response_schema", "modalities")
 """Options of Inspect that an orchestrated pool cannot honour; they are refused."""

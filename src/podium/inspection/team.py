@@ -4,38 +4,31 @@ It is opened from settings, which `inspect eval` takes with -M. This module does
 """
 
 from __future__ import annotations
+
 import asyncio
 from collections.abc import Mapping
-from contextlib import ExitStack
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+
 from podium.baselines import baseline_forms
 from podium.config import build
-from podium.executor import Dispatcher
-from podium.executor import ExecutionSettings
+from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.accounts import open_day_account
 from podium.executor.state_file import CooldownFile
-from podium.orchestrator import Event
-from podium.orchestrator import Orchestrator
-from podium.orchestrator import QuestionEnded
+from podium.orchestrator import Event, Orchestrator, QuestionEnded
 from podium.orchestrator.planner_settings import PlannerSettings
-from podium.orchestrator.planning import OpenedPlanner
-from podium.orchestrator.planning import open_planner
-from podium.orchestrator.planning import pays_for_plans
+from podium.orchestrator.planning import OpenedPlanner, open_planner, pays_for_plans
 from podium.orchestrator.team import open_pool
 from podium.trace import Trace
-from podium.trace.store import TraceStore
-from podium.trace.store import default_path
-from podium.types import Budget
-from podium.types import Question
-from podium.workers.pool import Pool
-from podium.workers.pool import has_real_workers
+from podium.trace.store import TraceStore, default_path
+from podium.types import Budget, Question
+from podium.workers.pool import Pool, has_real_workers
 from podium.workers.response_cache import ResponseCache
-from pydantic import Field
-from pydantic import model_validator
-from typing import Any
-from typing import Self
+
 
 class TeamSettings(PlannerSettings):
     """The planner, the pool, and the limits of a question."""

@@ -36,7 +36,7 @@ _KEPT = 40
 """Words that a kind is known by, at most."""
 
 
-def find_kinds(texts: Sequence[str], kinds: int, *, seed: int = 0) -> dict[str, dict[str, float]]:
+def find_clusters(texts: Sequence[str], kinds: int, *, seed: int = 0) -> dict[str, dict[str, float]]:
     """Names of kinds, each with its words and what they count; the same arguments give the same ones.
 
     Args:

@@ -5,31 +5,22 @@ A question with a past or with images is not asked: a recording knows a question
 """
 
 from __future__ import annotations
+
 import asyncio
 from collections import Counter
-from collections.abc import Callable
-from collections.abc import Iterable
-from dataclasses import dataclass
-from dataclasses import field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
 from podium.baselines import Single
-from podium.errors import BudgetError
-from podium.errors import RunMismatchError
-from podium.executor import Dispatcher
-from podium.executor import Ledger
+from podium.errors import BudgetError, RunMismatchError
+from podium.executor import Dispatcher, Ledger
 from podium.executor.ledger import Reservation
 from podium.executor.worker_call import reservation_for
 from podium.orchestrator import Orchestrator
-from podium.recordings import RecordedQuestion
-from podium.recordings import RecordingWriter
-from podium.recordings import Response
-from podium.recordings import split_by_hash
-from podium.recordings import was_simulated
-from podium.rollout.rollout import Rollout
-from podium.rollout.rollout import roll
+from podium.recordings import RecordedQuestion, RecordingWriter, Response, split_by_hash, was_simulated
+from podium.rollout.rollout import Rollout, roll
 from podium.tasks.task import Task
-from podium.types import Budget
-from podium.types import Usage
-from podium.types import estimate_tokens
+from podium.types import Budget, Usage, estimate_tokens
 from podium.workers.calculator import CalculatorWorker
 from podium.workers.code import CodeWorker
 from podium.workers.pool import Pool

@@ -4,12 +4,14 @@ Pure: a trace and a grade in, a value out. Running and grading are `rollout`'s.
 """
 
 from __future__ import annotations
+
 from dataclasses import dataclass
+
+from pydantic import Field
+
 from podium.config import Settings
 from podium.tasks.task import Grade
-from podium.trace import RoundTrace
-from podium.trace import Trace
-from pydantic import Field
+from podium.trace import RoundTrace, Trace
 
 HALF = 0.5
 """What readable plans earn, and what a right answer adds."""

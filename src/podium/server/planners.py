@@ -5,29 +5,24 @@ name as a model: one worker, no plan.
 """
 
 from __future__ import annotations
+
 import asyncio
-from dataclasses import dataclass
 import logging
+import time
+from dataclasses import dataclass
+
 from podium.baselines import VOTE
 from podium.baselines.phrases import WHOLE
-from podium.baselines.plans import plan_once
-from podium.baselines.plans import position_of
+from podium.baselines.plans import plan_once, position_of
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.orchestrator.planner_settings import PlannerSettings
-from podium.orchestrator.planning import OpenedPlanner
-from podium.orchestrator.planning import check_planner
-from podium.orchestrator.planning import open_planner
-from podium.planner import Plan
-from podium.planner import PlanRequest
+from podium.orchestrator.planning import OpenedPlanner, check_planner, open_planner
+from podium.planner import Plan, PlanRequest
 from podium.server.api_errors import missing
 from podium.workers.checkup import CheckResult
-from podium.workers.pool import Pool
-from podium.workers.pool import has_real_workers
-from podium.workflow import PlanError
-from podium.workflow import Step
-from podium.workflow import Workflow
-import time
+from podium.workers.pool import Pool, has_real_workers
+from podium.workflow import PlanError, Step, Workflow
 
 _LOG = logging.getLogger("podium.server")
 _CONDUCTORS = ("conductor", "warmstart")

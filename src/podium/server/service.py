@@ -5,41 +5,31 @@ ask for before it runs anything. `answer_all` and `stream_answers` answer one qu
 """
 
 from __future__ import annotations
+
 import asyncio
-from collections.abc import AsyncIterator
-from collections.abc import Awaitable
-from collections.abc import Callable
-from collections.abc import Sequence
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-import logging
+from typing import TYPE_CHECKING
+
 from podium.errors import StoreError
-from podium.executor import Dispatcher
-from podium.executor import ExecutionSettings
-from podium.executor.estimate import PlanEstimate
-from podium.executor.estimate import estimate
+from podium.executor import Dispatcher, ExecutionSettings
+from podium.executor.estimate import PlanEstimate, estimate
 from podium.executor.ledger import SpendLimit
-from podium.orchestrator import Event
-from podium.orchestrator import Orchestrator
-from podium.orchestrator import PlanReady
-from podium.orchestrator import QuestionEnded
+from podium.orchestrator import Event, Orchestrator, PlanReady, QuestionEnded
 from podium.orchestrator.planning import first_model
-from podium.planner import Plan
-from podium.planner import PlanRequest
-from podium.server.keys import ANONYMOUS
-from podium.server.keys import Caller
+from podium.planner import Plan, PlanRequest
+from podium.server.keys import ANONYMOUS, Caller
 from podium.server.live import LiveQuestions
-from podium.server.planners import DirectPlanner
-from podium.server.planners import Planners
+from podium.server.planners import DirectPlanner, Planners
 from podium.server.requests import ChatRequest
 from podium.server.settings import ServeSettings
-from podium.server.worker_selection import eligible_workers
-from podium.server.worker_selection import worker_and_fallbacks
+from podium.server.worker_selection import eligible_workers, worker_and_fallbacks
 from podium.trace import Trace
 from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workflow import Workflow
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from podium.server.keys import Keys

@@ -4,11 +4,15 @@ Values alone; `podium serve` fills them from its options.
 """
 
 from __future__ import annotations
+
 from pathlib import Path
+
+from pydantic import Field
+
 from podium.config import Settings
 from podium.orchestrator.planner_settings import PlannerSettings
 from podium.types import Budget
-from pydantic import Field
+
 
 class ServeSettings(Settings):
     """How the server answers requests."""

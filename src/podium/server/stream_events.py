@@ -4,27 +4,18 @@ A trace gives the same events without the pieces of text: the steps hold their w
 """
 
 from __future__ import annotations
-from collections.abc import Iterator
-from collections.abc import Sequence
-from dataclasses import asdict
-from dataclasses import dataclass
+
 import json
-from podium.executor import StepEnded
-from podium.executor import StepStarted
-from podium.executor import StepText
-from podium.orchestrator import Event
-from podium.orchestrator import PlanReady
-from podium.orchestrator import QuestionEnded
-from podium.orchestrator import RoundEnded
-from podium.planner import Plan
-from podium.trace import RoundTrace
-from podium.trace import Span
-from podium.trace import Trace
-from podium.trace.serialization import to_json
-from podium.workflow import Acceptance
-from podium.workflow import PlanError
-from podium.workflow import Workflow
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
+
+from podium.executor import StepEnded, StepStarted, StepText
+from podium.orchestrator import Event, PlanReady, QuestionEnded, RoundEnded
+from podium.planner import Plan
+from podium.trace import RoundTrace, Span, Trace
+from podium.trace.serialization import to_json
+from podium.workflow import Acceptance, PlanError, Workflow
 
 ENDED = "ended"
 """Kind and id of the last event of every stream."""

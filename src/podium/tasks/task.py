@@ -4,16 +4,15 @@ Everything in `podium.tasks` produces these values; rollouts and evaluations con
 """
 
 from __future__ import annotations
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
 from podium.errors import NoTasksError
 from podium.lab import chance
 from podium.types import Question
-from typing import Protocol
+
 
 @dataclass(frozen=True, slots=True)
 class Grade:

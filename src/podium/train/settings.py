@@ -4,22 +4,19 @@ Defaults are those of the run whose policy ships. Nothing here loads torch.
 """
 
 from __future__ import annotations
+
 from collections.abc import Mapping
-from podium.config import Settings
-from podium.config import suggestion
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, AliasChoices, Field, model_validator
+
+from podium.config import Settings, suggestion
 from podium.rollout import RewardSettings
 from podium.tasks.embedded import HOP_SHARES
-from podium.train.objective import ADVANTAGES
-from podium.train.objective import LOSSES
-from podium.train.objective import ScaleRewards
+from podium.train.objective import ADVANTAGES, LOSSES, ScaleRewards
 from podium.train.random_pools import PoolDraw
 from podium.train.runtime import Precision
-from pydantic import AfterValidator
-from pydantic import AliasChoices
-from pydantic import Field
-from pydantic import model_validator
-from typing import Annotated
-from typing import Literal
+
 
 def _named_in(table: Mapping[str, object]) -> AfterValidator:
     """A validator that takes the names in a table, as it is when the settings are read."""

@@ -27,11 +27,11 @@ from podium.warmstart.embedded_examples import (
     PROMPT,
     Team,
     draw_team,
+    query_line,
+    query_prompt,
     read_thought,
     reading_prompt,
     reading_text,
-    roll_prompt,
-    roll_query,
 )
 from podium.warmstart.tokenizer import BEGIN_ID, END_ID
 from podium.workflow import PlanError, parse
@@ -50,7 +50,7 @@ _TOGETHER = 250
 
 
 @dataclass(frozen=True, slots=True)
-class GateReport:
+class AcceptanceReport:
     """Shares in [0, 1]."""
 
     name_to_number: float
@@ -70,12 +70,12 @@ class GateReport:
             self.name_to_number >= NAME_TO_NUMBER
             and self.skill_to_number >= SKILL_TO_NUMBER
             and self.copying >= COPYING
-            and FormReport(self.valid_plans).passed
+            and FormatReport(self.valid_plans).passed
         )
 
 
 @dataclass(frozen=True, slots=True)
-class FormReport:
+class FormatReport:
     """Whether plans can be read at all: what a policy for a recording must have learned before it is reinforced."""
 
     valid_plans: dict[str, float]
@@ -87,7 +87,7 @@ class FormReport:
         return min(self.valid_plans.values(), default=0.0) >= VALID_PLANS
 
 
-def measure_form(
+def measure_format(
     model: PolicyModel,
     tokenizer: Tokenizer,
     prompts: Sequence[str],
@@ -95,11 +95,11 @@ def measure_form(
     workers: int,
     max_steps: int,
     seed: int = 0,
-) -> FormReport:
+) -> FormatReport:
     """Draw one plan for each prompt and see whether it can be read."""
-    exam = Exam(model, tokenizer, seed)
+    exam = AcceptanceCheck(model, tokenizer, seed)
     said = exam.complete([(prompt,) for prompt in prompts], max_tokens=_LONGEST, temperature=1.0)
-    return FormReport(valid_by_steps(((text, workers) for text in said), max_steps))
+    return FormatReport(valid_by_steps(((text, workers) for text in said), max_steps))
 
 
 def measure(
@@ -109,18 +109,18 @@ def measure(
     *,
     cases: int = 1000,
     seed: int = 0,
-) -> dict[str, GateReport]:
+) -> dict[str, AcceptanceReport]:
     """Measure a policy on `cases` cases of each kind, over each of `teams` (None: over a new one in each case)."""
-    exam = Exam(model, tokenizer, seed)
+    exam = AcceptanceCheck(model, tokenizer, seed)
     copying = exam.copying(cases)
     reports = {}
     for what, team in teams.items():
         names, skills = exam.numbers(cases, team)
-        reports[what] = GateReport(names, skills, copying, *exam.plans(cases, team))
+        reports[what] = AcceptanceReport(names, skills, copying, *exam.plans(cases, team))
     return reports
 
 
-class Exam:
+class AcceptanceCheck:
     """The questions and answers of one measurement."""
 
     def __init__(self, model: PolicyModel, tokenizer: Tokenizer, seed: int) -> None:
@@ -134,10 +134,10 @@ class Exam:
         for _ in range(cases):
             team = known or draw_team(rng)
             member = rng.randrange(len(team.profiles))
-            names.append(((roll_prompt(team), roll_query(team.profiles[member].name)), (member,)))
+            names.append(((query_prompt(team), query_line(team.profiles[member].name)), (member,)))
             skill = rng.choice([skill for skill in SKILLS if team.fit(skill)] or [""])
             if skill:
-                skills.append(((roll_prompt(team), roll_query(skill)), team.fit(skill)))
+                skills.append(((query_prompt(team), query_line(skill)), team.fit(skill)))
         return self._answered(names), self._answered(skills)
 
     def _answered(self, queries: Sequence[tuple[tuple[str, ...], tuple[int, ...]]]) -> float:

@@ -40,7 +40,7 @@ _SHARP = 0.002
 """Accuracy by which a committee must be behind the best to be drawn 1/e as often."""
 
 
-class Worth:
+class CommitteeValues:
     """A table of kinds and committees.
 
     Args:

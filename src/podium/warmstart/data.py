@@ -30,10 +30,18 @@ from podium.tasks import ALL, open_tasks, warnings_of
 from podium.tasks.overlap import question_key
 from podium.train.model import PolicyModel
 from podium.warmstart import recorded_examples as recorded_lessons
-from podium.warmstart.acceptance import FormReport, GateReport, measure, measure_form
-from podium.warmstart.committee_value import Worth
-from podium.warmstart.embedded_examples import PROMPT, Lesson, Shares, Team, TeamSource, draw_lesson, team_of
-from podium.warmstart.recorded_examples import MOST_STEPS, Course, Read
+from podium.warmstart.acceptance import AcceptanceReport, FormatReport, measure, measure_format
+from podium.warmstart.committee_value import CommitteeValues
+from podium.warmstart.embedded_examples import (
+    PROMPT,
+    SFTExample,
+    Shares,
+    Team,
+    TeamSource,
+    draw_example,
+    team_of,
+)
+from podium.warmstart.recorded_examples import MOST_STEPS, Read, RecordedSource
 from podium.warmstart.tokenizer import BEGIN_ID, END_ID, PAD_ID
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
@@ -43,7 +51,7 @@ _SORTED_TOGETHER = 8
 
 
 @dataclass(frozen=True, slots=True)
-class LessonBatch:
+class ExampleBatch:
     """Whole texts, padded on the right."""
 
     tokens_BT: Tensor
@@ -53,12 +61,12 @@ class LessonBatch:
 
 def batches(
     tokenizer: Tokenizer,
-    draw: Callable[[str, int], Lesson] = draw_lesson,
+    draw: Callable[[str, int], SFTExample] = draw_example,
     *,
     name: str,
     size: int,
     count: int,
-) -> Iterator[LessonBatch]:
+) -> Iterator[ExampleBatch]:
     """`count` batches of `size` lessons of the course called `name`; `draw` makes each by name and number."""
     index = 0
     while count > 0:
@@ -72,7 +80,7 @@ def batches(
         count -= len(order)
 
 
-def encode(lesson: Lesson, tokenizer: Tokenizer) -> tuple[list[int], list[bool]]:
+def encode(lesson: SFTExample, tokenizer: Tokenizer) -> tuple[list[int], list[bool]]:
     """Tokens of a lesson between BEGIN and END, and which of them are learned; END is."""
     tokens = [BEGIN_ID, *tokenizer.encode(lesson.prompt, add_special_tokens=False).ids]
     learned = [False] * len(tokens)
@@ -83,14 +91,14 @@ def encode(lesson: Lesson, tokenizer: Tokenizer) -> tuple[list[int], list[bool]]
     return [*tokens, END_ID], [*learned, True]
 
 
-def _padded(lessons: list[tuple[list[int], list[bool]]]) -> LessonBatch:
+def _padded(lessons: list[tuple[list[int], list[bool]]]) -> ExampleBatch:
     longest = max(len(tokens) for tokens, _ in lessons)
     tokens_BT = torch.full((len(lessons), longest), PAD_ID)
     learned_BT = torch.zeros(len(lessons), longest, dtype=torch.bool)
     for row, (tokens, learned) in enumerate(lessons):
         tokens_BT[row, : len(tokens)] = torch.tensor(tokens)
         learned_BT[row, : len(learned)] = torch.tensor(learned)
-    return LessonBatch(tokens_BT, learned_BT)
+    return ExampleBatch(tokens_BT, learned_BT)
 
 
 _ANSWER_CHARS = 60
@@ -98,14 +106,14 @@ _ANSWER_CHARS = 60
 _LATER = 0.3
 """Of plans about recordings, those that come after an earlier round."""
 
-DrawLesson = Callable[[str, int], Lesson]
+DrawExample = Callable[[str, int], SFTExample]
 """The lesson of a course's name and a number; the same one for ever."""
 
-Reports = Mapping[str, GateReport | FormReport]
+Reports = Mapping[str, AcceptanceReport | FormatReport]
 """By what was examined."""
 
 
-class Material(Protocol):
+class DataSource(Protocol):
     """Where lessons come from."""
 
     @property
@@ -116,7 +124,7 @@ class Material(Protocol):
         """What is to be one token each."""
         ...
 
-    def draw(self, shares: Shares, made_up: float) -> DrawLesson:
+    def draw(self, shares: Shares, made_up: float) -> DrawExample:
         """The lessons of a stage; `made_up` is the share that is about a team of its own."""
         ...
 
@@ -151,7 +159,7 @@ class RecordedSettings:
     """Whether taught plans are priced as votes that stop early cost."""
 
 
-def open_material(recorded: RecordedSettings, tell: Callable[[str], None] = lambda note: None) -> Material:
+def open_data(recorded: RecordedSettings, tell: Callable[[str], None] = lambda note: None) -> DataSource:
     """That of the embedded tasks, or of recordings, NAME.parquet.
 
     Args:
@@ -162,16 +170,16 @@ def open_material(recorded: RecordedSettings, tell: Callable[[str], None] = lamb
     """
     embedded = [source.tasks == "embedded" for source in recorded.sources]
     if not any(embedded):
-        return RecordedMaterial(recorded, tell)
+        return RecordedData(recorded, tell)
     if len(embedded) > 1 or recorded.cost_weights:
         raise ConfigError(
             "Lessons about embedded tasks have no further sources and no cost weights: leave `also` and "
             "`cost_weights` out."
         )
-    return EmbeddedMaterial(recorded.sources[0].pool)
+    return EmbeddedData(recorded.sources[0].pool)
 
 
-class EmbeddedMaterial:
+class EmbeddedData:
     """Embedded questions, a pool to know well and made-up teams."""
 
     prompt = PROMPT
@@ -181,9 +189,9 @@ class EmbeddedMaterial:
         self._pool = pool
         self._known = team_of(open_pool(pool).profiles)
 
-    def draw(self, shares: Shares, made_up: float) -> DrawLesson:
+    def draw(self, shares: Shares, made_up: float) -> DrawExample:
         """Plans, rolls, teams and readings."""
-        return partial(draw_lesson, teams=TeamSource(self._known, made_up), shares=shares)
+        return partial(draw_example, teams=TeamSource(self._known, made_up), shares=shares)
 
     def examine(
         self, model: PolicyModel, tokenizer: Tokenizer, *, made_up: float, cases: int, seed: int
@@ -197,7 +205,7 @@ class EmbeddedMaterial:
         return measure(model, tokenizer, examined, cases=cases, seed=seed)
 
 
-class RecordedMaterial:
+class RecordedData:
     """The training questions of recordings, each with its pool.
 
     A question of which another of the recordings holds the same wording out is left out.
@@ -241,10 +249,10 @@ class RecordedMaterial:
             rounds=True,
         )
 
-    def draw(self, shares: Shares, made_up: float) -> DrawLesson:
+    def draw(self, shares: Shares, made_up: float) -> DrawExample:
         """Readings of questions, and plans; `made_up` is for teams that profiles describe, and not used."""
         return partial(
-            recorded_lessons.draw_lesson,
+            recorded_lessons.draw_example,
             courses=self._courses,
             prompt=self.prompt,
             shares=shares,
@@ -258,7 +266,7 @@ class RecordedMaterial:
         pool = self._courses[0].pool
         asked = recorded_lessons.prompts(self._unseen[:cases], pool, self.prompt)
         most, workers = MOST_STEPS, len(pool)
-        return {"form": measure_form(model, tokenizer, asked, workers=workers, max_steps=most, seed=seed)}
+        return {"form": measure_format(model, tokenizer, asked, workers=workers, max_steps=most, seed=seed)}
 
 
 def _course(
@@ -267,7 +275,7 @@ def _course(
     settings: RecordedSettings,
     withheld: Collection[str],
     tell: Callable[[str], None],
-) -> Course:
+) -> RecordedSource:
     pool = open_pool(source.pool)
     samples = [worker.samples for worker in pool if isinstance(worker, ReplayWorker)]
     if source.rounds > 1 and max(samples, default=1) > 1:
@@ -283,8 +291,10 @@ def _course(
     worth = None
     if settings.taught:
         answers = asyncio.run(read_answers(tasks, measurable(pool, tasks)))
-        worth = Worth(answers, kind_of, settings.cost_weights, source.rounds, early_stop=settings.early_stop)
-    return Course(questions, pool, worth, source.weight)
+        worth = CommitteeValues(
+            answers, kind_of, settings.cost_weights, source.rounds, early_stop=settings.early_stop
+        )
+    return RecordedSource(questions, pool, worth, source.weight)
 
 
 def _kind(pool: Pool, question: str) -> str:

@@ -109,7 +109,7 @@ _SAID = (WHOLE, WHOLE, NEXT, NEXT, FINISH, CHECK, COMPARE)
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class SFTExample:
     """Pieces of one text, in order."""
 
     prompt: str
@@ -137,7 +137,7 @@ class Shares(Settings):
     others has nothing to do with the question."""
 
 
-def draw_lesson(name: str, index: int, teams: TeamSource = MADE_UP, shares: Shares = Shares()) -> Lesson:
+def draw_example(name: str, index: int, teams: TeamSource = MADE_UP, shares: Shares = Shares()) -> SFTExample:
     """One lesson of an endless course; the same arguments give the same one for ever.
 
     Args:
@@ -253,48 +253,48 @@ def _access(rng: Random, position: int) -> Access:
     return Access(all=kind == "all")
 
 
-def _plan(rng: Random, team: Team, shares: Shares) -> Lesson:
+def _plan(rng: Random, team: Team, shares: Shares) -> SFTExample:
     question, problem = draw_question(rng)
     max_steps = rng.choice((5, 5, 5, rng.randint(1, 4)))
     (message,) = build_prompt(PlanRequest(question, team.profiles, max_steps=max_steps), PROMPT)
     workflow = random_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
     text = f"{thought(problem, team, rng)}; steps {len(workflow.steps)}\n{render(workflow)}"
-    return Lesson(message.content, ((text, True),))
+    return SFTExample(message.content, ((text, True),))
 
 
-def _team(rng: Random, team: Team) -> Lesson:
+def _team(rng: Random, team: Team) -> SFTExample:
     question, problem = draw_question(rng)
     (message,) = build_prompt(PlanRequest(question, team.profiles), PROMPT)
     numbers = _claimants(problem, team, rng)
     # Who cannot be named is left to chance: a list of numbers has no word for nobody.
     listed = [number if number.isdecimal() else str(rng.randrange(len(team.profiles))) for number in numbers]
     prompt = message.content.removesuffix("Plan:\n") + "Team:\n"
-    return Lesson(prompt, ((f"{_needs(problem, numbers)}\nmodel_id = [{', '.join(listed)}]", True),))
+    return SFTExample(prompt, ((f"{_needs(problem, numbers)}\nmodel_id = [{', '.join(listed)}]", True),))
 
 
-def roll_prompt(team: Team) -> str:
+def query_prompt(team: Team) -> str:
     """The head of a roll."""
     listed = "\n".join(f"{i}: {p.name}: {p.description}" for i, p in enumerate(team.profiles))
     return f"Models:\n{listed}\nNumbers:\n"
 
 
-def roll_query(asked: str) -> str:
+def query_line(asked: str) -> str:
     """What stands before the number of a name or of a skill."""
     return f"- {asked} "
 
 
-def _roll(rng: Random, team: Team) -> Lesson:
+def _roll(rng: Random, team: Team) -> SFTExample:
     pieces: list[tuple[str, bool]] = []
     for _ in range(_QUERIES):
         if rng.random() < 0.4:
             member = rng.randrange(len(team.profiles))
-            pieces += [(roll_query(team.profiles[member].name), False), (f"{member}", True)]
+            pieces += [(query_line(team.profiles[member].name), False), (f"{member}", True)]
         else:
             skill = rng.choice(SKILLS)
             fit = team.fit(skill)
-            pieces += [(roll_query(skill), False), (f"{rng.choice(fit)}" if fit else "none", True)]
+            pieces += [(query_line(skill), False), (f"{rng.choice(fit)}" if fit else "none", True)]
         pieces.append(("\n", False))
-    return Lesson(roll_prompt(team), tuple(pieces))
+    return SFTExample(query_prompt(team), tuple(pieces))
 
 
 def reading_prompt(question: Question) -> str:
@@ -307,6 +307,6 @@ def reading_text(problem: Problem) -> str:
     return "\n".join(f"{i}: {hop.clause} = {hop.operation.skill}" for i, hop in enumerate(problem.hops, 1))
 
 
-def _reading(rng: Random, team: Team) -> Lesson:
+def _reading(rng: Random, team: Team) -> SFTExample:
     question, problem = draw_question(rng)
-    return Lesson(reading_prompt(question), ((reading_text(problem), True),))
+    return SFTExample(reading_prompt(question), ((reading_text(problem), True),))

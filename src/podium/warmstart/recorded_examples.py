@@ -24,8 +24,8 @@ from podium.baselines.plans import voting_step
 from podium.conductor.prompt import PromptSettings, build_prompt, listed, shortened
 from podium.planner import Outcome, PlanRequest
 from podium.types import Profile, Question
-from podium.warmstart.committee_value import Worth
-from podium.warmstart.embedded_examples import Lesson, Shares
+from podium.warmstart.committee_value import CommitteeValues
+from podium.warmstart.embedded_examples import SFTExample, Shares
 from podium.workers.pool import Pool
 from podium.workers.vote import NOTHING, VOTE
 from podium.workflow import Acceptance, Step, Workflow, render
@@ -77,7 +77,9 @@ def random_committee(
     return _voting(sorted(asked + rng.choices(asked, k=size - len(asked))), profiles)
 
 
-def taught_committee(rng: Random, request: PlanRequest, worth: Worth, kind: str, level: int) -> Workflow:
+def supervised_committee(
+    rng: Random, request: PlanRequest, worth: CommitteeValues, kind: str, level: int
+) -> Workflow:
     """A committee that is worth much on questions of this kind, at a level of cost sensitivity."""
     team = request.pool
     drawn = worth.draw(
@@ -139,26 +141,26 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class RecordedSource:
     """The training questions of one recording, and the pool that they are asked over."""
 
     questions: tuple[Read, ...]
     pool: Pool
-    worth: Worth | None = None
+    worth: CommitteeValues | None = None
     """None: nothing is taught by verdicts."""
     weight: float = 1.0
     """How often it is drawn, beside the others."""
 
 
-def draw_lesson(
+def draw_example(
     name: str,
     index: int,
     *,
-    courses: Sequence[Course],
+    courses: Sequence[RecordedSource],
     prompt: PromptSettings,
     shares: Shares,
     later: float,
-) -> Lesson:
+) -> SFTExample:
     """One lesson of an endless course; the same arguments give the same one for ever.
 
     Args:
@@ -168,7 +170,7 @@ def draw_lesson(
     (course,) = rng.choices(courses, [course.weight for course in courses])
     asked = rng.choice(course.questions)
     if rng.random() * (shares.reading + shares.plan) < shares.reading:
-        return Lesson("", ((f"Question: {shortened(asked.text, prompt.question_chars)}", True),))
+        return SFTExample("", ((f"Question: {shortened(asked.text, prompt.question_chars)}", True),))
     request = PlanRequest(
         Question(text=asked.text),
         random_team(rng, course.pool.profiles_for(asked.text)),
@@ -178,7 +180,7 @@ def draw_lesson(
     if prompt.levels:
         prompt = prompt.model_copy(update={"cost_sensitivity": rng.randrange(prompt.levels)})
     if course.worth is not None and rng.random() < shares.taught:
-        taught = _Taught(rng, course.worth, asked, request, prompt)
+        taught = _SupervisedPlans(rng, course.worth, asked, request, prompt)
         return taught.roll() if prompt.levels and rng.random() < shares.roll else taught.plan()
     decision, outcomes = _untaught(rng, asked, request, later)
     rounds = 1 if outcomes else request.rounds
@@ -187,10 +189,10 @@ def draw_lesson(
 
 def _lesson(
     asked: Read, request: PlanRequest, decision: Workflow | Acceptance, prompt: PromptSettings
-) -> Lesson:
+) -> SFTExample:
     (message,) = build_prompt(request, prompt)
     written = f"{thought(asked.kind, decision, request.pool)}\n{render(decision)}"
-    return Lesson(message.content, ((written, True),))
+    return SFTExample(message.content, ((written, True),))
 
 
 def _untaught(
@@ -207,7 +209,7 @@ def _untaught(
     return (Acceptance() if rng.random() < 0.5 else committee), (outcome,)
 
 
-class _Taught:
+class _SupervisedPlans:
     """One question, with what its plans are worth; half the time, where a second round may follow, after a first.
 
     Args:
@@ -215,7 +217,7 @@ class _Taught:
     """
 
     def __init__(
-        self, rng: Random, worth: Worth, asked: Read, request: PlanRequest, prompt: PromptSettings
+        self, rng: Random, worth: CommitteeValues, asked: Read, request: PlanRequest, prompt: PromptSettings
     ) -> None:
         self._rng = rng
         self._worth = worth
@@ -227,12 +229,12 @@ class _Taught:
         if rng.random() < (0.5 if worth.rounds > 1 else _ACCEPTING):
             self._begin()
 
-    def plan(self) -> Lesson:
+    def plan(self) -> SFTExample:
         """At the level of cost sensitivity that the prompt names."""
         decision = self._decision(self._prompt.cost_sensitivity)
         return _lesson(self._asked, self._request, decision, self._prompt)
 
-    def roll(self) -> Lesson:
+    def roll(self) -> SFTExample:
         """At every level of cost sensitivity, in any order: thoughts alone, for plans follow from them."""
         levels = self._rng.sample(range(self._prompt.levels), self._prompt.levels)
         pieces: list[tuple[str, bool]] = []
@@ -243,7 +245,7 @@ class _Taught:
         (message,) = build_prompt(
             self._request, self._prompt.model_copy(update={"cost_sensitivity": levels[0]})
         )
-        return Lesson(message.content, tuple(pieces))
+        return SFTExample(message.content, tuple(pieces))
 
     def _begin(self) -> None:
         """The committee that is worth most, and what came of it; then the last round is left."""
@@ -276,7 +278,7 @@ class _Taught:
         return committee_of(second, request.pool) if second else Acceptance()
 
     def _committee(self, level: int) -> Workflow:
-        return taught_committee(self._rng, self._request, self._worth, self._asked.kind, level)
+        return supervised_committee(self._rng, self._request, self._worth, self._asked.kind, level)
 
 
 def prompts(texts: Sequence[str], pool: Pool, prompt: PromptSettings) -> list[str]:

@@ -32,20 +32,20 @@ from podium.train.optimizer import learning_rate, muon, step
 from podium.train.runtime import Precision, generator, resolve_dtype
 from podium.train.shape import ModelShape
 from podium.warmstart.data import (
-    LessonBatch,
-    Material,
+    DataSource,
+    ExampleBatch,
     RecordedSettings,
     Reports,
     Source,
     batches,
-    open_material,
+    open_data,
 )
 from podium.warmstart.embedded_examples import Shares
 from podium.warmstart.initial import initialise
 from podium.warmstart.tokenizer import BEGIN_ID, END_ID, PAD_ID, save_tokenizer, train_tokenizer
 
 
-class WarmStartStage(Settings):
+class SupervisedStage(Settings):
     """One stretch of the course."""
 
     steps: int = Field(ge=1)
@@ -79,10 +79,10 @@ class WarmStartSettings(Settings):
     """A pool to know well: a shipped pool's name or a pool file."""
     made_up: float = Field(default=0.6, ge=0, le=1)
     """Share of lessons that are about a team of their own instead, so that profiles must be read."""
-    stages: tuple[WarmStartStage, ...] = (
-        WarmStartStage(steps=1500),
-        WarmStartStage(steps=2100, shares=Shares(plan=0.55, roll=0.1, relevant=0.5)),
-        WarmStartStage(
+    stages: tuple[SupervisedStage, ...] = (
+        SupervisedStage(steps=1500),
+        SupervisedStage(steps=2100, shares=Shares(plan=0.55, roll=0.1, relevant=0.5)),
+        SupervisedStage(
             steps=4000,
             restart=0.6,
             made_up=0.5,
@@ -148,7 +148,7 @@ class WarmStartStep:
     tokens: int
 
 
-def make_tokenizer(settings: WarmStartSettings, material: Material) -> Tokenizer:
+def make_tokenizer(settings: WarmStartSettings, material: DataSource) -> Tokenizer:
     """The tokenizer of these settings."""
     draw = material.draw(Shares(), settings.made_up)
     lessons = (draw(f"{settings.seed}", index) for index in range(settings.vocabulary_lessons))
@@ -179,7 +179,7 @@ def make_model(settings: WarmStartSettings, vocabulary: int) -> PolicyModel:
     return model
 
 
-def lesson_loss(model: PolicyModel, batch: LessonBatch) -> Tensor:
+def example_loss(model: PolicyModel, batch: ExampleBatch) -> Tensor:
     """Mean cross-entropy in nats over the learned tokens of a batch."""
     learned_BT = batch.learned_BT[:, 1:]
     logits_NV = model.logits(model.sequences(batch.tokens_BT[:, :-1])[learned_BT])
@@ -203,7 +203,7 @@ def learning_rates(settings: WarmStartSettings) -> list[float]:
 
 
 def train_stage(
-    model: PolicyModel, tokenizer: Tokenizer, settings: WarmStartSettings, material: Material, place: int
+    model: PolicyModel, tokenizer: Tokenizer, settings: WarmStartSettings, material: DataSource, place: int
 ) -> Iterator[WarmStartStep]:
     """Train `model` in place through the stage at `place`, counted from 0, one step for each that is asked for."""
     stage = settings.stages[place]
@@ -219,7 +219,7 @@ def train_stage(
         count=stage.steps,
     )
     for batch in course:
-        loss = lesson_loss(model, batch)
+        loss = example_loss(model, batch)
         loss.backward()  # type: ignore[no-untyped-call]
         step(optimizers, model, rates=[rates[done] * settings.matrix_lr, rates[done] * settings.lr])
         done += 1
@@ -238,7 +238,7 @@ def run_warmstart(
     *,
     show: Callable[[dict[str, Any]], None] = lambda row: None,
     tell: Callable[[str], None] = lambda note: None,
-    gate_cases: int = 1000,
+    check_cases: int = 1000,
 ) -> Reports:
     """Make a policy in the run folder: `policy/`, `metrics.jsonl` and `gate.json`.
 
@@ -247,7 +247,7 @@ def run_warmstart(
     Args:
         show: told of each row of metrics.
         tell: told of what is left out of the questions, a sentence each.
-        gate_cases: cases of each kind in the gate; questions and made-up teams are new.
+        check_cases: cases of each kind in the gate; questions and made-up teams are new.
 
     Returns:
         The gate's reports: of embedded lessons over the pool that is known, and over made-up teams.
@@ -260,7 +260,7 @@ def run_warmstart(
     policy = folder / "policy"
     if policy.exists():
         raise RunMismatchError(f"{policy} is there already; choose a new folder, or use the policy in it.")
-    material = open_material(settings.recorded, tell)
+    material = open_data(settings.recorded, tell)
     start = None if settings.start is None else Checkpoint.read(settings.start)
     run = RunFolder.open(folder, settings)
     tokenizer = make_tokenizer(settings, material) if start is None else start.tokenizer()
@@ -287,7 +287,7 @@ def run_warmstart(
             show(row)
         _keep(model, tokenizer, material.prompt, folder / _STAGES / f"{place + 1}", dtype="float32")
     reports = material.examine(
-        model, tokenizer, made_up=settings.made_up, cases=gate_cases, seed=settings.seed
+        model, tokenizer, made_up=settings.made_up, cases=check_cases, seed=settings.seed
     )
     measured = {what: asdict(report) for what, report in reports.items()}
     replace_file(folder / "gate.json", json.dumps(measured, indent=2).encode() + b"\n")

@@ -5,28 +5,22 @@ nobody waits for it any more. Not a sandbox.
 """
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
+
 import errno
 import hashlib
 import json
 import os
-from pathlib import Path
-from podium.errors import ConfigError
-from podium.errors import WorkerError
-from podium.types import Limits
-from podium.types import Profile
-from podium.workers.base import Reply
-from podium.workers.base import Request
-from podium.workers.program import Ended
-from podium.workers.program import Program
-from podium.workers.reply_form import read_form
-from podium.workers.reply_form import text_reply
 import shutil
 import signal
-from typing import Any
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from podium.errors import ConfigError, WorkerError
+from podium.types import Limits, Profile
+from podium.workers.base import Reply, Request
+from podium.workers.program import Ended, Program
+from podium.workers.reply_form import read_form, text_reply
 
 Output = Literal["text", "json"]
 

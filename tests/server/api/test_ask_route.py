@@ -1,18 +1,19 @@
-
-
 from __future__ import annotations
+
 import asyncio
-from chat_model import Say
-from chat_model import chat_model
-import httpx
+import time
 from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from chat_model import Say, chat_model
+from running_server import Serve
+
 from podium.trace import Trace
 from podium.trace.store import open_store
 from podium.workers.pool import Pool
-import pytest
-from running_server import Serve
-import time
-from typing import Any
+
 
 def kept(path: Path, trace_id: str) -> Trace:
     async def get() -> Trace:

@@ -1,17 +1,20 @@
 """Several servers on one PostgreSQL: a server that does not run a question sends its events once it is stored."""
 
 from __future__ import annotations
+
 import asyncio
-from chat_model import Say
-from chat_model import chat_model
-import httpx
 import json
+import threading
 from pathlib import Path
+
+import httpx
+from chat_model import Say, chat_model
+from running_server import Serve
+
 from podium.server.api import traces
 from podium.trace.store import open_store
 from podium.workers.pool import Pool
-from running_server import Serve
-import threading
+
 
 def read(url: str) -> list[tuple[str, dict[str, object]]]:
     with httpx.stream("GET", url, timeout=60) as reply:

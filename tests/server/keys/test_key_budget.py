@@ -1,25 +1,23 @@
 """Key budgets: replicas together never pass the limit, settle all that was paid, and give the rest back."""
 
 from __future__ import annotations
+
 import asyncio
-from datetime import UTC
-from datetime import datetime
-from keys_place import Place
+from datetime import UTC, datetime
 from pathlib import Path
-from podium.errors import APIError
-from podium.errors import StoreError
-from podium.executor import Ledger
-from podium.executor import Reservation
-from podium.server.keys import Caller
-from podium.server.keys import Keys
+from random import Random
+
+import pytest
+from keys_place import Place
+
+from podium.errors import APIError, StoreError
+from podium.executor import Ledger, Reservation
+from podium.server.keys import Caller, Keys
 from podium.server.keys.caller import NANO_PER_USD
 from podium.server.keys.key_budget import KeyBudget
 from podium.server.keys.register import Register
 from podium.server.keys.sqlite import SqliteRegister
-from podium.types import Budget
-from podium.types import Usage
-import pytest
-from random import Random
+from podium.types import Budget, Usage
 
 NOW = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)
 

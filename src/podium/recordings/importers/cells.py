@@ -4,15 +4,15 @@ A cell that says something else is a ValueError in half a sentence; `table` adds
 """
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Mapping
+
+import reprlib
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from math import nan
-from podium.recordings.model import SPLIT_NAMES
-from podium.rows import cell_text
-from podium.rows import is_empty
-import reprlib
 from typing import Any
+
+from podium.recordings.model import SPLIT_NAMES
+from podium.rows import cell_text, is_empty
 
 _WORDS = {"true": 1, "false": 0}
 _MOST = 2**31

@@ -20,35 +20,23 @@ score = "score"                     # a number in [0, 1], or true and false
 """
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Iterator
+
+import reprlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from podium.config import Settings
-from podium.config import load
-from podium.errors import UsageError
-from podium.recordings.importers.cells import optional_text
-from podium.recordings.importers.cells import count
-from podium.recordings.importers.cells import optional_text
-from podium.recordings.importers.cells import sample
-from podium.recordings.importers.cells import score
-from podium.recordings.importers.cells import seconds
-from podium.recordings.importers.cells import split
-from podium.recordings.importers.cells import verbatim
-from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion
-from podium.recordings.model import Response
-from podium.recordings.model import split_by_hash
-from podium.recordings.writer import RecordingWriter
-from podium.rows import Row
-from podium.rows import cell_equals
-from podium.rows import fill_template
-from podium.rows import read_rows
-from podium.rows import template_columns
-from podium.types import estimate_tokens
-from pydantic import Field
-import reprlib
 from typing import Any
+
+from pydantic import Field
+
+from podium.config import Settings, load
+from podium.errors import UsageError
+from podium.recordings.importers.cells import count, optional_text, sample, score, seconds, split, verbatim
+from podium.recordings.importers.import_report import ImportReport
+from podium.recordings.model import RecordedQuestion, Response, split_by_hash
+from podium.recordings.writer import RecordingWriter
+from podium.rows import Row, cell_equals, fill_template, read_rows, template_columns
+from podium.types import estimate_tokens
 
 _STRAYS = "responses to questions that are not there"
 

@@ -6,25 +6,21 @@ only where the caller gives the gold answers.
 """
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+
+from pydantic import ValidationError
+
 from podium.errors import UsageError
 from podium.recordings.importers.documents import identity
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion
-from podium.recordings.model import Response
-from podium.recordings.model import split_by_hash
-from podium.recordings.model import was_simulated
+from podium.recordings.model import RecordedQuestion, Response, split_by_hash, was_simulated
 from podium.recordings.writer import RecordingWriter
-from podium.trace import Span
-from podium.trace import Trace
+from podium.trace import Span, Trace
 from podium.trace.sqlite_store import open_reader
-from pydantic import ValidationError
-import sqlite3
 
 Judge = Callable[[str, str], float]
 """(response, gold) -> score in [0, 1]."""

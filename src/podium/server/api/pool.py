@@ -4,12 +4,16 @@ The current state is this process's; the history is read from the newest traces,
 """
 
 from __future__ import annotations
+
 import asyncio
+import statistics
+import time
 from collections.abc import Iterable
-from dataclasses import dataclass
-from dataclasses import field
-from fastapi import APIRouter
-from fastapi import Request
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import APIRouter, Request
+
 from podium.executor.dispatcher import ChannelStatus
 from podium.server.api_errors import error_responses
 from podium.server.service import Service
@@ -17,9 +21,6 @@ from podium.trace import Trace
 from podium.types import Profile
 from podium.workers.base import Worker
 from podium.workers.build import UnreadyWorker
-import statistics
-import time
-from typing import Any
 
 _TRACES = 200
 """Newest traces that the history is read from."""

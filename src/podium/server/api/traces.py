@@ -4,47 +4,29 @@ A key sees the traces of the questions that were asked with it; an admin's key s
 """
 
 from __future__ import annotations
+
 import asyncio
+import re
+import time
 from collections.abc import AsyncIterator
-from datetime import UTC
-from datetime import datetime
-from fastapi import APIRouter
-from fastapi import Header
-from fastapi import Query
-from fastapi import Request
-from fastapi.responses import Response
-from fastapi.responses import StreamingResponse
-from podium.errors import APIError
-from podium.errors import StoreError
-from podium.errors import UnknownTraceError
-from podium.errors import UsageError
-from podium.server.api_errors import error_responses
-from podium.server.api_errors import invalid
-from podium.server.api_errors import missing
+from datetime import UTC, datetime
+from typing import Annotated, Any, Self
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from podium.errors import APIError, StoreError, UnknownTraceError, UsageError
+from podium.server.api_errors import error_responses, invalid, missing
 from podium.server.keys import Caller
 from podium.server.live import EventLog
 from podium.server.service import Service
-from podium.server.stream_events import ENDED
-from podium.server.stream_events import StreamEvent
-from podium.server.stream_events import events_of_trace
-from podium.server.streaming import CLIENT_CLOSED_REQUEST
-from podium.server.streaming import EventStream
-from podium.server.streaming import Write
-from podium.trace import Trace
-from podium.trace import TraceStatus
+from podium.server.stream_events import ENDED, StreamEvent, events_of_trace
+from podium.server.streaming import CLIENT_CLOSED_REQUEST, EventStream, Write
+from podium.trace import Trace, TraceStatus
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.query import Filters
-from podium.trace.query import MAX_PAGE
-from podium.trace.query import TraceSummary
+from podium.trace.query import MAX_PAGE, Filters, TraceSummary
 from podium.trace.serialization import to_json
-from pydantic import BaseModel
-from pydantic import ConfigDict
-from pydantic import Field
-import re
-import time
-from typing import Annotated
-from typing import Any
-from typing import Self
 
 _HEARTBEAT_S = 15.0
 """Seconds between heartbeats of a silent stream; proxies close one that is silent for a minute."""

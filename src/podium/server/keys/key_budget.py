@@ -7,15 +7,15 @@ had reserved counts as spent.
 """
 
 from __future__ import annotations
+
 import asyncio
-from itertools import accumulate
 import logging
 import math
+from itertools import accumulate
+
 from podium.errors import StoreError
-from podium.server.keys.caller import Caller
-from podium.server.keys.caller import NANO_PER_USD
-from podium.server.keys.register import Register
-from podium.server.keys.register import Spending
+from podium.server.keys.caller import NANO_PER_USD, Caller
+from podium.server.keys.register import Register, Spending
 
 _SETTLE_DELAY_S = 0.05
 """Seconds from a call's end until it is settled. Calls that end or begin meanwhile share the round trip."""

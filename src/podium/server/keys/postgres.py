@@ -5,23 +5,18 @@ Each operation is one statement and one round trip, and the database's clock cou
 """
 
 from __future__ import annotations
+
 import asyncio
-from collections.abc import AsyncGenerator
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from dataclasses import field
-from podium.errors import StoreError
-from podium.errors import UsageError
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from podium.errors import StoreError, UsageError
 from podium.per_loop import PerLoop
-from podium.server.keys.caller import Caller
-from podium.server.keys.caller import KeyAllowance
-from podium.server.keys.register import Spending
-from podium.server.keys.register import StoredKey
-from podium.server.keys.register import WINDOW_S
+from podium.server.keys.caller import Caller, KeyAllowance
+from podium.server.keys.register import WINDOW_S, Spending, StoredKey
 from podium.trace.postgres_connection import PostgresAddress
-from typing import Any
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import asyncpg

@@ -9,20 +9,19 @@ Only the source of tests is read here, never that of a program; `code_grader` ru
 """
 
 from __future__ import annotations
+
 import ast
 import builtins
+import symtable
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
+
 from podium.config import Settings
 from podium.syntax import parse_program
-from pydantic import Field
-from pydantic import TypeAdapter
-from pydantic import ValidationError
-from pydantic import model_validator
-import symtable
-from typing import Annotated
-from typing import Any
-from typing import Literal
+
 
 class ProgramTests(Settings):
     """Tests of a program that reads standard input, as in LiveCodeBench."""

@@ -8,39 +8,38 @@ grader = { kind = "numeric" }
 """
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Mapping
+
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from podium.recordings import SPLIT_NAMES
-from podium.recordings import split_by_hash
-from podium.rows import cell_equals
-from podium.rows import cell_text
-from podium.rows import fill_template
-from podium.rows import is_empty
-from podium.rows import read_rows
-from podium.rows import show_cell
-from podium.rows import template_columns
+from string import ascii_uppercase
+from typing import Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from podium.recordings import SPLIT_NAMES, split_by_hash
+from podium.rows import (
+    cell_equals,
+    cell_text,
+    fill_template,
+    is_empty,
+    read_rows,
+    show_cell,
+    template_columns,
+)
 from podium.tasks.graders.registry import AnyGrader
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.overlap import question_key
-from podium.tasks.sets.base import BadRow
-from podium.tasks.sets.base import LoadedSplit
-from podium.tasks.sets.base import SPLIT_ORDER
-from podium.tasks.sets.base import Sample
-from podium.tasks.sets.base import TaskSetSpec
-from podium.tasks.sets.base import available_splits
-from podium.tasks.sets.base import read_disjoint
-from podium.tasks.sets.base import read_tasks
-from podium.tasks.sets.prompts import content_id
-from podium.tasks.sets.prompts import strip_prompt
-from pydantic import Field
-from pydantic import field_validator
-from pydantic import model_validator
-from string import ascii_uppercase
-from typing import Any
-from typing import Literal
-from typing import Self
+from podium.tasks.sets.base import (
+    SPLIT_ORDER,
+    BadRow,
+    LoadedSplit,
+    Sample,
+    TaskSetSpec,
+    available_splits,
+    read_disjoint,
+    read_tasks,
+)
+from podium.tasks.sets.prompts import content_id, strip_prompt
 
 Split = Literal["train", "validation", "test"]
 

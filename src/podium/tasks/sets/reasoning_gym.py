@@ -5,33 +5,31 @@ verdicts.
 """
 
 from __future__ import annotations
-from collections.abc import Collection
-from collections.abc import Mapping
+
+import json
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-import json
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
 from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.lab import chance
-from podium.tasks.graders.extraction import AnswerPlace
-from podium.tasks.graders.extraction import extract
-from podium.tasks.reasoning_gym import GeneratedSample
-from podium.tasks.reasoning_gym import GeneratorConfig
-from podium.tasks.reasoning_gym import ReasoningGymPool
-from podium.tasks.reasoning_gym import SampleId
-from podium.tasks.reasoning_gym import text_digest
-from podium.tasks.sets.base import LoadedSplit
-from podium.tasks.sets.base import RowTask
-from podium.tasks.sets.base import SPLIT_ORDER
-from podium.tasks.sets.base import TaskSetSpec
+from podium.tasks.graders.extraction import AnswerPlace, extract
+from podium.tasks.reasoning_gym import (
+    GeneratedSample,
+    GeneratorConfig,
+    ReasoningGymPool,
+    SampleId,
+    text_digest,
+)
+from podium.tasks.sets.base import SPLIT_ORDER, LoadedSplit, RowTask, TaskSetSpec
 from podium.tasks.task import Grade
 from podium.types import Question
-from pydantic import Field
-from typing import Any
-from typing import ClassVar
-from typing import Literal
 
 _PROMPT = (
     "{question}\n\nGive the answer alone, in the form that is asked for, between <answer> and </answer>."

@@ -1,0 +1,114 @@
+"""Plans a second of a small local policy in NumPy: token by token, one at a time, sixteen at a time; and transformers.
+
+    python benchmarks/plans.py --plans 200 --checkpoint conductor
+
+"Token by token" is the plain way: one text, one token a pass, nothing shared and nothing drafted. The number of
+texts that equal those of the plain way is printed. The peer is transformers' `generate` on sixteen prompts, padded on
+the left, on one thread; its time includes its import.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import argparse
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+from podium.conductor import Checkpoint, Sampling, build_prompt, open_policy
+from podium.conductor.llama import Llama, Shape
+from podium.conductor.numpy_engine import NumpyEngine
+from podium.conductor.weights import read_weights
+from podium.orchestrator.team import open_pool
+from podium.planner import PlanRequest
+from podium.tasks.embedded import EmbeddedTasks
+from podium.types import Message
+
+Prompts = Sequence[tuple[Message, ...]]
+_LIMIT = 384
+
+
+def token_by_token(checkpoint: Checkpoint, prompts: Prompts) -> list[str]:
+    """The plain way."""
+    llama = Llama(Shape.of(checkpoint.config), read_weights(checkpoint.path / "model.safetensors"))
+    engine = NumpyEngine(checkpoint)
+    texts = []
+    for prompt in prompts:
+        reading, news, tokens = llama.start(engine.context), engine.encode(prompt), list[int]()
+        while len(tokens) < _LIMIT and (not tokens or tokens[-1] not in engine.ends):
+            tokens.append(int(llama.logits(llama.read(news, reading)[-1]).argmax()))
+            news = tokens[-1:]
+        texts.append(engine.decode([token for token in tokens if token not in engine.ends]))
+    return texts
+
+
+def at_once(checkpoint: Checkpoint, prompts: Prompts, most: int) -> list[str]:
+    """By the policy, so many at a time."""
+    policy, free = open_policy(checkpoint), asyncio.Semaphore(most)
+
+    async def write(prompt: tuple[Message, ...]) -> str:
+        async with free:
+            return (await policy.complete(prompt, Sampling())).text
+
+    async def write_all() -> list[str]:
+        return await asyncio.gather(*map(write, prompts))
+
+    return asyncio.run(write_all())
+
+
+def by_transformers(checkpoint: Checkpoint, prompts: Prompts, most: int) -> list[str]:
+    """By the peer, so many in a batch."""
+    import torch  # noqa: PLC0415
+    from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
+
+    torch.set_num_threads(1)
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint.path, padding_side="left")
+    model = AutoModelForCausalLM.from_pretrained(checkpoint.path, dtype=torch.float32)
+    texts: list[str] = []
+    for start in range(0, len(prompts), most):
+        some = prompts[start : start + most]
+        given = [f"{tokenizer.bos_token}{prompt[0].content}" for prompt in some]
+        encoded = tokenizer(given, return_tensors="pt", padding=True, add_special_tokens=False)
+        encoded.pop("token_type_ids", None)
+        with torch.inference_mode():
+            written = model.generate(**encoded, max_new_tokens=_LIMIT, do_sample=False)
+        texts += tokenizer.batch_decode(written[:, encoded["input_ids"].shape[1] :], skip_special_tokens=True)
+    return texts
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--plans", type=int, default=200)
+    parser.add_argument("--checkpoint", default="conductor")
+    options = parser.parse_args()
+    checkpoint, team = Checkpoint.read(options.checkpoint), open_pool("embedded").profiles
+    tasks = EmbeddedTasks("validation", size=options.plans)
+    prompts = [build_prompt(PlanRequest(task.question, team), checkpoint.prompt) for task in tasks]
+    ways: dict[str, Callable[[], list[str]]] = {
+        "token by token": lambda: token_by_token(checkpoint, prompts),
+        "one at a time": lambda: at_once(checkpoint, prompts, 1),
+        "sixteen at a time": lambda: at_once(checkpoint, prompts, 16),
+        "transformers, sixteen": lambda: by_transformers(checkpoint, prompts, 16),
+    }
+    texts: dict[str, list[str]] = {}
+    rates: dict[str, float] = {}
+    for way, write in ways.items():
+        began, spent = time.perf_counter(), time.process_time()
+        texts[way] = write()
+        rates[way] = len(prompts) / (time.process_time() - spent)
+        wall = len(prompts) / (time.perf_counter() - began)
+        plain = "token by token"
+        equal = sum(a == b for a, b in zip(texts[way], texts[plain], strict=True))
+        print(
+            f"{way:22} {wall:7.1f} plans/s, {rates[way]:7.1f} a second of processor time "
+            f"({rates[way] / rates[plain]:.1f} x), {equal} of {len(prompts)} texts equal",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

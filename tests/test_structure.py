@@ -1,0 +1,63 @@
+"""The structure of the package: modules import one another without circles, and no file outgrows its reader."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import grimp
+
+SOURCE = Path(__file__).parent.parent / "src" / "podium"
+LONGEST = 400
+
+
+def _circles(graph: grimp.ImportGraph) -> list[list[str]]:
+    """The groups of modules of which each imports, directly or not, every other (Tarjan's algorithm)."""
+    index: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    path: list[str] = []
+    circles: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        index[module] = lowest[module] = len(index)
+        path.append(module)
+        for imported in sorted(graph.find_modules_directly_imported_by(module)):
+            if imported not in index:
+                visit(imported)
+                lowest[module] = min(lowest[module], lowest[imported])
+            elif imported in path:
+                lowest[module] = min(lowest[module], index[imported])
+        if lowest[module] == index[module]:
+            group = path[path.index(module) :]
+            del path[path.index(module) :]
+            if len(group) > 1:
+                circles.append(sorted(group))
+
+    for module in sorted(graph.modules):
+        if module not in index:
+            visit(module)
+    return circles
+
+
+def test_no_modules_import_one_another_in_a_circle() -> None:
+    graph = grimp.build_graph("podium", cache_dir=None)
+    packages = {module for module in graph.modules if (SOURCE.parent / Path(*module.split("."))).is_dir()}
+    for (
+        package
+    ) in packages:  # A package's own file names what its modules export, and they never import it back.
+        for importer in graph.find_modules_that_directly_import(package):
+            if importer.startswith(f"{package}."):
+                graph.remove_import(importer=importer, imported=package)
+    assert _circles(graph) == []
+
+
+def test_no_module_is_longer_than_a_reader_takes_in() -> None:
+    lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in SOURCE.rglob("*.py")}
+    assert {str(path): lines for path, lines in lengths.items() if lines > LONGEST} == {}
+
+
+def test_no_module_has_the_name_of_one_of_the_standard_library_or_one_that_says_nothing() -> None:
+    taken = sys.stdlib_module_names | {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
+    allowed = {"trace", "__main__", "operator", "code", "types"}
+    named = {path.stem for path in SOURCE.rglob("*.py")} | {p.name for p in SOURCE.rglob("*") if p.is_dir()}
+    assert named & taken <= allowed
