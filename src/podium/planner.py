@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from podium.executor import Ledger
 from podium.trace import VoteCount
 from podium.types import Profile, Question, Usage
 from podium.workflow import Acceptance, PlanError, Workflow
@@ -35,6 +36,8 @@ class PlanRequest:
     """Rounds that are left, this one included."""
     seed: str = "0"
     """Names the randomness of this plan."""
+    ledger: Ledger | None = field(default=None, compare=False, repr=False)
+    """The budget of the question: a planner that pays for its plan reserves the cost here first. None: no budget."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,10 @@ from podium.orchestrator.planning import check_planner, open_planner, pays_for_p
 from podium.orchestrator.team import open_pool
 from podium.testing import FaultServer, Rule, Status
 from podium.trace import Trace
-from podium.types import Question
+from podium.types import Budget, Question
 
 PLAN = 'model_id = [1]\nsubtasks = ["Name the author."]\naccess_list = [[]]'
+UNLIMITED = Budget()
 QUESTION = Question(text="Who wrote Faust?")
 
 
@@ -38,13 +39,13 @@ def write_pool(path: Path, url: str, table: str = "", *, retries: int = 0) -> Pa
     return path
 
 
-async def answer(path: Path, **settings: Any) -> Trace:
+async def answer(path: Path, *, budget: Budget = UNLIMITED, **settings: Any) -> Trace:
     pool = open_pool(str(path))
     dispatcher = Dispatcher()
     opened = open_planner(PlannerSettings(**settings), pool, seed="t", dispatcher=dispatcher)
     try:
         orchestrator = Orchestrator(
-            opened.planner, pool, dispatcher=dispatcher, plan_fallback=opened.fallback
+            opened.planner, pool, budget=budget, dispatcher=dispatcher, plan_fallback=opened.fallback
         )
         return await orchestrator.answer(QUESTION)
     finally:
@@ -141,6 +142,23 @@ async def test_a_conductor_that_does_not_answer_costs_no_caller_the_answer(tmp_p
         trace = await answer(write_pool(tmp_path / "pool.toml", server.url, table))
     assert (trace.status, trace.answer) == ("degraded", "Goethe, says large-1.")
     assert trace.rounds[0].plan_error_kind == "planner_failed"
+
+
+async def test_a_plan_that_could_break_the_budget_is_not_paid_for(tmp_path: Path) -> None:
+    table = '[conductor]\nworker = "large"\nfallback = "small"'
+    async with FaultServer(model) as server:
+        path = write_pool(tmp_path / "pool.toml", server.url, table)
+        # 4,096 tokens of `large` may cost $0.041, of `small` $0.0041.
+        trace = await answer(path, budget=Budget(usd=0.02))
+        assert [request.body["model"] for request in server.requests] == ["small-1"]
+        assert (trace.status, trace.answer) == ("degraded", "Goethe, says small-1.")
+        assert trace.rounds[0].plan_error_kind == "budget_refused"
+        nothing = await answer(path, budget=Budget(usd=0.001))
+        assert (nothing.status, nothing.cost_usd) == ("failed", 0.0)
+        assert len(server.requests) == 1
+        both = await answer(path, budget=Budget(usd=0.2))
+    assert (both.status, both.answer) == ("ok", "Goethe, says small-1.")
+    assert both.cost_usd < 0.02
 
 
 async def test_without_a_fallback_a_question_without_a_plan_fails_as_training_needs_it(

@@ -9,11 +9,11 @@ import math
 from dataclasses import replace
 from random import Random
 
-from podium.conductor.policy import Policy, Sampling
+from podium.conductor.policy import Completion, PaidPolicy, Policy, Sampling
 from podium.conductor.prompt import PromptSettings, build_prompt, second_prompt
 from podium.errors import UsageError, WorkerError
 from podium.planner import Plan, PlanRequest
-from podium.types import NAMED_BY, Message
+from podium.types import NAMED_BY, Message, Usage
 from podium.workflow import PlanError, parse
 
 
@@ -58,7 +58,7 @@ class Conductor:
         Where the second try is not answered, or too long to be asked, the first stands, with what it cost.
 
         Raises:
-            WorkerError: a served policy did not answer (infrastructure; no fault of the plan).
+            WorkerError: a served policy did not answer, or the budget refuses it (no fault of the plan).
             UsageError: the prompt is longer than the policy can read.
         """
         prompt = self._prompt_for(request)
@@ -90,7 +90,7 @@ class Conductor:
         return self._prompt.model_copy(update={"cost_sensitivity": level})
 
     async def _try(self, messages: tuple[Message, ...], request: PlanRequest, *, number: int) -> Plan:
-        completion = await self._policy.complete(messages, self._draw(request, number))
+        completion = await self._complete(messages, request, self._draw(request, number))
         decision = parse(
             completion.text,
             workers=len(request.pool),
@@ -104,6 +104,25 @@ class Conductor:
             cost_usd=completion.cost_usd,
             unpriced=completion.unpriced,
         )
+
+    async def _complete(
+        self, messages: tuple[Message, ...], request: PlanRequest, sampling: Sampling
+    ) -> Completion:
+        """A completion within the budget of the question.
+
+        Raises:
+            WorkerError: of kind "budget" where the budget refuses it; else as `Policy.complete`.
+        """
+        if request.ledger is None or not isinstance(self._policy, PaidPolicy):
+            return await self._policy.complete(messages, sampling)
+        reservation = self._policy.reservation(messages, sampling)
+        refusal = await request.ledger.reserve(reservation)
+        if refusal is not None:
+            raise WorkerError(f"The plan was not paid for. {refusal}", kind="budget")
+        try:
+            return await self._policy.complete(messages, sampling)
+        finally:  # Whoever asked for the plan books what it cost.
+            request.ledger.settle(reservation, Usage(), 0.0)
 
     def _draw(self, request: PlanRequest, number: int) -> Sampling:
         """The sampling of one try, with randomness of its own."""

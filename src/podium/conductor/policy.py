@@ -7,8 +7,9 @@ A policy writes text. It does not know what a workflow is, and does not parse.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from podium.executor import Reservation
 from podium.types import Message, Usage
 
 
@@ -35,6 +36,15 @@ class Completion:
     cost_usd: float = 0.0
     unpriced: bool = False
     """Whether it cost dollars that nobody told us the price of."""
+
+
+@runtime_checkable
+class PaidPolicy(Protocol):
+    """A policy whose completions cost money or tokens of a budget."""
+
+    def reservation(self, messages: tuple[Message, ...], sampling: Sampling) -> Reservation:
+        """The most that this completion may cost."""
+        ...
 
 
 class Policy(Protocol):

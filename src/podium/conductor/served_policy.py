@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from podium.conductor.policy import Completion, Sampling
-from podium.types import Limits, Message, Price
+from podium.executor import Reservation
+from podium.types import Limits, Message, Price, estimate_tokens
 from podium.workers.chat.request_body import seed_number
 from podium.workers.retry import attempts
 
@@ -56,6 +57,15 @@ class ServedPolicy:
     @property
     def name(self) -> str:
         return self._model
+
+    def reservation(self, messages: tuple[Message, ...], sampling: Sampling) -> Reservation:
+        """See `PaidPolicy`."""
+        return Reservation.most(
+            input_tokens=sum(estimate_tokens(message.content) for message in messages),
+            output_tokens=sampling.max_tokens or self._limits.max_tokens,
+            price=self._price or Price(),
+            calls=0,
+        )
 
     async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
         """Write one completion.

@@ -1,7 +1,7 @@
 """A policy that is a worker: a member of the pool, or an endpoint beside it, conducts untrained.
 
-It is called as any worker is: within its own limits, with retries, behind its breaker. What a call cost is told, not
-reserved: a question's budget is charged for its plan once the plan is there.
+It is called as any worker is: within its own limits, with retries, behind its circuit breaker. `Conductor` reserves
+what a plan may cost in the budget of the question.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 
 from podium.conductor.policy import Completion, Sampling
-from podium.executor import Dispatcher, ExecutionSettings, Ledger, QuestionContext
-from podium.executor.worker_call import WorkerCall
+from podium.executor import Dispatcher, ExecutionSettings, Ledger, QuestionContext, Reservation
+from podium.executor.worker_call import WorkerCall, reservation_for
 from podium.trace import Attempt
-from podium.types import Budget, Message, Question
+from podium.types import Budget, Message, Question, estimate_tokens
 from podium.workers.base import Request, Worker
 from podium.workers.pool import Pool
 
@@ -38,6 +38,12 @@ class WorkerPolicy:
     @property
     def name(self) -> str:
         return self._worker.profile.name
+
+    def reservation(self, messages: tuple[Message, ...], sampling: Sampling) -> Reservation:
+        """See `PaidPolicy`."""
+        del sampling
+        tokens = sum(estimate_tokens(message.content) for message in messages)
+        return reservation_for(self._worker, input_tokens=tokens, calls=0)
 
     async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
         """Write one completion, at the worker's own temperature and within its own `max_tokens`.

@@ -206,6 +206,7 @@ class _QuestionRun:
             max_steps=orchestrator.max_steps,
             rounds=orchestrator.budget.rounds - number,
             seed=f"{question_context.seed}/{number}/plan",
+            ledger=question_context.ledger,
         )
         limit = asyncio.timeout_at(question_context.ledger.deadline)
         try:
@@ -216,7 +217,8 @@ class _QuestionRun:
                 raise
             return Plan("", PlanError("time_is_up", question_context.ledger.time_is_up))
         except WorkerError as error:
-            return Plan("", PlanError("planner_failed", f"{orchestrator.planner.name}: {error}"))
+            kind = "budget_refused" if error.kind == "budget" else "planner_failed"
+            return Plan("", PlanError(kind, f"{orchestrator.planner.name}: {error}"))
         fault = _fault(plan.decision, workers=len(question_context.pool), later_round=number > 0)
         return plan if fault is None else replace(plan, decision=fault)
 

@@ -60,7 +60,7 @@ class Rollout:
 
 
 def _failed(round_: RoundTrace) -> bool:
-    if round_.plan_error_kind == "planner_failed":
+    if round_.plan_error_kind in ("planner_failed", "budget_refused"):
         return True
     failed = {span.position for span in round_.spans if span.status == "failed"}
     return bool(failed) and round_.workflow is not None and not failed.isdisjoint(live_steps(round_.workflow))

@@ -21,8 +21,8 @@ from podium.workflow import Acceptance, Workflow, render
 
 _PASSED_ON = ("length", "content_filter")
 """Finish reasons of a provider that are passed on; every other is reported as "stop"."""
-_OUT_OF_TIME = "time_is_up"
-"""Kind of the plan error that says that the budget's time was over."""
+_OUT_OF_BUDGET = ("time_is_up", "budget_refused")
+"""Kinds of plan errors that say that a budget was in the way."""
 _SUBTASK_CHARS = 160
 """Characters of a subtask that a progress line shows."""
 
@@ -123,7 +123,7 @@ def no_answer_error(trace: Trace) -> APIError | None:
     message = trace.error or "There is no answer."
     failed = [span for span in trace.spans if span.status == "failed" and not _failed_for_lack_of_input(span)]
     stopped = any(span.status == "refused" for span in trace.spans) or any(
-        round_.plan_error_kind == _OUT_OF_TIME for round_ in trace.rounds
+        round_.plan_error_kind in _OUT_OF_BUDGET for round_ in trace.rounds
     )
     if failed:
         names = list(dict.fromkeys(span.worker for span in failed))
