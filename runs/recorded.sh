@@ -21,7 +21,7 @@ if [ ! -f runs/recordings/reasoning-gym-easy.parquet ]; then
   exit 0
 fi
 if [ "${1:-}" = ratings ]; then
-  rate() { podium rate "runs/recordings/$1.parquet" "configs/ratings/$2.json" --pool "configs/pools/$2.toml" --kinds "$3"; }
+  rate() { podium rate "runs/recordings/$1.parquet" "configs/ratings/$2.json" --pool "configs/pools/$2.toml" --clusters "$3"; }
   add() { podium rate "runs/recordings/$1.parquet" "configs/ratings/$1.json" --pool "configs/pools/$1-calculator.toml" --like "configs/ratings/$1.json"; }
   rate reasoning-gym-easy reasoning-gym-easy 128
   rate reasoning-gym-hard reasoning-gym-hard 128

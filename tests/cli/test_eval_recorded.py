@@ -209,7 +209,7 @@ def test_a_conductor_that_reads_ratings_is_refused_over_a_pool_without(podium: P
 def test_another_conductor_stands_beside_at_its_own_levels_and_is_compared_with_the_first(
     podium: Podium,
 ) -> None:
-    podium("rate", "rec.parquet", "ratings.json", "--pool", "replay.toml", "--kinds", "1")
+    podium("rate", "rec.parquet", "ratings.json", "--pool", "replay.toml", "--clusters", "1")
     Path("rated.toml").write_text('ratings = "ratings.json"\n' + POOL)
     given = ("eval", "--tasks", "rec.parquet", "--pool", "rated.toml", "--conductor", POLICY, "--json")
     shown = podium(*given, "--cost-sensitivity", "3", "--versus", POLICY)
@@ -230,7 +230,7 @@ def test_another_conductor_stands_beside_at_its_own_levels_and_is_compared_with_
 
 
 def test_over_a_pool_with_ratings_or_with_another_planner_there_is_no_warning(podium: Podium) -> None:
-    podium("rate", "rec.parquet", "ratings.json", "--pool", "replay.toml", "--kinds", "1")
+    podium("rate", "rec.parquet", "ratings.json", "--pool", "replay.toml", "--clusters", "1")
     Path("rated.toml").write_text('ratings = "ratings.json"\n' + POOL)
     rated = podium("plan", "Is 6 right?", "--pool", "rated.toml", "--conductor", POLICY, "--seed", "1")
     assert UNRATED not in rated.err

@@ -107,7 +107,7 @@ def test_what_is_not_here_is_one_sentence_with_the_way_out(
 
 
 def test_a_level_of_thrift_is_for_the_runs_own_policy_and_stands_in_its_label(podium: Podium) -> None:
-    podium("rate", "mine.parquet", "ratings.json", "--pool", "mine.toml", "--kinds", "1")
+    podium("rate", "mine.parquet", "ratings.json", "--pool", "mine.toml", "--clusters", "1")
     Path("mine.toml").write_text('ratings = "ratings.json"\n' + Path("mine.toml").read_text())
     trained(Experiment(**MINE), policy=True)
     levels = comparison(podium, "--run", "r").rows

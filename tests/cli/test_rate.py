@@ -21,7 +21,7 @@ WORKER = (
 )
 PRICES = {"ada": 1.0, "bob": 2.0, "cy": 4.0}
 VOTE = '\n[[worker]]\nname = "vote"\nkind = "vote"\n'
-RATE = ("rate", "rec.parquet", "made/ratings.json", "--pool", "replay.toml", "--kinds", "2")
+RATE = ("rate", "rec.parquet", "made/ratings.json", "--pool", "replay.toml", "--clusters", "2")
 SUM, RIVER = "Add 21 apples to the basket.", "Spell river number 20 backwards."
 TOKENS = 40
 COST = TOKENS / 1e6
@@ -248,10 +248,10 @@ def test_a_pool_that_names_ratings_which_are_still_to_be_made_can_be_rated(podiu
         ),
         (
             {6: "4", 7: "--like", 8: "ratings.json"},
-            "--kinds 4: the kinds are those of --like ratings.json; leave one of the two out.",
+            "--clusters 4: the clusters are those of --like ratings.json; leave one of the two out.",
         ),
-        ({6: "0"}, "--kinds is at least 1"),
-        ({6: "many"}, "--kinds"),
+        ({6: "0"}, "--clusters is at least 1"),
+        ({6: "many"}, "--clusters"),
         ({5: "--seed", 6: "-1"}, "--seed from 0 to 4294967295"),
         ({2: "rec.json"}, "rec.json is the header of the recording; choose another name for the ratings."),
         ({2: "ratings.txt"}, "ratings.txt: a ratings file is called NAME.json."),

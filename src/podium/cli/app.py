@@ -182,7 +182,7 @@ VERBS = (
         "rate",
         "podium.cli.rate:rate_workers",
         "Rate the workers of a pool, kind by kind of question, for planners to read.",
-        "podium rate recordings/mine.parquet ratings.json --pool my-replay-pool.toml --kinds 64",
+        "podium rate recordings/mine.parquet ratings.json --pool my-replay-pool.toml --clusters 64",
     ),
     Verb(
         "report",

@@ -6,7 +6,9 @@ import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
@@ -24,8 +26,10 @@ from podium.workers.pool import Pool
 from podium.workers.ratings import Ratings
 from podium.workers.replay import ReplayWorker, blind_charges
 
-_KINDS = 128
+_CLUSTERS = 128
 """That questions are sorted into where nobody says how many: what the published ratings have."""
+
+Clusters = Annotated[int | None, Parameter(name=["--clusters", "--kinds"])]
 
 
 def rate_workers(
@@ -34,7 +38,7 @@ def rate_workers(
     /,
     *,
     pool: str,
-    kinds: int | None = None,
+    clusters: Clusters = None,
     like: Path | None = None,
     split: str = "train",
     seed: int = 0,
@@ -46,9 +50,9 @@ def rate_workers(
         recording: NAME.parquet.
         out: The ratings, NAME.json. A file of ratings that is there already is replaced.
         pool: The workers: a TOML file. Those of the kind replay are rated, and calculators beside them.
-        kinds: How many kinds the questions are sorted into by their wording; 1: none, where it tells nothing. Default:
-            128, or those of --like.
-        like: Ratings whose kinds are taken over, so that a worker may be added to them; its own workers are kept.
+        clusters: How many clusters the questions are sorted into by their wording; 1: none, where wording tells
+            nothing. Default: 128, or those of --like.
+        like: Ratings whose clusters are taken over, so that a worker may be added to them; its own workers are kept.
         split: The questions that are counted.
         seed: Of the sorting.
         json: Print the ratings as one line of JSON.
@@ -57,10 +61,12 @@ def rate_workers(
         raise UsageError(
             f"{recording}: workers are rated on a recording, NAME.parquet; make one with: podium record."
         )
-    if like is not None and kinds is not None:
-        raise UsageError(f"--kinds {kinds}: the kinds are those of --like {like}; leave one of the two out.")
-    if (kinds is not None and kinds < 1) or not 0 <= seed < 2**32:
-        raise UsageError("--kinds is at least 1, and --seed from 0 to 4294967295.")
+    if like is not None and clusters is not None:
+        raise UsageError(
+            f"--clusters {clusters}: the clusters are those of --like {like}; leave one of the two out."
+        )
+    if (clusters is not None and clusters < 1) or not 0 <= seed < 2**32:
+        raise UsageError("--clusters is at least 1, and --seed from 0 to 4294967295.")
     _check_out(out, Path(recording))
     known = None if like is None else Ratings.open(like)
     workers = open_pool(pool, rated=False)
@@ -75,7 +81,7 @@ def rate_workers(
     for note in (blind_charges(recorded, texts), _without_gold(workers, tasks)):
         if note is not None:
             open_console(stderr=True).print(printable(note), soft_wrap=True)
-    found = find_clusters(texts, kinds or _KINDS, seed=seed) if known is None else known.kinds
+    found = find_clusters(texts, clusters or _CLUSTERS, seed=seed) if known is None else known.kinds
     ratings = asyncio.run(rate_pool(workers, tasks, found))
     if known is not None:
         ratings = known.joined(ratings)
