@@ -26,7 +26,7 @@ import openai
 from podium.baselines import Oracle
 from podium.baselines.embedded_oracle import embedded_oracle
 from podium.errors import WorkerError
-from podium.evals.statistics import accuracy_interval
+from podium.evals.stats import accuracy_interval
 from podium.executor import Dispatcher
 from podium.orchestrator import Orchestrator
 from podium.rollout import Rollout, roll

@@ -19,7 +19,7 @@ from podium.evals.charts import (
     tag,
     whisker,
 )
-from podium.evals.statistics import Interval
+from podium.evals.stats import Interval
 
 FINITE = st.floats(-1e6, 1e6)
 POINTS = st.lists(st.floats(allow_infinity=True, allow_nan=True, width=32), min_size=1, max_size=50).map(

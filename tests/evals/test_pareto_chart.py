@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.evals.charts import pareto_chart, pareto_front
 from podium.evals.comparison import Comparison, Kind, Row
-from podium.evals.statistics import Interval
+from podium.evals.stats import Interval
 
 
 def shown(label: str, accuracy: float, cost: float, kind: Kind = "single") -> Row:

@@ -42,7 +42,7 @@ from podium.testing.faults.wrong_content import (
 from podium.types import AnswerOptions, Limits, Message, Profile, Usage
 from podium.workers import Request, load_pool
 from podium.workers.litellm import LiteLLMWorker
-from podium.workers.secrets import Secrets
+from podium.workers.redaction import Secrets
 
 HELLO = Request((Message(role="user", content="Two and two?"),), seed="s")
 SECRET = "sk-hush-hush-1234567890"

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from podium.errors import ConfigError, WorkerError
 from podium.types import Limits
+from podium.workers.redaction import read_key
 from podium.workers.retry import attempts
-from podium.workers.secrets import read_key
 
 if TYPE_CHECKING:
     from podium.workers.chat.embeddings import EmbeddingClient

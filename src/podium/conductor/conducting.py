@@ -17,7 +17,7 @@ from podium.types import Price
 from podium.workers.base import Worker
 from podium.workers.build import build_worker
 from podium.workers.pool import Pool
-from podium.workers.secrets import read_key
+from podium.workers.redaction import read_key
 from podium.workers.spec import OpenAISpec
 
 _WAY_OUT = (

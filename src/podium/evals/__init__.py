@@ -6,7 +6,7 @@ from podium.evals.constant_search import ConstantPlan, ConstantPlanFront, search
 from podium.evals.evaluation import Evaluation, evaluate, merge_evaluations
 from podium.evals.recorded import compare_recorded
 from podium.evals.routing import Routing, routing, steps_by_hops
-from podium.evals.statistics import Interval, paired_difference
+from podium.evals.stats import Interval, paired_difference
 
 __all__ = [
     "SIMULATED",

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from podium.evals.comparison import Comparison, Row
-from podium.evals.statistics import Interval
+from podium.evals.stats import Interval
 
 
 class Html(str):

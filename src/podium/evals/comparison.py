@@ -14,7 +14,7 @@ from pydantic import BeforeValidator
 from podium.evals.evaluation import Evaluation
 from podium.evals.json_file import JsonFile
 from podium.evals.routing import Routing
-from podium.evals.statistics import Interval, mcnemar, paired_difference
+from podium.evals.stats import Interval, mcnemar, paired_difference
 from podium.rollout import Rollout
 from podium.tasks.task import Task
 from podium.types import Value

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from podium.baselines.phrases import asks_whole
 from podium.errors import BudgetError, UsageError, flatten_group
-from podium.evals.statistics import Interval, accuracy_interval
+from podium.evals.stats import Interval, accuracy_interval
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.planner import Planner

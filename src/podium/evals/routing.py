@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.evals.evaluation import Evaluation
-from podium.evals.statistics import Interval
+from podium.evals.stats import Interval
 from podium.types import Value
 from podium.workflow import Workflow, live_steps
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from podium.evals.comparison import Comparison, Row
-from podium.evals.statistics import Interval
+from podium.evals.stats import Interval
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -1,14 +1,13 @@
-"""What committees are worth on each kind of question, by the verdicts on training questions.
+"""The value of each committee of workers on each cluster of questions, by the verdicts on training questions.
 
-With recorded answers each of many `committees` can be tried on every question. Its worth on a kind is the share of
-that kind's questions on which it is right, drawn towards its share on all, for a kind has few; less its price, weighed
-by the level of cost sensitivity. A price is counted in *answers*: what one to such a question costs in the mean over
-the team.
-Where votes stop early, a committee costs what is asked until its vote is certain.
-Which kind a question is of stands in its wording alone (`ratings`).
+With recorded answers, every committee can be tried on every question. Its value on a cluster is its accuracy there, shrunk
+towards its accuracy on all questions by pseudo-counts since a cluster has few questions, minus its price, weighted by
+the level of cost sensitivity. A price is counted in answers: the mean cost of one worker's answer to such a question.
+With early stopping, a committee costs what is called until its vote is certain.
+The wording of a question alone says which cluster it belongs to (`podium.workers.ratings`).
 
-Where a second round may follow, a committee is worth more by what a second one would mend: among questions on which
-so many of it agree, one more worker, or a vote of others beside the answer that there is, may be right more often.
+Where a second round may follow, a committee's value includes what that round adds: for each number of workers that
+agree, whether one more worker, or a vote of other workers together with the first answer, is right more often.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _DIFFERENT = 3
 _FIRST = (2, 3)
 """Sizes of committees that a second round may follow."""
 _TRUSTS = (1.5, 3.0, 6.0, 12.0, 25.0, 50.0, 100.0, 200.0)
-"""A kind's questions are joined by so many that went as the committee goes on all: by what did best on others."""
+"""Pseudo-counts that shrink the accuracy on a cluster towards that on all questions; cross-validation chooses one."""
 _FOLDS = 5
 _ALL = "all kinds"
 _ANSWER = 0.001

@@ -20,8 +20,8 @@ from podium.recordings.recording import RecordingLoader
 from podium.types import Limits, Profile
 from podium.workers.base import Request, Worker
 from podium.workers.connections import Connections
+from podium.workers.redaction import read_key
 from podium.workers.scripted import ScriptedWorker
-from podium.workers.secrets import read_key
 from podium.workers.spec import (
     CalculatorSpec,
     CodeSpec,

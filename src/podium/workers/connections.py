@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from podium.per_loop import PerLoop
-from podium.workers.secrets import Secrets
+from podium.workers.redaction import Secrets
 
 if TYPE_CHECKING:
     import aiohttp

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from podium.evals import Comparison
 from podium.evals.comparison import Row
-from podium.evals.statistics import Interval
+from podium.evals.stats import Interval
 from podium.rollout.run_folder import RunFolder
 
 SHARES = {"ada": 0.75, "bram": 0.25}

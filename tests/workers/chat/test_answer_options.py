@@ -10,7 +10,7 @@ from podium.workers.base import Request
 from podium.workers.chat.client import ChatClient
 from podium.workers.chat.response_reader import StreamScrubber
 from podium.workers.openai import OpenAIWorker
-from podium.workers.secrets import Secrets
+from podium.workers.redaction import Secrets
 
 KEY = "sk-1234567890-abcdefghij"
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}

@@ -13,7 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 from pydantic import SecretStr
 
 from podium.errors import ConfigError
-from podium.workers.secrets import Secrets, looks_secret
+from podium.workers.redaction import Secrets, looks_secret
 
 
 class Endpoint:

@@ -21,7 +21,7 @@ from aiohttp.http_exceptions import ContentEncodingError
 
 from podium.errors import WorkerError
 from podium.workers.chat.reply_builder import ReplyBuilder
-from podium.workers.secrets import Secrets, address_shown
+from podium.workers.redaction import Secrets, address_shown
 
 _SHOWN = 300
 """Characters of an endpoint's own message that ours repeats."""

@@ -16,7 +16,7 @@ import aiohttp
 
 from podium.workers.chat.failures import Failures, find_error, read_error_body
 from podium.workers.chat.reply_builder import ReplyBuilder, encodable
-from podium.workers.secrets import Secrets
+from podium.workers.redaction import Secrets
 
 _DONE = b"[DONE]"
 _EVENTS = "text/event-stream"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.workers.secrets import Secrets, address_shown, looks_secret
+from podium.workers.redaction import Secrets, address_shown, looks_secret
 
 HARD = 'sk-/+"\\<&é%hush='
 

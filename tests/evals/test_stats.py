@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.evals.statistics import accuracy_interval, mean_interval, paired_difference
+from podium.evals.stats import accuracy_interval, mean_interval, paired_difference
 
 SHARES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]), min_size=1, max_size=60)
 
