@@ -2,7 +2,7 @@
 
 With recorded answers, every committee can be tried on every question. Its value on a cluster is its accuracy there,
 shrunk towards its accuracy on all questions by pseudo-counts since a cluster has few questions, minus its price,
-weighted by the level of cost sensitivity. A price is counted in answers: the mean cost of one answer to such a question.
+weighted by the level of cost sensitivity. A price is counted in answers: the mean cost of one answer to a question.
 With early stopping, a committee costs what is called until its vote is certain.
 The wording of a question alone says which cluster it belongs to (`podium.workers.ratings`).
 
