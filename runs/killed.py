@@ -27,6 +27,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from podium.conductor import shipped
 from podium.testing import FaultServer
 
 CONCURRENCY = 4
@@ -74,7 +75,10 @@ def prepare(folder: Path, url: str, questions: int) -> None:
         f"limits = {{ concurrency = {CONCURRENCY}, max_tokens = 200 }}\n"
         for name, (price_in, price_out, _) in WORKERS.items()
     ]
-    (folder / "pool.toml").write_text("\n".join(pool))
+    shutil.copytree(shipped("conductor"), folder / "leads")
+    said = {"prompt": {"style": "brief"}, "conducts": {"questions": "sums"}}
+    (folder / "leads/podium.json").write_text(json.dumps(said))
+    (folder / "pool.toml").write_text("\n".join(['[conductor]\ncheckpoint = "leads"\n', *pool]))
     draws = Random("killed/questions")
     rows = [
         {"question": f"What is {a} + {b}?", "gold": str(a + b), "id": f"q{number}"}

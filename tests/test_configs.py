@@ -8,7 +8,7 @@ import pytest
 
 import podium
 from podium.config import load
-from podium.recordings.importers import Mapping
+from podium.recordings.importers import TableMapping
 from podium.train.settings import Experiment
 from podium.types import Price
 from podium.warmstart.supervised import WarmStartSettings
@@ -29,7 +29,7 @@ def test_every_configuration_loads(path: Path) -> None:
 @pytest.mark.parametrize("path", REPLAY_POOLS, ids=lambda path: path.stem)
 def test_every_recorded_pool_can_be_read_and_takes_a_recording_that_a_mapping_makes(path: Path) -> None:
     spec = load(path, PoolSpec)
-    made = {load(mapping, Mapping).name for mapping in MAPPINGS}
+    made = {load(mapping, TableMapping).name for mapping in MAPPINGS}
     replayed = [worker for worker in spec.worker if isinstance(worker, ReplaySpec)]
     assert {worker.recording.stem for worker in replayed} <= made
     tools = [worker.kind for worker in spec.worker if worker not in replayed]

@@ -52,6 +52,8 @@ class Plan:
     cost_usd: float = 0.0
     unpriced: bool = False
     """Whether its tokens cost dollars at an unknown price; `cost_usd` lacks them."""
+    saved_usd: float = 0.0
+    """Dollars that it had cost when it was made, where it is from the response cache."""
 
 
 class Planner(Protocol):

@@ -81,6 +81,7 @@ def test_every_tool_is_checked(podium: Podium) -> None:
         ("calculator", True),
         ("code", True),
         ("vote", True),
+        ("conductor", True),
     ]
 
 

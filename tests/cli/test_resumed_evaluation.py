@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from podium.conductor import shipped
 from podium.testing import Answer, FaultServer
 
 KILLED = Path(__file__).parents[2] / "runs" / "killed.py"
@@ -51,7 +53,10 @@ def add(messages: list[dict[str, Any]], body: dict[str, Any]) -> Answer:
 
 def prepare(url: str) -> None:
     """A pool of one endpoint, and sums to ask it."""
+    shutil.copytree(shipped("conductor"), "leads")
+    Path("leads/podium.json").write_text('{"prompt": {"style": "brief"}, "conducts": {"questions": "sums"}}')
     Path("paid.toml").write_text(
+        '[conductor]\ncheckpoint = "leads"\n'
         f'[[worker]]\nname = "ada"\nkind = "openai"\nmodel = "m"\nbase_url = "{url}"\n'
         "price = { output = 1.0 }\nlimits = { concurrency = 2, max_tokens = 1000 }\n"
     )

@@ -81,7 +81,7 @@ def test_the_same_command_goes_on_and_another_configuration_is_refused(podium, s
     assert rows("r") == before
     refused = podium(*command, "grpo.lr=1e-5")
     assert refused.status == 2
-    assert "r is a run of another configuration: grpo.lr was 0.0003 and is now 1e-05" in refused.err
+    assert "r is a run of another configuration: grpo.lr was 0.0002 and is now 1e-05" in refused.err
     assert rows("r") == before
 
 

@@ -16,19 +16,18 @@ import pytest
 from podium.conductor import Checkpoint, PromptSettings, build_prompt
 from podium.conductor.conducting import open_conductor
 from podium.config import load
-from podium.evals import Comparison, Frontier
+from podium.evals import Comparison, ConstantPlanFront
 from podium.orchestrator.team import open_pool
 from podium.planner import Outcome, Planner, PlanRequest
 from podium.recordings import Recording
 from podium.rollout import RewardSettings
 from podium.trace import Trace
-from podium.train.experiment import Experiment, Stage
 from podium.train.random_pools import PoolDraw
-from podium.train.settings import GRPOSettings
+from podium.train.settings import Experiment, GRPOSettings, Stage
 from podium.types import Limits, Question
 from podium.warmstart.data import Source
 from podium.warmstart.embedded_examples import Shares
-from podium.warmstart.supervised import WarmStartSettings, WarmStartStage, run_warmstart
+from podium.warmstart.supervised import SupervisedStage, WarmStartSettings, run_warmstart
 from podium.workers.ratings import Ratings, Tally
 from podium.workflow import Workflow, parse
 
@@ -150,7 +149,7 @@ def test_a_report_is_written_of_an_old_run(podium: Any) -> None:
 def test_a_warm_start_that_was_killed_goes_on_after_its_stage(podium: Any) -> None:
     settings = load(Path("warmstart.toml"), WarmStartSettings)
     (before, *_) = rows("warm/metrics.jsonl")
-    run_warmstart(settings, Path("warm"), gate_cases=2)
+    run_warmstart(settings, Path("warm"), check_cases=2)
     first, second = rows("warm/metrics.jsonl")
     assert first == before
     assert second["step"] == 5
@@ -160,7 +159,7 @@ def test_a_warm_start_that_was_killed_goes_on_after_its_stage(podium: Any) -> No
 
 
 def test_constant_plans_of_an_earlier_search_are_read() -> None:
-    frontier = Frontier.load(Path("plans.json"))
+    frontier = ConstantPlanFront.load(Path("plans.json"))
     best = frontier.within(0.001)
     assert (frontier.max_steps, frontier.seed) == (4, "0")
     assert best is not None
@@ -195,13 +194,13 @@ def test_every_key_of_a_warm_start_is_known() -> None:
         seed=1, tasks="small.parquet", also=(Source(tasks="small.parquet", pool="pools/rated.toml", weight=0.5),),
         cost_weights=(0.0, 0.01, 0.1), early_stop=True, question_chars=60, pool="pools/rated.toml", made_up=0.5,
         stages=(
-            WarmStartStage(
+            SupervisedStage(
                 steps=3, made_up=0.0,
                 shares=Shares(
                     plan=1.0, team=0.0, reading=0.1, roll=0.5, taught=0.9, relevant=0.5, fitting=0.4, steps=(0.5, 0.5)
                 ),
             ),
-            WarmStartStage(steps=2, restart=0.5, shares=Shares(plan=1.0, reading=0.0, roll=0.0, taught=1.0)),
+            SupervisedStage(steps=2, restart=0.5, shares=Shares(plan=1.0, reading=0.0, roll=0.0, taught=1.0)),
         ),
         lr=2e-3, matrix_lr=4e-3, batch=4, warmup=0.1, vocabulary=400, vocabulary_lessons=60, hidden=16, layers=1,
         heads=2, kv_heads=1, inner=16, initial="plain", rope_theta=10000.0, dtype="fp32",

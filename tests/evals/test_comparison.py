@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 import pytest
-from test_front import comparison, shown
+from test_pareto_chart import comparison, shown
 
 from podium.evals import Comparison
 from podium.evals.comparison import Row

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from podium.rollout.answers import MAX_ANSWERS
 
-from podium.ratings.answers import Answers
+from podium.ratings.answers import MAX_ANSWERS, Answers
 
 RIGHT = 0
 NONE = -1

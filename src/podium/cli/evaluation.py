@@ -57,6 +57,7 @@ from podium.planner import Planner
 from podium.tasks import ALL, warnings_of
 from podium.tasks.open import EMBEDDED
 from podium.types import Budget
+from podium.workers.pool import has_real_workers
 from podium.workers.specialist import Specialist
 
 Versus = Annotated[
@@ -173,7 +174,8 @@ def compare_planners(
             ),
         )
         constant_front = ConstantPlanFront.load(constant_plans) if constant_plans else None
-        before = untrained or ("warmstart" if embedded else "none")
+        simulated = not has_real_workers(workers)
+        before = untrained or ("warmstart" if embedded and simulated else "none")
         bound = embedded and any(isinstance(worker, Specialist) for worker in workers)
         oracle = embedded_oracle(list(workers)) if bound else None
 

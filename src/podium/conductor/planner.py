@@ -78,6 +78,7 @@ class Conductor:
             usage=first.usage + second.usage,
             cost_usd=first.cost_usd + second.cost_usd,
             unpriced=first.unpriced or second.unpriced,
+            saved_usd=first.saved_usd + second.saved_usd,
         )
 
     def _prompt_for(self, request: PlanRequest) -> PromptSettings:
@@ -103,6 +104,7 @@ class Conductor:
             usage=completion.usage,
             cost_usd=completion.cost_usd,
             unpriced=completion.unpriced,
+            saved_usd=completion.saved_usd,
         )
 
     async def _complete(

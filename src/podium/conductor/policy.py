@@ -35,7 +35,9 @@ class Completion:
     usage: Usage = Usage()
     cost_usd: float = 0.0
     unpriced: bool = False
-    """Whether it cost dollars that nobody told us the price of."""
+    """Whether it cost dollars at an unknown price."""
+    saved_usd: float = 0.0
+    """Dollars that it had cost when it was made, where it is from the response cache."""
 
 
 @runtime_checkable

@@ -14,6 +14,7 @@ from podium.executor.worker_call import WorkerCall, reservation_for
 from podium.trace import Attempt
 from podium.types import Budget, Message, Question, estimate_tokens
 from podium.workers.base import Request, Worker
+from podium.workers.chat.request_body import seed_number
 from podium.workers.pool import Pool
 
 
@@ -61,12 +62,19 @@ class WorkerPolicy:
             settings=ExecutionSettings(),
             started=asyncio.get_running_loop().time(),
         )
-        request = Request(messages, seed=sampling.seed)
+        # Plans under different seeds are different answers, also where no seed is sent: a response cache keeps each.
+        request = Request(messages, seed=sampling.seed, repeat=seed_number(sampling.seed))
         tries: list[Attempt] = []
-        reply = await WorkerCall(context, self._worker, request, tries, calls=1, wait=True).reply()
+        call, cache = (
+            WorkerCall(context, self._worker, request, tries, calls=1, wait=True),
+            self._dispatcher.cache,
+        )
+        reply = await (call.reply() if cache is None else cache.reply(self._worker, request, call.reply))
+        usd = reply.price(self._worker.profile)
         return Completion(
             reply.text,
             reply.usage,
-            reply.price(self._worker.profile) + sum(attempt.cost_usd for attempt in tries),
+            (0.0 if reply.cached else usd) + sum(attempt.cost_usd for attempt in tries),
             unpriced=not self._priced and reply.cost_usd is None,
+            saved_usd=usd if reply.cached else 0.0,
         )

@@ -1,6 +1,6 @@
 """Compares planners on a recording: what choosing, combining and stopping are worth with these very answers.
 
-Every choice is made on training questions (`podium.rollout.answers`); then the executor runs every row like any other
+Every choice is made on training questions (`podium.ratings.answers`); then the executor runs every row like any other
 plan. Baselines that know a question's family, or verdicts, know more than a Conductor; their labels say so.
 """
 

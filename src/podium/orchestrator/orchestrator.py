@@ -281,6 +281,7 @@ class _QuestionRun:
             plan_usage=plan.usage,
             plan_cost_usd=plan.cost_usd,
             plan_unpriced=plan.unpriced,
+            plan_saved_usd=plan.saved_usd,
             plan_seconds=seconds,
             spans=spans,
             response=response,

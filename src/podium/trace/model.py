@@ -130,6 +130,8 @@ class RoundTrace(Value):
     plan_cost_usd: float = 0.0
     plan_unpriced: bool = False
     """The plan cost dollars at an unknown price; `plan_cost_usd` lacks them."""
+    plan_saved_usd: float = 0.0
+    """Dollars that the plan had cost when it was made, where it is from the response cache."""
     plan_seconds: float = 0.0
     spans: tuple[Span, ...] = ()
     response: str | None = None
@@ -214,7 +216,9 @@ class Trace(Value):
     def uncached_usd(self) -> float:
         """Dollars that it would have cost without the response cache: what plans are compared by."""
         # Span by span: sums of floats depend on their order, and the same question costs the same.
-        return sum(s.cost_usd + s.saved_usd for s in self.spans) + sum(r.plan_cost_usd for r in self.rounds)
+        return sum(s.cost_usd + s.saved_usd for s in self.spans) + sum(
+            r.plan_cost_usd + r.plan_saved_usd for r in self.rounds
+        )
 
     @property
     def critical_path_s(self) -> float:

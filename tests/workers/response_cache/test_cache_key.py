@@ -115,7 +115,7 @@ def test_the_seed_counts_where_it_is_sent_and_nowhere_else():
 
 def test_whoever_adds_to_a_request_says_here_whether_it_can_change_the_answer():
     counts = {"messages", "repeat", "sample", "options", "seed"}
-    does_not = {"question_seed", "mark", "missing", "on_text"}
+    does_not = {"question_seed", "mark", "missing", "on_text", "structured"}
     assert {field.name for field in fields(Request)} == counts | does_not
 
 

@@ -195,7 +195,7 @@ async def test_who_is_cancelled_keeps_what_was_paid_if_the_file_is_free(tmp_path
 
 
 async def test_a_file_that_is_held_for_ever_is_told_in_one_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr("podium.workers.response_cache.cache.PATIENCE_S", 0.1)
+    monkeypatch.setattr("podium.workers.response_cache.cache.BUSY_TIMEOUT_S", 0.1)
     with ResponseCache(tmp_path / "c.sqlite") as cache:
         other = held(cache.path)
         for work in (cache.reply(Paid(), request(), ready), asyncio.to_thread(cache.forget)):
