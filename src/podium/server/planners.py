@@ -144,9 +144,8 @@ class Planners:
             if name == self.configured:
                 raise
             raise missing(str(error), param, code="planner_not_found") from None
-        if (
-            len(self._opened) < _MAX_OPEN
-        ):  # Callers can make up names, so the number of open planners has a limit.
+        # Callers can make up names, so the number of open planners has a limit.
+        if len(self._opened) < _MAX_OPEN:
             self._opened[name] = opened
         return opened
 
