@@ -21,8 +21,8 @@ from podium.orchestrator.team import open_pool
 from podium.planner import Outcome, Planner, PlanRequest
 from podium.recordings import Recording
 from podium.rollout import RewardSettings
+from podium.rollout.random_pools import PoolDraw
 from podium.trace import Trace
-from podium.train.random_pools import PoolDraw
 from podium.train.settings import Experiment, GRPOSettings, Stage
 from podium.types import Limits, Question
 from podium.warmstart.data import Source

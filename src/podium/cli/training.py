@@ -22,11 +22,11 @@ from podium.config import Settings, build, load
 from podium.evals import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
+from podium.rollout.random_pools import PoolSource
 from podium.tasks import open_tasks
 from podium.train.display import training_display
 from podium.train.experiment import Dispatch, run_experiment
 from podium.train.loop import Evaluate
-from podium.train.random_pools import PoolSource
 from podium.train.settings import Experiment
 from podium.types import Budget
 from podium.warmstart.acceptance import (

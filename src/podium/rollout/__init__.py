@@ -1,7 +1,17 @@
 """Rollouts: a task, answered by a planner and graded. Evaluation and training stand on it."""
 
-from podium.rollout.reward import PENALTY_CAP, Reward, RewardSettings, reward
+from podium.rollout.reward import PENALTY_CAP, Reward, RewardSettings, reward, round_reward
 from podium.rollout.rollout import Rollout, roll
 from podium.rollout.scorer import FixedPlan, Scorer
 
-__all__ = ["PENALTY_CAP", "FixedPlan", "Reward", "RewardSettings", "Rollout", "Scorer", "reward", "roll"]
+__all__ = [
+    "PENALTY_CAP",
+    "FixedPlan",
+    "Reward",
+    "RewardSettings",
+    "Rollout",
+    "Scorer",
+    "reward",
+    "roll",
+    "round_reward",
+]

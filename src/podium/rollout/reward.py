@@ -63,7 +63,7 @@ def reward(trace: Trace, grade: Grade, settings: RewardSettings) -> Reward:
     An unreadable plan in the first round leaves no answer. In a later round it leaves the answer of the rounds before,
     as an acceptance does, but it is no acceptance and earns nothing.
     """
-    if not trace.rounds or trace.rounds[0].workflow is None:
+    if not trace.rounds or not (trace.rounds[0].workflow is not None or trace.rounds[0].accepted):
         return Reward(format=0.0)
     readable = [_readable(round_) for round_ in trace.rounds]
     return Reward(
@@ -73,6 +73,17 @@ def reward(trace: Trace, grade: Grade, settings: RewardSettings) -> Reward:
         calls=settings.calls * trace.calls,
         latency=settings.latency * trace.critical_path_s,
     )
+
+
+def round_reward(trace: Trace, grade: Grade, settings: RewardSettings) -> Reward:
+    """The reward of the last round alone: 0 if its plan is unreadable, whatever the rounds before earned.
+
+    What was spent counts from this round on, so that each round pays for its own calls.
+
+    Args:
+        grade: of the answer after this round.
+    """
+    return reward(trace.model_copy(update={"rounds": trace.rounds[-1:]}), grade, settings)
 
 
 def _readable(round_: RoundTrace) -> bool:

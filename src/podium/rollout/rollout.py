@@ -73,6 +73,7 @@ async def roll(
     seed: str,
     sample: int = 0,
     settings: RewardSettings | None = None,
+    trace_id: str | None = None,
 ) -> Rollout:
     """Answer `task` and grade the answer. A question without an answer has score 0.
 
@@ -80,11 +81,12 @@ async def roll(
         seed: names the randomness of planner and workers: the same arguments give the same rollout.
         sample: which independent answer to the question this is; equal numbers share cached responses.
         settings: the reward's weights; None: none of what was spent counts.
+        trace_id: as for `Orchestrator.answer`.
 
     Raises:
         BudgetError: an account of the dispatcher refused a call. That the money ran out says nothing of a plan.
     """
-    trace = await orchestrator.answer(task.question, seed=seed, sample=sample)
+    trace = await orchestrator.answer(task.question, seed=seed, sample=sample, trace_id=trace_id)
     _check_accounts(orchestrator.dispatcher, trace)
     grade = Grade(score=0.0) if trace.answer is None else await _graded(task, trace.answer)
     for account in orchestrator.dispatcher.accounts:

@@ -73,7 +73,14 @@ class Scorer:
         return await self.roll(FixedPlan(completion), task, pool, seed=seed)
 
     async def roll(
-        self, planner: Planner, task: Task, pool: Pool, *, seed: str, cost_sensitivity: int = 0
+        self,
+        planner: Planner,
+        task: Task,
+        pool: Pool,
+        *,
+        seed: str,
+        cost_sensitivity: int = 0,
+        trace_id: str | None = None,
     ) -> Rollout | None:
         """The same for any planner, round after round within the budget, at a level of cost sensitivity."""
         orchestrator = Orchestrator(
@@ -90,7 +97,7 @@ class Scorer:
             else self.reward
         )
         try:
-            rollout = await roll(orchestrator, task, seed=seed, settings=settings)
+            rollout = await roll(orchestrator, task, seed=seed, settings=settings, trace_id=trace_id)
         except BudgetError:
             # The caller gives up the whole batch. Calls in flight of its other rollouts are paid for: let them end
             # first, so that their responses are kept.

@@ -16,13 +16,13 @@ from podium.conductor.checkpoint import Checkpoint, Conducts
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
 from podium.rollout import Scorer
+from podium.rollout.random_pools import PoolSource
 from podium.rollout.run_folder import RunFolder
 from podium.tasks import Task, open_tasks
 from podium.tasks.embedded import EmbeddedTasks
 from podium.tasks.task import warnings_of
 from podium.train.display import Display
 from podium.train.loop import DrawTasks, Evaluate, train
-from podium.train.random_pools import PoolSource
 from podium.train.settings import FREE, Experiment
 from podium.types import Budget
 from podium.workers.pool import Pool, has_real_workers

@@ -12,9 +12,9 @@ from pydantic import AfterValidator, AliasChoices, Field, model_validator
 
 from podium.config import Settings, suggestion
 from podium.rollout import RewardSettings
+from podium.rollout.random_pools import PoolDraw
 from podium.tasks.embedded import HOP_SHARES
 from podium.train.objective import ADVANTAGES, LOSSES, ScaleRewards
-from podium.train.random_pools import PoolDraw
 from podium.train.runtime import Precision
 
 

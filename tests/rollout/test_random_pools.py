@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podium.errors import ConfigError
-from podium.train.random_pools import PoolDraw, PoolSource
+from podium.rollout.random_pools import PoolDraw, PoolSource
 from podium.workers import Pool, ScriptedWorker
 
 POOL = Pool([ScriptedWorker(name, []) for name in ("ada", "bram", "cleo", "dora", "egon")])

@@ -1,0 +1,92 @@
+"""What a trainer asks of the scoring service and what it gets: values that cross a process boundary as JSON.
+
+`ScoringSession` answers in this process, `Client` asks a service over HTTP. Both are a `Scoring`, so a trainer, an
+environment or a notebook does not know which of them it has.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pydantic import Field
+
+from podium.types import Message, Value
+
+
+class RolloutRequest(Value):
+    """One rollout as far as the policy has written it."""
+
+    task: str
+    """The id of a task of the session."""
+    seed: str
+    """Names the rollout's group: the rollouts of a group meet the same pool and the same level of cost sensitivity."""
+    rollout: int = Field(default=0, ge=0)
+    """The number of the rollout in its group. It names the workers' randomness."""
+    plans: tuple[str, ...] = ()
+    """What the policy wrote in each round, word for word, the earliest first."""
+
+
+class RewardParts(Value):
+    """The parts of a reward, as `podium.rollout.Reward` has them; penalties are positive."""
+
+    format: float
+    correct: float = 0.0
+    cost: float = 0.0
+    calls: float = 0.0
+    latency: float = 0.0
+
+
+class Score(Value):
+    """What became of the latest plan of a rollout."""
+
+    reward: float | None
+    """In [0, 1]. None: workers or the grader failed, which is never the policy's fault; leave the rollout out."""
+    parts: RewardParts | None = None
+    valid: bool = False
+    """Whether the latest plan could be read."""
+    correct: bool = False
+    """Whether the answer after this round is right."""
+    accepted: bool = False
+    """Whether the latest plan accepts the answer of the round before."""
+    finished: bool = True
+    """Whether no further round follows: the rounds are used up, or the plan was unreadable or an acceptance."""
+    error: str | None = None
+    """Why the plan could not be read, or what failed."""
+    plan: str | None = None
+    """The workflow in canonical text: equal plans have equal texts."""
+    topology: str = ""
+    """Which earlier steps each step reads, such as "-;0;0,1": the shape of the workflow without workers and subtasks."""
+    workers: tuple[str, ...] = ()
+    """The name of the worker of each step."""
+    steps: int = 0
+    """Steps that the answer needs."""
+    calls: int = 0
+    cost_usd: float = 0.0
+    """Dollars of all rounds so far, as without the response cache."""
+    simulated: bool = False
+    recorded: bool = False
+    trace_id: str | None = None
+
+
+class Scoring(Protocol):
+    """Writes prompts, runs plans and rewards them. Concurrent calls are safe."""
+
+    async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
+        """The messages that ask for the next plan of a rollout; None: no further round follows.
+
+        Raises:
+            ConfigError: the session has no such task.
+        """
+        ...
+
+    async def score(self, request: RolloutRequest) -> Score:
+        """Run the plans of a rollout, grade the answer and reward the latest plan.
+
+        The rounds before the latest are run again; the response cache answers their calls, and simulated workers repeat
+        themselves.
+
+        Raises:
+            BudgetError: the dollars that the run or the day may cost are spent.
+            ConfigError: the session has no such task.
+        """
+        ...

@@ -1,0 +1,248 @@
+"""Scores plans in this process: the tasks, the pool, and one dispatcher whose limits, cache and budget hold for all.
+
+A session is what every trainer, rank and environment shares, directly or through the service. It keeps a trace of each
+rollout, under an id that its task, group, number and plans name: the same rollout scored twice is one trace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from random import Random
+
+from podium.conductor.prompt import build_prompt
+from podium.config import suggestion
+from podium.errors import ConfigError
+from podium.executor import Dispatcher, ExecutionSettings
+from podium.orchestrator.team import open_pool
+from podium.planner import Outcome, Plan, PlanRequest
+from podium.recordings import was_simulated
+from podium.rollout import FixedPlan, Rollout, Scorer, round_reward
+from podium.rollout.random_pools import PoolSource
+from podium.scoring.protocol import RewardParts, RolloutRequest, Score
+from podium.scoring.settings import ScoringSettings
+from podium.tasks import ALL, Task, open_tasks, warnings_of
+from podium.trace import Trace
+from podium.types import Budget, Message
+from podium.workers.pool import Pool
+from podium.workflow import Workflow, live_steps, render
+
+_REMEMBERED = 1024
+"""Rollouts that may go on with another round."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPlans:
+    """A planner that gives the plans of a rollout, one in each round."""
+
+    texts: tuple[str, ...]
+    name: str = "policy"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        return await FixedPlan(self.texts[len(request.outcomes)], self.name).plan(request)
+
+
+class ScoringSession:
+    """A `Scoring` in this process.
+
+    Args:
+        tasks: the questions, in order.
+        pool: the workers; it stays the caller's to close.
+        dispatcher: holds the limits, the response cache and the budget of everything that is scored.
+        keep: called with the trace of each rollout.
+    """
+
+    def __init__(
+        self,
+        settings: ScoringSettings,
+        tasks: Mapping[str, Task],
+        pool: Pool,
+        dispatcher: Dispatcher,
+        *,
+        keep: Callable[[Trace], None] = lambda trace: None,
+    ) -> None:
+        self.settings = settings
+        self.tasks = tasks
+        self.pool = pool
+        self.dispatcher = dispatcher
+        self._keep = keep
+        self._pools = PoolSource(pool, settings.pool_draw)
+        self._rolled: OrderedDict[RolloutRequest, Rollout] = OrderedDict()
+
+    async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
+        """See `Scoring.prompt`."""
+        task = self._task(request.task)
+        outcomes: tuple[Outcome, ...] = ()
+        if request.plans:
+            rollout = await self._roll(request, task)
+            if rollout is None or finished(rollout.trace, self.settings.rounds):
+                return None
+            outcomes = tuple(
+                Outcome(round_.workflow, round_.response or "")
+                for round_ in rollout.trace.rounds
+                if round_.workflow is not None
+            )
+        pool = self._drawn(request)
+        plan_request = PlanRequest(
+            question=task.question,
+            pool=pool.profiles_for(task.question.text),
+            outcomes=outcomes,
+            max_steps=self.settings.max_steps,
+            rounds=self.settings.rounds - len(request.plans),
+        )
+        prompt = self.settings.prompt
+        if prompt.levels:
+            prompt = prompt.model_copy(update={"cost_sensitivity": self._level(request)})
+        return build_prompt(plan_request, prompt)
+
+    async def score(self, request: RolloutRequest) -> Score:
+        """See `Scoring.score`."""
+        task = self._task(request.task)
+        if not 1 <= len(request.plans) <= self.settings.rounds:
+            raise ConfigError(
+                f"A rollout of {len(request.plans)} plans cannot be scored: this session has rounds = "
+                f"{self.settings.rounds}."
+            )
+        rollout = await self._roll(request, task)
+        if rollout is None:
+            return Score(reward=None, error="Workers or the grader failed, which is no fault of the plan.")
+        self._keep(rollout.trace.model_copy(update={"metadata": _metadata(request)}))
+        return _score(rollout, self._scorer(request), self.settings.rounds)
+
+    def _task(self, task_id: str) -> Task:
+        if task_id not in self.tasks:
+            raise ConfigError(f"The session has no task {task_id!r}; {suggestion(task_id, self.tasks)}")
+        return self.tasks[task_id]
+
+    def _drawn(self, request: RolloutRequest) -> Pool:
+        return self._pools.draw(f"{request.seed}/{request.task}")
+
+    def _level(self, request: RolloutRequest) -> int:
+        """The level of cost sensitivity of the rollout's group."""
+        levels = len(self.settings.cost_weights)
+        return Random(f"cost sensitivity/{request.seed}/{request.task}").randrange(levels) if levels else 0
+
+    def _scorer(self, request: RolloutRequest) -> Scorer:
+        settings = self.settings
+        reward = settings.reward
+        if settings.cost_weights:
+            reward = reward.model_copy(update={"cost": settings.cost_weights[self._level(request)]})
+        return Scorer(
+            reward=reward,
+            budget=Budget(rounds=max(1, len(request.plans))),
+            max_steps=settings.max_steps,
+            execution=ExecutionSettings(early_stop=settings.early_stop),
+            dispatcher=self.dispatcher,
+        )
+
+    async def _roll(self, request: RolloutRequest, task: Task) -> Rollout | None:
+        """The rollout; one that was just scored is not run again for the prompt of its next round."""
+        if request in self._rolled:
+            return self._rolled[request]
+        rollout = await self._scorer(request).roll(
+            WrittenPlans(request.plans),
+            task,
+            self._drawn(request),
+            seed=f"{request.seed}/{request.task}/{request.rollout}",
+            trace_id=trace_id(request),
+        )
+        if rollout is not None and self.settings.rounds > 1:
+            self._rolled[request] = rollout
+            if len(self._rolled) > _REMEMBERED:
+                self._rolled.popitem(last=False)
+        return rollout
+
+
+@asynccontextmanager
+async def open_session(
+    settings: ScoringSettings,
+    dispatcher: Dispatcher,
+    *,
+    pool: Pool | None = None,
+    keep: Callable[[Trace], None] = lambda trace: None,
+    on_warning: Callable[[str], None] = lambda warning: None,
+) -> AsyncIterator[ScoringSession]:
+    """A session over the tasks and the pool that the settings name.
+
+    Raises:
+        ConfigError: the tasks or the pool cannot be used.
+    """
+    opened = pool or open_pool(settings.pool)
+    try:
+        yield ScoringSession(
+            settings, open_training_tasks(settings, opened, on_warning), opened, dispatcher, keep=keep
+        )
+    finally:
+        if pool is None:
+            await opened.close()
+
+
+def open_training_tasks(
+    settings: ScoringSettings, pool: Pool, on_warning: Callable[[str], None] = lambda warning: None
+) -> dict[str, Task]:
+    """The tasks of the train split by id, in the set's order.
+
+    Raises:
+        ConfigError: the set is unknown or empty, or shares a question with a held-out set.
+    """
+    size = settings.task_limit or (1000 if settings.tasks == "embedded" else ALL)
+    tasks = open_tasks(settings.tasks, "train", size=size, pool=pool)
+    for warning in warnings_of(tasks):
+        on_warning(warning)
+    return {task.id: task for task in tasks}
+
+
+def finished(trace: Trace, rounds: int) -> bool:
+    """Whether no further round follows the last one of a trace."""
+    last = trace.rounds[-1]
+    return len(trace.rounds) >= rounds or last.workflow is None
+
+
+def trace_id(request: RolloutRequest) -> str:
+    """The id of a rollout's trace: 32 hexadecimal digits."""
+    return hashlib.sha256(request.model_dump_json().encode()).hexdigest()[:32]
+
+
+def _metadata(request: RolloutRequest) -> dict[str, str]:
+    return {"task": request.task, "group": request.seed, "rollout": str(request.rollout)}
+
+
+def _score(rollout: Rollout, scorer: Scorer, rounds: int) -> Score:
+    trace = rollout.trace
+    last = trace.rounds[-1]
+    earned = round_reward(trace, rollout.grade, scorer.reward)
+    workflow = last.workflow
+    return Score(
+        reward=earned.total,
+        parts=RewardParts(
+            format=earned.format,
+            correct=earned.correct,
+            cost=earned.cost,
+            calls=earned.calls,
+            latency=earned.latency,
+        ),
+        valid=earned.format > 0,
+        correct=rollout.correct,
+        accepted=last.accepted,
+        finished=finished(trace, rounds),
+        error=last.plan_error,
+        plan=None if workflow is None else render(workflow),
+        topology="" if workflow is None else shape(workflow),
+        workers=() if workflow is None else tuple(trace.pool[step.worker].name for step in workflow.steps),
+        steps=0 if workflow is None else len(live_steps(workflow)),
+        calls=trace.calls,
+        cost_usd=trace.uncached_usd,
+        simulated=any(was_simulated(span) for span in trace.spans),
+        recorded=any(span.recorded is not None for span in trace.spans),
+        trace_id=trace.id,
+    )
+
+
+def shape(workflow: Workflow) -> str:
+    """Which earlier steps each step reads: "-;0;0,1" is a chain whose last step sees both."""
+    return ";".join(
+        ",".join(map(str, workflow.reads(position))) or "-" for position in range(len(workflow.steps))
+    )

@@ -1,0 +1,42 @@
+"""What a scoring session needs to know: questions, pool, prompt, limits and reward.
+
+A training run's configuration holds the same keys, so the service can be started from the run's own file.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from podium.conductor.prompt import PromptSettings
+from podium.config import Settings
+from podium.rollout import RewardSettings
+from podium.rollout.random_pools import PoolDraw
+
+
+class ScoringSettings(Settings):
+    """How plans are asked for, run and rewarded."""
+
+    tasks: str = "embedded"
+    """Whatever `podium tasks` knows: a task set's name, a task file (NAME.toml), a table (NAME.csv, NAME.jsonl) or a
+    recording (NAME.parquet). Its train split alone is used."""
+    task_limit: int | None = Field(default=None, ge=1)
+    """At most so many tasks of the split; None: all of them."""
+    held_out: tuple[str, ...] = ()
+    """Task sets that the policy will be evaluated on: a training question that stands in one of them is refused."""
+    pool: str = "embedded"
+    """A shipped pool's name, or a pool file."""
+    pool_draw: PoolDraw = PoolDraw()
+    """Which of its workers a question may use."""
+    prompt: PromptSettings = PromptSettings()
+    """How the policy is asked for a plan; the trained checkpoint keeps it."""
+    max_steps: int = Field(default=5, ge=1)
+    """Longest plan."""
+    rounds: int = Field(default=1, ge=1)
+    """Most plans of a rollout. With more than 1 the policy sees what came of its plan, and accepts or plans again."""
+    early_stop: bool = False
+    """Whether a vote calls no more workers once its result is certain."""
+    reward: RewardSettings = RewardSettings()
+    cost_weights: tuple[float, ...] = ()
+    """Reward lost for each dollar at each level of cost sensitivity that the prompt knows, in place of `reward.cost`."""
+    seed: int = 42
+    """Names the order of the questions, the pools and the workers' randomness."""
