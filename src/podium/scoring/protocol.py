@@ -55,7 +55,7 @@ class Score(Value):
     plan: str | None = None
     """The workflow in canonical text: equal plans have equal texts."""
     topology: str = ""
-    """Which earlier steps each step reads, such as "-;0;0,1": the shape of the workflow without workers and subtasks."""
+    """Which earlier steps each step reads, such as "-;0;0,1": the workflow without its workers and subtasks."""
     workers: tuple[str, ...] = ()
     """The name of the worker of each step."""
     steps: int = 0

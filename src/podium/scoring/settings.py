@@ -37,6 +37,6 @@ class ScoringSettings(Settings):
     """Whether a vote calls no more workers once its result is certain."""
     reward: RewardSettings = RewardSettings()
     cost_weights: tuple[float, ...] = ()
-    """Reward lost for each dollar at each level of cost sensitivity that the prompt knows, in place of `reward.cost`."""
+    """Reward lost for each dollar at each level of cost sensitivity of the prompt, in place of `reward.cost`."""
     seed: int = 42
     """Names the order of the questions, the pools and the workers' randomness."""

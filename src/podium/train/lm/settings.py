@@ -60,7 +60,7 @@ class SFTStage(Settings):
     """The supervised stage: TRL's SFTTrainer on prompts and plans."""
 
     examples: str = "random"
-    """Where plans come from: a JSONL of messages, a store of traces (NAME.sqlite), or "random" for random valid plans."""
+    """Where plans come from: a JSONL of messages, a store of traces (NAME.sqlite), or "random": random valid plans."""
     count: int = Field(default=1000, ge=1)
     """Examples at most."""
     min_score: float = Field(default=1.0, ge=0, le=1)
