@@ -12,6 +12,8 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from pydantic import Field
+
 from podium.conductor.prompt import PromptSettings, rating_words
 from podium.config import Settings, build
 from podium.errors import CheckpointError
@@ -40,6 +42,21 @@ class Conducts(Settings):
     """Of an anonymous pool: the names of the workers, in order. None: any."""
 
 
+class PlanSettings(Settings):
+    """How its plans are drawn and bounded, as it was trained; whoever asks the policy obeys it."""
+
+    max_plan_tokens: int | None = Field(default=None, ge=1)
+    """Tokens of a completion at most; None: the default of whatever runs the policy."""
+    temperature: float = Field(default=0.0, ge=0)
+    """0: always the most likely token."""
+    rounds: int = Field(default=1, ge=1)
+    """Most plans of a question."""
+    max_steps: int = Field(default=5, ge=1)
+    """Steps of a plan at most."""
+    chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Further arguments of its chat template, such as enable_thinking."""
+
+
 class PodiumFile(Settings):
     """podium.json, beside the Hugging Face files."""
 
@@ -47,6 +64,8 @@ class PodiumFile(Settings):
     """How the policy was trained to be asked."""
     conducts: Conducts | None = None
     """What it was trained to conduct. None: worked out from the prompt style, for files older than this key."""
+    plan: PlanSettings | None = None
+    """How its plans are drawn and bounded. None: by the defaults of whoever asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +78,8 @@ class Checkpoint:
     prompt: PromptSettings
     stated: Conducts | None = None
     """What podium.json says that it conducts."""
+    plan: PlanSettings | None = None
+    """What podium.json says of its plans."""
 
     @classmethod
     def read(cls, source: str | Path) -> Self:
@@ -89,7 +110,7 @@ class Checkpoint:
         settings = (
             build(_json_object(extra), PodiumFile, source=str(extra)) if extra.is_file() else PodiumFile()
         )
-        return cls(path, config, settings.prompt, settings.conducts)
+        return cls(path, config, settings.prompt, settings.conducts, settings.plan)
 
     @property
     def name(self) -> str:

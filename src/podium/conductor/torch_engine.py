@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jinja2 import TemplateError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.chat_codec import ChatCodec
+from podium.conductor.checkpoint import Checkpoint, PlanSettings
 from podium.conductor.codec import Codec
 from podium.conductor.local_policy import Logits, Passage
 from podium.errors import CheckpointError
@@ -39,7 +39,7 @@ class TorchEngine:
         on_gpu = torch.cuda.is_available()
         self._device = torch.device("cuda" if on_gpu else "cpu")
         try:
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(checkpoint.path)
+            tokenizer: Any = AutoTokenizer.from_pretrained(checkpoint.path)
             model: Any = AutoModelForCausalLM.from_pretrained(
                 checkpoint.path, dtype="auto" if on_gpu else torch.float32
             )
@@ -47,31 +47,18 @@ class TorchEngine:
             reason = str(error).strip().partition("\n")[0]
             raise CheckpointError(f"transformers cannot load {checkpoint.path}: {reason}") from error
         self._model = model.eval().to(self._device)
-        self._codec = None if checkpoint.chats else Codec.of(checkpoint)
+        plan = checkpoint.plan or PlanSettings()
+        self._codec = (
+            ChatCodec(tokenizer, plan.chat_template_kwargs) if checkpoint.chats else Codec.of(checkpoint)
+        )
         self.context = checkpoint.context
         self.ends = checkpoint.ends
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
-        if self._codec is not None:
-            return self._codec.encode(messages)
-        try:
-            text = self._chat(messages)
-        except TemplateError:  # Gemma's and others' templates refuse a system message.
-            text = self._chat(_without_system(messages))
-        # The template writes the special tokens itself.
-        tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
-        return tokens
-
-    def _chat(self, messages: Sequence[Message]) -> str:
-        chat = [message.model_dump() for message in messages]
-        text: str = self._tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-        return text
+        return self._codec.encode(messages)
 
     def decode(self, tokens: Sequence[int]) -> str:
-        if self._codec is not None:
-            return self._codec.decode(tokens)
-        text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True)
-        return text
+        return self._codec.decode(tokens)
 
     def start(self, capacity: int) -> _Reading:
         del capacity  # the model's own cache grows
@@ -93,9 +80,3 @@ class TorchEngine:
         reading.cache = output.past_key_values
         logits: Logits = output.logits[0, -1:].float().cpu().numpy()
         return logits
-
-
-def _without_system(messages: Sequence[Message]) -> list[Message]:
-    """The same messages, the opening system message put before what the user says first."""
-    system, user, *rest = messages
-    return [Message(role="user", content=f"{system.content}\n\n{user.content}"), *rest]

@@ -201,3 +201,19 @@ def _workers(rows: Sequence[Mapping[str, Any]]) -> Table:
     for name, share in sorted(shares.items(), key=lambda item: -item[1])[:12]:
         table.add_row(name, f"{share:.0%}", Bar(1.0, 0, share, width=24, color="cyan"))
     return table
+
+
+class NoDisplay:
+    """A display that shows nothing."""
+
+    def __enter__(self) -> NoDisplay:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def begin(self, rows: Sequence[Mapping[str, Any]], *, elapsed_s: float) -> None:
+        return None
+
+    def show(self, row: Mapping[str, Any], *, elapsed_s: float) -> None:
+        return None

@@ -25,7 +25,7 @@ from podium.rollout import Rollout
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.task import Task
 from podium.train.checkpoints import Checkpoints, TrainingState, read_model
-from podium.train.display import Display
+from podium.train.display import Display, NoDisplay
 from podium.train.grpo import Reference, log_ratios, update
 from podium.train.metrics import metrics_row
 from podium.train.model import PolicyModel
@@ -81,7 +81,7 @@ async def train(
     state = TrainingState(0, 0.0) if latest is None else checkpoints.restore(latest, model, optimizers)
     rows.truncate(state.iteration)
 
-    with display or _NoDisplay() as shown:
+    with display or NoDisplay() as shown:
         shown.begin(rows.read(), elapsed_s=state.elapsed_s)
         while state.iteration < settings.iterations and not _out_of_time(state, settings.minutes):
             began = time.perf_counter()
@@ -238,19 +238,3 @@ def _out_of_time(state: TrainingState, minutes: float | None) -> bool:
     if minutes is None or not state.iteration:
         return False
     return state.elapsed_s * (state.iteration + 1) / state.iteration > minutes * 60
-
-
-class _NoDisplay:
-    """A display that shows nothing."""
-
-    def __enter__(self) -> _NoDisplay:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def begin(self, rows: Sequence[Mapping[str, Any]], *, elapsed_s: float) -> None:
-        return None
-
-    def show(self, row: Mapping[str, Any], *, elapsed_s: float) -> None:
-        return None

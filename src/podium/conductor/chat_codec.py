@@ -1,0 +1,56 @@
+"""Messages to tokens and back, for a policy that reads a chat template; `codec` does it for plain text.
+
+The one place that says how: the policy that is trained and the policy that is asked must not differ in a single token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jinja2 import TemplateError
+
+from podium.types import Message
+
+
+class ChatCodec:
+    """Messages through a tokenizer's chat template.
+
+    Args:
+        tokenizer: of transformers.
+        template_kwargs: further arguments of the template, such as enable_thinking.
+    """
+
+    def __init__(self, tokenizer: Any, template_kwargs: Mapping[str, Any] | None = None) -> None:
+        self._tokenizer = tokenizer
+        self._template_kwargs = dict(template_kwargs or {})
+
+    def encode(self, messages: Sequence[Message]) -> list[int]:
+        """The prompt's tokens, up to where the completion begins."""
+        try:
+            text = self._render(messages)
+        except TemplateError:  # Gemma's and others' templates refuse a system message.
+            text = self._render(without_system(messages))
+        # The template writes the special tokens itself.
+        tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
+        return tokens
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of a completion, without special tokens."""
+        text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True)
+        return text
+
+    def _render(self, messages: Sequence[Message]) -> str:
+        text: str = self._tokenizer.apply_chat_template(
+            [{"role": message.role, "content": message.content} for message in messages],
+            tokenize=False,
+            add_generation_prompt=True,
+            **self._template_kwargs,
+        )
+        return text
+
+
+def without_system(messages: Sequence[Message]) -> list[Message]:
+    """The same messages, with the opening system message put before what the user says first."""
+    system, user, *rest = messages
+    return [Message(role="user", content=f"{system.content}\n\n{user.content}"), *rest]

@@ -1,0 +1,1 @@
+"""Trains any Hugging Face language model to conduct, through TRL."""

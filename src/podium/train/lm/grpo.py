@@ -1,0 +1,343 @@
+"""The reinforcement stage: TRL's GRPOTrainer over the scoring session.
+
+TRL has the optimiser, the loss, generation and checkpoints. This gives it the rows, the rollouts and the rewards, keeps
+our row of metrics for each iteration, and says when a run no longer learns. It runs in a thread of its own: the event
+loop belongs to the scoring session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
+from transformers import PrinterCallback, TrainerCallback
+from trl.trainer.grpo_config import GRPOConfig
+from trl.trainer.grpo_trainer import GRPOTrainer
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.config import suggestion
+from podium.errors import ConfigError
+from podium.rollout.run_folder import RunFolder
+from podium.scoring import Scoring
+from podium.train.collapse import alarms
+from podium.train.display import Display
+from podium.train.lm.metrics import batch_figures, numbers
+from podium.train.lm.rollouts import PromptCodec, RolloutFunction, TrainingInterruptedError
+from podium.train.lm.schedule import Row, by_label
+from podium.train.lm.settings import LMExperiment
+
+_OURS = {
+    "output_dir": "--run",
+    "max_steps": "grpo.iterations",
+    "num_train_epochs": "grpo.iterations",
+    "learning_rate": "grpo.lr",
+    "warmup_ratio": "grpo.warmup",
+    "warmup_steps": "grpo.warmup",
+    "num_generations": "grpo.group",
+    "generation_batch_size": "grpo.questions and grpo.group",
+    "steps_per_generation": "grpo.questions and grpo.group",
+    "gradient_accumulation_steps": "grpo.micro_batch",
+    "per_device_train_batch_size": "grpo.micro_batch",
+    "num_iterations": "grpo.num_iterations",
+    "max_completion_length": "grpo.max_tokens",
+    "temperature": "grpo.temperature",
+    "loss_type": "grpo.loss_type",
+    "scale_rewards": "grpo.scale_rewards",
+    "beta": "grpo.beta",
+    "epsilon": "grpo.clip",
+    "max_grad_norm": "grpo.max_norm",
+    "save_steps": "grpo.save_every",
+    "save_strategy": "grpo.save_every",
+    "seed": "seed",
+    "shuffle_dataset": "seed",
+    "chat_template_kwargs": "chat_template_kwargs",
+    "logging_steps": "grpo.iterations",
+    "remove_unused_columns": "tasks",
+}
+"""Arguments of GRPOConfig that Podium sets, and the setting that decides each."""
+
+
+def trl_config(experiment: LMExperiment, folder: Path, ranks: int) -> GRPOConfig:
+    """The trainer's configuration.
+
+    Args:
+        folder: for its checkpoints.
+        ranks: processes that train together.
+
+    Raises:
+        ConfigError: a setting under [trl] that TRL does not know, or that has a name of ours; a batch that the ranks
+            cannot share.
+    """
+    check_trl_table(experiment.trl, GRPOConfig, _OURS)
+    grpo = experiment.grpo
+    micro = min(grpo.micro_batch, experiment.batch // ranks)
+    if experiment.batch % (ranks * micro):
+        raise ConfigError(
+            f"A batch of {experiment.batch} completions (grpo.questions x grpo.group) cannot be shared by {ranks} "
+            f"ranks in micro-batches of {micro}; change grpo.questions, grpo.group or grpo.micro_batch."
+        )
+    if experiment.rounds > 1 and grpo.questions % ranks:
+        raise ConfigError(
+            f"With several rounds a question stays on one rank: grpo.questions = {grpo.questions} is no multiple of "
+            f"the {ranks} ranks."
+        )
+    accumulation = experiment.batch // (ranks * micro)
+    steps = grpo.iterations * grpo.num_iterations
+    given: dict[str, Any] = {
+        "lr_scheduler_type": "cosine",
+        "report_to": "none",
+        "bf16": False,
+        "save_total_limit": 2,
+        "disable_tqdm": True,
+    }
+    given |= experiment.trl
+    try:
+        return GRPOConfig(
+            output_dir=str(folder),
+            max_steps=steps,
+            learning_rate=grpo.lr,
+            warmup_steps=round(grpo.warmup * steps),
+            num_generations=experiment.samples,
+            steps_per_generation=accumulation,
+            gradient_accumulation_steps=accumulation,
+            per_device_train_batch_size=micro,
+            num_iterations=grpo.num_iterations,
+            max_completion_length=grpo.max_tokens,
+            temperature=grpo.temperature,
+            loss_type=grpo.loss_type,
+            scale_rewards=grpo.scale_rewards,
+            beta=grpo.beta,
+            epsilon=grpo.clip,
+            max_grad_norm=grpo.max_norm,
+            save_strategy="steps",
+            save_steps=grpo.save_every * grpo.num_iterations,
+            logging_steps=1,
+            seed=experiment.seed,
+            shuffle_dataset=False,
+            remove_unused_columns=False,
+            **given,
+        )
+    except (ValueError, TypeError, ImportError) as error:
+        raise ConfigError(f"TRL refuses the configuration: {error}") from None
+
+
+def check_trl_table(table: Mapping[str, Any], config: type, ours: Mapping[str, str]) -> None:
+    """Refuse arguments that TRL does not know, and those that have a name of ours.
+
+    Raises:
+        ConfigError: with the nearest known name, or the setting to use.
+    """
+    known = {field.name for field in fields(config)}
+    for key in table:
+        if key in ours:
+            raise ConfigError(f"trl.{key} is decided by {ours[key]}; set that.", ("trl", key))
+        if key not in known:
+            raise ConfigError(f"trl.{key}: {config.__name__} has no such argument; {suggestion(key, known)}")
+
+
+class PodiumGRPO:
+    """One reinforcement run, on this rank.
+
+    Args:
+        start: the model.
+        scoring: runs and rewards plans; it lives in `loop`.
+        run: the run's folder; None: this rank writes nothing.
+    """
+
+    def __init__(
+        self,
+        experiment: LMExperiment,
+        config: GRPOConfig,
+        *,
+        rows: Sequence[Row],
+        start: Checkpoint,
+        tokenizer: Any,
+        codec: PromptCodec,
+        scoring: Scoring,
+        loop: asyncio.AbstractEventLoop,
+        run: RunFolder | None,
+        display: Display,
+        on_warning: Callable[[str], None],
+    ) -> None:
+        self._experiment = experiment
+        self._config = config
+        self._stop = threading.Event()
+        logging.getLogger("trl.trainer.grpo_trainer").setLevel(
+            logging.ERROR
+        )  # It prints every dropped rollout whole.
+        self.rollouts = RolloutFunction(
+            by_label(rows),
+            scoring,
+            loop,
+            codec,
+            rounds=experiment.rounds,
+            discount=experiment.grpo.discount,
+            context=start.context,
+            stop=self._stop,
+        )
+        self.recorder = _Recorder(
+            experiment, self.rollouts, run=run, display=display, on_warning=on_warning, stop=self._stop
+        )
+        try:
+            self.trainer = GRPOTrainer(
+                model=str(start.path),
+                reward_funcs=self._reward,
+                args=config,
+                train_dataset=Dataset.from_list([{"prompt": row.label} for row in rows]),
+                processing_class=tokenizer,
+                callbacks=[self.recorder],
+                peft_config=lora_config(experiment),
+                quantization_config=quantization(experiment),
+                rollout_func=self.rollouts,
+            )
+        except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise ConfigError(f"The trainer cannot be set up with {experiment.start}: {reason}") from error
+
+    def train(self, saved: Path) -> None:
+        """Train, or go on from the newest checkpoint, and save the model or adapter in `saved`.
+
+        Raises:
+            BudgetError: the dollars of the run or the day are spent; the same call goes on from the newest checkpoint.
+            TrainingInterruptedError: `stop` was called.
+        """
+        checkpoint = _latest(Path(str(self._config.output_dir)))
+        self.recorder.begin(0 if checkpoint is None else _steps(checkpoint))
+        self.trainer.remove_callback(PrinterCallback)
+        self.trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+        if self._stop.is_set():
+            raise TrainingInterruptedError
+        self.trainer.save_model(str(saved))
+
+    def stop(self) -> None:
+        """End the run from another thread, as soon as may be."""
+        self._stop.set()
+
+    def _reward(self, podium_reward: list[float | None], log_metric: Any, **_: Any) -> list[float | None]:
+        """TRL's reward function: the rewards that the rollouts brought along."""
+        for name, value in numbers(batch_figures(self.rollouts.samples)).items():
+            log_metric(f"podium/{name}", value)
+        return podium_reward
+
+
+class _Recorder(TrainerCallback):
+    """Writes our row of each iteration, shows it, and stops a run that learns nothing."""
+
+    def __init__(
+        self,
+        experiment: LMExperiment,
+        rollouts: RolloutFunction,
+        *,
+        run: RunFolder | None,
+        display: Display,
+        on_warning: Callable[[str], None],
+        stop: threading.Event,
+    ) -> None:
+        self._experiment = experiment
+        self._rollouts = rollouts
+        self._rows = None if run is None else run.rows()
+        self._display = display
+        self._on_warning = on_warning
+        self._stop = stop
+        self._began = time.perf_counter()
+        self._still = 0
+        self._elapsed_s = 0.0
+
+    def begin(self, steps: int) -> None:
+        """Keep the rows of the steps that the checkpoint holds."""
+        if self._rows is not None:
+            self._rows.truncate(steps // self._experiment.grpo.num_iterations)
+            rows = self._rows.read()
+            self._elapsed_s = sum(sum(row["seconds"].values()) for row in rows)
+            self._display.begin(rows, elapsed_s=self._elapsed_s)
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._began = time.perf_counter()
+
+    def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        control.should_training_stop = control.should_training_stop or self._stop.is_set()
+
+    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        logs: dict[str, Any] = kwargs["logs"]
+        passes = self._experiment.grpo.num_iterations
+        if "loss" not in logs or state.global_step % passes:
+            return
+        seconds = dict(self._rollouts.seconds)
+        took = time.perf_counter() - self._began
+        row = {
+            "iteration": state.global_step // passes - 1,
+            **batch_figures(self._rollouts.samples),
+            "entropy": logs.get("entropy", 0.0),
+            "kl": logs.get("kl", 0.0),
+            "loss": logs["loss"],
+            "grad_norm": logs.get("grad_norm", 0.0),
+            "lr": logs["learning_rate"],
+            "seconds": {
+                phase: round(value, 3)
+                for phase, value in {**seconds, "update": max(0.0, took - sum(seconds.values()))}.items()
+            },
+        }
+        row["alarms"] = alarms(row)
+        self._still = self._still + 1 if row["zero_variance_groups"] == 1.0 else 0
+        if self._still >= self._experiment.grpo.patience:
+            control.should_training_stop = True
+            self._on_warning(
+                f"Stopped after {self._still} iterations in a row in which all rewards of each group were equal: "
+                "nothing is learned from them. Take easier or harder tasks, a larger grpo.group, or begin with "
+                "--stage sft."
+            )
+        if self._rows is not None:
+            self._elapsed_s += took
+            self._rows.append(row)
+            self._display.show(row, elapsed_s=self._elapsed_s)
+            if row["alarms"] and not (row["iteration"] % 10):
+                self._on_warning(f"Iteration {row['iteration'] + 1}: {' '.join(row['alarms'])}")
+
+
+def _latest(folder: Path) -> Path | None:
+    """The newest whole checkpoint; a kill may leave one that lacks its last file."""
+    whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
+    return max(whole, key=_steps, default=None)
+
+
+def _steps(checkpoint: Path) -> int:
+    return int(checkpoint.name.rpartition("-")[2])
+
+
+def lora_config(experiment: LMExperiment) -> Any:
+    """peft's LoraConfig; None: all weights are trained.
+
+    Raises:
+        ConfigError: peft is not installed, or refuses an argument.
+    """
+    if experiment.lora is None:
+        return None
+    try:
+        from peft import LoraConfig  # noqa: PLC0415 - an extra's part
+
+        return LoraConfig(**{"task_type": "CAUSAL_LM", "target_modules": "all-linear", **experiment.lora})
+    except (ImportError, TypeError, ValueError) as error:
+        raise ConfigError(f"[lora] cannot be used: {error}") from None
+
+
+def quantization(experiment: LMExperiment) -> Any:
+    """transformers' BitsAndBytesConfig; None: weights are loaded as they are.
+
+    Raises:
+        ConfigError: bitsandbytes is not installed, or refuses an argument.
+    """
+    if experiment.quantization is None:
+        return None
+    try:
+        from transformers import BitsAndBytesConfig  # noqa: PLC0415
+
+        return BitsAndBytesConfig(**experiment.quantization)  # type: ignore[no-untyped-call]
+    except (ImportError, TypeError, ValueError) as error:
+        raise ConfigError(f"[quantization] cannot be used: {error}") from None

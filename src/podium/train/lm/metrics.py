@@ -1,0 +1,86 @@
+"""One row of metrics for each batch of rollouts. Pure: samples in, a JSON-ready row out.
+
+The keys are those of `podium.train.metrics` where they mean the same, so that one viewer shows both engines' runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+from typing import Any
+
+from podium.scoring import Score
+from podium.train.collapse import variety
+from podium.train.lm.rollouts import Sample
+
+
+def batch_figures(samples: Sequence[Sample]) -> dict[str, Any]:
+    """Figures of a batch: means over the samples that were scored.
+
+    "accuracy", "calls" and "cost_usd" are of whole rollouts, after their last round; everything else is of single
+    plans. "dropped" counts rollouts whose workers failed, "zero_variance_groups" is a share of the groups.
+    """
+    written = [sample for sample in samples if sample.tokens]
+    scored = [
+        sample.score for sample in written if sample.score is not None and sample.score.reward is not None
+    ]
+    readable = [score for score in scored if score.valid]
+    ends = _last_scores(samples)
+    counts = Counter(worker for score in readable for worker in score.workers)
+    return {
+        "reward": _mean(sample.reward for sample in samples if sample.reward is not None),
+        "valid": _mean(score.valid for score in scored),
+        "unreadable": _mean(not score.valid for score in scored),
+        "accuracy": _mean(score.correct for score in ends),
+        "penalty": _mean(_penalty(score) for score in readable),
+        "steps": _mean(score.steps for score in readable if not score.accepted),
+        "calls": _mean(score.calls for score in ends),
+        "cost_usd": _mean(score.cost_usd for score in ends),
+        "accepted": _mean(score.accepted for score in readable),
+        "workers": {name: counts[name] / counts.total() for name in sorted(counts)},
+        "completion_tokens": _mean(len(sample.tokens) for sample in written),
+        "cut_off": _mean(not sample.ended for sample in written),
+        "zero_variance_groups": _mean(len(set(rewards)) <= 1 for rewards in _groups(samples)),
+        "dropped": len(written) - len(scored),
+        **variety([(score.workers, score.topology) for score in readable if score.workers]),
+        "simulated": any(score.simulated for score in scored),
+        "recorded": any(score.recorded for score in scored),
+        "trace_id": next((score.trace_id for score in ends), None),
+    }
+
+
+def numbers(row: dict[str, Any]) -> dict[str, float]:
+    """The figures of a row that a tracker such as Weights & Biases draws, workers' shares among them."""
+    flat = {key: value for key, value in row.items() if isinstance(value, int | float)}
+    return {key: float(value) for key, value in flat.items()} | {
+        f"workers/{name}": share for name, share in row["workers"].items()
+    }
+
+
+def _last_scores(samples: Sequence[Sample]) -> list[Score]:
+    """The score of each rollout's last round that could be scored."""
+    latest: dict[tuple[str, int], Score] = {}
+    for sample in sorted(samples, key=lambda sample: sample.row.round):
+        if sample.score is not None and sample.score.reward is not None:
+            latest[sample.row.seed, sample.rollout] = sample.score
+    return list(latest.values())
+
+
+def _groups(samples: Sequence[Sample]) -> list[list[float]]:
+    groups: dict[Any, list[float]] = {}
+    for sample in samples:
+        group = groups.setdefault(sample.row, [])
+        if sample.reward is not None:
+            group.append(sample.reward)
+    return list(groups.values())
+
+
+def _penalty(score: Score) -> float:
+    parts = score.parts
+    return 0.0 if parts is None else parts.cost + parts.calls + parts.latency
+
+
+def _mean(values: Iterable[float]) -> float:
+    listed = list(values)
+    return fmean(listed) if listed else 0.0

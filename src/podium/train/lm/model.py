@@ -1,0 +1,137 @@
+"""The model that a run starts from, and the folders that it leaves: found, judged, and written with podium.json.
+
+Loading and saving weights is transformers' and peft's; what a policy says of itself is ours.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from podium.conductor.chat_codec import ChatCodec
+from podium.conductor.checkpoint import SHIPPED, Checkpoint, Conducts, PlanSettings, PodiumFile
+from podium.conductor.codec import Codec
+from podium.errors import CheckpointError, ConfigError
+from podium.rollout.run_folder import replace_file
+from podium.train.lm.rollouts import PromptCodec
+from podium.train.lm.settings import LMExperiment
+from podium.workers.pool import Pool, has_real_workers
+
+
+def find_start(experiment: LMExperiment) -> Checkpoint:
+    """The checkpoint that the run starts from; one on the Hugging Face hub is fetched, or taken from its cache.
+
+    Raises:
+        CheckpointError: there is none, it cannot be fetched, or it has no chat template where it needs one.
+    """
+    name = experiment.start
+    if name in SHIPPED or Path(name).is_dir() or name.count("/") != 1 or name.startswith((".", "/", "~")):
+        checkpoint = Checkpoint.read(name)
+    else:
+        checkpoint = Checkpoint.read(_fetch(name, experiment.revision))
+    if experiment.prompt.style == "full" and not (checkpoint.chats or experiment.chat_template):
+        raise CheckpointError(
+            f"{name} has no chat template: it is a base model. Start from its instruct variant, or give a template "
+            "with chat_template = FILE and teach it the form first with --stage sft."
+        )
+    return checkpoint
+
+
+def _fetch(name: str, revision: str | None) -> Path:
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 - transformers brings it
+    from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
+
+    try:
+        return Path(snapshot_download(name, revision=revision))
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise CheckpointError(
+            f"{name} is no folder here, and cannot be fetched from the hub: {reason} Check the name, or fetch it "
+            f"first with: hf download {name}"
+        ) from None
+
+
+def open_tokenizer(experiment: LMExperiment, checkpoint: Checkpoint) -> Any:
+    """The tokenizer of a checkpoint, with the run's chat template where it names one.
+
+    Raises:
+        CheckpointError: transformers cannot load it.
+        ConfigError: the chat template cannot be read.
+    """
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(checkpoint.path)
+    except (OSError, ValueError, KeyError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise CheckpointError(
+            f"transformers cannot load the tokenizer of {checkpoint.path}: {reason}"
+        ) from None
+    if experiment.chat_template is not None:
+        try:
+            tokenizer.chat_template = Path(experiment.chat_template).read_text(encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(
+                f"chat_template: {experiment.chat_template} cannot be read: {error.strerror}."
+            ) from None
+    return tokenizer
+
+
+def open_codec(experiment: LMExperiment, checkpoint: Checkpoint, tokenizer: Any) -> PromptCodec:
+    """How the run's prompts become tokens, as they will when the trained policy is asked."""
+    if experiment.prompt.style == "brief":
+        return Codec.of(checkpoint)
+    return ChatCodec(tokenizer, experiment.chat_template_kwargs)
+
+
+def podium_file(experiment: LMExperiment, pool: Pool) -> PodiumFile:
+    """What the trained policy says of itself: how it is asked, how it plans, and whom it conducts."""
+    anonymous = experiment.prompt.pool == "anonymous"
+    return PodiumFile(
+        prompt=experiment.prompt,
+        conducts=Conducts(
+            questions="the embedded questions"
+            if experiment.tasks == "embedded"
+            else f"the questions of {experiment.tasks}",
+            simulated=not has_real_workers(pool),
+            workers=pool.names if anonymous and not experiment.pool_draw.random else (),
+        ),
+        plan=PlanSettings(
+            max_plan_tokens=experiment.grpo.max_tokens,
+            rounds=experiment.rounds,
+            max_steps=experiment.max_steps,
+            chat_template_kwargs=experiment.chat_template_kwargs,
+        ),
+    )
+
+
+def write_policy(folder: Path, saved: Path, base: Checkpoint, tokenizer: Any, about: PodiumFile) -> None:
+    """Make the trained policy's folder from what the trainer saved; a kill leaves the old folder or the new one.
+
+    Args:
+        saved: a whole model, or an adapter, which is merged into `base`.
+    """
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    if (saved / "adapter_config.json").is_file():
+        from peft import PeftModel  # noqa: PLC0415 - for adapters alone
+
+        model: Any = AutoModelForCausalLM.from_pretrained(base.path, dtype="auto")
+        model = PeftModel.from_pretrained(model.to(torch.float32), saved).merge_and_unload()
+        model.to(_stored_dtype(base)).save_pretrained(part)
+    else:
+        shutil.copytree(saved, part)
+        for leftover in part.glob("training_args.bin"):
+            leftover.unlink()
+    tokenizer.save_pretrained(part)
+    replace_file(part / "podium.json", about.model_dump_json(indent=2, exclude_none=True).encode() + b"\n")
+    shutil.rmtree(folder, ignore_errors=True)
+    part.rename(folder)
+
+
+def _stored_dtype(checkpoint: Checkpoint) -> torch.dtype:
+    """Of the start's weights: the merged policy has the same."""
+    name = checkpoint.config.get("dtype") or checkpoint.config.get("torch_dtype") or "float32"
+    return getattr(torch, str(name))  # type: ignore[no-any-return]
