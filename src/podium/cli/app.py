@@ -147,10 +147,18 @@ VERBS = (
     Verb(
         "train",
         "podium.cli.train:train",
-        "Train a Conductor by reinforcement, or make the policy that it starts from.",
+        "Train a Conductor: by reinforcement, on examples, or the small policy that ships.",
         "podium train --run runs/mine grpo.iterations=200 reward.cost=20\n"
-        "podium train --run runs/mine --config my-run.toml\n"
+        "podium train --run runs/mine --config configs/train/smoke.toml --dry-run\n"
+        "podium train --run runs/mine --config my-run.toml --stage sft\n"
         "podium train --run runs/warm --stage warmstart",
+    ),
+    Verb(
+        "train push",
+        "podium.cli.train:push",
+        "Publish the policy of a run, with a model card: to a folder or to the Hugging Face hub.",
+        "podium train push runs/mine --to published/mine\n"
+        "podium train push runs/mine --to hub:me/my-conductor --private",
     ),
     Verb(
         "eval",
@@ -219,12 +227,16 @@ def build_app(fill: FillOptions | None = None) -> App:
         config=fill,
     )
     groups: dict[str, App] = {}
+    standing: set[str] = set()
     for verb in VERBS:
         group, _, name = verb.words.rpartition(" ")
-        if group and group not in groups:
+        if group in standing:  # A verb that has verbs of its own.
+            groups[group] = app[group]
+        elif group and group not in groups:
             groups[group] = App(name=group, help=GROUPS[group])
             app.command(groups[group])
         parent = groups[group] if group else app
         indented = "\n".join(f"    {line}" for line in verb.example.splitlines())
+        standing.add(verb.words)
         parent.command(verb.path, name=name, help=verb.help, help_epilogue=f"For example:\n{indented}")
     return app

@@ -1,4 +1,4 @@
-"""`podium train`: reinforcement of a policy, or the making of the one that it starts from."""
+"""`podium train`: reinforcement or supervision of a policy, and `podium train push`, which publishes one."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from podium.cli.options import DEFAULT_CALLS, DispatchOptions, RunBudget
+from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag, RunBudget
 from podium.errors import UsageError
 
 
 def train(
     *overrides: str,
     run: Path,
-    stage: Literal["grpo", "warmstart"] = "grpo",
+    stage: Literal["grpo", "sft", "warmstart"] = "grpo",
+    engine: Literal["auto", "small", "trl"] = "auto",
     config: Path | None = None,
     eval_questions: int = 200,
+    dry_run: Flag = False,
     calls: DispatchOptions = DEFAULT_CALLS,
     run_budget_usd: RunBudget = None,
 ) -> int:
@@ -24,19 +26,50 @@ def train(
     Args:
         overrides: Settings as key=value, such as grpo.iterations=100; they win over the file's.
         run: The run's folder: its configuration, metrics.jsonl, checkpoints and, in the end, policy.
-        stage: grpo learns from rewards; warmstart makes the policy that grpo starts from.
+        stage: grpo learns from rewards, sft from examples; warmstart makes the small policy that ships.
+        engine: trl trains any language model; small trains policies of a few million parameters on one CPU. Default:
+            small for a checkpoint that it can train, else trl.
         config: A TOML file of settings. Default: the vetted ones.
-        eval_questions: Validation questions of each evaluation; grpo.eval_every says how often.
+        eval_questions: Of the small engine: validation questions of each evaluation; grpo.eval_every says how often.
+        dry_run: Ask nobody and train nothing: tell what the run would ask, cost and need, and what would be refused.
     """
     if eval_questions < 1:
         raise UsageError(f"--eval-questions {eval_questions}: give at least 1.")
-    if find_spec("torch") is None:
-        raise UsageError("Training needs torch; install it with: pip install 'podium-conductor[train]'.")
+    _need_torch()
     from podium.cli import training  # noqa: PLC0415 - loads torch
 
     if stage == "warmstart":
         return 0 if training.make_warmstart(config, overrides, run) else 1
+    if training.is_lm_run(config, overrides, engine, stage):
+        from podium.cli import lm_training  # noqa: PLC0415 - loads TRL
+
+        lm_training.train_lm(
+            config, overrides, run, stage=stage, dry_run=dry_run, calls=calls, run_budget_usd=run_budget_usd
+        )
+        return 0
+    if dry_run:
+        raise UsageError("--dry-run is for --engine trl; the small engine's own pools cost nothing.")
     training.run_grpo(
         config, overrides, run, eval_questions=eval_questions, calls=calls, run_budget_usd=run_budget_usd
     )
     return 0
+
+
+def push(run: Path, *, to: str, private: Flag = False) -> int:
+    """Publish the policy of a run with a model card: its pool, tasks, curves, limits, and how to serve it.
+
+    Args:
+        run: The run's folder.
+        to: A new folder, or hub:OWNER/NAME for the Hugging Face hub.
+        private: On the hub: show it to its owner alone.
+    """
+    _need_torch()
+    from podium.cli import lm_training  # noqa: PLC0415 - loads TRL
+
+    lm_training.push_policy(run, to, private=private)
+    return 0
+
+
+def _need_torch() -> None:
+    if find_spec("torch") is None:
+        raise UsageError("Training needs torch; install it with: pip install 'podium-conductor[train]'.")

@@ -18,14 +18,15 @@ from podium.cli.opening import open_console, open_dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import printable
 from podium.conductor import Checkpoint, Conductor, open_policy
-from podium.config import Settings, build, load
+from podium.config import Settings, Source, build, load
+from podium.errors import ConfigError
 from podium.evals import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
 from podium.rollout.random_pools import PoolSource
 from podium.tasks import open_tasks
 from podium.train.display import training_display
-from podium.train.experiment import Dispatch, run_experiment
+from podium.train.experiment import Dispatch, can_train, run_experiment
 from podium.train.loop import Evaluate
 from podium.train.settings import Experiment
 from podium.types import Budget
@@ -55,7 +56,7 @@ def run_grpo(
     run_budget_usd: float | None,
 ) -> Path:
     """Train, or go on training; returns the folder of the trained policy."""
-    experiment = _settings(config, Experiment, overrides)
+    experiment = read_settings(config, Experiment, overrides)
 
     def dispatch(pool: Pool) -> AbstractAsyncContextManager[Dispatcher]:
         return open_dispatcher(calls, pool, run=run, run_budget_usd=run_budget_usd)
@@ -82,7 +83,7 @@ def run_grpo(
 
 def make_warmstart(config: Path | None, overrides: Sequence[str], run: Path) -> bool:
     """Make the policy that reinforcement starts from; returns whether it passed its gate."""
-    settings = _settings(config, WarmStartSettings, overrides)
+    settings = read_settings(config, WarmStartSettings, overrides)
     console = open_console()
     bar = Progress(
         TextColumn("{task.description}"),
@@ -111,7 +112,26 @@ def make_warmstart(config: Path | None, overrides: Sequence[str], run: Path) -> 
     return all(report.passed for report in reports.values())
 
 
-def _settings(config: Path | None, model: type[S], overrides: Sequence[str]) -> S:
+def is_lm_run(config: Path | None, overrides: Sequence[str], engine: str, stage: str) -> bool:
+    """Whether TRL trains the run; else the small engine does.
+
+    Args:
+        engine: of the option; "auto": the configuration decides, and else what the start is.
+
+    Raises:
+        ConfigError: the configuration cannot be read, or names an engine that there is not.
+    """
+    source = Source.of({}, overrides, "command line") if config is None else Source.read(config, overrides)
+    chosen = engine if engine != "auto" else str(source.tables.get("engine", "auto"))
+    if chosen not in ("auto", "small", "trl"):
+        raise source.refuse(ConfigError(f"engine = {chosen!r}: give auto, small or trl.", ("engine",)))
+    if chosen != "auto":
+        return chosen == "trl"
+    return stage == "sft" or not can_train(str(source.tables.get("start", Experiment().start)))
+
+
+def read_settings(config: Path | None, model: type[S], overrides: Sequence[str]) -> S:
+    """The settings of a file, or the defaults, after the overrides."""
     if config is not None:
         return load(config, model, overrides)
     return build({}, model, overrides, source="command line")

@@ -35,6 +35,11 @@ class ChatCodec:
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
         return tokens
 
+    def encode_completion(self, text: str) -> list[int]:
+        """Tokens of a text that follows a prompt, without one that ends it."""
+        tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
+        return tokens
+
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of a completion, without special tokens."""
         text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True)

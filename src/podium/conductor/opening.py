@@ -17,7 +17,7 @@ from podium.errors import UsageError
 if TYPE_CHECKING:
     from podium.conductor.local_policy import Engine
 
-_SMALL = 50_000_000
+SMALL = 50_000_000
 """Parameters up to which NumPy is used: there it is as fast as torch, and starts without its import."""
 
 
@@ -66,4 +66,4 @@ def _is_small(checkpoint: Checkpoint) -> bool:
     ):
         return False
     parameters = checkpoint.parameters()
-    return parameters is not None and parameters <= _SMALL
+    return parameters is not None and parameters <= SMALL

@@ -85,7 +85,7 @@ class ScoringSession:
                 for round_ in rollout.trace.rounds
                 if round_.workflow is not None
             )
-        pool = self._drawn(request)
+        pool = self.pool_of(request)
         plan_request = PlanRequest(
             question=task.question,
             pool=pool.profiles_for(task.question.text),
@@ -117,7 +117,8 @@ class ScoringSession:
             raise ConfigError(f"The session has no task {task_id!r}; {suggestion(task_id, self.tasks)}")
         return self.tasks[task_id]
 
-    def _drawn(self, request: RolloutRequest) -> Pool:
+    def pool_of(self, request: RolloutRequest) -> Pool:
+        """The workers that a rollout may use."""
         return self._pools.draw(f"{request.seed}/{request.task}")
 
     def _level(self, request: RolloutRequest) -> int:
@@ -145,7 +146,7 @@ class ScoringSession:
         rollout = await self._scorer(request).roll(
             WrittenPlans(request.plans),
             task,
-            self._drawn(request),
+            self.pool_of(request),
             seed=f"{request.seed}/{request.task}/{request.rollout}",
             trace_id=trace_id(request),
         )

@@ -12,7 +12,9 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from podium.conductor.checkpoint import Checkpoint, Conducts
+from podium.conductor.checkpoint import SHIPPED, Checkpoint, Conducts
+from podium.conductor.llama import is_llama
+from podium.conductor.opening import SMALL
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
 from podium.rollout import Scorer
@@ -77,6 +79,23 @@ async def run_experiment(
             )
     finally:
         await pool.close()
+
+
+def can_train(start: str) -> bool:
+    """Whether the small engine trains this start: a Llama- or Qwen2-shaped checkpoint of a few million parameters that
+    reads plain text, in one file.
+    """
+    if start not in SHIPPED and not Path(start).is_dir():
+        return False
+    checkpoint = Checkpoint.read(start)
+    parameters = checkpoint.parameters()
+    return (
+        not checkpoint.chats
+        and len(checkpoint.ends) == 1
+        and is_llama(checkpoint.config)
+        and parameters is not None
+        and parameters <= SMALL
+    )
 
 
 def _restated(start: Checkpoint, experiment: Experiment, pool: Pool) -> Checkpoint:

@@ -109,8 +109,10 @@ class Stage(Settings):
 
 
 class Experiment(Settings):
-    """The whole configuration file of a GRPO run."""
+    """The whole configuration file of a GRPO run of the small engine."""
 
+    engine: Literal["auto", "small"] = "auto"
+    """Which engine trains: "small" insists on this one; `podium.train.lm` has the other."""
     start: str = "warmstart"
     """A shipped checkpoint's name, or a checkpoint folder."""
     pool: str = "embedded"

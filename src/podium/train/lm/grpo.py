@@ -208,8 +208,8 @@ class PodiumGRPO:
             BudgetError: the dollars of the run or the day are spent; the same call goes on from the newest checkpoint.
             TrainingInterruptedError: `stop` was called.
         """
-        checkpoint = _latest(Path(str(self._config.output_dir)))
-        self.recorder.begin(0 if checkpoint is None else _steps(checkpoint))
+        checkpoint = latest_checkpoint(Path(str(self._config.output_dir)))
+        self.recorder.begin(0 if checkpoint is None else step_of(checkpoint))
         self.trainer.remove_callback(PrinterCallback)
         self.trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
         if self._stop.is_set():
@@ -301,13 +301,14 @@ class _Recorder(TrainerCallback):
                 self._on_warning(f"Iteration {row['iteration'] + 1}: {' '.join(row['alarms'])}")
 
 
-def _latest(folder: Path) -> Path | None:
+def latest_checkpoint(folder: Path) -> Path | None:
     """The newest whole checkpoint; a kill may leave one that lacks its last file."""
     whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
-    return max(whole, key=_steps, default=None)
+    return max(whole, key=step_of, default=None)
 
 
-def _steps(checkpoint: Path) -> int:
+def step_of(checkpoint: Path) -> int:
+    """The steps of the optimiser that a checkpoint holds."""
     return int(checkpoint.name.rpartition("-")[2])
 
 

@@ -67,7 +67,7 @@ class SFTStage(Settings):
     """Of traces: the least grade."""
     max_cost_usd: float | None = Field(default=None, ge=0)
     """Of traces: the most that a question may have cost."""
-    max_plan_tokens: int | None = Field(default=None, ge=1)
+    max_plan_chars: int | None = Field(default=None, ge=1)
     """Of traces: the longest plan."""
     epochs: float = Field(default=1.0, gt=0)
     lr: float = Field(default=1e-5, gt=0)
@@ -81,7 +81,9 @@ class SFTStage(Settings):
 class LMExperiment(ScoringSettings):
     """The whole configuration file."""
 
-    engine: Literal["trl"] = "trl"
+    engine: Literal["auto", "trl"] = "auto"
+    stage: Literal["grpo", "sft"] = "grpo"
+    """The command's --stage."""
     start: str
     """The model to train: a folder, a shipped checkpoint's name, or a model's name on the Hugging Face hub."""
     revision: str | None = None

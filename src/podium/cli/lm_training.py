@@ -1,0 +1,69 @@
+"""Wires a run that trains a language model: its settings, its display, its dispatcher. Loads TRL."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Literal
+
+from transformers.utils import logging
+
+from podium.cli.opening import open_console, open_dispatcher
+from podium.cli.options import DispatchOptions
+from podium.cli.printable import printable
+from podium.cli.training import read_settings
+from podium.executor import Dispatcher
+from podium.train.display import training_display
+from podium.train.lm.publish import publish
+from podium.train.lm.run import run_grpo
+from podium.train.lm.settings import LMExperiment
+from podium.train.lm.sft import run_sft
+from podium.workers.pool import Pool
+
+
+def train_lm(
+    config: Path | None,
+    overrides: Sequence[str],
+    run: Path,
+    *,
+    stage: Literal["grpo", "sft"],
+    dry_run: bool,
+    calls: DispatchOptions,
+    run_budget_usd: float | None,
+) -> None:
+    """Train, or go on training."""
+    experiment = read_settings(config, LMExperiment, [*overrides, f"stage={stage}"])
+    # TRL and transformers draw bars of their own, and warn of names that they will change.
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"(transformers|trl|peft)\.")
+    console = open_console()
+
+    def dispatch(pool: Pool) -> AbstractAsyncContextManager[Dispatcher]:
+        return open_dispatcher(calls, pool, run=run, run_budget_usd=run_budget_usd)
+
+    def warn(sentence: str) -> None:
+        console.print(printable(sentence), soft_wrap=True)
+
+    if stage == "sft":
+        policy = run_sft(experiment, run, on_warning=warn)
+    else:
+        policy = asyncio.run(
+            run_grpo(
+                experiment,
+                run,
+                dispatch=dispatch,
+                display=training_display(
+                    console, iterations=experiment.grpo.iterations, title=f"Training {run}"
+                ),
+                on_warning=warn,
+            )
+        )
+    console.print(f"The trained policy is in {policy}", soft_wrap=True)
+
+
+def push_policy(run: Path, to: str, *, private: bool) -> None:
+    """Publish the policy of a run."""
+    open_console().print(f"Published: {publish(run, to, private=private)}", soft_wrap=True)

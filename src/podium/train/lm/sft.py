@@ -1,0 +1,168 @@
+"""The supervised stage: TRL's SFTTrainer on demonstrations. It asks no worker and costs nothing.
+
+The tokens are made by the codec that the policy will be asked through, so that what is learned is what is met.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from accelerate import PartialState
+from datasets import Dataset
+from transformers import PrinterCallback, TrainerCallback
+from trl.trainer.sft_config import SFTConfig
+from trl.trainer.sft_trainer import SFTTrainer
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.errors import ConfigError
+from podium.executor import Dispatcher
+from podium.orchestrator.team import open_pool
+from podium.rollout.run_folder import RunFolder
+from podium.scoring import open_session
+from podium.train.lm.examples import Demonstration, collect_demonstrations
+from podium.train.lm.grpo import check_trl_table, latest_checkpoint, lora_config, quantization, step_of
+from podium.train.lm.model import find_start, open_codec, open_tokenizer, podium_file, write_policy
+from podium.train.lm.rollouts import PromptCodec
+from podium.train.lm.run import on_first_rank
+from podium.train.lm.settings import FREE, LMExperiment
+from podium.workers.pool import Pool
+
+_OURS = {
+    "output_dir": "--run",
+    "num_train_epochs": "sft.epochs",
+    "max_steps": "sft.epochs",
+    "learning_rate": "sft.lr",
+    "per_device_train_batch_size": "sft.micro_batch",
+    "gradient_accumulation_steps": "sft.batch",
+    "save_steps": "sft.save_every",
+    "save_strategy": "sft.save_every",
+    "logging_steps": "sft.epochs",
+    "seed": "seed",
+    "max_length": "the model's context",
+    "completion_only_loss": "the plans, which alone are learned",
+    "dataset_text_field": "sft.examples",
+}
+"""Arguments of SFTConfig that Podium sets, and the setting that decides each."""
+
+
+def run_sft(
+    experiment: LMExperiment, folder: Path, *, on_warning: Callable[[str], None] = lambda warning: None
+) -> Path:
+    """Train in a run folder, or resume the run that it holds. Returns the folder of the trained policy.
+
+    Raises:
+        CheckpointError: the start is no checkpoint that can be trained.
+        ConfigError: pool, tasks, examples or a trainer's setting cannot be used.
+        RunMismatchError: the folder belongs to another configuration.
+    """
+    state = PartialState()
+    pool = open_pool(experiment.pool)
+    try:
+        start = find_start(experiment)
+        tokenizer = open_tokenizer(experiment, start)
+        codec = open_codec(experiment, start, tokenizer)
+        config = _config(experiment, folder / "checkpoints", state.num_processes, start.context)
+        run = on_first_rank(state, lambda: RunFolder.open(folder, experiment, free=FREE))
+        examples = asyncio.run(_collect(experiment, pool, on_warning))
+        dataset = _dataset(examples, codec, tokenizer.eos_token_id, start)
+        trainer = SFTTrainer(
+            model=str(start.path),
+            args=config,
+            train_dataset=dataset,
+            processing_class=tokenizer,
+            peft_config=lora_config(experiment),
+            quantization_config=quantization(experiment),
+            callbacks=[_Recorder(run)],
+        )
+        trainer.remove_callback(PrinterCallback)
+        checkpoint = latest_checkpoint(folder / "checkpoints")
+        if run is not None:
+            run.rows().truncate(0 if checkpoint is None else step_of(checkpoint))
+        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+        trainer.save_model(str(folder / "trained"))
+        if state.is_main_process:
+            about = podium_file(experiment, pool)
+            write_policy(folder / "policy", folder / "trained", start, tokenizer, about)
+        state.wait_for_everyone()
+        return folder / "policy"
+    finally:
+        asyncio.run(pool.close())
+
+
+async def _collect(
+    experiment: LMExperiment, pool: Pool, on_warning: Callable[[str], None]
+) -> list[Demonstration]:
+    async with open_session(experiment, Dispatcher(), pool=pool, on_warning=on_warning) as session:
+        return await collect_demonstrations(experiment, session, on_warning)
+
+
+def _config(experiment: LMExperiment, folder: Path, ranks: int, context: int) -> SFTConfig:
+    check_trl_table(experiment.trl, SFTConfig, _OURS)
+    sft = experiment.sft
+    micro = min(sft.micro_batch, max(1, sft.batch // ranks))
+    given: dict[str, Any] = {
+        "lr_scheduler_type": "cosine",
+        "report_to": "none",
+        "bf16": False,
+        "save_total_limit": 2,
+        "disable_tqdm": True,
+    } | experiment.trl
+    try:
+        return SFTConfig(
+            output_dir=str(folder),
+            num_train_epochs=sft.epochs,
+            learning_rate=sft.lr,
+            per_device_train_batch_size=micro,
+            gradient_accumulation_steps=max(1, sft.batch // (micro * ranks)),
+            save_strategy="steps",
+            save_steps=sft.save_every,
+            logging_steps=1,
+            seed=experiment.seed,
+            max_length=context,
+            completion_only_loss=True,
+            **given,
+        )
+    except (ValueError, TypeError, ImportError) as error:
+        raise ConfigError(f"TRL refuses the configuration: {error}") from None
+
+
+def _dataset(examples: Sequence[Demonstration], codec: PromptCodec, end: int, start: Checkpoint) -> Dataset:
+    """Token ids with a mask of what is learned: the completion and the token that ends it.
+
+    Raises:
+        ConfigError: an example is longer than the model can read.
+    """
+    rows = []
+    for number, example in enumerate(examples, start=1):
+        prompt = codec.encode(example.messages)
+        completion = [*codec.encode_completion(example.completion), end]
+        if len(prompt) + len(completion) > start.context:
+            raise ConfigError(
+                f"Example {number} has {len(prompt) + len(completion):,} tokens, and {start.path} reads "
+                f"{start.context:,}; show fewer examples (prompt.examples), or leave it out (sft.max_plan_chars)."
+            )
+        rows.append(
+            {
+                "input_ids": [*prompt, *completion],
+                "completion_mask": [0] * len(prompt) + [1] * len(completion),
+            }
+        )
+    return Dataset.from_list(rows)
+
+
+class _Recorder(TrainerCallback):
+    """Writes a row for each step of the optimiser."""
+
+    def __init__(self, run: RunFolder | None) -> None:
+        self._rows = None if run is None else run.rows()
+
+    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        logs: dict[str, Any] = kwargs["logs"]
+        if self._rows is not None and "loss" in logs:
+            kept = ("loss", "grad_norm", "learning_rate", "entropy", "mean_token_accuracy")
+            self._rows.append(
+                {"step": state.global_step, **{key: float(logs[key]) for key in kept if key in logs}}
+            )
