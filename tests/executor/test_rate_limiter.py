@@ -31,6 +31,20 @@ async def test_one_request_a_minute_is_one():
     assert await admissions(RateLimiter(Limits(rpm=1)), tokens=1) == 1
 
 
+async def test_a_request_counts_for_a_second_longer_than_a_minute(monkeypatch):
+    loop, now = asyncio.get_running_loop(), [1_000.0]
+    monkeypatch.setattr(loop, "time", lambda: now[0])
+    rate_limiter = RateLimiter(Limits(rpm=1))
+    rate_limiter.release(await rate_limiter.acquire("a", 1), 1)
+    waiting = asyncio.create_task(rate_limiter.acquire("b", 1))
+    for elapsed, admitted in [(59.9, False), (60.5, False), (61.1, True)]:
+        now[0] = 1_000.0 + elapsed
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert waiting.done() is admitted, elapsed
+    rate_limiter.release(await waiting, 1)
+
+
 async def test_a_minute_has_no_more_tokens_than_its_limit():
     assert await admissions(RateLimiter(Limits(tpm=1_000)), tokens=20) == 50
 

@@ -71,10 +71,10 @@ class Window:
         entry.amount = amount
 
 
-_MINUTE_S = 61.0
-"""A second more than the provider's: calls are counted here when they leave, there when they arrive."""
-_BURSTS = 20
-"""A minute's requests may not all be made at once: in each of so many parts of it at most twice its share."""
+_LIMIT_MINUTE_S = 61.0
+"""A second more than a minute: we count a call when it is sent, the provider when it arrives."""
+_MINUTE_PARTS = 20
+"""Each of so many parts of a minute admits at most twice its share of the requests, which prevents bursts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class RateLimiter:
         self._free = limits.concurrency
         self._concurrency = limits.concurrency
         self._requests = () if limits.rpm is None else _windows(limits.rpm)
-        self._tokens = None if limits.tpm is None else Window(limits.tpm, _MINUTE_S)
+        self._tokens = None if limits.tpm is None else Window(limits.tpm, _LIMIT_MINUTE_S)
         self._paused_until = 0.0
         self._waiting: dict[str, deque[_Waiter]] = {}
         """By caller; the first is the one whose turn it is."""
@@ -183,11 +183,14 @@ class RateLimiter:
 
 
 def _windows(per_minute: float) -> tuple[Window, Window]:
-    return Window(per_minute, _MINUTE_S), Window(max(1.0, 2 * per_minute / _BURSTS), _MINUTE_S / _BURSTS)
+    return Window(per_minute, _LIMIT_MINUTE_S), Window(
+        max(1.0, 2 * per_minute / _MINUTE_PARTS), _LIMIT_MINUTE_S / _MINUTE_PARTS
+    )
 
 
-_MINUTE_S = 60.0
-_FREE = 10
+_RETRY_WINDOW_S = 60.0
+_FREE_RETRIES = 10
+"""Retries that a worker may have in any minute, however few its calls are."""
 
 
 class RetryBudget:
@@ -198,8 +201,8 @@ class RetryBudget:
 
     def __init__(self, share: float) -> None:
         self._share = share
-        self._calls = Window(math.inf, _MINUTE_S)
-        self._retries = Window(math.inf, _MINUTE_S)
+        self._calls = Window(math.inf, _RETRY_WINDOW_S)
+        self._retries = Window(math.inf, _RETRY_WINDOW_S)
 
     def called(self, now: float) -> None:
         """A call was made for the first time."""
@@ -207,7 +210,7 @@ class RetryBudget:
 
     def take(self, now: float) -> bool:
         """Whether one more retry may be made; if so, it is counted."""
-        if self._retries.total(now) >= _FREE + self._share * self._calls.total(now):
+        if self._retries.total(now) >= _FREE_RETRIES + self._share * self._calls.total(now):
             return False
         self._retries.add(1, now)
         return True
