@@ -56,7 +56,17 @@ def test_the_list_shows_what_keys_may_do_and_have_spent(podium):
 
     asyncio.run(spend())
     heading, web, phone = podium("keys", "list").out.splitlines()
-    assert heading.split() == ["name", "key", "added", "(UTC)", "rpm", "budget", "spent", "held", "workers"]
+    assert heading.split() == [
+        "name",
+        "key",
+        "added",
+        "(UTC)",
+        "rpm",
+        "budget",
+        "spent",
+        "reserved",
+        "workers",
+    ]
     assert re.fullmatch(
         rf"web +{key[:11]}-\.\.\. +[\d-]+ [\d:]+ +60 +\$5/day +\$0\.25 +\$0 +all but opus", web
     )

@@ -161,14 +161,14 @@ def _document(kept: StoredKey, spending: Spending) -> dict[str, object]:
         "rpm": caller.rpm,
         "budget_usd": None if caller.allowance is None else str(caller.allowance),
         "spent_usd": None if caller.allowance is None else spending.spent / NANO_PER_USD,
-        "held_usd": None if caller.allowance is None else spending.held / NANO_PER_USD,
+        "held_usd": None if caller.allowance is None else spending.reserved / NANO_PER_USD,
         "allow": caller.allow,
         "deny": caller.deny,
     }
 
 
 def _print(found: Sequence[tuple[StoredKey, Spending]]) -> None:
-    rows = [("name", "key", "added (UTC)", "rpm", "budget", "spent", "held", "workers")]
+    rows = [("name", "key", "added (UTC)", "rpm", "budget", "spent", "reserved", "workers")]
     for kept, spending in found:
         caller = kept.caller
         money = ("-", "-", "-")
@@ -176,7 +176,7 @@ def _print(found: Sequence[tuple[StoredKey, Spending]]) -> None:
             money = (
                 f"${caller.allowance}",
                 dollars(spending.spent / NANO_PER_USD),
-                dollars(spending.held / NANO_PER_USD),
+                dollars(spending.reserved / NANO_PER_USD),
             )
         workers = "all" if caller.allow is None else ", ".join(caller.allow)
         workers += f" but {', '.join(caller.deny)}" if caller.deny else ""

@@ -34,8 +34,7 @@ from podium.server.app import create_app
 from podium.server.keys.keys import Keys, open_register, require_keys
 from podium.server.live import LiveQuestions
 from podium.server.service import Service
-from podium.server.serving import listen, run
-from podium.server.serving import serve as serve_on
+from podium.server.serving import listen, run_event_loop, serve_app
 from podium.server.settings import ServeSettings
 from podium.server.telemetry import open_telemetry
 from podium.trace.store import default_path, open_store
@@ -131,9 +130,9 @@ def serve(
                 _say(address, service, conductor.description)
                 asking.append(asyncio.create_task(service.planners.check()))
 
-            return await serve_on(app, sockets, ready)
+            return await serve_app(app, sockets, ready)
 
-    if not run(life()):
+    if not run_event_loop(life()):
         print("podium: Some questions did not end in time; they are recorded as cancelled.", file=sys.stderr)
     return 0
 

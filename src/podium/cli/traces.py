@@ -19,7 +19,7 @@ from podium.cli.printable import counted, dollars, seconds, shorten
 from podium.errors import UsageError
 from podium.trace import Trace, TraceStatus
 from podium.trace.query import TraceSummary
-from podium.trace.serialization import read, to_json, write
+from podium.trace.serialization import read_jsonl, to_json, write_jsonl
 from podium.trace.store import default_path
 
 
@@ -108,7 +108,7 @@ def export(
     with open_trace_store(store, create=False) as kept:
         traces = kept.iterate(status=status, planner=planner, since=after)
         if file is None or _is_stdio(file):
-            write(traces, sys.stdout)
+            write_jsonl(traces, sys.stdout)
             return 0
         try:
             count = _write_whole(traces, file)
@@ -129,7 +129,7 @@ def import_traces(file: Path, /, *, store: StoreFile = None) -> int:
     except OSError as error:
         raise UsageError(f"{file} cannot be read ({error.strerror}); give a JSONL file of traces.") from error
     with lines, open_trace_store(store, create=True) as kept:
-        count = kept.add_all(read(lines, "standard input" if _is_stdio(file) else str(file)))
+        count = kept.add_all(read_jsonl(lines, "standard input" if _is_stdio(file) else str(file)))
         print(f"{counted(count, 'trace')} read into {kept.path}", file=sys.stderr)
     return 0
 
@@ -143,7 +143,7 @@ def _write_whole(traces: Iterable[Trace], file: Path) -> int:
     part = file.with_name(f"{file.name}.part")
     try:
         with part.open("w", encoding="utf-8") as stream:
-            count = write(traces, stream)
+            count = write_jsonl(traces, stream)
         part.replace(file)
     finally:
         part.unlink(missing_ok=True)

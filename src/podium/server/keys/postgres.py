@@ -109,7 +109,7 @@ class PostgresRegister:
                 caller.deny,
                 caller.rpm,
                 None if allowance is None else allowance.nano,
-                None if allowance is None else allowance.span,
+                None if allowance is None else allowance.duration,
                 key.added,
             )
             if added is None:

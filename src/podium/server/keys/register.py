@@ -41,7 +41,7 @@ class Spending:
     """The state of a key's budget in one period over all replicas, in billionths of a dollar."""
 
     spent: int = 0
-    held: int = 0
+    reserved: int = 0
     """Reserved by replicas for calls in flight. What a killed replica had reserved stays so: its providers may bill
     it."""
 

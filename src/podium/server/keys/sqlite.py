@@ -92,7 +92,7 @@ class SqliteRegister:
             json.dumps(caller.deny),
             caller.rpm,
             None if allowance is None else allowance.nano,
-            None if allowance is None else allowance.span,
+            None if allowance is None else allowance.duration,
             key.added.timestamp(),
         )
         places = ((caller.id, place) for place in range(caller.rpm or 0))
