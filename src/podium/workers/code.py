@@ -10,10 +10,10 @@ import ast
 import json
 
 from podium.errors import ConfigError, GraderError, WorkerError
-from podium.sandbox.cell import Ended
 from podium.sandbox.inside.allowance import MIB, Allowance
 from podium.sandbox.inside.program import RAISED
-from podium.sandbox.sandboxes import Sandboxes
+from podium.sandbox.pool import SandboxPools
+from podium.sandbox.sandbox import Exit
 from podium.syntax import parse_program
 from podium.types import Limits, Profile, Usage
 from podium.workers import tool
@@ -36,7 +36,7 @@ class CodeWorker:
     Args:
         seconds: processor time of a program; three times as much by the clock.
         memory_mb: megabytes of a program with all its processes.
-        allow_weak_sandbox: whether programs run without walls where there are no strong ones.
+        allow_weak_sandbox: whether programs run without isolation where bubblewrap does not work.
     """
 
     identity = None
@@ -56,44 +56,44 @@ class CodeWorker:
         self.limits = limits or Limits(retries=0)
         self.fallback = fallback
         self._allow_weak = allow_weak_sandbox
-        self._sandboxes = Sandboxes()
+        self._pools = SandboxPools()
         self._allowance = Allowance(cpu_s=seconds, wall_s=_PATIENCE * seconds, memory_bytes=memory_mb * MIB)
 
     async def answer(self, request: Request) -> Reply:
         """What the program printed, or why it did not end well; where there is none, a sentence that says so.
 
         Raises:
-            WorkerError: "unready": there are no walls here, and that is not allowed; "status": the sandbox failed;
-                "missing": there is no program, and responses that it was to see are missing.
+            WorkerError: "unready": there is no strong isolation here, and a weak one is not allowed; "status": the
+                sandbox failed; "missing": there is no program, and a step failed whose response it should see.
         """
         programs = map(program_in, tool.material(request))
         program = next((found for found in programs if found is not None), None)
         try:
-            sandbox = await self._sandboxes.sandbox()
+            pool = await self._pools.pool()
             if program is None:
-                # A checkup has no program, and is to tell whether one could be run.
-                await sandbox.admitted(allow_weak=self._allow_weak)
+                # A checkup sends no program, and must find out whether one could run.
+                await pool.checked_isolation(allow_weak=self._allow_weak)
                 return tool.nothing(request, NO_PROGRAM)
-            async with sandbox.cells(allow_weak=self._allow_weak) as (cell,):
-                ended = await cell.run(program, _shown(request), self._allowance, tell=True)
+            async with pool.acquire(allow_weak=self._allow_weak) as (sandbox,):
+                ended = await sandbox.run(program, _shown(request), self._allowance, report_error=True)
         except ConfigError as error:
             raise WorkerError(str(error), kind="unready") from None
         except GraderError as error:
             raise WorkerError(str(error), kind="status") from None
-        said = self._said(ended)
+        text = self._text(ended)
         most = _CHARACTERS * min(self.limits.max_tokens, request.options.max_tokens or self.limits.max_tokens)
-        if len(said) <= most:
-            return Reply(said, Usage())
-        left = len(said) - most
-        return Reply(f"{said[:most]}\n[{left} more characters are cut off]", Usage(), finish="length")
+        if len(text) <= most:
+            return Reply(text, Usage())
+        left = len(text) - most
+        return Reply(f"{text[:most]}\n[{left} more characters are cut off]", Usage(), finish="length")
 
     async def close(self) -> None:
         """End the sandboxes of the running event loop."""
-        await self._sandboxes.close()
+        await self._pools.close()
 
-    def _said(self, ended: Ended) -> str:
-        printed = ended.words.decode(errors="replace")
-        if ended.how == "done":
+    def _text(self, ended: Exit) -> str:
+        printed = ended.output.decode(errors="replace")
+        if ended.reason == "done":
             return (
                 _result(printed.strip()) if printed.strip() else tool.no_result("the program printed nothing")
             )
@@ -101,11 +101,11 @@ class CodeWorker:
         if mark:
             reason, printed = f"the program failed with {raised.strip().rstrip('.')}", before
         else:
-            reason = self._reason(ended.how)
-        told = f"\nBefore that it printed:\n{printed.strip()}" if printed.strip() else ""
-        return f"{tool.no_result(reason)}{told}"
+            reason = self._reason(ended.reason)
+        more = f"\nBefore that it printed:\n{printed.strip()}" if printed.strip() else ""
+        return f"{tool.no_result(reason)}{more}"
 
-    def _reason(self, how: str) -> str:
+    def _reason(self, reason: str) -> str:
         seconds, bytes_ = self._allowance.cpu_s, self._allowance.memory_bytes
         return {
             "time": f"the program had not ended after {seconds:g} s of processor time, or {_PATIENCE} times as much "
@@ -114,7 +114,7 @@ class CodeWorker:
             "output": f"the program printed more than {self._allowance.output_bytes // MIB} MiB",
             "processes": f"the program started more than {self._allowance.processes} processes and threads",
             "failed": "the program ended with an exit status that is not 0",
-        }.get(how, "the program was killed")
+        }.get(reason, "the program was killed")
 
 
 def program_in(text: str) -> str | None:

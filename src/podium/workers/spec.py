@@ -261,7 +261,7 @@ class CodeSpec(WorkerSpec):
     memory_mb: int = Field(default=2048, ge=64)
     """Megabytes of a program with all its processes."""
     allow_weak_sandbox: bool = False
-    """Whether programs run without walls where bubblewrap is not to be had: only for programs that you trust."""
+    """Whether programs run without isolation where bubblewrap does not work: only for programs that you trust."""
 
 
 AnySpec = Annotated[
