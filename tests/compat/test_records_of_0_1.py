@@ -90,7 +90,7 @@ def test_what_was_spent_and_held_still_counts() -> None:
 
 def test_who_rested_still_rests(podium: Any) -> None:
     paid, _ = json.loads(podium("pool", "list", "--pool", "pools/cached.toml", "--json").out)
-    assert (paid["resting"]["failures"], paid["resting"]["error"]) == (10, "paid: HTTP 503.")
+    assert (paid["cooldown"]["failures"], paid["cooldown"]["error"]) == (10, "paid: HTTP 503.")
 
 
 def test_keys_let_their_holders_in(podium: Any) -> None:

@@ -1,7 +1,7 @@
 """`code`: a tool that runs the Python program it is given or shown, in the sandbox, and returns what it printed.
 
-The program reads the responses that the tool is shown from its standard input, so it may choose among them, or check
-them. It is never trusted: what it may do is in docs/sandbox.md. No model: it writes no programs, and mends none.
+The program can read the responses that the tool is shown from its standard input, to check them or choose among them.
+It is never trusted: docs/sandbox.md says what it may do. The tool is no model: it writes and repairs no programs.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ DESCRIPTION = (
 )
 NO_PROGRAM = tool.no_result("neither the subtask nor a response that is shown holds a Python program")
 _PATIENCE = 3
-"""Seconds by the clock for each of processor time, as for graded programs."""
+"""Wall time, as a multiple of CPU time, as for graded programs."""
 _CHARACTERS = 4
-"""Of a token, where none are counted."""
+"""Characters a token; the output is not tokenized."""
 
 
 class CodeWorker:
     """Runs programs, each in a sandbox of its own.
 
     Args:
-        seconds: processor time of a program; three times as much by the clock.
-        memory_mb: megabytes of a program with all its processes.
+        seconds: limit of CPU time of a program; its wall time may be three times as long.
+        memory_mb: memory limit of a program with all its processes.
         allow_weak_sandbox: whether programs run without isolation where bubblewrap does not work.
     """
 
@@ -60,7 +60,7 @@ class CodeWorker:
         self._allowance = Allowance(cpu_s=seconds, wall_s=_PATIENCE * seconds, memory_bytes=memory_mb * MIB)
 
     async def answer(self, request: Request) -> Reply:
-        """What the program printed, or why it did not end well; where there is none, a sentence that says so.
+        """What the program printed, or why it failed; without a program, a sentence that says so.
 
         Raises:
             WorkerError: "unready": there is no strong isolation here, and a weak one is not allowed; "status": the
@@ -118,7 +118,7 @@ class CodeWorker:
 
 
 def program_in(text: str) -> str | None:
-    """The program in a text: its last fenced block, else the whole where it is Python that calls something."""
+    """The program in a text: its last fenced block; else the whole text, if it is Python that calls something."""
     block = last_block(text)
     if block is not None:
         return block if block.strip() else None
@@ -126,18 +126,18 @@ def program_in(text: str) -> str | None:
         tree = parse_program(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    # One word of prose is Python, too; but what calls nothing prints nothing.
+    # A single word is valid Python too; but a program without a call prints nothing.
     return text if any(isinstance(node, ast.Call) for node in ast.walk(tree)) else None
 
 
 def _shown(request: Request) -> str:
-    """What the program is told: the responses that are shown, in order, with the answer that each ends with."""
+    """The program's standard input: the responses that the tool is shown, in order, each with its final answer."""
     responses = tool.responses(request.view)
     return json.dumps([{"response": text, "answer": final_answer(text)} for text in responses])
 
 
 def _result(printed: str) -> str:
-    """What was printed; one line is an answer, as votes count them."""
+    """The output; one line alone is marked as the answer, so that votes count it."""
     if "\n" in printed or printed.casefold().startswith("answer:"):
         return printed
     return tool.stated(printed)
