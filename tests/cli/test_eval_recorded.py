@@ -139,7 +139,7 @@ def test_questions_that_nobody_judged_are_no_wrong_answers_and_are_told_of(podiu
     write(judged=6)
     shown = podium(*EVAL, "--json")
     left_out = (
-        "3 of 6 questions are left out, since they have no gold answer, and a response that nobody judged"
+        "3 of 6 questions are left out, since they have no gold answer, and a response without a verdict"
     )
     assert shown.status == 0
     assert [line.partition(" (")[0] for line in shown.err.splitlines()] == [

@@ -110,7 +110,7 @@ def test_questions_that_nobody_judged_are_not_counted_and_told_of(podium: Podium
     made = podium(*RATE[:-1], "1")
     assert made.status == 0
     assert made.err == (
-        "rec/train: 2 of 8 questions are left out, since they have no gold answer, and a response that nobody judged "
+        "rec/train: 2 of 8 questions are left out, since they have no gold answer, and a response without a verdict "
         "(ada: 2, bob: 2).\n"
     )
     totals = Ratings.open(Path("made/ratings.json")).totals

@@ -156,7 +156,7 @@ async def test_a_program_that_fails_is_a_sentence(
     assert (error.kind, error.retryable) == (kind, retryable)
 
 
-async def test_of_a_long_complaint_the_last_lines_are_told(tmp_path: Path) -> None:
+async def test_the_last_lines_of_a_long_error_are_repeated(tmp_path: Path) -> None:
     error = await failed(
         tmp_path, "[print(f'line {i}', file=sys.stderr) for i in range(100_000)]; sys.exit(1)"
     )
