@@ -267,5 +267,5 @@ def test_an_unknown_split_is_answered_with_what_there_is(
     path = str(many(make_recording).path)
     with pytest.raises(ConfigError, match=sentence):
         open_tasks(path, split)
-    with pytest.raises(ConfigError, match="ask for at least 1"):
+    with pytest.raises(ConfigError, match="open at least 1"):
         open_tasks(path, "test", size=0)
