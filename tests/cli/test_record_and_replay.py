@@ -363,7 +363,7 @@ def test_calls_that_failed_are_told_and_made_again(podium: Podium) -> None:
             ("record", "r.parquet", "--concurrency", "0"),
             "--samples 1, --concurrency 0: give at least 1 of each.",
         ),
-        (("record", "r.parquet", "--questions", "-4"), "--questions -4: open at least 1."),
+        (("record", "r.parquet", "--questions", "-4"), "--questions -4: ask for at least 1."),
         (("record", "r.parquet", "--tasks", "embeded"), "did you mean 'embedded'?"),
         (("record", "r.parquet", "--split", "tests"), "did you mean 'test'?"),
         (("record", "r.parquet", "--tasks", "none.parquet"), "none.parquet: there is no such file"),
