@@ -110,7 +110,7 @@ def test_questions_that_nobody_judged_are_not_counted_and_told_of(podium: Podium
     made = podium(*RATE[:-1], "1")
     assert made.status == 0
     assert made.err == (
-        "rec/train: 2 of 8 questions are left out, since they have no gold answer, and a response that nobody judged "
+        "rec/train: 2 of 8 questions are left out, since they have no gold answer, and a response without a verdict "
         "(ada: 2, bob: 2).\n"
     )
     totals = Ratings.open(Path("made/ratings.json")).totals
@@ -126,7 +126,7 @@ def test_where_lengths_are_unknown_it_says_what_dollars_count(podium: Podium) ->
         writer.write(Path("rec.parquet"), name="rec")
     made = podium(*RATE[:-1], "1")
     assert made.status == 0
-    assert "how long responses of ada, bob are: their dollars count the input alone" in made.err
+    assert "the output tokens of ada, bob, so their cost counts input tokens alone" in made.err
     assert {t.cost_usd for t in Ratings.open(Path("made/ratings.json")).totals.values()} == {0.0}
 
 
@@ -259,7 +259,7 @@ def test_a_pool_that_names_ratings_which_are_still_to_be_made_can_be_rated(podiu
         ({2: "pool.toml/ratings.json"}, "pool.toml: no folder can be made there"),
         ({5: "--split", 6: "tests"}, "There is no split 'tests'; did you mean 'test'?"),
         ({5: "--like", 6: "none.json"}, "none.json: cannot be read: No such file or directory."),
-        ({5: "--like", 6: "replay.toml"}, "replay.toml holds no ratings; make some with: podium rate."),
+        ({5: "--like", 6: "replay.toml"}, "replay.toml is no ratings file; make one with: podium rate."),
         ({3: "--split", 4: "train"}, "--pool requires an argument"),
     ],
 )

@@ -1,19 +1,16 @@
 """Traces, answers that were paid for, dollars and keys that Podium 0.1 kept, in the files of `test_files_of_0_1`."""
 
 from __future__ import annotations
-
 import asyncio
-import json
 from contextlib import closing
+import json
 from pathlib import Path
-from typing import Any
-
-import pytest
-
 from podium.executor.accounts import Account
-from podium.server.keys import Keys, open_register
+from podium.server.keys import Keys
+from podium.server.keys import open_register
 from podium.trace import Trace
-
+import pytest
+from typing import Any
 
 def traces() -> dict[str, Trace]:
     """By seed."""
@@ -90,7 +87,7 @@ def test_what_was_spent_and_reserved_still_counts() -> None:
 
 def test_who_rested_still_rests(podium: Any) -> None:
     paid, _ = json.loads(podium("pool", "list", "--pool", "pools/cached.toml", "--json").out)
-    assert (paid["resting"]["failures"], paid["resting"]["error"]) == (10, "paid: HTTP 503.")
+    assert (paid["cooldown"]["failures"], paid["cooldown"]["error"]) == (10, "paid: HTTP 503.")
 
 
 def test_keys_let_their_holders_in(podium: Any) -> None:

@@ -129,7 +129,7 @@ def test_a_recording_that_does_not_fit_on_the_disk_leaves_no_part_of_it(tmp_path
         [sys.executable, "-c", PREAMBLE + WRITES_TO_A_FULL_DISK], check=True, stderr=PIPE, cwd=tmp_path
     )
     assert made.stderr == (
-        b"r.parquet cannot be written (File too large); mend that, and give the same command again.\n"
+        b"r.parquet cannot be written (File too large); fix that, and run the same command again.\n"
     )
     assert all(file.name.startswith("r.gathering") for file in tmp_path.iterdir())
 

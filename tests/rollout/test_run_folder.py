@@ -184,6 +184,6 @@ def test_on_a_full_disk_the_old_file_stays_and_nothing_half_written(tmp_path: Pa
         [sys.executable, "-c", FULL], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert said.stdout.startswith("kept.json cannot be written (")
-    assert said.stdout.endswith("); mend that, and give the same command again.\n")
+    assert said.stdout.endswith("); fix that, and run the same command again.\n")
     assert [file.name for file in tmp_path.iterdir()] == ["kept.json"]
     assert (tmp_path / "kept.json").read_bytes() == b"before"

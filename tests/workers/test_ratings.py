@@ -216,7 +216,7 @@ def test_a_file_that_holds_no_ratings_is_refused_by_name(tmp_path: Path, content
     path.write_bytes(content)
     with pytest.raises(ConfigError) as caught:
         Ratings.open(path)
-    assert str(caught.value) == f"{path} holds no ratings; make some with: podium rate."
+    assert str(caught.value) == f"{path} is no ratings file; make one with: podium rate."
 
 
 def test_a_file_that_cannot_be_read_is_refused_by_name_with_the_reason(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ class _Listed:
     """One worker, and what is known of it besides its profile."""
 
     worker: Worker
-    resting: WorkerCooldown | None
+    cooldown: WorkerCooldown | None
     past: WorkerHistory | None
 
 
@@ -50,7 +50,7 @@ def list_workers(
     ] = None,
     json: Flag = False,
 ) -> int:
-    """List the workers of a pool, and those that rest because they failed too often. Needs no keys.
+    """List the workers of a pool, and which of them are in cooldown after failures. Needs no keys.
 
     Args:
         json: Print a JSON array.
@@ -113,18 +113,18 @@ def _look(pool: Pool, store: Path | None) -> list[_Listed]:
     if store is not None:
         with open_trace_store(store, create=False) as kept:
             past = worker_histories(kept.iterate())
-    told = CooldownFile()
+    cooldowns = CooldownFile()
     try:
-        return [_Listed(worker, told.get(worker), past.get(worker.profile.name)) for worker in pool]
+        return [_Listed(worker, cooldowns.get(worker), past.get(worker.profile.name)) for worker in pool]
     finally:
-        told.close()
+        cooldowns.close()
 
 
 def _as_json(listed: _Listed) -> dict[str, object]:
     worker = listed.worker
     return worker.profile.model_dump(mode="json") | {
         "unready": worker.reason if isinstance(worker, UnreadyWorker) else None,
-        "resting": asdict(listed.resting) if listed.resting else None,
+        "cooldown": asdict(listed.cooldown) if listed.cooldown else None,
         "past": asdict(listed.past) if listed.past else None,
     }
 
@@ -148,17 +148,18 @@ def _print_listed(listed: Sequence[_Listed], *, with_past: bool) -> None:
     for one in listed:
         if isinstance(one.worker, UnreadyWorker):
             _note(console, one.worker.profile.name, f"not ready: {one.worker.reason}", "yellow")
-        if one.resting:
-            _note(console, one.worker.profile.name, _rest(one.resting, time.time()), "yellow")
+        if one.cooldown:
+            _note(console, one.worker.profile.name, _describe(one.cooldown, time.time()), "yellow")
     console.print(Text(f"\n{counted(len(listed), 'worker')}; prices in dollars per million tokens", "dim"))
 
 
-def _rest(resting: WorkerCooldown, now: float) -> str:
-    again = "with the next call"
-    if resting.probe_at > now:
-        again = f"at {_moment(resting.probe_at)}"
-    failures = counted(resting.failures, "failure")
-    return f"resting since {_moment(resting.since)} after {failures} in a row, tried again {again}: {resting.error}"
+def _describe(cooldown: WorkerCooldown, now: float) -> str:
+    probe = "with the next call"
+    if cooldown.probe_at > now:
+        probe = f"at {_moment(cooldown.probe_at)}"
+    failures = counted(cooldown.failures, "failure")
+    since = _moment(cooldown.since)
+    return f"in cooldown since {since} after {failures} in a row, probed again {probe}: {cooldown.error}"
 
 
 def _print_findings(findings: Sequence[CheckResult]) -> None:
@@ -179,7 +180,7 @@ def _print_findings(findings: Sequence[CheckResult]) -> None:
     console.print(table)
     failed = [finding for finding in findings if not finding.answered]
     for finding in failed:
-        _note(console, finding.worker, " ".join(filter(None, (finding.text, finding.mend))), "red")
+        _note(console, finding.worker, " ".join(filter(None, (finding.text, finding.remedy))), "red")
     spent = dollars(sum(finding.cost_usd for finding in findings if not finding.simulated))
     simulated = sum(finding.cost_usd for finding in findings if finding.simulated)
     claimed = f", {dollars(simulated)} simulated" if simulated else ""

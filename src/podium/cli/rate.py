@@ -24,7 +24,7 @@ from podium.tasks import ALL, Task
 from podium.workers.calculator import CalculatorWorker
 from podium.workers.pool import Pool
 from podium.workers.ratings import Ratings
-from podium.workers.replay import ReplayWorker, blind_charges
+from podium.workers.replay import ReplayWorker, unknown_length_warning
 
 _CLUSTERS = 128
 """That questions are sorted into where nobody says how many: what the published ratings have."""
@@ -78,7 +78,7 @@ def rate_workers(
         )
     tasks = list(open_questions(recording, split, size=ALL, seed=seed, pool=workers))
     texts = [task.question.text for task in tasks]
-    for note in (blind_charges(recorded, texts), _without_gold(workers, tasks)):
+    for note in (unknown_length_warning(recorded, texts), _without_gold(workers, tasks)):
         if note is not None:
             open_console(stderr=True).print(printable(note), soft_wrap=True)
     found = find_clusters(texts, clusters or _CLUSTERS, seed=seed) if known is None else known.kinds

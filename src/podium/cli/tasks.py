@@ -169,7 +169,7 @@ class _Other:
                 yield task.id, task_key(task)
             return
         for row in read_texts(Path(self.place)):
-            self.unread += bool(row.complaint)
+            self.unread += bool(row.error)
             for text in row_texts(row):
                 yield row.place, text
 

@@ -1,8 +1,8 @@
-"""What workers were measured at, kind by kind: a file that a pool names, and what it says of one question.
+"""The ratings file of a pool: each worker's measured accuracy and cost, by cluster of questions.
 
-A *kind* is a group of questions with words in common; which kind a question is of stands in its wording alone. A
-worker's *tally* says for each kind how many questions it was measured on, how many it answered rightly, and what an
-answer cost. A worker is added by its tally: no planner that reads ratings has to be trained again for it.
+A *cluster* (`kinds` in the file) is a group of questions that share words; a question's words alone decide its cluster.
+A worker's *tally* counts, for each cluster, the measured questions, the right answers and the dollars. To add a worker,
+add its tally: planners that read ratings need no new training.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from podium.types import Profile, Rating
 WORD = re.compile(r"[^\W\d_]{2,}")
 """What counts as a word of a question: letters, two or more."""
 Kinds = Mapping[str, Mapping[str, FiniteFloat]]
-"""Name of a kind -> what each of its words counts."""
+"""Name of a cluster -> the weight of each of its words."""
 _TRUST = 3.0
-"""Pseudo-counts: so many questions at the worker's overall accuracy are added to each kind, since a kind has few."""
+"""Pseudo-counts: each cluster gets so many further questions at the worker's overall accuracy, since it has few."""
 
 
 class Tally(Settings):
-    """How one worker did on one kind."""
+    """One worker's results on one cluster."""
 
     right: float = Field(ge=0, allow_inf_nan=False)
-    """Right answers, counted in questions: a share where a question was sampled several times."""
+    """Right answers; a question that was sampled several times counts with its share of right answers."""
     questions: int = Field(ge=0)
     cost_usd: float = Field(ge=0, allow_inf_nan=False)
-    """Of all answers together, one to each question."""
+    """Dollars of all answers together, one for each question."""
 
     @model_validator(mode="after")
     def _at_most_all(self) -> Self:
@@ -58,28 +58,28 @@ class Ratings(Settings):
     format: Literal[1] = 1
     kinds: Kinds
     workers: Mapping[str, Mapping[str, Tally]]
-    """Name of a worker, as in the pool -> kind -> tally."""
+    """Name of a worker in the pool -> cluster -> tally."""
 
     @classmethod
     def open(cls, path: Path) -> Ratings:
         """Read a file.
 
         Raises:
-            ConfigError: it cannot be read, or is none.
+            ConfigError: it cannot be read, or is no ratings file.
         """
         try:
             return cls.model_validate_json(path.read_bytes())
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read: {error.strerror}.") from None
         except ValidationError as error:
-            raise ConfigError(f"{path} holds no ratings; make some with: podium rate.") from error
+            raise ConfigError(f"{path} is no ratings file; make one with: podium rate.") from error
 
     def joined(self, other: Ratings) -> Ratings:
-        """These workers and the other's, whose tallies count where both have one; of these kinds."""
+        """These ratings with the other's workers added. Where both have a worker, the other's tallies win."""
         return Ratings(kinds=self.kinds, workers={**self.workers, **other.workers})
 
     def kind_of(self, question: str) -> str:
-        """The kind whose words the question has most of; empty where it has none of any."""
+        """The cluster with the highest weight of the question's words; empty if it has no word of any."""
         return self._found(question)
 
     def rated(self, profile: Profile, question: str) -> Profile:
@@ -102,7 +102,7 @@ class Ratings(Settings):
 
     @cached_property
     def totals(self) -> Mapping[str, Tally]:
-        """Of each worker, over all kinds."""
+        """Each worker's tally over all clusters."""
         none = Tally(right=0, questions=0, cost_usd=0)
         return {name: sum(tallies.values(), none) for name, tallies in self.workers.items()}
 
@@ -116,7 +116,7 @@ class Ratings(Settings):
 
     @cached_property
     def _found(self) -> Callable[[str], str]:
-        """`_find` with a cache: it takes a while, and is called several times for each question."""
+        """`_find` with a cache, since it is slow and is called several times for each question."""
         return lru_cache(maxsize=4096)(self._find)
 
     def _find(self, question: str) -> str:
