@@ -50,7 +50,7 @@ def test_another_configuration_is_refused_naming_the_keys(
         RunFolder.open(tmp_path, CONFIG | change)
     assert str(refused.value) == (
         f"{tmp_path} is a run of another configuration: {said}. "
-        "Choose a new folder, or give the settings it began with."
+        "Choose a new folder, or give the settings with which the run began."
     )
     assert RunFolder(tmp_path).configuration == CONFIG
 
@@ -62,9 +62,10 @@ def test_many_differences_are_cut_short(tmp_path: Path) -> None:
 
 
 def test_free_keys_may_differ_and_are_kept_as_they_are_now(tmp_path: Path) -> None:
-    RunFolder.open(tmp_path, CONFIG, free=("minutes",))
+    RunFolder.open(tmp_path, CONFIG, changeable=("minutes",))
     assert (
-        RunFolder.open(tmp_path, CONFIG | {"minutes": 60}, free=("minutes",)).configuration["minutes"] == 60
+        RunFolder.open(tmp_path, CONFIG | {"minutes": 60}, changeable=("minutes",)).configuration["minutes"]
+        == 60
     )
 
 

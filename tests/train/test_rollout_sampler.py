@@ -173,7 +173,7 @@ def test_a_prompt_grown_too_long_in_a_later_round_is_one_sentence(
     sampler.generate(FIRST)
     with pytest.raises(
         ConfigError,
-        match=r"^The prompt of the question 'add 1 2' has 1\d\d tokens; with max_tokens = 4 .* the 128 ",
+        match=r"^The prompt of the question 'add 1 2' has 1\d\d tokens\. With max_tokens = 4 .* of 128 ",
     ):
         sampler.generate([(0, request("add 1 2", "3 " * 110))])
     assert len(sampler.rounds) == 2

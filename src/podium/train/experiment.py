@@ -58,7 +58,7 @@ async def run_experiment(
     start = _with_conducts(Checkpoint.read(experiment.start), experiment, pool)
     try:
         draw_tasks = make_draw_tasks(experiment, pool, on_warning)
-        run = RunFolder.open(folder, experiment, free=CHANGEABLE_ON_RESUME)
+        run = RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME)
         async with dispatch(pool) as dispatcher:
             return await train(
                 experiment.grpo,
