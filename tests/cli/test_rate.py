@@ -1,19 +1,19 @@
 """`podium rate`: a file of ratings from a recording, and what a pool that names it tells of a question."""
 
 from __future__ import annotations
-
-import json
 from collections.abc import Callable
+import json
 from pathlib import Path
-from typing import Any
-
-import pytest
-from refusal import one_sentence
-
-from podium.recordings import RecordedQuestion, RecordingWriter, Response
+from podium.recordings import RecordedQuestion
+from podium.recordings import RecordingWriter
+from podium.recordings import Response
 from podium.trace import Trace
 from podium.types import Profile
-from podium.workers.ratings import Ratings, Tally
+from podium.workers.ratings import Ratings
+from podium.workers.ratings import Tally
+import pytest
+from refusal import one_sentence
+from typing import Any
 
 Podium = Callable[..., Any]
 WORKER = (
@@ -64,9 +64,9 @@ def test_the_training_questions_are_sorted_into_kinds_and_counted_worker_by_work
     made = podium(*RATE)
     assert (made.status, made.err) == (0, "")
     ratings = Ratings.open(Path("made/ratings.json"))
-    assert len(ratings.kinds) == 2
-    sums, words = ratings.kind_of(SUM), ratings.kind_of(RIVER)
-    assert {sums, words} == set(ratings.kinds)
+    assert len(ratings.clusters) == 2
+    sums, words = ratings.cluster_of(SUM), ratings.cluster_of(RIVER)
+    assert {sums, words} == set(ratings.clusters)
     assert ratings.workers == {
         "ada": {sums: tally(8, 8 * COST), words: tally(0, 8 * COST)},
         "bob": {sums: tally(0, 16 * COST), words: tally(8, 16 * COST)},
@@ -77,7 +77,7 @@ def test_of_one_kind_there_are_none_and_all_questions_are_counted_together(podiu
     made = podium(*RATE[:-1], "1")
     assert (made.status, made.err) == (0, "")
     ratings = Ratings.open(Path("made/ratings.json"))
-    assert ratings.kinds == {}
+    assert ratings.clusters == {}
     assert ratings.workers == {
         "ada": {"": tally(8, 16 * COST, questions=16)},
         "bob": {"": tally(8, 32 * COST, questions=16)},
@@ -90,11 +90,11 @@ def test_the_table_says_who_is_right_how_often_at_what_price_and_leads_where(pod
     assert "made/ratings.json: 2 kinds of questions" in made.out
     (ada,) = [line for line in made.out.splitlines() if "ada" in line]
     (bob,) = [line for line in made.out.splitlines() if "bob" in line]
-    for part in ("50.0%", "$0.040", ratings.kind_of(SUM)):
+    for part in ("50.0%", "$0.040", ratings.cluster_of(SUM)):
         assert part in ada
-    for part in ("50.0%", "$0.080", ratings.kind_of(RIVER)):
+    for part in ("50.0%", "$0.080", ratings.cluster_of(RIVER)):
         assert part in bob
-    assert ratings.kind_of(RIVER) not in ada
+    assert ratings.cluster_of(RIVER) not in ada
     assert "vote" not in made.out
     assert 'ratings = "made/ratings.json"' in made.out
 
@@ -149,7 +149,7 @@ def test_the_same_command_makes_the_same_file(podium: Podium) -> None:
 def test_the_questions_of_another_split_are_counted_if_asked(podium: Podium) -> None:
     podium(*RATE, "--split", "test")
     ratings = Ratings.open(Path("made/ratings.json"))
-    assert ratings.workers["ada"][ratings.kind_of(SUM)] == tally(4, 4 * COST, questions=4)
+    assert ratings.workers["ada"][ratings.cluster_of(SUM)] == tally(4, 4 * COST, questions=4)
 
 
 def test_a_worker_is_added_to_ratings_whose_kinds_and_other_workers_stay(podium: Podium) -> None:
@@ -162,10 +162,10 @@ def test_a_worker_is_added_to_ratings_whose_kinds_and_other_workers_stay(podium:
     for name in ("ada", "bob", "cy"):
         assert name in added.out
     after = Ratings.open(Path("more.json"))
-    assert after.kinds == before.kinds
+    assert after.clusters == before.clusters
     assert list(after.workers) == ["ada", "bob", "cy"]
     assert {name: after.workers[name] for name in before.workers} == before.workers
-    assert after.workers["cy"] == {kind: tally(4, 4 * 8 * COST) for kind in before.kinds}
+    assert after.workers["cy"] == {kind: tally(4, 4 * 8 * COST) for kind in before.clusters}
     assert Ratings.open(Path("made/ratings.json")) == before
 
 
@@ -176,7 +176,7 @@ def test_a_worker_that_is_measured_again_is_counted_anew_and_not_twice(podium: P
     tokens = ("rate", "rec.parquet", "made/ratings.json", "--pool", "one.toml", "--like", "made/ratings.json")
     assert podium(*tokens).status == 0
     ratings = Ratings.open(Path("made/ratings.json"))
-    kind = ratings.kind_of(SUM)
+    kind = ratings.cluster_of(SUM)
     assert ratings.workers["ada"][kind] == tally(8, 8 * COST)
     assert ratings.workers["bob"][kind] == tally(0, 8 * COST, questions=4)
 
@@ -298,7 +298,7 @@ def test_a_trace_keeps_what_the_planner_was_told_of_this_kind_of_question(
         rating = told[name]
         assert rating is not None
         assert rating == ratings.rated(Profile(name=name), question).rating
-        assert (rating.kind, rating.questions) == (ratings.kind_of(question), 8)
+        assert (rating.kind, rating.questions) == (ratings.cluster_of(question), 8)
         assert rating.accuracy == pytest.approx((8 + 1.5 if name == knows else 1.5) / 11)
         assert rating.cost_usd == pytest.approx(COST * PRICES[name])
     kept = podium("traces", "show", trace.id, "--json")

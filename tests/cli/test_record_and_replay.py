@@ -252,7 +252,7 @@ def test_another_model_under_the_same_name_does_not_go_on(podium: Podium) -> Non
     Path("live.toml").write_text(part.format("gpt-5"))
     assert podium(*record).status == 1
     Path("live.toml").write_text(part.format("gpt-5-mini"))
-    assert "asked with other settings (models)" in one_sentence(podium(*record))
+    assert "begun with other settings (models)" in one_sentence(podium(*record))
     Path("live.toml").write_text(part.format("gpt-5"))
     assert podium(*record).status == 1
 
@@ -270,7 +270,7 @@ def test_a_recording_that_goes_on_may_grow_and_may_not_change(podium: Podium) ->
             tokens[tokens.index(change[0]) + 1] = change[1]
         else:
             tokens += change
-        assert f"asked with other settings ({key})" in one_sentence(podium(*tokens))
+        assert f"begun with other settings ({key})" in one_sentence(podium(*tokens))
     assert Path("made/r.parquet").read_bytes() == before
     grown = podium(*RECORD[:-1], "7", "--samples", "2")
     assert (grown.status, grown.out.partition(" are")[0]) == (0, "28 responses to 7 questions")

@@ -100,7 +100,8 @@ def test_an_import_that_leaves_nothing_says_what_became_of_the_rows(podium: Podi
     assert (refused.status, refused.out) == (2, "")
     told = refused.err.splitlines()[-1]
     assert (
-        "left out are responses that `where` does not name (6); questions that nobody answered (3); " in told
+        "left out are responses that `where` does not name (6); questions that no worker answered (3); "
+        in told
     )
     assert not Path("t.parquet").exists()
 
@@ -203,7 +204,7 @@ def test_a_recording_that_is_there_is_replaced_only_where_that_was_asked_for(pod
     assert Recording.open(Path("tiny.parquet")).name == "new"
 
 
-@pytest.mark.parametrize("there", ["tiny.json", "tiny.parquet", "tiny.gathering"])
+@pytest.mark.parametrize("there", ["tiny.json", "tiny.parquet", "tiny.partial", "tiny.gathering"])
 @pytest.mark.parametrize("replace", [(), ("--replace",)])
 def test_what_is_no_recording_is_never_replaced(podium: Podium, there: str, replace: tuple[str, ...]) -> None:
     Path(there).write_text("ratings")

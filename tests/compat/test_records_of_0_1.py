@@ -12,6 +12,7 @@ from podium.trace import Trace
 import pytest
 from typing import Any
 
+
 def traces() -> dict[str, Trace]:
     """By seed."""
     read = [Trace.model_validate_json(line) for line in Path("traces.jsonl").read_text().splitlines()]

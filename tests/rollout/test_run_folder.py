@@ -1,16 +1,16 @@
 """A run's folder."""
 
 from __future__ import annotations
-
+from pathlib import Path
+from podium.errors import RunMismatchError
+from podium.rollout.run_folder import RunFolder
+from podium.rollout.run_folder import replace_file
+from pydantic import AliasChoices
+from pydantic import BaseModel
+from pydantic import Field
+import pytest
 import subprocess
 import sys
-from pathlib import Path
-
-import pytest
-from pydantic import AliasChoices, BaseModel, Field
-
-from podium.errors import RunMismatchError
-from podium.rollout.run_folder import RunFolder, replace_file
 
 CONFIG = {"train": {"lr": 3e-4, "pool": ["ada", "bram"], "extra": {}}, "minutes": 6, "note": None}
 
@@ -50,7 +50,7 @@ def test_another_configuration_is_refused_naming_the_keys(
         RunFolder.open(tmp_path, CONFIG | change)
     assert str(refused.value) == (
         f"{tmp_path} is a run of another configuration: {said}. "
-        "Choose a new folder, or give the settings it began with."
+        "Choose a new folder, or give the settings with which the run began."
     )
     assert RunFolder(tmp_path).configuration == CONFIG
 
@@ -62,9 +62,10 @@ def test_many_differences_are_cut_short(tmp_path: Path) -> None:
 
 
 def test_free_keys_may_differ_and_are_kept_as_they_are_now(tmp_path: Path) -> None:
-    RunFolder.open(tmp_path, CONFIG, free=("minutes",))
+    RunFolder.open(tmp_path, CONFIG, changeable=("minutes",))
     assert (
-        RunFolder.open(tmp_path, CONFIG | {"minutes": 60}, free=("minutes",)).configuration["minutes"] == 60
+        RunFolder.open(tmp_path, CONFIG | {"minutes": 60}, changeable=("minutes",)).configuration["minutes"]
+        == 60
     )
 
 

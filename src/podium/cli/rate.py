@@ -81,7 +81,7 @@ def rate_workers(
     for note in (unknown_length_warning(recorded, texts), _without_gold(workers, tasks)):
         if note is not None:
             open_console(stderr=True).print(printable(note), soft_wrap=True)
-    found = find_clusters(texts, clusters or _CLUSTERS, seed=seed) if known is None else known.kinds
+    found = find_clusters(texts, clusters or _CLUSTERS, seed=seed) if known is None else known.clusters
     ratings = asyncio.run(rate_pool(workers, tasks, found))
     if known is not None:
         ratings = known.joined(ratings)
@@ -131,7 +131,7 @@ def _write(out: Path, ratings: Ratings) -> None:
 
 def _print(ratings: Ratings, out: Path) -> None:
     table = Table(
-        title=Text(f"{out}: {counted(len(ratings.kinds), 'kind')} of questions"), title_justify="left"
+        title=Text(f"{out}: {counted(len(ratings.clusters), 'kind')} of questions"), title_justify="left"
     )
     for column in ("worker", "right", "$ for 1000", "best at"):
         table.add_column(column, justify="left" if column in ("worker", "best at") else "right")

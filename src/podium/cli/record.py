@@ -19,7 +19,7 @@ from podium.cli.printable import counted, dollars, printable, shorten
 from podium.errors import NoTasksError, UsageError
 from podium.orchestrator.team import open_pool
 from podium.ratings import recorder
-from podium.recordings import SPLITS, Header, RecordedWorker, RecordingWriter, header_path
+from podium.recordings import SPLITS, Header, RecordedWorker, RecordingWriter, header_path, unfinished_path
 from podium.tasks import ALL, Task, TaskSet
 from podium.tasks.open import splits_of
 from podium.workers.base import Worker
@@ -71,7 +71,7 @@ def record(
         raise UsageError(f"--samples {samples}, --concurrency {concurrency}: give at least 1 of each.")
     if questions < 1:
         raise UsageError(f"--questions {questions}: ask for at least 1.")
-    kept = out.with_suffix(".gathering")
+    kept = unfinished_path(out)
     if not kept.exists():
         refuse_existing((out, header_path(out)), "remove {them} to record again")
     budget = budget_from_options(

@@ -16,7 +16,7 @@ from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, printable
 from podium.errors import UsageError
-from podium.recordings import Header, Recording, RecordingWriter, header_path
+from podium.recordings import Header, Recording, RecordingWriter, header_path, unfinished_path
 from podium.recordings.importers import (
     ImportReport,
     TableMapping,
@@ -127,7 +127,7 @@ def _refuse_what_is_read(out: Path, source: Path, golds: Path | None, mapping: T
 
 
 def _refuse_existing(out: Path, *, replace: bool) -> None:
-    begun = out.with_suffix(".gathering")
+    begun = unfinished_path(out)
     if begun.exists():
         raise UsageError(f"{begun} is there, of a recording that is not finished; give another name.")
     beside = header_path(out)

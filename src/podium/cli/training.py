@@ -102,7 +102,7 @@ def make_warmstart(config: Path | None, overrides: Sequence[str], run: Path) -> 
                 )
 
         reports = run_warmstart(
-            settings, run, show=show, tell=lambda note: console.print(printable(note), soft_wrap=True)
+            settings, run, show=show, on_warning=lambda note: console.print(printable(note), soft_wrap=True)
         )
     for what, report in reports.items():
         console.print(f"The gate, {what}:")
