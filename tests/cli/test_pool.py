@@ -72,7 +72,8 @@ def test_the_list_tells_who_rests_and_until_when(podium, monkeypatch):
     told.note(down, since=1_700_000_000.0, probe_at=time.time() + 3600, failures=7, error="y: no reply.")
     listed = podium("pool", "list", "--pool", "two.toml")
     assert (
-        "down: resting since 2023-11-14 22:13:20 UTC after 7 failures in a row, tried again at " in listed.out
+        "down: in cooldown since 2023-11-14 22:13:20 UTC after 7 failures in a row, tried again at "
+        in listed.out
     )
     assert "UTC: y: no reply." in listed.out
     assert "up: " not in listed.out
@@ -145,7 +146,7 @@ def test_a_check_fails_if_one_worker_does_not_answer(podium):
     assert (
         why_slow == "slow: No answer within 0.05 s. See whether it is up, or give it more time in its limits."
     )
-    assert total == "1 of 3 workers answered; $0 spent; ~ counted by us"
+    assert total == "1 of 3 workers answered; $0 spent; ~ estimated tokens"
     results = json.loads(podium("pool", "check", "--pool", "mixed.toml", "--timeout", "0.05", "--json").out)
     assert [result["role"] for result in results] == ["worker"] * 3 + ["planner"]
     assert [result["answered"] for result in results[:3]] == [True, False, False]
