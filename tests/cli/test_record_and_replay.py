@@ -179,10 +179,13 @@ def test_where_all_splits_together_have_fewer_questions_that_is_told(podium: Pod
     assert Header.model_validate_json(made.out).splits == {"train": 5, "test": 1}
     assert (
         made.err
-        == "uneven.parquet: --questions 20, and train, test have 6 questions; all of them are asked.\n"
+        == "uneven.parquet: --questions 20, and train, test have 6 questions; the recording has all of them.\n"
     )
     named = podium(*UNEVEN[:1], "named.parquet", *UNEVEN[2:], "--questions", "20", "--split", "train")
-    assert named.err == "uneven.parquet: --questions 20, and train has 5 questions; all of them are asked.\n"
+    assert (
+        named.err
+        == "uneven.parquet: --questions 20, and train has 5 questions; the recording has all of them.\n"
+    )
 
 
 def test_a_recording_that_stopped_early_has_questions_of_every_split(podium: Podium) -> None:

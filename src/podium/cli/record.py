@@ -147,16 +147,16 @@ def _digest(worker: Worker) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What is asked of a split."""
+    """The questions of one split."""
 
     set: str
     tasks: list[Task]
 
 
 def _open_splits(tasks: str, split: str | None, *, size: int, seed: int) -> dict[str, _Part]:
-    """What is asked of each split: of the one that is named, or of those that `tasks` has of the usual ones.
+    """The questions of each split: of the split that is named, or of train, validation and test if `tasks` has them.
 
-    Where all of them together have fewer than `size`, that is told.
+    Prints a warning if all of them together have fewer than `size`.
     """
     had = splits_of(tasks)
     names = [split] if split is not None else [name for name in _SHARES if name in had]
@@ -177,7 +177,7 @@ def _open_splits(tasks: str, split: str | None, *, size: int, seed: int) -> dict
     if sum(dealt.values()) < size:
         open_console(stderr=True).print(
             f"{printable(tasks)}: --questions {size}, and {', '.join(names)} {'has' if len(names) == 1 else 'have'} "
-            f"{counted(sum(dealt.values()), 'question')}; all of them are asked.",
+            f"{counted(sum(dealt.values()), 'question')}; the recording has all of them.",
             soft_wrap=True,
         )
     return {
