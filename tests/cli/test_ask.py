@@ -168,7 +168,7 @@ def test_budgets_bound_the_question(ask):
         (["Q?", "--store", "pool.toml/traces"], "The trace store pool.toml/traces cannot be opened"),
         (
             ["What", "is", "it?"],
-            "'is it?' is more than was asked for; put a text of several words in quotes.",
+            "'is it?' is one argument too many; put a text of several words in quotes.",
         ),
         (["Q?", "--poool", "x"], "Unknown option: --poool"),
         (["Q?", "--rounds", "many"], "--rounds"),

@@ -20,7 +20,7 @@ def test_a_key_is_printed_once_and_alone(podium):
     made = podium("keys", "add", "web")
     assert made.status == 0
     assert re.fullmatch(r"pk-[0-9a-f]{8}-[\w-]{43}\n", made.out)
-    assert made.err == "The key of web: keep it, for it is not kept here and not shown again.\n"
+    assert made.err == "The key of web: store it now; Podium keeps only a hash and cannot show it again.\n"
     assert made.out.strip() not in podium("keys", "list").out
     assert made.out.strip() not in podium("keys", "list", "--json").out
     assert KEPT.stat().st_mode & 0o777 == 0o600

@@ -72,7 +72,7 @@ def test_the_list_names_workers_in_cooldown_and_until_when(podium, monkeypatch):
     told.note(down, since=1_700_000_000.0, probe_at=time.time() + 3600, failures=7, error="y: no reply.")
     listed = podium("pool", "list", "--pool", "two.toml")
     assert (
-        "down: in cooldown since 2023-11-14 22:13:20 UTC after 7 failures in a row, probed again at "
+        "down: in cooldown since 2023-11-14 22:13:20 UTC after 7 failures in a row, tried again at "
         in listed.out
     )
     assert "UTC: y: no reply." in listed.out
@@ -82,7 +82,7 @@ def test_the_list_names_workers_in_cooldown_and_until_when(podium, monkeypatch):
     assert (down_["cooldown"]["failures"], down_["cooldown"]["since"]) == (7, 1_700_000_000.0)
     told.note(down, since=1_700_000_000.0, probe_at=1_700_000_010.0, failures=1, error="y: no reply.")
     listed = podium("pool", "list", "--pool", "two.toml")
-    assert "after 1 failure in a row, probed again with the next call: y: no reply." in listed.out
+    assert "after 1 failure in a row, tried again with the next call: y: no reply." in listed.out
     told.close()
 
 
@@ -147,7 +147,7 @@ def test_a_check_fails_if_one_worker_does_not_answer(podium):
         why_slow
         == "slow: No answer within 0.05 s. See whether the server is up, or raise the timeout in its limits."
     )
-    assert total == "1 of 3 workers answered; $0 spent; ~ counted by us"
+    assert total == "1 of 3 workers answered; $0 spent; ~ estimated tokens"
     results = json.loads(podium("pool", "check", "--pool", "mixed.toml", "--timeout", "0.05", "--json").out)
     assert [result["role"] for result in results] == ["worker"] * 3 + ["planner"]
     assert [result["answered"] for result in results[:3]] == [True, False, False]

@@ -1,19 +1,19 @@
 """`podium rate`: a file of ratings from a recording, and what a pool that names it tells of a question."""
 
 from __future__ import annotations
-from collections.abc import Callable
+
 import json
+from collections.abc import Callable
 from pathlib import Path
-from podium.recordings import RecordedQuestion
-from podium.recordings import RecordingWriter
-from podium.recordings import Response
-from podium.trace import Trace
-from podium.types import Profile
-from podium.workers.ratings import Ratings
-from podium.workers.ratings import Tally
+from typing import Any
+
 import pytest
 from refusal import one_sentence
-from typing import Any
+
+from podium.recordings import RecordedQuestion, RecordingWriter, Response
+from podium.trace import Trace
+from podium.types import Profile
+from podium.workers.ratings import Ratings, Tally
 
 Podium = Callable[..., Any]
 WORKER = (
@@ -87,7 +87,7 @@ def test_of_one_kind_there_are_none_and_all_questions_are_counted_together(podiu
 def test_the_table_says_who_is_right_how_often_at_what_price_and_leads_where(podium: Podium) -> None:
     made = podium(*RATE)
     ratings = Ratings.open(Path("made/ratings.json"))
-    assert "made/ratings.json: 2 kinds of questions" in made.out
+    assert "made/ratings.json: 2 clusters of questions" in made.out
     (ada,) = [line for line in made.out.splitlines() if "ada" in line]
     (bob,) = [line for line in made.out.splitlines() if "bob" in line]
     for part in ("50.0%", "$0.040", ratings.cluster_of(SUM)):
@@ -193,8 +193,8 @@ def test_a_worker_that_is_measured_again_is_counted_anew_and_not_twice(podium: P
         (
             0,
             None,
-            "abacus: not rated, for no question has a gold answer to tell how right it is; rate a recording of "
-            "questions that have them.\n",
+            "abacus: not rated, because no question has a gold answer to compare with; rate a recording whose "
+            "questions have gold answers.\n",
         ),
     ],
 )
@@ -224,7 +224,7 @@ def test_a_calculator_computes_the_questions_whose_gold_answers_tell_how_right_i
 def test_a_file_that_holds_something_else_is_not_overwritten(podium: Podium) -> None:
     Path("mine.json").write_text('{"dear": "to me"}')
     refused = podium("rate", "rec.parquet", "mine.json", "--pool", "replay.toml")
-    assert "mine.json is there already and holds no ratings" in one_sentence(refused)
+    assert "mine.json exists and has no ratings" in one_sentence(refused)
     assert Path("mine.json").read_text() == '{"dear": "to me"}'
 
 

@@ -163,11 +163,11 @@ def test_names_in_a_recording_cannot_command_the_terminal(podium: Podium) -> Non
         (("replay", "import", "tables", "columns.toml", "o.parquet"), "tables"),
         (
             ("replay", "import", "table", "columns.toml", "o.parquet", "--golds", "rows.jsonl"),
-            "--golds belongs to traces; the other sources hold their verdicts.",
+            "--golds is only for traces; the other sources have verdicts. Leave it out.",
         ),
         (
             ("replay", "import", "zeroeval", ".", "o.parquet", "--folder", "."),
-            "--folder belongs to a table; the other sources are one folder or file.",
+            "--folder is only for a table; the other sources are one folder or file. Leave it out.",
         ),
         (("replay", "import", "mmlu-pro", ".", "o.parquet"), "holds no *.zip; give its folder eval_results."),
         (
@@ -229,7 +229,7 @@ def test_a_file_that_is_read_is_never_written_over(
     )
     before = files()
     refused = one_sentence(podium("replay", "import", "table", "own.toml", out, *replace))
-    assert f"{Path(source).name} is read for this recording, and would be lost; give another name." in refused
+    assert f"{Path(source).name} and would overwrite it; give the recording another name." in refused
     assert files() == before
 
 
@@ -239,7 +239,7 @@ def test_right_answers_and_stores_are_never_written_over(podium: Podium) -> None
     Path("kept/traces.sqlite").rename("kept/traces.parquet")
     for out, more in (("golds.parquet", ("--golds", "golds.json")), ("kept/traces.parquet", ())):
         told = one_sentence(podium("replay", "import", "traces", "kept/traces.parquet", out, *more))
-        assert "is read for this recording, and would be lost" in told
+        assert "and would overwrite it; give the recording another name." in told
 
 
 @pytest.mark.parametrize(

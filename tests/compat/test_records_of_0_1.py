@@ -1,16 +1,18 @@
 """Traces, answers that were paid for, dollars and keys that Podium 0.1 kept, in the files of `test_files_of_0_1`."""
 
 from __future__ import annotations
+
 import asyncio
-from contextlib import closing
 import json
+from contextlib import closing
 from pathlib import Path
-from podium.executor.accounts import Account
-from podium.server.keys import Keys
-from podium.server.keys import open_register
-from podium.trace import Trace
-import pytest
 from typing import Any
+
+import pytest
+
+from podium.executor.accounts import Account
+from podium.server.keys import Keys, open_register
+from podium.trace import Trace
 
 
 def traces() -> dict[str, Trace]:

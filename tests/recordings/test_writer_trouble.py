@@ -1,22 +1,18 @@
 """Gatherings in trouble: a disk that is full, a file that another process has, questions that do not fit together."""
 
 from __future__ import annotations
+
 import json
+import sqlite3
+import sys
 from pathlib import Path
-from podium.errors import StoreError
-from podium.errors import UsageError
-from podium.recordings import RecordedQuestion
-from podium.recordings import Recording
-from podium.recordings import RecordingWriter
-from podium.recordings import Response
-from podium.recordings import header_path
+from subprocess import PIPE, Popen, run
+
 import pyarrow.parquet as pq
 import pytest
-import sqlite3
-from subprocess import PIPE
-from subprocess import Popen
-from subprocess import run
-import sys
+
+from podium.errors import StoreError, UsageError
+from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response, header_path
 
 PREAMBLE = """
 import json, os, resource, sys, time

@@ -1,16 +1,16 @@
 """A run's folder."""
 
 from __future__ import annotations
-from pathlib import Path
-from podium.errors import RunMismatchError
-from podium.rollout.run_folder import RunFolder
-from podium.rollout.run_folder import replace_file
-from pydantic import AliasChoices
-from pydantic import BaseModel
-from pydantic import Field
-import pytest
+
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+from pydantic import AliasChoices, BaseModel, Field
+
+from podium.errors import RunMismatchError
+from podium.rollout.run_folder import RunFolder, replace_file
 
 CONFIG = {"train": {"lr": 3e-4, "pool": ["ada", "bram"], "extra": {}}, "minutes": 6, "note": None}
 

@@ -1,22 +1,19 @@
 """Ratings: what a file of them says of a question, what is refused, and how a pool takes them up."""
 
 from __future__ import annotations
+
+import math
 from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-import math
-from pathlib import Path
+
 from podium.errors import ConfigError
-from podium.types import Price
-from podium.types import Profile
-from podium.types import Rating
-from podium.workers import Pool
-from podium.workers import ScriptedWorker
-from podium.workers import load_pool
-from podium.workers.ratings import ClusterWords
-from podium.workers.ratings import Ratings
-from podium.workers.ratings import Tally
-import pytest
+from podium.types import Price, Profile, Rating
+from podium.workers import Pool, ScriptedWorker, load_pool
+from podium.workers.ratings import ClusterWords, Ratings, Tally
 
 KINDS: ClusterWords = {
     "add-apples": {"add": 1.0, "apples": 1.0, "count": 0.5},

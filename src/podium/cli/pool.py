@@ -1,4 +1,4 @@
-"""`podium pool`: which workers a pool has, how they did so far, and whether each of them answers."""
+"""`podium pool`: lists the workers of a pool with their past calls, and checks that each of them answers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from podium.workers.pool import Pool
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """One worker, and what is known of it besides its profile."""
+    """One worker, with its cooldown and its past calls."""
 
     worker: Worker
     cooldown: WorkerCooldown | None
@@ -46,11 +46,11 @@ def list_workers(
     *,
     pool: PoolName = None,
     store: Annotated[
-        Path | None, Parameter(help="A SQLite file of traces: also tell each worker's calls in it.")
+        Path | None, Parameter(help="An SQLite file of traces: also show each worker's calls in it.")
     ] = None,
     json: Flag = False,
 ) -> int:
-    """List the workers of a pool, and which of them are in cooldown after failures. Needs no keys.
+    """List the workers of a pool, and which of them are in cooldown after too many failures. Needs no API keys.
 
     Args:
         json: Print a JSON array.
@@ -64,11 +64,10 @@ def list_workers(
 
 
 def check(*, pool: PoolName = None, timeout: float | None = None, json: Flag = False) -> int:
-    """Ask every worker, and who conducts them, one small question; returns 1 if any did not answer. Costs what the
-    answers cost.
+    """Ask every worker and the Conductor one small question; return 1 if any did not answer. You pay for the answers.
 
     Args:
-        timeout: Seconds at most for each. Default: as the pool file has it.
+        timeout: The most seconds for each answer. Default: the worker's timeout in the pool file.
         json: Print a JSON array.
     """
     if timeout is not None and not timeout > 0:
@@ -82,7 +81,7 @@ def check(*, pool: PoolName = None, timeout: float | None = None, json: Flag = F
 
 
 async def _check(name: str, limit_s: float | None) -> tuple[CheckResult, ...]:
-    """Of each worker, and last of the Conductor."""
+    """The results of all workers, and last that of the Conductor."""
     pool = open_pool(name, rated=False, ready=False)
     try:
         found = await check_workers(pool, limit_s)
@@ -149,17 +148,17 @@ def _print_listed(listed: Sequence[_Listed], *, with_past: bool) -> None:
         if isinstance(one.worker, UnreadyWorker):
             _note(console, one.worker.profile.name, f"not ready: {one.worker.reason}", "yellow")
         if one.cooldown:
-            _note(console, one.worker.profile.name, _describe(one.cooldown, time.time()), "yellow")
+            _note(console, one.worker.profile.name, _describe_cooldown(one.cooldown, time.time()), "yellow")
     console.print(Text(f"\n{counted(len(listed), 'worker')}; prices in dollars per million tokens", "dim"))
 
 
-def _describe(cooldown: WorkerCooldown, now: float) -> str:
+def _describe_cooldown(cooldown: WorkerCooldown, now: float) -> str:
     probe = "with the next call"
     if cooldown.probe_at > now:
         probe = f"at {_moment(cooldown.probe_at)}"
     failures = counted(cooldown.failures, "failure")
     since = _moment(cooldown.since)
-    return f"in cooldown since {since} after {failures} in a row, probed again {probe}: {cooldown.error}"
+    return f"in cooldown since {since} after {failures} in a row, tried again {probe}: {cooldown.error}"
 
 
 def _print_findings(findings: Sequence[CheckResult]) -> None:
@@ -184,7 +183,7 @@ def _print_findings(findings: Sequence[CheckResult]) -> None:
     spent = dollars(sum(finding.cost_usd for finding in findings if not finding.simulated))
     simulated = sum(finding.cost_usd for finding in findings if finding.simulated)
     claimed = f", {dollars(simulated)} simulated" if simulated else ""
-    guessed = "; ~ counted by us" if any(finding.estimated for finding in findings) else ""
+    guessed = "; ~ estimated tokens" if any(finding.estimated for finding in findings) else ""
     workers = [finding for finding in findings if finding.role == "worker"]
     answered = f"{sum(finding.answered for finding in workers)} of {counted(len(workers), 'worker')} answered"
     console.print(Text(f"\n{answered}; {spent} spent{claimed}{guessed}", "dim"))
@@ -201,7 +200,7 @@ def _table(*columns: str) -> Table:
 
 
 def _note(console: Console, name: str, sentence: str, style: str) -> None:
-    """One line of its own: whole, whatever the width."""
+    """Print a sentence about a worker on one line, however wide the terminal is."""
     line = Text.assemble((f"{printable(name)}: ", f"bold {style}"), " ".join(printable(sentence).split()))
     console.print(line, soft_wrap=True)
 
@@ -216,13 +215,13 @@ def _moment(at: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorkerHistory:
-    """How one worker did in the stored traces."""
+    """One worker's calls in the stored traces."""
 
     calls: int
     """Attempts; answers from the response cache do not count."""
     failures: int
     median_s: float | None
-    """Median seconds of the successful calls: by the clock, of a simulated worker what it claims."""
+    """Median seconds of the successful calls: measured, or for a simulated worker those that it claims."""
 
 
 def worker_histories(traces: Iterable[Trace]) -> dict[str, WorkerHistory]:

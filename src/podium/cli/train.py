@@ -1,4 +1,4 @@
-"""`podium train`: reinforcement of a policy, or the making of the one that it starts from."""
+"""`podium train`: trains a policy by reinforcement, or makes the policy that reinforcement starts from."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def train(
     calls: DispatchOptions = DEFAULT_CALLS,
     run_budget_usd: RunBudget = None,
 ) -> int:
-    """Train in a run folder; the same command goes on where a killed run was left.
+    """Train a policy in a run's folder. The same command resumes a run that was killed.
 
     Args:
-        overrides: Settings as key=value, such as grpo.iterations=100; they win over the file's.
-        run: The run's folder: its configuration, metrics.jsonl, checkpoints and, in the end, policy.
-        stage: grpo learns from rewards; warmstart makes the policy that grpo starts from.
-        config: A TOML file of settings. Default: the vetted ones.
-        eval_questions: Validation questions of each evaluation; grpo.eval_every says how often.
+        overrides: Settings as key=value, such as grpo.iterations=100; they override the file.
+        run: The run's folder, for its configuration, metrics.jsonl, checkpoints and, at the end, the policy.
+        stage: grpo trains by reinforcement; warmstart makes the policy that grpo starts from, by supervised training.
+        config: A TOML file of settings. Default: the settings of the shipped run.
+        eval_questions: How many validation questions each evaluation has; grpo.eval_every says how often it happens.
     """
     if eval_questions < 1:
         raise UsageError(f"--eval-questions {eval_questions}: give at least 1.")
