@@ -70,7 +70,7 @@ def open_planner(
     if fault is not None:
         raise UsageError(fault)
     if settings.planner != "conductor":
-        planner = open_baseline(settings.planner, pool.written, seed=seed)
+        planner = open_baseline(settings.planner, pool.profiles, seed=seed)
         return OpenedPlanner(planner, f"the baseline {planner.name}")
     table = conductor_settings(pool)
     first = first_model(pool)
@@ -85,10 +85,8 @@ def open_planner(
 
 
 def first_model(pool: Pool) -> Worker | None:
-    """The first worker of the pool's file that is not simulated, models before programs; None: all are simulated."""
-    order = {profile.name: place for place, profile in enumerate(pool.written)}
-    real = real_workers(pool)
-    return min(real, key=lambda worker: (_may_be_no_model(worker), order[worker.profile.name]), default=None)
+    """The first worker of the pool that is not simulated, models before programs; None: all are simulated."""
+    return min(real_workers(pool), key=_may_be_no_model, default=None)
 
 
 async def check_planner(opened: OpenedPlanner, pool: Pool) -> CheckResult:
