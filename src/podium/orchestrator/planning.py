@@ -75,7 +75,7 @@ def open_planner(
     table = conductor_settings(pool)
     first = first_model(pool)
     if settings.conductor is None and not settings.served:
-        opened = _of_file(settings, table, pool, called, dispatcher)
+        opened = _of_file(settings, table, pool, called, first=first, dispatcher=dispatcher)
     elif settings.conductor is not None:
         opened = _of_checkpoint(settings.conductor, settings.cost_sensitivity, pool, called)
     else:
@@ -132,9 +132,11 @@ def _of_file(
     table: ConductorSettings,
     pool: Pool,
     called: Callable[[str], str],
+    *,
+    first: Worker | None,
     dispatcher: Dispatcher | None,
 ) -> OpenedPlanner:
-    """The planner where the options name none."""
+    """The planner where the settings name none; `first` is the pool's first model."""
     if table.checkpoint is not None:
         known = table.checkpoint in SHIPPED
         source = table.checkpoint if known else str(pool.folder / table.checkpoint)
@@ -142,7 +144,7 @@ def _of_file(
             table.cost_sensitivity if settings.cost_sensitivity is None else settings.cost_sensitivity
         )
         return _of_checkpoint(source, cost_sensitivity, pool, called)
-    worker = first_model(pool) if table.worker is None else pool.named(table.worker)
+    worker = first if table.worker is None else pool.named(table.worker)
     if table.base_url is None and worker is None:
         return _of_checkpoint("conductor", settings.cost_sensitivity, pool, called)
     if settings.cost_sensitivity is not None:
