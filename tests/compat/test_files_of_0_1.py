@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from podium.conductor import Checkpoint, PromptSettings, build_prompt
-from podium.conductor.conducting import open_conductor
+from podium.conductor.opening import open_conductor
 from podium.config import load
 from podium.evals import Comparison, ConstantPlanFront
 from podium.orchestrator.team import open_pool

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.checkpoint import Checkpoint, read_weights
 from podium.conductor.codec import Codec
 from podium.conductor.llama import Llama, NewTokens, Reading, Shape
 from podium.conductor.local_policy import Logits, Passage
-from podium.conductor.weights import read_weights
 from podium.errors import CheckpointError
 from podium.types import Message
 

@@ -58,7 +58,7 @@ class Conductor:
         Where the second try is not answered, or too long to be asked, the first stands, with what it cost.
 
         Raises:
-            WorkerError: a served policy did not answer, or the budget refuses it (no fault of the plan).
+            WorkerError: the worker that writes plans did not answer, or the budget refuses the plan.
             UsageError: the prompt is longer than the policy can read.
         """
         prompt = self._prompt_for(request)
