@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_run import ACCEPTANCE, PLANS, draw
 
-from podium.conductor import PromptSettings
 from podium.planner import Outcome, Planner, PlanRequest
 from podium.rollout import Scorer
 from podium.train.rollout_sampler import BatchedPolicy, SampleRequest
-from podium.types import Budget, Profile, Question, Rating
+from podium.types import Budget, Profile, Question
 from podium.workflow import Acceptance, PlanError, Step, Workflow
 
 REQUEST = PlanRequest(Question(text="add 1 2"), (Profile(name="ada"), Profile(name="bob")))
@@ -90,21 +89,6 @@ async def test_a_text_is_read_as_a_plan_for_the_request_that_it_completes(
     assert plan.text == text
     found = plan.decision.kind if isinstance(plan.decision, PlanError) else plan.decision
     assert found == decision
-
-
-async def test_a_policy_that_reads_ratings_is_trained_on_pools_with_the_vote_first() -> None:
-    ada = Profile(name="ada", rating=Rating(kind="sums", accuracy=0.5, cost_usd=0.01, questions=8))
-    vote = Profile(name="vote")
-    shown: list[tuple[Profile, ...]] = []
-
-    def complete(requests: Sequence[SampleRequest]) -> list[str]:
-        shown.extend(request.pool for _, request in requests)
-        return [PLANS[1]]
-
-    policy = BatchedPolicy(complete, PromptSettings(style="brief"))
-    (plan,) = await policy.run([lambda planner: planner.plan(PlanRequest(REQUEST.question, (ada, vote)))])
-    assert shown == [(vote, ada)]
-    assert plan.decision == Workflow((Step(0, "Add."),))
 
 
 async def test_ordinary_questions_are_planned_round_after_round_and_some_end_early() -> None:

@@ -19,6 +19,7 @@ from podium.conductor.examples import EXAMPLES, Example
 from podium.config import Settings
 from podium.planner import Outcome, Plan, PlanRequest
 from podium.types import Message, Profile, Rating
+from podium.workers.pool import Pool
 from podium.workers.vote import VOTE
 from podium.workflow import PlanError, Workflow, parse, render
 
@@ -128,6 +129,11 @@ class PolicyNumbering:
     @property
     def _is_the_pools(self) -> bool:
         return self.order == tuple(range(len(self.order)))
+
+
+def numbered_pool(pool: Pool, settings: PromptSettings) -> Pool:
+    """The pool in the order in which a policy with this prompt numbers it: training draws its pools from this one."""
+    return pool.subset(PolicyNumbering.of(pool.profiles_for(""), settings).order)
 
 
 def _renumbered(workflow: Workflow, numbers: Sequence[int]) -> Workflow:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
-from podium.conductor.prompt import PolicyNumbering, PromptSettings, build_prompt
+from podium.conductor.prompt import build_prompt
 from podium.errors import ConfigError
 from podium.planner import Plan, Planner, PlanRequest
 from podium.rollout import FixedPlan
@@ -41,15 +41,10 @@ class BatchedPolicy:
 
     It waits until every rollout that still runs has made a request, and then has all of them completed at once. So
     each round of a batch is sampled together, and a rollout is an ordinary question to an ordinary orchestrator.
-
-    Args:
-        generate: completes the requests, in which workers are numbered as the policy numbers them.
-        prompt: how the policy is prompted, which says how it numbers workers.
     """
 
-    def __init__(self, generate: Generate, prompt: PromptSettings | None = None) -> None:
+    def __init__(self, generate: Generate) -> None:
         self._generate = generate
-        self._prompt = prompt or PromptSettings()
         self._running = 0
         self._waiting: dict[int, tuple[PlanRequest, asyncio.Future[str]]] = {}
         self._all_wait = asyncio.Event()
@@ -74,13 +69,8 @@ class BatchedPolicy:
             raise failures.exceptions[0] from None
         return [done.result() for done in pending]
 
-    async def plan(self, number: int, request: PlanRequest) -> Plan:
-        """The plan of a rollout, once every other rollout waits or has ended."""
-        numbering = PolicyNumbering.of(request.pool, self._prompt)
-        request = numbering.request(request)
-        return numbering.plan(await FixedPlan(await self._completion(number, request)).plan(request))
-
-    async def _completion(self, number: int, request: PlanRequest) -> str:
+    async def request(self, number: int, request: PlanRequest) -> str:
+        """The completion for a rollout, once every other rollout waits or has ended."""
         completion: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._waiting[number] = request, completion
         self._check_all_wait()
@@ -118,7 +108,7 @@ class _RolloutPlanner:
     name: str = "policy"
 
     async def plan(self, request: PlanRequest) -> Plan:
-        return await self.policy.plan(self.number, request)
+        return await FixedPlan(await self.policy.request(self.number, request)).plan(request)
 
 
 @dataclass(frozen=True, slots=True)

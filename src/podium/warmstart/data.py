@@ -20,7 +20,7 @@ from pydantic import Field
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from podium.conductor.prompt import PolicyNumbering, PromptSettings, rating_words
+from podium.conductor.prompt import PromptSettings, numbered_pool, rating_words
 from podium.config import Settings
 from podium.errors import ConfigError
 from podium.orchestrator.team import open_pool
@@ -280,8 +280,7 @@ def _course(
     withheld: Collection[str],
     tell: Callable[[str], None],
 ) -> RecordedSource:
-    pool = open_pool(source.pool)
-    pool = pool.subset(PolicyNumbering.of(pool.profiles_for(""), _prompt(settings)).order)
+    pool = numbered_pool(open_pool(source.pool), _prompt(settings))
     samples = [worker.samples for worker in pool if isinstance(worker, ReplayWorker)]
     if source.rounds > 1 and max(samples, default=1) > 1:
         raise ConfigError(
