@@ -46,7 +46,7 @@ class PodiumFile(Settings):
     """podium.json, beside the Hugging Face files."""
 
     prompt: PromptSettings = PromptSettings()
-    """How the policy was trained to be asked."""
+    """How the policy was prompted in training."""
     conducts: Conducts | None = None
     """What it was trained to conduct. None: worked out from the prompt style, for files older than this key."""
 

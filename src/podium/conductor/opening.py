@@ -67,10 +67,10 @@ class ConductorSettings(Settings):
     extra: dict[str, Any] = Field(default_factory=dict)
     """Further keys of the request's body."""
     prompt: PromptSettings = PromptSettings()
-    """How a worker or an endpoint is asked for a plan; a checkpoint brings its own."""
+    """How a worker or an endpoint is prompted for a plan; a checkpoint brings its own."""
     fallback: str | None = None
     """The worker that takes a question whose planning failed for good; None: the one that conducts, else the first
-    that is asked for real."""
+    that is not simulated."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -128,9 +128,9 @@ def open_conductor(
     """The Conductor of a checkpoint folder, or of the shipped checkpoint of that name.
 
     Args:
-        pool: whom it is to lead; None: not known yet, and not checked.
+        pool: the workers that it is to lead; None: not known yet, and not checked.
         cost_sensitivity: the level, or something between two, if it knows some; None: as it was trained to.
-        option: what whoever asks calls that level, for the message.
+        option: the caller's name for that level, for messages.
 
     Raises:
         CheckpointError: the folder is not a checkpoint, or one that must not lead this pool.
