@@ -13,24 +13,24 @@ the left, on one thread; its time includes its import.
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 import argparse
 import asyncio
 import hashlib
+import os
 import time
 from collections.abc import Callable, Sequence
 
 from podium.conductor import Checkpoint, Sampling, build_prompt, open_policy
+from podium.conductor.checkpoint import read_weights
 from podium.conductor.llama import Llama, Shape
 from podium.conductor.numpy_engine import NumpyEngine
-from podium.conductor.weights import read_weights
 from podium.orchestrator.team import open_pool
 from podium.planner import PlanRequest
 from podium.tasks import open_tasks
 from podium.types import Message
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 
 Prompts = Sequence[tuple[Message, ...]]
 _LIMIT = 384

@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 
 from podium.conductor.checkpoint import Checkpoint, Conducts
+from podium.conductor.prompt import numbered_pool
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
 from podium.rollout import Scorer
@@ -54,8 +55,9 @@ async def run_experiment(
         RunMismatchError: the folder was made with another configuration.
         BudgetError: the budget of the run or the day is spent. The same call later resumes from the newest checkpoint.
     """
-    pool = open_pool(experiment.pool)
-    start = _with_conducts(Checkpoint.read(experiment.start), experiment, pool)
+    start = Checkpoint.read(experiment.start)
+    pool = numbered_pool(open_pool(experiment.pool), start.prompt)
+    start = _with_conducts(start, experiment, pool)
     try:
         draw_tasks = make_draw_tasks(experiment, pool, on_warning)
         run = RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME)

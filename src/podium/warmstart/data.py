@@ -21,7 +21,7 @@ from pydantic import Field
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from podium.conductor.prompt import PromptSettings, rating_words
+from podium.conductor.prompt import PromptSettings, numbered_pool, rating_words
 from podium.config import Settings
 from podium.errors import ConfigError
 from podium.orchestrator.team import open_pool
@@ -225,6 +225,7 @@ class RecordedData:
             for question in recording.questions
             if question.split != "train"
         }
+        self.prompt = _prompt(settings)
         self._sources = tuple(
             _recorded_source(source, recording, settings, withheld, on_warning)
             for source, recording in opened
@@ -244,15 +245,6 @@ class RecordedData:
             raise ConfigError(
                 f"{opened[0][1].path} has no validation questions, which the acceptance check at the end needs."
             )
-        self.prompt = PromptSettings(
-            style="brief",
-            pool="described",
-            examples=0,
-            question_chars=settings.question_chars,
-            answer_chars=_ANSWER_CHARS,
-            levels=len(settings.cost_weights),
-            rounds=True,
-        )
 
     def draw(self, shares: Shares, synthetic_teams: float) -> DrawExample:
         """Draws readings and plans. `synthetic_teams` is ignored: recordings have no synthetic teams."""
@@ -274,6 +266,18 @@ class RecordedData:
         return {"form": measure_format(model, tokenizer, prompts, workers=workers, max_steps=most, seed=seed)}
 
 
+def _prompt(settings: RecordedSettings) -> PromptSettings:
+    return PromptSettings(
+        style="brief",
+        pool="described",
+        examples=0,
+        question_chars=settings.question_chars,
+        answer_chars=_ANSWER_CHARS,
+        levels=len(settings.cost_weights),
+        rounds=True,
+    )
+
+
 def _recorded_source(
     source: Source,
     recording: Recording,
@@ -281,7 +285,7 @@ def _recorded_source(
     withheld: Collection[str],
     on_warning: Callable[[str], None],
 ) -> RecordedSource:
-    pool = open_pool(source.pool)
+    pool = numbered_pool(open_pool(source.pool), _prompt(settings))
     samples = [worker.samples for worker in pool if isinstance(worker, ReplayWorker)]
     if source.rounds > 1 and max(samples, default=1) > 1:
         raise ConfigError(

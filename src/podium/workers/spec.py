@@ -285,7 +285,7 @@ class PoolSpec(Settings):
     ratings: Path | None = None
     """The ratings file (`podium rate`), relative to the pool file's folder."""
     conductor: dict[str, Any] = Field(default_factory=dict)
-    """The planner of this pool; `podium.conductor.settings` reads it."""
+    """The planner of this pool; `podium.conductor.opening` reads it."""
     worker: tuple[AnySpec, ...] = ()
 
 
