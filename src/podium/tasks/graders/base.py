@@ -1,6 +1,6 @@
-"""What all graders share: settings, as a TOML file may give them, that grade a response against a gold answer.
+"""The base classes of graders: settings, as in a TOML file, that grade a response against a gold answer.
 
-A grader first finds the answer in the response (`extraction`) and then compares it. Its grade holds what it found.
+A grader extracts the answer from the response (`extraction`), then compares it. The grade contains that answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class GraderSettings(Settings):
         return None if gold.strip() else "the gold answer is empty"
 
     def for_question(self, question: str) -> Self:
-        """This grader for answers to one question. Most need not know it; a judge does."""
+        """This grader for the answers to one question. Most graders ignore the question; a judge needs it."""
         return self
 
     @abstractmethod

@@ -26,7 +26,7 @@ from podium.train.lm.grpo import PodiumGRPO, trl_config
 from podium.train.lm.model import find_start, open_codec, open_tokenizer, podium_file, write_policy
 from podium.train.lm.rollouts import PromptCodec, TrainingInterruptedError
 from podium.train.lm.schedule import schedule
-from podium.train.lm.settings import FREE, LMExperiment
+from podium.train.lm.settings import CHANGEABLE_ON_RESUME, LMExperiment
 from podium.workers.pool import Pool
 
 T = TypeVar("T")
@@ -71,7 +71,9 @@ async def run_grpo(
         tokenizer = open_tokenizer(experiment, start)
         codec = open_codec(experiment, start, tokenizer)
         config = trl_config(experiment, folder / "checkpoints", state.num_processes)
-        run = on_first_rank(state, lambda: RunFolder.open(folder, experiment, free=FREE))
+        run = on_first_rank(
+            state, lambda: RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME)
+        )
         async with (
             dispatch(pool) if first else nullcontext(Dispatcher()) as dispatcher,
             open_scoring(experiment, pool, dispatcher, folder=folder, state=state, on_warning=on_warning) as (
