@@ -6,10 +6,15 @@ A grader extracts the answer from the response (`extraction`), then compares it.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Awaitable, Callable
 from typing import Self
 
 from podium.config import Settings
 from podium.tasks.task import Grade
+from podium.workers.base import Reply, Request, Worker
+
+Pay = Callable[[Worker, Request, Callable[[], Awaitable[Reply]]], Awaitable[Reply]]
+"""Makes the call of a grader's worker, keeps its reply and books its dollars."""
 
 
 class GraderSettings(Settings):
@@ -21,6 +26,10 @@ class GraderSettings(Settings):
 
     def for_question(self, question: str) -> Self:
         """This grader for the answers to one question. Most graders ignore the question; a judge needs it."""
+        return self
+
+    def paid_by(self, pay: Pay) -> Self:
+        """This grader, whose calls of a model `pay` makes. Most call none; a judge does."""
         return self
 
     @abstractmethod
