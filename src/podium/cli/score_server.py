@@ -24,7 +24,7 @@ from podium.orchestrator.team import open_pool
 from podium.scoring import ScoringSession, ScoringSettings
 from podium.scoring.service import DRAIN_S, serve_session
 from podium.scoring.session import open_training_tasks
-from podium.server.serving import run as run_serving
+from podium.server.serving import run_event_loop
 from podium.trace.store import TraceStore
 from podium.train.lm.settings import LMExperiment
 
@@ -94,7 +94,7 @@ def score_server(
                 await _told_to_end()
         return in_time
 
-    if not run_serving(life()):
+    if not run_event_loop(life()):
         print(
             "podium: Some rollouts did not end in time; they are run again when asked for.", file=sys.stderr
         )

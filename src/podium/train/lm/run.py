@@ -7,19 +7,30 @@ holds the session and serves it to the others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
+import os
+import secrets
+import warnings
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list
+from transformers.utils import logging
 
 from podium.errors import ConfigError, PodiumError
 from podium.executor import Dispatcher
 from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import RunFolder
-from podium.scoring import RolloutRequest, Scoring, open_session
+from podium.scoring import Client, RolloutRequest, Scoring, ScoringSession, open_session
+from podium.scoring.service import serve_session
 from podium.trace.store import TraceStore
 from podium.train.display import Display, NoDisplay
 from podium.train.lm.grpo import PodiumGRPO, trl_config
@@ -28,6 +39,7 @@ from podium.train.lm.rollouts import PromptCodec, TrainingInterruptedError
 from podium.train.lm.schedule import schedule
 from podium.train.lm.settings import CHANGEABLE_ON_RESUME, LMExperiment
 from podium.workers.pool import Pool
+from podium.workers.redaction import read_key
 
 T = TypeVar("T")
 Dispatch = Callable[[Pool], AbstractAsyncContextManager[Dispatcher]]
@@ -43,6 +55,14 @@ class Trainer(Protocol):
     def train(self, saved: Path) -> None: ...
 
     def stop(self) -> None: ...
+
+
+def quiet_libraries() -> None:
+    """TRL and transformers draw bars of their own, and warn of what they will rename: Podium's display is enough."""
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"(transformers|trl|peft)\.")
+    warnings.filterwarnings("ignore", message=".*rollout_func.*experimental.*")
+    warnings.filterwarnings("ignore", message=".*pin_memory.*")
 
 
 async def run_grpo(
@@ -74,13 +94,9 @@ async def run_grpo(
         run = on_first_rank(
             state, lambda: RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME)
         )
-        async with (
-            dispatch(pool) if first else nullcontext(Dispatcher()) as dispatcher,
-            open_scoring(experiment, pool, dispatcher, folder=folder, state=state, on_warning=on_warning) as (
-                scoring,
-                tasks,
-            ),
-        ):
+        async with open_scoring(
+            experiment, pool, dispatch=dispatch, folder=folder, state=state, on_warning=on_warning
+        ) as (scoring, tasks):
             await check_prompts(experiment, scoring, tasks, codec, start.context)
             rows = schedule(
                 tasks,
@@ -117,29 +133,81 @@ async def run_grpo(
 async def open_scoring(
     experiment: LMExperiment,
     pool: Pool,
-    dispatcher: Dispatcher,
     *,
+    dispatch: Dispatch,
     folder: Path,
     state: PartialState,
     on_warning: Callable[[str], None],
-) -> AsyncIterator[tuple[Scoring, list[str]]]:
+) -> AsyncIterator[tuple[Scoring, Sequence[str]]]:
     """What scores this rank's plans, and the ids of the tasks.
 
-    One rank alone scores in its own process. Of several, the first opens the session and serves it to the others.
+    A service that the configuration names scores for all ranks. Else one rank alone scores in its own process; of
+    several, the first opens the session and serves it to the others.
     """
-    with TraceStore(folder / TRACES) if state.is_main_process else nullcontext() as store:
-        async with open_session(
-            experiment,
-            dispatcher,
-            pool=pool,
-            keep=store.add if store is not None else lambda trace: None,
-            on_warning=on_warning if state.is_main_process else lambda warning: None,
-        ) as session:
+    if experiment.scoring_url is not None:
+        key = experiment.scoring_key_env and read_key(experiment.scoring_key_env, "scoring_key_env")
+        async with Client(experiment.scoring_url, key=key, settings=experiment) as client:
+            yield client, await client.task_ids()
+    elif state.num_processes == 1:
+        async with _open_session(experiment, pool, dispatch, folder, on_warning) as (session, _):
             yield session, list(session.tasks)
+    elif state.is_main_process:
+        async with AsyncExitStack() as opened:
+            told: list[Any] = []
+            try:
+                session, store = await opened.enter_async_context(
+                    _open_session(experiment, pool, dispatch, folder, on_warning)
+                )
+                key = secrets.token_urlsafe()
+                url = await opened.enter_async_context(
+                    serve_session(session, host=_listening(), key=key, flush=store.flush)
+                )
+                told = [_reachable(url), key, list(session.tasks)]
+            except PodiumError as error:
+                told = [error, None, None]
+                raise
+            finally:
+                broadcast_object_list(told)
+            yield session, list(session.tasks)
+    else:
+        served: list[Any] = [None, None, None]
+        broadcast_object_list(served)
+        url, key, tasks = served
+        if isinstance(url, PodiumError):
+            raise url
+        async with Client(url, key=key, settings=experiment) as client:
+            yield client, tasks
+
+
+@asynccontextmanager
+async def _open_session(
+    experiment: LMExperiment,
+    pool: Pool,
+    dispatch: Dispatch,
+    folder: Path,
+    on_warning: Callable[[str], None],
+) -> AsyncIterator[tuple[ScoringSession, TraceStore]]:
+    async with dispatch(pool) as dispatcher:
+        with TraceStore(folder / TRACES) as store:
+            async with open_session(
+                experiment, dispatcher, pool=pool, keep=store.add, on_warning=on_warning
+            ) as session:
+                yield session, store
+
+
+def _listening() -> str:
+    """This machine alone, if all ranks are on it."""
+    alone = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
+    return "127.0.0.1" if alone else "0.0.0.0"
+
+
+def _reachable(url: str) -> str:
+    """The service's address as ranks on other machines reach it."""
+    return url if _listening() == "127.0.0.1" else url.replace("0.0.0.0", os.environ["MASTER_ADDR"])
 
 
 async def check_prompts(
-    experiment: LMExperiment, scoring: Scoring, tasks: list[str], codec: PromptCodec, context: int
+    experiment: LMExperiment, scoring: Scoring, tasks: Sequence[str], codec: PromptCodec, context: int
 ) -> None:
     """Refuse a run whose first prompts leave no room for a plan.
 
