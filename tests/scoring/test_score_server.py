@@ -137,7 +137,7 @@ async def test_killed_in_the_middle_of_a_batch_it_pays_for_nothing_twice(folder,
             before = dollars(paid(provider))
             with closing(Account(Path("kept/spending.sqlite"), "run", UNLIMITED_USD)) as account:
                 assert account.spent_usd == pytest.approx(before, abs=1e-9)
-                held = account.held_usd
+                held = account.reserved_usd
             process.kill()
             await process.wait()
             endpoint.release.set()
@@ -152,7 +152,7 @@ async def test_killed_in_the_middle_of_a_batch_it_pays_for_nothing_twice(folder,
         assert len(times) == 8 + 2 * 8, "one answer and two words of the judge for each rollout"
         with closing(Account(Path("kept/spending.sqlite"), "run", UNLIMITED_USD)) as account:
             assert account.spent_usd == pytest.approx(dollars(paid(provider)), abs=1e-9)
-            assert account.held_usd == pytest.approx(held), (
+            assert account.reserved_usd == pytest.approx(held), (
                 "the provider may bill the calls that were cut off"
             )
     with TraceStore(Path("kept/traces.sqlite"), create=False) as store:

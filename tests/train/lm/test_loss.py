@@ -73,7 +73,7 @@ def _by_hand(start: Checkpoint, samples: list[Sample], loss_type: str) -> tuple[
     """The loss at ratio 1, and the norm of its gradient: advantages (r - mean) / (std + 1e-4) of what was scored."""
     scored = torch.tensor([reward for reward in REWARDS if reward is not None])
     mean, std = scored.mean(), scored.std(unbiased=True)
-    model = AutoModelForCausalLM.from_pretrained(start.path)
+    model = AutoModelForCausalLM.from_pretrained(start.path, dtype=torch.float32)
     tokens = sum(len(sample.tokens) for sample in samples)
     total = torch.zeros(())
     for sample, reward in zip(samples, REWARDS, strict=True):

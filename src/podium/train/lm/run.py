@@ -122,7 +122,11 @@ async def run_grpo(
                 await run_in_thread(trainer, folder / "trained")
         if first:
             write_policy(
-                folder / "policy", folder / "trained", start, tokenizer, podium_file(experiment, pool)
+                folder / "policy",
+                folder / "trained",
+                start,
+                podium_file(experiment, pool),
+                experiment.chat_template,
             )
         return folder / "policy"
     finally:

@@ -87,7 +87,7 @@ def run_sft(
         trainer.save_model(str(folder / "trained"))
         if state.is_main_process:
             about = podium_file(experiment, pool)
-            write_policy(folder / "policy", folder / "trained", start, tokenizer, about)
+            write_policy(folder / "policy", folder / "trained", start, about, experiment.chat_template)
         state.wait_for_everyone()
         return folder / "policy"
     finally:
