@@ -107,9 +107,7 @@ def test_an_adapter_is_trained_and_the_merged_policy_computes_what_it_did(
         before = base(tokens).logits
         apart = PeftModel.from_pretrained(base, tmp_path / "run" / "trained")(tokens).logits
         merged = AutoModelForCausalLM.from_pretrained(policy, dtype=torch.float32)(tokens).logits
-    torch.testing.assert_close(
-        merged, apart, atol=0.02, rtol=0.02
-    )  # The start is stored in bfloat16, and so is this.
+    torch.testing.assert_close(merged, apart, atol=1e-3, rtol=1e-3)
     assert (merged - before).abs().max() > 0.1
 
 
