@@ -14,9 +14,24 @@ rm -rf "$RUN"
 mkdir -p "$RUN"
 began=$SECONDS
 
-# The teacher: the shipped warm start writes the plans of some 200 traces, through the same engine.
-podium train --run "$RUN/teacher" --config configs/train/smoke.toml \
-  start=warmstart prompt.style=brief rounds=1 grpo.questions=8 grpo.group=8 grpo.iterations=4 grpo.micro_batch=32
+# The teacher: one worker alone takes each question whole. What these traces teach, a random model can learn.
+python - "$RUN/teacher.sqlite" << 'END'
+import asyncio, sys
+from podium.baselines.registry import open_baseline
+from podium.orchestrator import Orchestrator
+from podium.orchestrator.team import open_pool
+from podium.tasks import open_tasks
+from podium.trace.store import TraceStore
+
+async def main() -> None:
+    pool = open_pool("embedded")
+    orchestrator = Orchestrator(open_baseline("single:gus", pool.profiles, seed="0"), pool)
+    with TraceStore(sys.argv[1]) as store:
+        for task in open_tasks("embedded", "train", size=200):
+            store.add(await orchestrator.answer(task.question))
+
+asyncio.run(main())
+END
 
 for architecture in $ARCHITECTURES; do
   lora=()
@@ -24,7 +39,7 @@ for architecture in $ARCHITECTURES; do
   here="$RUN/$architecture"
   python runs/random_model.py "$here/start" "$architecture"
   podium train --run "$here/sft" --config configs/train/smoke.toml --stage sft \
-    "start=$here/start" "sft.examples=$RUN/teacher/traces.sqlite" "${lora[@]}"
+    "start=$here/start" "sft.examples=$RUN/teacher.sqlite" "${lora[@]}"
 
   train=(podium train --run "$here/grpo" --config configs/train/smoke.toml "start=$here/sft/policy" "${lora[@]}")
   "${train[@]}" --dry-run
