@@ -20,7 +20,6 @@ from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable
 
 from podium.sandbox.bare import Bare
-
 from podium.sandbox.inside.allowance import Allowance
 from podium.sandbox.sandbox import Sandbox
 from podium.tasks.graders.code_grader import Submission
