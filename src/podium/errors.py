@@ -10,6 +10,7 @@
     ├── GraderError               a grader could not judge the answer (data, see below)
     ├── StoreError                a trace, booking, reply or recording could not be written: disk full, file locked
     ├── BudgetError               the dollars of a run or a day are spent
+    ├── ServiceError              the scoring service cannot be reached, or failed
     ├── QuestionFailedError       no step of a question succeeded
     └── APIError                  the server refuses a request, in the terms of OpenAI's errors
 
@@ -105,7 +106,16 @@ class WorkerError(PodiumError):
 
 
 class GraderError(PodiumError):
-    """A grader could not judge: a sandbox did not start, or a judge was not reached. The answer may be right."""
+    """A grader could not judge: a sandbox did not start, or a judge was not reached. The answer may be right.
+
+    Args:
+        message: one sentence for the user.
+        cost_usd: dollars that grading had cost when it failed.
+    """
+
+    def __init__(self, message: str, *, cost_usd: float = 0.0) -> None:
+        super().__init__(message)
+        self.cost_usd = cost_usd
 
 
 class StoreError(PodiumError):
@@ -129,6 +139,10 @@ class StoreError(PodiumError):
 
 class BudgetError(PodiumError):
     """The dollars of a run or a day do not suffice for the next call. What was paid for is kept."""
+
+
+class ServiceError(PodiumError):
+    """The scoring service cannot be reached, or has failed for longer than its client waits for a restart."""
 
 
 class QuestionFailedError(PodiumError):

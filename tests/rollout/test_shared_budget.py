@@ -179,3 +179,21 @@ async def test_judging_is_paid_for_too(account: Account, meter: Meter) -> None:
     rollout = await roll(orchestrator, task, seed="0")
     assert rollout.grade.cost_usd > 0
     assert account.spent_usd == pytest.approx(meter.paid + rollout.grade.cost_usd)
+
+
+async def test_judging_that_failed_is_paid_for_all_the_same(account: Account, meter: Meter) -> None:
+    judge = {
+        "kind": "judge",
+        "worker": {
+            "name": "judy",
+            "kind": "scripted",
+            "replies": {"": "Who knows."},
+            "price": {"output": 1e6},
+        },
+    }
+    task = Task("t", Question(text="Why?"), "Because.", build(judge, Judge))
+    orchestrator = Orchestrator(Single("meter"), Pool([meter]), dispatcher=Dispatcher(accounts=[account]))
+    rollout = await roll(orchestrator, task, seed="0")
+    assert rollout.infrastructure_failed
+    assert rollout.grade.cost_usd == pytest.approx(2 * 3.0)
+    assert account.spent_usd == pytest.approx(meter.paid + rollout.grade.cost_usd)

@@ -114,4 +114,4 @@ async def _graded(task: Task, answer: str) -> Grade:
     try:
         return await task.grade(answer)
     except GraderError as error:
-        return Grade(score=0.0, failure=str(error))
+        return Grade(score=0.0, cost_usd=error.cost_usd, failure=str(error))

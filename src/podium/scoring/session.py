@@ -10,11 +10,11 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from podium.conductor.prompt import build_prompt
-from podium.config import suggestion
+from podium.config import nearest
 from podium.errors import ConfigError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
@@ -22,9 +22,11 @@ from podium.planner import Outcome, Plan, PlanRequest
 from podium.recordings import was_simulated
 from podium.rollout import FixedPlan, Rollout, Scorer, round_reward
 from podium.rollout.random_pools import PoolSource
-from podium.scoring.protocol import RewardParts, RolloutRequest, Score
+from podium.scoring.judging import JudgePayment
+from podium.scoring.protocol import RewardParts, RolloutRequest, Score, SessionInfo
 from podium.scoring.settings import ScoringSettings
 from podium.tasks import ALL, Task, open_tasks, warnings_of
+from podium.tasks.graders.base import GraderSettings
 from podium.trace import Trace
 from podium.types import Budget, Message
 from podium.workers.pool import Pool
@@ -69,8 +71,20 @@ class ScoringSession:
         self.pool = pool
         self.dispatcher = dispatcher
         self._keep = keep
+        self._pay_judge = JudgePayment(dispatcher)
         self._pools = PoolSource(pool, settings.pool_draw)
         self._rolled: OrderedDict[RolloutRequest, Rollout] = OrderedDict()
+
+    @property
+    def info(self) -> SessionInfo:
+        """What the session is."""
+        return SessionInfo(
+            tasks=len(self.tasks),
+            pool=self.pool.names,
+            rounds=self.settings.rounds,
+            digest=self.settings.digest,
+            settings=self.settings.scoring,
+        )
 
     async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
         """See `Scoring.prompt`."""
@@ -114,8 +128,13 @@ class ScoringSession:
 
     def _task(self, task_id: str) -> Task:
         if task_id not in self.tasks:
-            raise ConfigError(f"The session has no task {task_id!r}; {suggestion(task_id, self.tasks)}")
-        return self.tasks[task_id]
+            near = nearest(task_id, self.tasks)
+            way_out = f"did you mean {near!r}?" if near else f"the first is {next(iter(self.tasks))!r}."
+            raise ConfigError(f"None of the session's {len(self.tasks)} tasks is {task_id!r}; {way_out}")
+        task = self.tasks[task_id]
+        if not isinstance(task.grader, GraderSettings):
+            return task
+        return replace(task, grader=task.grader.paid_by(self._pay_judge))
 
     def _drawn(self, request: RolloutRequest) -> Pool:
         return self._pools.draw(f"{request.seed}/{request.task}")

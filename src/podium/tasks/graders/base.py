@@ -6,10 +6,15 @@ A grader first finds the answer in the response (`extraction`) and then compares
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Awaitable, Callable
 from typing import Self
 
 from podium.config import Settings
 from podium.tasks.task import Grade
+from podium.workers.base import Reply, Request, Worker
+
+Pay = Callable[[Worker, Request, Callable[[], Awaitable[Reply]]], Awaitable[Reply]]
+"""Makes the call of a grader's worker, keeps its reply and books its dollars."""
 
 
 class GraderSettings(Settings):
@@ -21,6 +26,10 @@ class GraderSettings(Settings):
 
     def for_question(self, question: str) -> Self:
         """This grader for answers to one question. Most need not know it; a judge does."""
+        return self
+
+    def paid_by(self, pay: Pay) -> Self:
+        """This grader, whose calls of a model `pay` makes. Most call none; a judge does."""
         return self
 
     @abstractmethod
