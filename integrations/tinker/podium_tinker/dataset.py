@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import TypeVar
 
 import chz
 from tinker_cookbook.renderers import Renderer, get_renderer
@@ -16,6 +17,8 @@ from podium.errors import PodiumError
 from podium.scoring import Client, RolloutRequest, Score, Scoring
 from podium.types import Message
 from podium_tinker.env import PodiumEnv
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -29,17 +32,18 @@ class EndingScoring:
 
     async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
         """See `Scoring.prompt`."""
-        try:
-            return await self.scoring.prompt(request)
-        except PodiumError as error:
-            raise SystemExit(str(error)) from error
+        return await _or_end(self.scoring.prompt(request))
 
     async def score(self, request: RolloutRequest) -> Score:
         """See `Scoring.score`."""
-        try:
-            return await self.scoring.score(request)
-        except PodiumError as error:
-            raise SystemExit(str(error)) from error
+        return await _or_end(self.scoring.score(request))
+
+
+async def _or_end(answer: Awaitable[T]) -> T:
+    try:
+        return await answer
+    except PodiumError as error:
+        raise SystemExit(str(error)) from error
 
 
 @dataclass(frozen=True)
@@ -53,17 +57,9 @@ class PodiumGroupBuilder(EnvGroupBuilder):
     size: int
 
     async def make_envs(self) -> Sequence[PodiumEnv]:
-        return [
-            PodiumEnv(
-                self.scoring,
-                self.renderer,
-                RolloutRequest(task=self.task, seed=self.group, rollout=rollout),
-            )
-            for rollout in range(self.size)
-        ]
-
-    def logging_tags(self) -> list[str]:
-        return ["podium"]
+        named = RolloutRequest(task=self.task, seed=self.group)
+        requests = [named.model_copy(update={"rollout": rollout}) for rollout in range(self.size)]
+        return [PodiumEnv(self.scoring, self.renderer, request) for request in requests]
 
 
 @dataclass(frozen=True)

@@ -70,11 +70,5 @@ class PodiumEnv(Env):
 
 
 def _metrics(score: Score, *, rounds: int) -> Metrics:
-    return {
-        "correct": float(score.correct),
-        "readable": float(score.valid),
-        "accepted": float(score.accepted),
-        "rounds": rounds,
-        "calls": score.calls,
-        "cost_usd": score.cost_usd,
-    }
+    figures = score.model_dump(include={"correct", "valid", "accepted", "calls", "cost_usd"})
+    return {"rounds": rounds} | {name: float(value) for name, value in figures.items()}

@@ -33,7 +33,6 @@ class Options:
     """Of a plan."""
     learning_rate: float = 4e-5
     lora_rank: int = 32
-    save_every: int = 20
     renderer_name: str | None = None
     """None: the one that the cookbook recommends for the model."""
     seed: int = 42
@@ -62,7 +61,6 @@ def config_from(options: Options) -> train.Config:
         lora_rank=options.lora_rank,
         max_tokens=options.max_tokens,
         max_steps=options.max_steps,
-        save_every=options.save_every,
         eval_every=0,
         remove_constant_reward_groups=True,
         # A rollout whose workers failed is left out, and the rest of its group is learned from. The workers' calls were

@@ -42,7 +42,6 @@ def options(model: str, url: str, folder: Path) -> Options:
         groups_per_batch=2,
         group_size=3,
         max_steps=2,
-        save_every=1,
     )
 
 
@@ -60,7 +59,7 @@ async def test_the_cookbooks_loop_trains_over_a_scoring_service(
     rows = [json.loads(line) for line in (tmp_path / "log" / "metrics.jsonl").read_text().splitlines()]
     steps = [row for row in rows if "env/all/reward/total" in row]
     assert len(steps) == training.updates == 2
-    assert {"env/all/correct", "env/all/readable", "env/all/rounds"} <= steps[0].keys()
+    assert {"env/all/correct", "env/all/valid", "env/all/rounds"} <= steps[0].keys()
     # Three rollouts of a group are three first rounds, and two accepted answers.
     assert sum(map(len, training.batches)) % 5 == 0
 

@@ -58,14 +58,6 @@ class PodiumEnv(vf.Env[PodiumEnvConfig]):
 def record(trace: vf.Trace, score: Score, *, rounds: int) -> None:
     """Write the reward of a rollout and what became of its plans onto its trace."""
     trace.record_reward("podium", score.reward or 0.0)
-    trace.record_metrics(
-        {
-            "correct": float(score.correct),
-            "readable": float(score.valid),
-            "accepted": float(score.accepted),
-            "rounds": float(rounds),
-            "calls": float(score.calls),
-            "cost_usd": score.cost_usd,
-        }
-    )
+    figures = score.model_dump(include={"correct", "valid", "accepted", "calls", "cost_usd"})
+    trace.record_metrics({"rounds": float(rounds)} | {name: float(value) for name, value in figures.items()})
     trace.info["podium"] = score.model_dump(mode="json")

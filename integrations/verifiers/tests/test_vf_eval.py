@@ -71,7 +71,7 @@ async def test_vf_eval_gives_the_rewards_of_a_scoring_session(tmp_path: Path) ->
     assert len({reward for _, reward in rewards_of(traces)}) > 1
     for trace in traces:
         sampled = [node for node in trace["nodes"] if node.get("sampled")]
-        assert trace["metrics"]["rounds"] == len(sampled) == (2 if trace["metrics"]["readable"] else 1)
+        assert trace["metrics"]["rounds"] == len(sampled) == (2 if trace["metrics"]["valid"] else 1)
 
 
 async def test_each_round_is_a_branch_with_its_own_prompt(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ async def test_failed_workers_are_an_error_and_no_reward(tmp_path: Path) -> None
 
 
 async def test_a_paid_pool_needs_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENROUTER_API_KEY", "a key")
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-none")
     traces, printed = await vf_eval(tmp_path, "--env.taskset.scoring.pool", "openrouter")
     assert not traces
     assert "start `podium score-server` and set env.taskset.url" in printed
