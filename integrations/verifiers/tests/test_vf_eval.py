@@ -27,21 +27,25 @@ def write(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
     return (*PLANS, "No plan.")[len(question.partition("Your team")[0]) % 3]
 
 
-async def vf_eval(folder: Path, *options: str, rollouts: int = 2) -> tuple[list[dict[str, Any]], str]:
+async def run_vf_eval(folder: Path, *options: str) -> tuple[list[dict[str, Any]], str]:
     """The traces of a run of `vf-eval podium_verifiers`, and what it printed."""
-    async with FaultServer(write) as policy:
-        process = await asyncio.create_subprocess_exec(
-            str(Path(sys.executable).with_name("vf-eval")),
-            *("podium_verifiers", *options),
-            *("--client.base-url", policy.url, "--model", "policy", "-r", str(rollouts)),
-            *("--no-push", "--no-rich", "--output-dir", str(folder), "--run.dir", "run"),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        printed, _ = await process.communicate()
+    process = await asyncio.create_subprocess_exec(
+        str(Path(sys.executable).with_name("vf-eval")),
+        *("podium_verifiers", "--model", "policy", *options),
+        *("--no-push", "--no-rich", "--output-dir", str(folder), "--run.dir", "run"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    printed, _ = await process.communicate()
     written = folder / "run" / "traces.jsonl"
     lines = written.read_text().splitlines() if written.exists() else []
     return [trace for line in lines for trace in json.loads(line)["traces"]], printed.decode()
+
+
+async def vf_eval(folder: Path, *options: str, rollouts: int = 2) -> tuple[list[dict[str, Any]], str]:
+    """The same with `write` as the policy."""
+    async with FaultServer(write) as policy:
+        return await run_vf_eval(folder, "--client.base-url", policy.url, "-r", str(rollouts), *options)
 
 
 async def rewards(traces: list[dict[str, Any]]) -> list[tuple[str, float | None]]:
