@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
-from test_vf_eval import ACCEPT, LATER, PLANS, run_vf_eval
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 import podium
+from eval_run import ACCEPT, LATER, PLANS, run_vf_eval
 
 TEMPLATE = (
     "{% for message in messages %}<s>{{ message.role }}\n{{ message.content }}</s>{% endfor %}"

@@ -1,22 +1,17 @@
 """The real `vf-eval`, in a process of its own, over a policy behind an OpenAI-compatible endpoint."""
 
-import asyncio
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from eval_run import ACCEPT, LATER, PLANS, run_vf_eval
 from podium.executor import Dispatcher
 from podium.scoring import RolloutRequest, ScoringSettings, open_session
 from podium.scoring.service import serve_session
 from podium.testing import FaultServer
 
 SETTINGS = ScoringSettings(task_limit=3, rounds=2)
-PLANS = tuple(f'model_id = [{worker}]\nsubtasks = ["Solve it."]\naccess_list = [[]]' for worker in (0, 5))
-ACCEPT = "model_id = []\nsubtasks = []\naccess_list = []"
-LATER = "Plan of round 1"
 
 
 def write(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
@@ -27,23 +22,8 @@ def write(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
     return (*PLANS, "No plan.")[len(question.partition("Your team")[0]) % 3]
 
 
-async def run_vf_eval(folder: Path, *options: str) -> tuple[list[dict[str, Any]], str]:
-    """The traces of a run of `vf-eval podium_verifiers`, and what it printed."""
-    process = await asyncio.create_subprocess_exec(
-        str(Path(sys.executable).with_name("vf-eval")),
-        *("podium_verifiers", "--model", "policy", *options),
-        *("--no-push", "--no-rich", "--output-dir", str(folder), "--run.dir", "run"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    printed, _ = await process.communicate()
-    written = folder / "run" / "traces.jsonl"
-    lines = written.read_text().splitlines() if written.exists() else []
-    return [trace for line in lines for trace in json.loads(line)["traces"]], printed.decode()
-
-
 async def vf_eval(folder: Path, *options: str, rollouts: int = 2) -> tuple[list[dict[str, Any]], str]:
-    """The same with `write` as the policy."""
+    """`run_vf_eval` with `write` as the policy."""
     async with FaultServer(write) as policy:
         return await run_vf_eval(folder, "--client.base-url", policy.url, "-r", str(rollouts), *options)
 
