@@ -31,7 +31,7 @@ TASKS = {
 
 
 def make_session(
-    tasks: Mapping[str, Task] = TASKS, *, kept: list[Trace] | None = None, **settings: Any
+    tasks: Mapping[str, Task] = TASKS, *, kept: list[Trace] | None = None, delay: float = 0.0, **settings: Any
 ) -> ScoringSession:
     """A session by settings as a file has them. Only the answer to sums/6 is 42, which ada says; down always fails.
 
@@ -39,10 +39,11 @@ def make_session(
 
     Args:
         kept: gets the traces that the session keeps.
+        delay: seconds that each reply takes.
     """
     replies = {"ada": {"": "Answer: 42"}, "bob": {"": "41"}, "down": {}}
     workers = [
-        ScriptedWorker(name, says, profile=Profile(name=name, price=Price(output=1e6)))
+        ScriptedWorker(name, says, delay=delay, profile=Profile(name=name, price=Price(output=1e6)))
         for name, says in replies.items()
     ]
     traces: list[Trace] = [] if kept is None else kept

@@ -137,6 +137,18 @@ async def test_what_is_no_scoring_service_is_said_so():
         Client("127.0.0.1:8500")
 
 
+async def test_what_does_not_end_in_time_is_cancelled_and_asked_for_again(unused_tcp_port):
+    cut, request, slow = [], rollouts((RIGHT,))[0], make_session(delay=600)
+    async with Client(f"http://127.0.0.1:{unused_tcp_port}", patience_s=30) as client:
+        async with serve_session(slow, port=unused_tcp_port, drain_s=0, on_cut=lambda: cut.append(1)):
+            asking = asyncio.create_task(client.score(request))
+            while not slow.pool[0].requests:  # noqa: ASYNC110 - a scripted worker has no event for it
+                await asyncio.sleep(0.001)
+        async with serve_session(make_session(), port=unused_tcp_port):
+            assert (await asking).reward == 1.0
+    assert cut == [1]
+
+
 async def test_a_service_that_is_away_for_a_moment_is_asked_again(unused_tcp_port):
     requests = rollouts((RIGHT,), (WRONG,))
     async with Client(f"http://127.0.0.1:{unused_tcp_port}", patience_s=30) as client:

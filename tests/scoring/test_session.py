@@ -67,10 +67,17 @@ async def test_after_the_last_round_nothing_is_asked(plans):
     assert await make_session(rounds=2).prompt(rollout(*plans)) is None
 
 
-async def test_a_plan_whose_worker_failed_has_no_reward():
-    score = await make_session().score(rollout(BROKEN))
+async def test_a_plan_whose_worker_failed_has_no_reward_and_a_trace_that_says_why():
+    kept = []
+    score = await make_session(kept=kept).score(rollout(BROKEN))
     assert score.reward is None
-    assert "no fault of the plan" in score.error
+    assert "no fault of the plan: down: " in score.error
+    assert [trace.id for trace in kept] == [score.trace_id]
+    assert kept[0].spans[0].error in score.error
+
+
+async def test_a_round_after_one_whose_worker_failed_is_not_asked_for():
+    assert await make_session(rounds=2).prompt(rollout(BROKEN)) is None
 
 
 async def test_what_became_of_a_plan_is_told():

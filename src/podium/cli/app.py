@@ -153,17 +153,17 @@ VERBS = (
         "podium train --run runs/warm --stage warmstart",
     ),
     Verb(
+        "eval",
+        "podium.cli.evaluation:compare_planners",
+        "Compare the Conductor with every baseline on held-out questions.",
+        "podium eval --run runs/mine\npodium eval --questions 100 --tuning 0 --markdown",
+    ),
+    Verb(
         "score-server",
         "podium.cli.score_server:score_server",
         "Run, grade and reward plans over HTTP, for trainers and notebooks.",
         "podium score-server --config my-run.toml --run runs/scoring --run-budget-usd 20\n"
         "podium score-server --config my-run.toml --run runs/scoring --host 0.0.0.0 --port 8500 --key-env SCORING_KEY",
-    ),
-    Verb(
-        "eval",
-        "podium.cli.evaluation:compare_planners",
-        "Compare the Conductor with every baseline on held-out questions.",
-        "podium eval --run runs/mine\npodium eval --questions 100 --tuning 0 --markdown",
     ),
     Verb(
         "record",

@@ -83,6 +83,22 @@ class Scorer:
         trace_id: str | None = None,
     ) -> Rollout | None:
         """The same for any planner, round after round within the budget, at a level of cost sensitivity."""
+        rollout = await self.run(
+            planner, task, pool, seed=seed, cost_sensitivity=cost_sensitivity, trace_id=trace_id
+        )
+        return None if rollout.infrastructure_failed else rollout
+
+    async def run(
+        self,
+        planner: Planner,
+        task: Task,
+        pool: Pool,
+        *,
+        seed: str,
+        cost_sensitivity: int = 0,
+        trace_id: str | None = None,
+    ) -> Rollout:
+        """As `roll`, with the rollout also where workers or the grader failed: its reward means nothing then."""
         orchestrator = Orchestrator(
             planner,
             pool,
@@ -97,11 +113,10 @@ class Scorer:
             else self.reward
         )
         try:
-            rollout = await roll(orchestrator, task, seed=seed, settings=settings, trace_id=trace_id)
+            return await roll(orchestrator, task, seed=seed, settings=settings, trace_id=trace_id)
         except BudgetError:
             # The caller gives up the whole batch. Calls in flight of its other rollouts are paid for: let them end
             # first, so that their responses are kept.
             for account in self.dispatcher.accounts:
                 await account.quiet()
             raise
-        return None if rollout.infrastructure_failed else rollout

@@ -92,7 +92,7 @@ class ScoringSession:
         outcomes: tuple[Outcome, ...] = ()
         if request.plans:
             rollout = await self._roll(request, task)
-            if rollout is None or finished(rollout.trace, self.settings.rounds):
+            if rollout.infrastructure_failed or finished(rollout.trace, self.settings.rounds):
                 return None
             outcomes = tuple(
                 Outcome(round_.workflow, round_.response or "")
@@ -121,9 +121,9 @@ class ScoringSession:
                 f"{self.settings.rounds}."
             )
         rollout = await self._roll(request, task)
-        if rollout is None:
-            return Score(reward=None, error="Workers or the grader failed, which is no fault of the plan.")
         self._keep(rollout.trace.model_copy(update={"metadata": _metadata(request)}))
+        if rollout.infrastructure_failed:
+            return _left_out(rollout)
         return _score(rollout, self._scorer(request), self.settings.rounds)
 
     def _task(self, task_id: str) -> Task:
@@ -157,18 +157,18 @@ class ScoringSession:
             dispatcher=self.dispatcher,
         )
 
-    async def _roll(self, request: RolloutRequest, task: Task) -> Rollout | None:
+    async def _roll(self, request: RolloutRequest, task: Task) -> Rollout:
         """The rollout; one that was just scored is not run again for the prompt of its next round."""
         if request in self._rolled:
             return self._rolled[request]
-        rollout = await self._scorer(request).roll(
+        rollout = await self._scorer(request).run(
             WrittenPlans(request.plans),
             task,
             self._drawn(request),
             seed=f"{request.seed}/{request.task}/{request.rollout}",
             trace_id=trace_id(request),
         )
-        if rollout is not None and self.settings.rounds > 1:
+        if self.settings.rounds > 1 and not rollout.infrastructure_failed:
             self._rolled[request] = rollout
             if len(self._rolled) > _REMEMBERED:
                 self._rolled.popitem(last=False)
@@ -227,6 +227,20 @@ def trace_id(request: RolloutRequest) -> str:
 
 def _metadata(request: RolloutRequest) -> dict[str, str]:
     return {"task": request.task, "group": request.seed, "rollout": str(request.rollout)}
+
+
+def _left_out(rollout: Rollout) -> Score:
+    """The score of a rollout whose workers or grader failed."""
+    trace = rollout.trace
+    failures = (f"{span.worker}: {span.error}" for span in trace.spans if span.status == "failed")
+    why = next(failures, None) or rollout.grade.failure or trace.error
+    return Score(
+        reward=None,
+        error=f"This is no fault of the plan: {why}",
+        calls=trace.calls,
+        cost_usd=trace.uncached_usd,
+        trace_id=trace.id,
+    )
 
 
 def _score(rollout: Rollout, scorer: Scorer, rounds: int) -> Score:
