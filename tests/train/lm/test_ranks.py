@@ -83,9 +83,7 @@ async def test_two_ranks_make_the_calls_of_one_pay_each_once_and_report_the_same
         async with FaultServer("Answer: 42") as provider:
             (tmp_path / "pool.toml").write_text(POOL.format(url=provider.url))
             await _train(tmp_path, name, *launch)
-            requests[name] = Counter(
-                (request.model, request.text) for request in provider.requests
-            )
+            requests[name] = Counter((request.model, request.text) for request in provider.requests)
 
     assert requests["one"], "workers were asked"
     assert requests["one"] == requests["two"]
