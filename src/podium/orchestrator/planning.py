@@ -195,7 +195,7 @@ def _endpoint(settings: PlannerSettings) -> ConductorSettings:
 
 
 def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher | None) -> OpenedPlanner:
-    endpoint = build_endpoint(settings)
+    endpoint = build_endpoint(settings, pool)
     policy = WorkerPolicy(endpoint, pool, dispatcher, priced=settings.price is not None)
     return OpenedPlanner(
         untrained_conductor(policy, settings.prompt),
