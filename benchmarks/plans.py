@@ -19,9 +19,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from podium.conductor import Checkpoint, Sampling, build_prompt, open_policy
+from podium.conductor.checkpoint import read_weights
 from podium.conductor.llama import Llama, Shape
 from podium.conductor.numpy_engine import NumpyEngine
-from podium.conductor.weights import read_weights
 from podium.orchestrator.team import open_pool
 from podium.planner import PlanRequest
 from podium.tasks.embedded import EmbeddedTasks

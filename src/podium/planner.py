@@ -45,7 +45,8 @@ class Plan:
     """What a planner decided."""
 
     text: str
-    """What the planner wrote, word for word."""
+    """What the planner wrote, word for word; of a policy that numbers the pool in another order, the plan alone, with
+    the pool's numbers."""
     decision: Workflow | Acceptance | PlanError
     usage: Usage = Usage()
     """The planner's own tokens."""

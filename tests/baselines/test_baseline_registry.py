@@ -40,22 +40,24 @@ def test_a_constant_plan_is_read_from_its_file(tmp_path):
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("singel:ada", "There is no baseline 'singel:ada'; did you mean single:NAME?"),
+        ("singel:ada", "There is no baseline 'singel:ada'; did you mean single:WORKER?"),
         (
             "best",
-            "There is no baseline 'best'; known: single:NAME, self-consistency:NAME:K, constant:FILE, random, "
-            "oracle.",
+            "There is no baseline 'best'; known: single:WORKER, self-consistency:WORKER:SAMPLES, constant:FILE, "
+            "random, oracle.",
         ),
         (
             "",
-            "There is no baseline ''; known: single:NAME, self-consistency:NAME:K, constant:FILE, random, oracle.",
+            "There is no baseline ''; known: single:WORKER, self-consistency:WORKER:SAMPLES, constant:FILE, random, "
+            "oracle.",
         ),
         ("random:3", "There is no baseline 'random:3'; did you mean random?"),
         ("single", "The baseline 'single' names no worker; write one after a colon: ada, gpt-4:mini, vote."),
         ("single:adda", "The pool has no worker named 'adda'; did you mean 'ada'?"),
         (
             "self-consistency:ada",
-            "The baseline 'self-consistency:ada' is not of the form self-consistency:NAME:K, with K samples.",
+            "The baseline 'self-consistency:ada' is not of the form self-consistency:WORKER:SAMPLES, with "
+            "a number of samples.",
         ),
         ("self-consistency:ada:0", "Self-consistency needs at least 1 sample, not 0."),
         (

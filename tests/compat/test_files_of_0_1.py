@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from podium.conductor import Checkpoint, PromptSettings, build_prompt
-from podium.conductor.conducting import open_conductor
+from podium.conductor.opening import open_conductor
+from podium.conductor.prompt import PolicyNumbering
 from podium.config import load
 from podium.evals import Comparison, ConstantPlanFront
 from podium.orchestrator.team import open_pool
@@ -34,11 +35,12 @@ from podium.workflow import Workflow, parse
 SUM, RIVER = "Add 21 apples to the basket.", "Spell river number 20 backwards."
 RATED = ("--pool", "pools/rated.toml")
 WHOLE = '"Answer the question."'
-ALONE = 'model_id = [{}]\nsubtasks = ["Answer the question."]\naccess_list = [[]]\n'
+ALONE = 'model_id = [{}]\nsubtasks = ["Answer the question."]\naccess_list = [[]]'
 TEAM = (
-    f'model_id = [1, 1, 2, 0]\nsubtasks = [{WHOLE}, {WHOLE}, {WHOLE}, "Vote."]\n'
-    'access_list = [[], [], [], ["all"]]\n'
+    f'model_id = [0, 0, 1, 3]\nsubtasks = [{WHOLE}, {WHOLE}, {WHOLE}, "Vote."]\n'
+    'access_list = [[], [], [], ["all"]]'
 )
+"""Plans with the numbers of the pool: the policy has its own, by which the vote comes first."""
 
 
 def rows(file: str) -> list[dict[str, Any]]:
@@ -86,11 +88,11 @@ def test_a_checkpoint_says_how_it_wants_to_be_asked(name: str, prompt: PromptSet
 @pytest.mark.parametrize(
     ("thrift", "plans"),
     [
-        (None, [ALONE.format(3), ALONE.format(3)]),
-        (0, [ALONE.format(3), ALONE.format(3)]),
+        (None, [ALONE.format(2), ALONE.format(2)]),
+        (0, [ALONE.format(2), ALONE.format(2)]),
         (1, [TEAM, TEAM]),
-        (1.5, [TEAM, ALONE.format(1)]),
-        (2, [ALONE.format(1), ALONE.format(1)]),
+        (1.5, [TEAM, ALONE.format(0)]),
+        (2, [ALONE.format(0), ALONE.format(0)]),
     ],
 )
 @pytest.mark.parametrize("folder", ["start", "run/policy", "run/checkpoints/000001"])
@@ -102,11 +104,11 @@ async def test_a_policy_plans_at_each_level_what_it_planned(
 
 def test_a_prompt_has_the_words_that_policies_were_trained_on() -> None:
     prompt = Checkpoint.read("start").prompt.model_copy(update={"cost_sensitivity": 2})
-    workflow = parse(ALONE.format(1), workers=4, max_steps=4)
+    workflow = parse(ALONE.format(0), workers=4, max_steps=4)
     assert isinstance(workflow, Workflow)
     profiles = open_pool("pools/rated.toml").profiles_for(SUM)
     situation = PlanRequest(Question(text=SUM), profiles, (Outcome(workflow, "Answer: yes"),), max_steps=4)
-    (message,) = build_prompt(situation, prompt)
+    (message,) = build_prompt(PolicyNumbering.of(profiles, prompt).request(situation), prompt)
     assert message.content == Path("prompt.txt").read_text()
 
 
@@ -237,7 +239,7 @@ async def test_teams_are_led_by_whom_their_keys_name() -> None:
     assert planners["team"].startswith("constant:")
     thrifty = leaders["thrifty"]
     assert (thrifty.settings.early_stop, thrifty.budget.rounds, thrifty.max_steps) == (True, 2, 4)
-    assert await planned(thrifty.planner) == [TEAM, ALONE.format(1)], "at a level of 1.5"
+    assert await planned(thrifty.planner) == [TEAM, ALONE.format(0)], "at a level of 1.5"
     assert teams["team"].limits.max_usd == 0.5
 
 
@@ -255,7 +257,7 @@ def test_ratings_tell_of_a_question_what_they_told() -> None:
     ratings = Ratings.open(Path("ratings.json"))
     assert (ratings.kind_of(SUM), ratings.kind_of(RIVER)) == ("add-apples", "backwards-number")
     assert ratings.totals["ada"] == Tally(right=9.5, questions=16, cost_usd=0.00064)
-    vote, ada, _, _ = open_pool("pools/rated.toml").profiles_for(SUM)
+    ada, _, _, vote = open_pool("pools/rated.toml").profiles_for(SUM)
     assert (vote.name, ada.name) == ("vote", "ada")
     assert ada.rating is not None
     assert ada.rating.accuracy == pytest.approx((8 + 3 * 9.5 / 16) / 11)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from podium.conductor import Checkpoint, Completion, Sampling, build_prompt, open_policy
+from podium.conductor.checkpoint import read_weights
 from podium.conductor.llama import Llama, Reading, Shape
 from podium.conductor.local_policy import LocalPolicy, Logits, Passage, draw
 from podium.conductor.numpy_engine import NumpyEngine
-from podium.conductor.weights import read_weights
 from podium.errors import UsageError
 from podium.orchestrator.team import open_pool
 from podium.planner import PlanRequest

@@ -28,7 +28,7 @@ def asking(text: str) -> tuple[Message, ...]:
 class CountedEngine(NumpyEngine):
     """A real engine that counts how many texts it begins and how many tokens it is asked for, one in each pass."""
 
-    cuts = False
+    sharing = None
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__(checkpoint)
@@ -130,7 +130,7 @@ class EchoEngine:
     context = 1000
     ends = frozenset({0})
     batch = 1
-    cuts = False
+    sharing = None
 
     def __init__(self) -> None:
         self.texts = 0
@@ -143,12 +143,6 @@ class EchoEngine:
 
     def start(self, capacity: int) -> None:
         self.texts += 1
-
-    def copy(self, reading: None, length: int, capacity: int) -> None:
-        raise NotImplementedError
-
-    def cut(self, reading: None, length: int) -> None:
-        raise NotImplementedError
 
     def read(self, passages: Sequence[Passage]) -> list[Logits]:
         last = [(passage.tokens[-1] if len(passage.tokens) > 1 else 0,) for passage in passages]

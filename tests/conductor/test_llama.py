@@ -10,9 +10,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.checkpoint import Checkpoint, read_weights
 from podium.conductor.llama import Llama, Shape, is_llama
-from podium.conductor.weights import read_weights
 from podium.errors import CheckpointError
 
 SHAPES: dict[str, tuple[str, dict[str, Any]]] = {

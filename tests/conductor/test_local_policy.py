@@ -125,7 +125,7 @@ class Scripted:
     context = 1_000_000
     ends = frozenset({2, 3})
     batch = 1
-    cuts = False
+    sharing = None
 
     def __init__(self, wanted: Sequence[int] = (), pause: float = 0.0) -> None:
         self.wanted = iter(wanted)
@@ -139,10 +139,6 @@ class Scripted:
         return " ".join(map(str, tokens))
 
     def start(self, capacity: int) -> None: ...
-
-    def copy(self, reading: None, length: int, capacity: int) -> None: ...
-
-    def cut(self, reading: None, length: int) -> None: ...
 
     def read(self, passages: Sequence[Passage]) -> list[Logits]:
         time.sleep(self.pause)

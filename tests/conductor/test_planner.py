@@ -7,8 +7,8 @@ import pytest
 from podium.conductor import Completion, Conductor, PromptSettings, Sampling, build_prompt
 from podium.errors import UsageError, WorkerError
 from podium.planner import Outcome, Planner, PlanRequest
-from podium.types import Message, Profile, Question, Usage
-from podium.workflow import Acceptance, PlanError, Workflow
+from podium.types import Message, Profile, Question, Rating, Usage
+from podium.workflow import Acceptance, PlanError, Step, Workflow, render
 
 GOOD = 'sums 0\nmodel_id = [1]\nsubtasks = ["Add 3 and 4."]\naccess_list = [[]]'
 BAD = 'sums 0\nmodel_id = [2]\nsubtasks = ["Add 3 and 4."]\naccess_list = [[]]'
@@ -195,3 +195,60 @@ async def test_a_second_try_that_is_not_answered_leaves_the_first_with_what_it_c
     assert plan.decision.message.startswith(alone.decision.message)
     assert plan.decision.message.endswith(f"A second try failed: {error}")
     assert (plan.usage.tokens, plan.cost_usd) == (110, 0.25)
+
+
+# --- how a policy numbers the pool ---------------------------------------------------------------------------
+
+RATED = tuple(
+    Profile(name=name, rating=Rating(kind="sums", accuracy=right, cost_usd=0.01, questions=8))
+    for name, right in (("ada", 0.5), ("bob", 0.9))
+)
+VOTE_LAST, VOTE_FIRST = (*RATED, Profile(name="vote")), (Profile(name="vote"), *RATED)
+TRAINED = PromptSettings(style="brief")
+
+
+def committee(*workers: int) -> Workflow:
+    return Workflow(tuple(Step(worker, f"Step {place}.") for place, worker in enumerate(workers)))
+
+
+async def test_a_policy_that_reads_ratings_sees_the_vote_first_and_its_plans_keep_the_numbers_of_the_pool() -> (
+    None
+):
+    written = f"sums12; steps 3\n{render(committee(1, 2, 0))}"
+    request = replace(SITUATION, pool=VOTE_LAST, outcomes=(Outcome(committee(0, 1, 2), "7"),))
+    script = Script(written)
+    plan = await Conductor(script, TRAINED).plan(request)
+    as_trained = replace(SITUATION, pool=VOTE_FIRST, outcomes=(Outcome(committee(1, 2, 0), "7"),))
+    assert script.asked[0][0] == build_prompt(as_trained, TRAINED)
+    assert plan.decision == committee(0, 1, 2)
+    assert plan.text == render(committee(0, 1, 2))
+    assert (plan.usage.tokens, plan.cost_usd) == (110, 0.25)
+    same = await Conductor(Script(written), TRAINED).plan(as_trained)
+    assert (same.decision, same.text) == (committee(1, 2, 0), written)
+
+
+@pytest.mark.parametrize(
+    ("pool", "prompt"),
+    [
+        pytest.param(VOTE_LAST, PromptSettings(), id="an instruct model"),
+        pytest.param(VOTE_LAST, PromptSettings(style="brief", pool="anonymous"), id="no ratings shown"),
+        pytest.param((Profile(name="a"), Profile(name="vote")), TRAINED, id="no ratings known"),
+    ],
+)
+async def test_every_other_policy_numbers_workers_as_the_pool_does(
+    pool: tuple[Profile, ...], prompt: PromptSettings
+) -> None:
+    request = replace(SITUATION, pool=pool)
+    script = Script(GOOD)
+    plan = await Conductor(script, prompt).plan(request)
+    assert script.asked[0][0] == build_prompt(request, prompt)
+    assert isinstance(plan.decision, Workflow)
+    assert (plan.decision.steps[0].worker, plan.text) == (1, GOOD)
+
+
+@pytest.mark.parametrize("text", [BAD.replace("[2]", "[3]"), EMPTY])
+async def test_what_is_no_workflow_stays_as_the_policy_wrote_it(text: str) -> None:
+    request = replace(SITUATION, pool=VOTE_LAST, outcomes=(Outcome(committee(2), "7"),))
+    plan = await Conductor(Script(text), TRAINED).plan(request)
+    assert plan.text == text
+    assert not isinstance(plan.decision, Workflow)

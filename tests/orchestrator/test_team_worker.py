@@ -281,7 +281,7 @@ async def test_a_served_conductor_may_lead_and_is_paid_for(place: Path) -> None:
         assert isinstance(worker, TeamWorker)
         assert worker.opened is not None
         policy = worker.opened.planner._policy
-        session = await policy._client._connections.session()
+        session = await policy._worker._client._connections.session()
         await pool.close()
         await pool.close()
         assert session.closed

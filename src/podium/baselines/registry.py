@@ -48,13 +48,15 @@ class Baseline:
     """A planner that can be named in one text, NAME or NAME:ARGUMENT."""
 
     form: str
-    """How it is written, as in "self-consistency:NAME:K"; without a colon it takes no argument."""
+    """How it is written, as in "self-consistency:WORKER:SAMPLES"; without a colon it takes no argument."""
     open: Callable[[str, BaselineContext], Planner]
     """From the argument to the planner; `ConfigError` where the argument cannot be used."""
     needs: Callable[[str], tuple[str, ...]] = _nothing
     """From the argument to the workers without which it cannot plan."""
     reads_files: bool = False
     """Whether the argument names a file of this machine: then callers of a server may not name it."""
+    needs_oracle: bool = False
+    """Whether it plans by what tasks know of their questions: then it plans no others."""
     rows: Callable[[Sequence[str]], Iterable[tuple[str, str]]] = _no_rows
     """Its rows in every comparison, as (label, full name), for the pool's workers."""
     on_recordings: bool = True
@@ -66,10 +68,14 @@ class Baseline:
         return self.form.partition(":")[0]
 
 
-def find_baseline(name: str) -> tuple[Baseline, str] | None:
-    """The baseline that `name` spells, and its argument; None: there is none of this name."""
+def find_baseline(name: str, known: Mapping[str, Baseline] | None = None) -> tuple[Baseline, str] | None:
+    """The baseline that `name` spells, and its argument; None: there is none of this name.
+
+    Args:
+        known: where to look, by name; None: among Podium's own and those of installed packages.
+    """
     kind, colon, argument = name.partition(":")
-    baseline = BASELINES.get(kind) or known_baselines().get(kind)
+    baseline = (BASELINES.get(kind) or known_baselines().get(kind)) if known is None else known.get(kind)
     if baseline is None or (colon and ":" not in baseline.form):
         return None
     return baseline, argument
@@ -136,7 +142,7 @@ def _self_consistency(argument: str, context: BaselineContext) -> SelfConsistenc
     name = f"self-consistency:{argument}" if argument else "self-consistency"
     if not worker or not samples.isdecimal():
         raise ConfigError(
-            f"The baseline {name!r} is not of the form self-consistency:NAME:K, with K samples."
+            f"The baseline {name!r} is not of the form self-consistency:WORKER:SAMPLES, with a number of samples."
         )
     return SelfConsistency(_worker(worker, context, name), int(samples))
 
@@ -171,16 +177,16 @@ def _worker(worker: str, context: BaselineContext, name: str) -> str:
 
 
 _ROWS = (
-    Baseline("single:NAME", _single, needs=lambda worker: (worker,)),
+    Baseline("single:WORKER", _single, needs=lambda worker: (worker,)),
     Baseline(
-        "self-consistency:NAME:K",
+        "self-consistency:WORKER:SAMPLES",
         _self_consistency,
         needs=lambda argument: (argument.rpartition(":")[0], VOTE),
     ),
     Baseline("constant:FILE", _constant, reads_files=True),
     # A recording has no answers to the subtasks that random plans write.
     Baseline("random", _random, rows=lambda workers: [("Random plans", "random")], on_recordings=False),
-    Baseline("oracle", _oracle),
+    Baseline("oracle", _oracle, needs_oracle=True),
 )
 BASELINES: Mapping[str, Baseline] = {baseline.name: baseline for baseline in _ROWS}
 """Podium's own baselines by name. To add one: a row above."""

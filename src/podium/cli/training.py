@@ -18,6 +18,7 @@ from podium.cli.opening import open_console, open_dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import printable
 from podium.conductor import Checkpoint, Conductor, open_policy
+from podium.conductor.prompt import numbered_pool
 from podium.config import Settings, Source, build, load
 from podium.errors import ConfigError
 from podium.evals import evaluate
@@ -145,7 +146,7 @@ def _evaluator(experiment: Experiment, questions: int, dispatch: Dispatch) -> Ev
 
     async def judge(folder: Path) -> Mapping[str, Any]:
         checkpoint = Checkpoint.read(folder)
-        workers = open_pool(experiment.pool)
+        workers = numbered_pool(open_pool(experiment.pool), checkpoint.prompt)
         tasks = list(open_tasks(experiment.tasks, "validation", size=questions, pool=workers))
         try:
             async with dispatch(workers) as dispatcher:

@@ -1,6 +1,6 @@
-"""A checkpoint: an ordinary Hugging Face folder, and in podium.json how its policy is asked and what it can conduct.
+"""A checkpoint: an ordinary Hugging Face folder, and in podium.json how its policy is prompted and what it can conduct.
 
-It describes, and says in one sentence what a folder lacks. Loading the weights is `opening`'s.
+This file describes a folder, says in one sentence what it lacks, and reads its tokenizer and weights. It runs no model.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from podium.workers.pool import real_workers
 from podium.workers.vote import VOTE
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
     from podium.workers.pool import Pool
@@ -228,6 +230,41 @@ def shipped(name: str) -> Path:
     present = [known for known in SHIPPED if (assets / known).is_dir()]
     there = f"there are: {', '.join(present)}" if present else "this installation has none"
     raise CheckpointError(f"No checkpoint {name!r} comes with Podium; {there}. Or give a folder of your own.")
+
+
+def read_weights(path: Path) -> dict[str, NDArray[np.float32]]:
+    """All tensors of a safetensors file by name, as float32, without torch.
+
+    Raises:
+        CheckpointError: the file is not safetensors, or holds a type other than F32, F16 or BF16.
+    """
+    from safetensors import SafetensorError, deserialize  # noqa: PLC0415
+
+    try:
+        entries = deserialize(path.read_bytes())  # type: ignore[no-untyped-call]
+    except SafetensorError as error:
+        raise CheckpointError(
+            f"{path} is not a whole safetensors file; copy or save the checkpoint again."
+        ) from error
+    return {name: _array(name, entry, path) for name, entry in entries}
+
+
+def _array(name: str, entry: dict[str, Any], path: Path) -> NDArray[np.float32]:
+    import numpy as np  # noqa: PLC0415
+
+    match entry["dtype"]:
+        case "BF16":  # NumPy has no bfloat16: its 16 bits are the upper half of a float32.
+            halves = np.frombuffer(entry["data"], dtype="<u2")
+            flat = (halves.astype(np.uint32) << 16).view(np.float32)
+        case "F16":
+            flat = np.frombuffer(entry["data"], dtype="<f2").astype(np.float32)
+        case "F32":
+            flat = np.frombuffer(entry["data"], dtype="<f4").astype(np.float32)
+        case other:
+            raise CheckpointError(
+                f"{path} holds {name} as {other}; save the checkpoint as float32, float16 or bfloat16."
+            )
+    return flat.reshape(entry["shape"])
 
 
 def _unrated(pool: Pool) -> str | None:

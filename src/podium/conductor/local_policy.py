@@ -57,10 +57,22 @@ class Passage:
     """What a text goes on with in one pass of the model."""
 
     reading: Any
-    """What the engine keeps of the text: made by its `start` or `copy`."""
+    """What the engine keeps of the text: made by `Engine.start` or `PrefixSharing.copy`."""
     tokens: Sequence[int]
     wanted: int = 1
     """The logits after so many of the last tokens are returned."""
+
+
+class PrefixSharing(Protocol):
+    """What an engine offers whose readings can be copied and cut back."""
+
+    def copy(self, reading: Any, length: int, capacity: int) -> Any:
+        """Begin a text with the first `length` tokens of another."""
+        ...
+
+    def cut(self, reading: Any, length: int) -> None:
+        """Forget all but the first `length` tokens."""
+        ...
 
 
 class Engine(Protocol):
@@ -82,8 +94,8 @@ class Engine(Protocol):
         ...
 
     @property
-    def cuts(self) -> bool:
-        """Whether a reading can be copied and cut back; if not, prompts are not shared and nothing is drafted."""
+    def sharing(self) -> PrefixSharing | None:
+        """Copies and cuts readings; None: prompts do not share what was read of them, and nothing is drafted."""
         ...
 
     def encode(self, messages: Sequence[Message]) -> list[int]: ...
@@ -92,14 +104,6 @@ class Engine(Protocol):
 
     def start(self, capacity: int) -> Any:
         """Begin a text of at most `capacity` tokens."""
-        ...
-
-    def copy(self, reading: Any, length: int, capacity: int) -> Any:
-        """Begin a text with the first `length` tokens of another."""
-        ...
-
-    def cut(self, reading: Any, length: int) -> None:
-        """Forget all but the first `length` tokens."""
         ...
 
     def read(self, passages: Sequence[Passage]) -> Sequence[Logits]:
@@ -213,7 +217,8 @@ class LocalPolicy:
             self._finish(text)
             return True
         shared, source = _SHARED - 1, None
-        if self._engine.cuts:
+        sharing = self._engine.sharing
+        if sharing is not None:
             # What has read a part of its prompt, or nothing, reads the rest in the next pass.
             others = ((o.prompt, o.reading if o.read >= len(o.prompt) else None) for o in active)
             for prompt, reading in (*self._prompts, *others):
@@ -222,12 +227,12 @@ class LocalPolicy:
                 if common > shared:
                     shared, source = common, (reading,)
         capacity = len(text.prompt) + text.limit
-        if source is None:
+        if sharing is None or source is None:
             text.reading = self._engine.start(capacity)
         elif source[0] is None:
             return False
         else:
-            text.reading, text.read = self._engine.copy(source[0], shared, capacity), shared
+            text.reading, text.read = sharing.copy(source[0], shared, capacity), shared
         return True
 
     def _encode(self, text: _Text) -> None:
@@ -269,12 +274,12 @@ class LocalPolicy:
                 if place < len(draft) and draft[place] != token:
                     break
                 text.read += place < len(draft)
-            if draft and not text.done.done():
-                self._engine.cut(text.reading, text.read)
+            if self._engine.sharing is not None and draft and not text.done.done():
+                self._engine.sharing.cut(text.reading, text.read)
 
     def _draft(self, text: _Text) -> list[int]:
         """What earlier completions went on with, as far as it is known and there is room for."""
-        if not self._engine.cuts:
+        if self._engine.sharing is None:
             return []
         most = min(_DRAFT, text.limit - len(text.tokens) - 1)
         ngram = (*text.prompt[-_NGRAM:], *text.tokens[-_NGRAM:])[-_NGRAM:]
@@ -295,7 +300,7 @@ class LocalPolicy:
             if len(self._greedy) >= _KEPT:
                 self._greedy.clear()
             self._greedy[text.key] = text.tokens
-        if self._engine.cuts:
+        if self._engine.sharing is not None:
             if len(self._following) >= _NGRAMS:
                 self._following.clear()
             said = [*text.prompt[-_NGRAM:], *text.tokens]

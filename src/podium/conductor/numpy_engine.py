@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.checkpoint import Checkpoint, read_weights
 from podium.conductor.codec import Codec
 from podium.conductor.llama import Llama, NewTokens, Reading, Shape
-from podium.conductor.local_policy import Logits, Passage
-from podium.conductor.weights import read_weights
+from podium.conductor.local_policy import Logits, Passage, PrefixSharing
 from podium.errors import CheckpointError
 from podium.types import Message
 
@@ -19,7 +18,6 @@ class NumpyEngine:
     """An `Engine` that needs neither torch nor a GPU."""
 
     batch = 32
-    cuts = True
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         """
@@ -49,6 +47,10 @@ class NumpyEngine:
 
     def start(self, capacity: int) -> Reading:
         return self._llama.start(capacity)
+
+    @property
+    def sharing(self) -> PrefixSharing | None:
+        return self
 
     def copy(self, reading: Reading, length: int, capacity: int) -> Reading:
         return self._llama.copy(reading, length, capacity)

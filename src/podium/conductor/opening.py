@@ -1,6 +1,8 @@
-"""Opens the policy of a checkpoint with the lightest engine that can run it.
+"""Opens the Conductor that a user names: a checkpoint, a worker of the pool, or any model behind an endpoint.
 
-The one place that chooses, and that imports NumPy or torch.
+`ConductorSettings` are the words for it in a pool file. Here is decided, for every application alike, which engine runs
+a checkpoint, how a model is prompted, and whether it may try twice. Which Conductor leads where none is named is for
+`podium.orchestrator.planning`.
 """
 
 from __future__ import annotations
@@ -8,17 +10,170 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.conductor.policy import Policy
-from podium.errors import UsageError
+from podium.conductor.planner import Conductor
+from podium.conductor.policy import Policy, Sampling
+from podium.conductor.prompt import PromptSettings
+from podium.config import Settings, suggestion
+from podium.errors import CheckpointError, ConfigError, UsageError
+from podium.types import Limits, Price
+from podium.workers.base import Worker
+from podium.workers.build import build_worker
+from podium.workers.pool import Pool
+from podium.workers.spec import OpenAISpec
 
 if TYPE_CHECKING:
     from podium.conductor.local_policy import Engine
 
+_MOST_TOKENS = 8192
+"""For instruct models: they may reason at length before they write the three lists."""
+_WAY_OUT = (
+    'Let a model conduct untrained: name one in the pool file, as in [conductor] with worker = "NAME", or leave '
+    "the Conductor out."
+)
 SMALL = 50_000_000
 """Parameters up to which NumPy is used: there it is as fast as torch, and starts without its import."""
+
+
+class ConductorSettings(Settings):
+    """A checkpoint, a worker of the pool, or an endpoint; nothing of these: what `open_planner` takes by itself."""
+
+    checkpoint: str | None = None
+    """A folder seen from the pool file's folder, or a shipped checkpoint's name."""
+    cost_sensitivity: float | None = Field(
+        default=None, validation_alias=AliasChoices("cost_sensitivity", "thrift")
+    )
+    """How much a checkpoint that knows levels of cost sensitivity is to save."""
+    worker: str | None = None
+    """The name of a worker of this pool, which then conducts untrained, at its own price."""
+    base_url: str | None = None
+    """An OpenAI-compatible endpoint whose model conducts untrained, up to and without /chat/completions."""
+    model: str | None = None
+    """The name of the model there."""
+    api_key_env: str | None = None
+    """The environment variable that holds the key for it."""
+    price: Price | None = None
+    """Its dollars per million tokens; None: not known, and plans are shown as unpriced."""
+    limits: Limits = Limits(max_tokens=_MOST_TOKENS)
+    """Of the endpoint, as a worker's; it may reason at length before it writes the three lists."""
+    temperature: float | None = Field(default=None, ge=0)
+    """None: none is sent."""
+    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] | None = None
+    """What the endpoint calls `limits.max_tokens`; None: as for a worker."""
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Further keys of the request's body."""
+    prompt: PromptSettings = PromptSettings()
+    """How a worker or an endpoint is asked for a plan; a checkpoint brings its own."""
+    fallback: str | None = None
+    """The worker that takes a question whose planning failed for good; None: the one that conducts, else the first
+    that is asked for real."""
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        sources = [key for key in ("checkpoint", "worker", "base_url") if getattr(self, key) is not None]
+        if len(sources) > 1:
+            raise ValueError(f"{' and '.join(sources)} each name a Conductor; keep one of them.")
+        if (self.base_url is None) != (self.model is None):
+            raise ValueError("an endpoint needs both base_url and model.")
+        of_endpoint = {"api_key_env", "price", "limits", "temperature", "max_tokens_key", "extra"}
+        if self.base_url is None and (idle := sorted(of_endpoint & self.model_fields_set)):
+            raise ValueError(f"{idle[0]} is for an endpoint; add base_url and model, or leave it out.")
+        if self.checkpoint is None and self.cost_sensitivity is not None:
+            raise ValueError("cost_sensitivity is for a checkpoint; add checkpoint, or leave it out.")
+        if self.checkpoint is not None and "prompt" in self.model_fields_set:
+            raise ValueError("a checkpoint brings its own prompt; leave prompt out.")
+        return self
+
+
+class _PoolFile(BaseModel):
+    """A pool file, of which the `[conductor]` table alone is looked at."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    conductor: ConductorSettings = ConductorSettings()
+
+
+def conductor_settings(pool: Pool) -> ConductorSettings:
+    """What the pool's file says of its Conductor; of a pool without a file, nothing.
+
+    Raises:
+        ConfigError: the table cannot be used, or names a worker that the pool lacks; with the file and the line.
+    """
+    if pool.source is None:
+        return ConductorSettings()
+    settings = pool.source.into(_PoolFile).conductor
+    for key in ("worker", "fallback"):
+        name = getattr(settings, key)
+        if name is not None and name not in pool.names:
+            raise pool.source.refuse(
+                ConfigError(
+                    f"conductor.{key} names {name!r}, which is not in the pool; {suggestion(name, pool.names)}",
+                    ("conductor", key),
+                )
+            )
+    return settings
+
+
+def open_conductor(
+    source: str = "conductor",
+    pool: Pool | None = None,
+    *,
+    cost_sensitivity: float | None = None,
+    option: str = "cost_sensitivity",
+) -> Conductor:
+    """The Conductor of a checkpoint folder, or of the shipped checkpoint of that name.
+
+    Args:
+        pool: whom it is to lead; None: not known yet, and not checked.
+        cost_sensitivity: the level, or something between two, if it knows some; None: as it was trained to.
+        option: what whoever asks calls that level, for the message.
+
+    Raises:
+        CheckpointError: the folder is not a checkpoint, or one that must not lead this pool.
+        UsageError: a level that it does not know, or a checkpoint that needs torch, which is not installed.
+    """
+    checkpoint = Checkpoint.read(source)
+    misfit = None if pool is None else checkpoint.misfit(pool)
+    if misfit is not None:
+        raise CheckpointError(f"{checkpoint.path} cannot lead this pool: {misfit} {_WAY_OUT}")
+    prompt = checkpoint.prompt
+    full = prompt.style == "full"
+    if cost_sensitivity is not None and not 0 <= cost_sensitivity <= prompt.levels - 1:
+        known = f"levels 0 to {prompt.levels - 1}" if prompt.levels else "no levels of cost sensitivity"
+        raise UsageError(f"{option} {cost_sensitivity:g}: {checkpoint.path} knows {known}.")
+    return Conductor(
+        open_policy(checkpoint),
+        prompt,
+        cost_sensitivity=cost_sensitivity,
+        second_try=True,
+        sampling=Sampling(max_tokens=_MOST_TOKENS) if full else None,
+        name="conductor" if source == "conductor" else f"conductor:{checkpoint.name}",
+    )
+
+
+def build_endpoint(settings: ConductorSettings) -> Worker:
+    """The endpoint of a `[conductor]` table, as a worker beside the pool; it is the caller's to close.
+
+    Raises:
+        ConfigError: its key is not in the environment, or its URL is none.
+    """
+    keys = ("model", "base_url", "api_key_env", "limits", "temperature", "max_tokens_key", "extra")
+    given = {key: getattr(settings, key) for key in keys}
+    spec = OpenAISpec(kind="openai", name=settings.model or "", price=settings.price or Price(), **given)
+    try:
+        return build_worker(spec)
+    except ConfigError as error:
+        message = str(error).replace(f"Worker {spec.name!r}", "The Conductor")
+        raise ConfigError(message, ("conductor", *error.where)) from None
+
+
+def untrained_conductor(policy: Policy, prompt: PromptSettings | None = None) -> Conductor:
+    """The Conductor that any instruct model makes; what the policy holds stays the caller's to close."""
+    return Conductor(policy, prompt, second_try=True, name=f"conductor:{policy.name}")
 
 
 def open_policy(source: str | Path | Checkpoint) -> Policy:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from random import Random
 
 from podium.conductor.policy import Completion, PaidPolicy, Policy, Sampling
-from podium.conductor.prompt import PromptSettings, build_prompt, second_prompt
+from podium.conductor.prompt import PolicyNumbering, PromptSettings, build_prompt, second_prompt
 from podium.errors import UsageError, WorkerError
 from podium.planner import Plan, PlanRequest
 from podium.types import NAMED_BY, Message, Usage
@@ -53,15 +53,20 @@ class Conductor:
         return self._name
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """One plan; its usage and cost are those of both tries.
+        """One plan, with the pool's numbers of workers; its usage and cost are those of both tries.
 
         Where the second try is not answered, or too long to be asked, the first stands, with what it cost.
 
         Raises:
-            WorkerError: a served policy did not answer, or the budget refuses it (no fault of the plan).
+            WorkerError: the worker that writes plans did not answer, or the budget refuses the plan.
             UsageError: the prompt is longer than the policy can read.
         """
         prompt = self._prompt_for(request)
+        numbering = PolicyNumbering.of(request.pool, prompt)
+        return numbering.plan(await self._plan(numbering.request(request), prompt))
+
+    async def _plan(self, request: PlanRequest, prompt: PromptSettings) -> Plan:
+        """The plan with the policy's numbers of workers, for a request with the same numbers."""
         messages = build_prompt(request, prompt)
         first = await self._try(messages, request, number=0)
         if not (self._second_try and isinstance(first.decision, PlanError)):

@@ -9,16 +9,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import AliasChoices, Field
 
 from podium.conductor.examples import EXAMPLES, Example
 from podium.config import Settings
-from podium.planner import Outcome, PlanRequest
+from podium.planner import Outcome, Plan, PlanRequest
 from podium.types import Message, Profile, Rating
-from podium.workflow import PlanError, parse, render
+from podium.workers.pool import Pool
+from podium.workers.vote import VOTE
+from podium.workflow import PlanError, Workflow, parse, render
 
 _FULL_ROLE = """\
 You lead a team of language models. You do not answer the user's question yourself: you decide who on the \
@@ -88,6 +91,54 @@ class PromptSettings(Settings):
     """The level that is asked for."""
     rounds: bool = False
     """Whether the brief style says how many rounds are left."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyNumbering:
+    """The numbers under which a policy knows the workers of a pool: its worker k is `pool[order[k]]`.
+
+    Policies that read ratings were trained on pools whose vote comes first. They see the pool in this order, whatever
+    the user's order is, and their plans are translated back. All other policies number as the pool does.
+    """
+
+    order: tuple[int, ...]
+
+    @classmethod
+    def of(cls, pool: Sequence[Profile], settings: PromptSettings) -> Self:
+        """The numbering of a policy with this prompt."""
+        shows_ratings = settings.style == "brief" and settings.pool == "described"
+        votes_first = shows_ratings and any(profile.rating is not None for profile in pool)
+        return cls(tuple(sorted(range(len(pool)), key=lambda k: votes_first and pool[k].name != VOTE)))
+
+    def request(self, request: PlanRequest) -> PlanRequest:
+        """The request as the policy sees it, earlier plans included."""
+        if self._is_the_pools:
+            return request
+        numbers = [self.order.index(place) for place in range(len(self.order))]
+        earlier = [replace(o, workflow=_renumbered(o.workflow, numbers)) for o in request.outcomes]
+        pool = tuple(request.pool[place] for place in self.order)
+        return replace(request, pool=pool, outcomes=tuple(earlier))
+
+    def plan(self, plan: Plan) -> Plan:
+        """The plan of the policy with the pool's numbers, in its text too."""
+        if self._is_the_pools or not isinstance(plan.decision, Workflow):
+            return plan
+        workflow = _renumbered(plan.decision, self.order)
+        return replace(plan, text=render(workflow), decision=workflow)
+
+    @property
+    def _is_the_pools(self) -> bool:
+        return self.order == tuple(range(len(self.order)))
+
+
+def numbered_pool(pool: Pool, settings: PromptSettings) -> Pool:
+    """The pool in the order in which a policy with this prompt numbers it: training draws its pools from this one."""
+    return pool.subset(PolicyNumbering.of(pool.profiles_for(""), settings).order)
+
+
+def _renumbered(workflow: Workflow, numbers: Sequence[int]) -> Workflow:
+    """The workflow with worker `numbers[k]` in place of worker k."""
+    return Workflow(tuple(replace(step, worker=numbers[step.worker]) for step in workflow.steps))
 
 
 def build_prompt(request: PlanRequest, settings: PromptSettings) -> tuple[Message, ...]:

@@ -29,7 +29,8 @@ class TorchEngine:
     """
 
     batch = 8
-    cuts = False
+    sharing = None
+    """The cache of a model may be of any form."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         """
@@ -63,12 +64,6 @@ class TorchEngine:
     def start(self, capacity: int) -> _Reading:
         del capacity  # the model's own cache grows
         return _Reading()
-
-    def copy(self, reading: _Reading, length: int, capacity: int) -> _Reading:
-        raise NotImplementedError("the cache of a model may be of any form")
-
-    def cut(self, reading: _Reading, length: int) -> None:
-        raise NotImplementedError("the cache of a model may be of any form")
 
     @torch.inference_mode()
     def read(self, passages: Sequence[Passage]) -> list[Logits]:

@@ -168,7 +168,7 @@ def table_rows(settings: ComparisonSettings, *, on_recordings: bool = False) -> 
             continue
         kind: Kind = "random" if baseline.name == "random" else "other"
         for label, name in baseline.rows(workers):
-            yield kind, label, open_baseline(name, settings.pool.written, seed=settings.seed)
+            yield kind, label, open_baseline(name, settings.pool.profiles, seed=settings.seed)
 
 
 def samples_within(cost_usd: float, single_usd: float) -> int:

@@ -11,14 +11,19 @@ from dataclasses import dataclass, replace
 
 from podium.baselines import open_baseline
 from podium.conductor.checkpoint import SHIPPED, Checkpoint
-from podium.conductor.conducting import build_endpoint, open_conductor, served_policy, untrained_conductor
-from podium.conductor.settings import ConductorSettings, conductor_settings
-from podium.conductor.worker_policy import WorkerPolicy
-from podium.errors import UsageError, WorkerError
+from podium.conductor.opening import (
+    ConductorSettings,
+    build_endpoint,
+    conductor_settings,
+    open_conductor,
+    untrained_conductor,
+)
+from podium.conductor.policy import WorkerPolicy
+from podium.errors import ConfigError, UsageError, WorkerError
 from podium.executor import Dispatcher
 from podium.orchestrator.planner_settings import PlannerSettings
 from podium.planner import Plan, Planner, PlanRequest
-from podium.types import Question
+from podium.types import Price, Question
 from podium.workers.base import Worker
 from podium.workers.checkup import CheckResult
 from podium.workers.pool import Pool, has_real_workers, real_workers
@@ -70,25 +75,23 @@ def open_planner(
     if fault is not None:
         raise UsageError(fault)
     if settings.planner != "conductor":
-        planner = open_baseline(settings.planner, pool.written, seed=seed)
+        planner = open_baseline(settings.planner, pool.profiles, seed=seed)
         return OpenedPlanner(planner, f"the baseline {planner.name}")
     table = conductor_settings(pool)
     first = first_model(pool)
     if settings.conductor is None and not settings.served:
-        opened = _of_file(settings, table, pool, called, dispatcher)
+        opened = _of_file(settings, table, pool, called, first=first, dispatcher=dispatcher)
     elif settings.conductor is not None:
         opened = _of_checkpoint(settings.conductor, settings.cost_sensitivity, pool, called)
     else:
-        opened = _served(settings, called)
+        opened = _of_endpoint(_endpoint(settings), pool, dispatcher)
     fallback = table.fallback or opened.fallback or (None if first is None else first.profile.name)
     return replace(opened, fallback=fallback)
 
 
 def first_model(pool: Pool) -> Worker | None:
-    """The first worker of the pool's file that is not simulated, models before programs; None: all are simulated."""
-    order = {profile.name: place for place, profile in enumerate(pool.written)}
-    real = real_workers(pool)
-    return min(real, key=lambda worker: (_may_be_no_model(worker), order[worker.profile.name]), default=None)
+    """The first worker of the pool that is not simulated, models before programs; None: all are simulated."""
+    return min(real_workers(pool), key=_may_be_no_model, default=None)
 
 
 async def check_planner(opened: OpenedPlanner, pool: Pool) -> CheckResult:
@@ -134,9 +137,11 @@ def _of_file(
     table: ConductorSettings,
     pool: Pool,
     called: Callable[[str], str],
+    *,
+    first: Worker | None,
     dispatcher: Dispatcher | None,
 ) -> OpenedPlanner:
-    """The planner where the options name none."""
+    """The planner where the settings name none; `first` is the pool's first model."""
     if table.checkpoint is not None:
         known = table.checkpoint in SHIPPED
         source = table.checkpoint if known else str(pool.folder / table.checkpoint)
@@ -144,7 +149,7 @@ def _of_file(
             table.cost_sensitivity if settings.cost_sensitivity is None else settings.cost_sensitivity
         )
         return _of_checkpoint(source, cost_sensitivity, pool, called)
-    worker = first_model(pool) if table.worker is None else pool.named(table.worker)
+    worker = first if table.worker is None else pool.named(table.worker)
     if table.base_url is None and worker is None:
         return _of_checkpoint("conductor", settings.cost_sensitivity, pool, called)
     if settings.cost_sensitivity is not None:
@@ -152,13 +157,10 @@ def _of_file(
             f"{called('cost_sensitivity')} is for a checkpoint, and here a model conducts untrained; leave it out."
         )
     if table.base_url is not None:
-        endpoint = build_endpoint(table, pool)
-        policy = WorkerPolicy(endpoint, pool, dispatcher, priced=table.price is not None)
-        return OpenedPlanner(
-            untrained_conductor(policy, table.prompt),
-            f"{policy.name} at {table.base_url}, untrained",
-            release=endpoint.close,
-        )
+        try:
+            return _of_endpoint(table, pool, dispatcher)
+        except ConfigError as error:
+            raise error if pool.source is None else pool.source.refuse(error) from None
     assert worker is not None
     policy = WorkerPolicy(worker, pool, dispatcher)
     why = (
@@ -181,20 +183,24 @@ def _of_checkpoint(
     return OpenedPlanner(conductor, f"the checkpoint {source}, trained on {questions}")
 
 
-def _served(settings: PlannerSettings, called: Callable[[str], str]) -> OpenedPlanner:
-    assert settings.conductor_url is not None
-    assert settings.conductor_model is not None
-    policy = served_policy(
-        settings.conductor_url,
-        settings.conductor_model,
-        key_env=settings.conductor_key_env,
-        price=settings.conductor_price,
-        option=called("conductor_key_env"),
+def _endpoint(settings: PlannerSettings) -> ConductorSettings:
+    """The endpoint of the settings, as the `[conductor]` table of a pool file would name it."""
+    price = settings.conductor_price
+    return ConductorSettings(
+        base_url=settings.conductor_url,
+        model=settings.conductor_model,
+        api_key_env=settings.conductor_key_env,
+        price=None if price is None else Price(input=price[0], output=price[1]),
     )
+
+
+def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher | None) -> OpenedPlanner:
+    endpoint = build_endpoint(settings)
+    policy = WorkerPolicy(endpoint, pool, dispatcher, priced=settings.price is not None)
     return OpenedPlanner(
-        untrained_conductor(policy),
-        f"{policy.name} at {settings.conductor_url}, untrained",
-        release=policy.close,
+        untrained_conductor(policy, settings.prompt),
+        f"{policy.name} at {settings.base_url}, untrained",
+        release=endpoint.close,
     )
 
 

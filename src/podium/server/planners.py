@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from dataclasses import dataclass
 
-from podium.baselines import VOTE
+from podium.baselines import Baseline, find_baseline, known_baselines
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import plan_once, position_of
 from podium.errors import UsageError
@@ -26,8 +27,8 @@ from podium.workflow import PlanError, Step, Workflow
 
 _LOG = logging.getLogger("podium.server")
 _CONDUCTORS = ("conductor", "warmstart")
-_MAX_DIGITS = 2
-"""Digits of a number of samples."""
+_SAMPLES = re.compile("[1-9]|[12][0-9]|3[0-2]", re.ASCII)
+"""Numbers of samples that a request may name."""
 _MAX_SAMPLES = 32
 _MAX_OPEN = 256
 _CHECK_AGAIN_S = 30.0
@@ -47,6 +48,7 @@ class Planners:
         self._pool = pool
         self._settings = settings
         self._dispatcher = dispatcher
+        self._baselines = known_baselines()
         self.last_error: str | None = None
         """Why the configured planner did not answer the last time; None: it did."""
         self._checked_at = float("-inf")
@@ -62,27 +64,24 @@ class Planners:
     def names(self) -> tuple[str, ...]:
         """The planners to list by name; `get` also knows forms that contain the name of a worker."""
         shipped = () if has_real_workers(self._pool) else _CONDUCTORS
-        return tuple(dict.fromkeys((self.configured, *shipped, "random")))
+        return tuple(dict.fromkeys((self.configured, *shipped, *(f for f in self._forms if ":" not in f))))
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """All that a request may name; baselines of one worker as forms like single:WORKER."""
-        voting = ("self-consistency:WORKER:SAMPLES",) if "vote" in self._pool.names else ()
-        return (*self.names, "single:WORKER", *voting)
+        """All that a request may name; baselines with an argument as forms like single:WORKER."""
+        return (*self.names, *(form for form in self._forms if ":" in form))
 
     def named_worker(self, name: str) -> str | None:
         """The worker in a planner's name like single:WORKER, whether or not the pool has it; None: no such form."""
-        form, _, rest = name.partition(":")
-        if name == self.configured or form not in ("single", "self-consistency"):
-            return None
-        return rest if form == "single" else rest.rpartition(":")[0]
+        return None if name == self.configured else next(iter(self.required_workers(name)), None)
 
     def required_workers(self, name: str | None) -> tuple[str, ...]:
         """The workers without which a planner cannot plan. `name` None: the configured planner."""
-        form, _, rest = (self.configured if name is None else name).partition(":")
-        if form == "single":
-            return (rest,)
-        return (rest.rpartition(":")[0], VOTE) if form == "self-consistency" else ()
+        found = find_baseline(self.configured if name is None else name, self._baselines)
+        if found is None:
+            return ()
+        baseline, argument = found
+        return baseline.needs(argument)
 
     async def get(self, name: str | None, param: str | None = None) -> OpenedPlanner:
         """Open a planner, or return it if it is open. `name` None: the configured planner.
@@ -119,11 +118,15 @@ class Planners:
         return self.last_error is not None and time.monotonic() - self._checked_at > _CHECK_AGAIN_S
 
     def record_plan(self, name: str, error: PlanError | None) -> None:
-        """Remember whether the configured planner answered, after a question that it planned."""
+        """Remember whether the configured planner answered, after a question that it planned.
+
+        A plan that the question's budget refused or cut short says nothing about the planner.
+        """
         opened = self._opened.get(self.configured)
-        if opened is not None and opened.planner.name == name:
-            failed = error is not None and error.kind == "planner_failed"
-            self._remember(error.message if failed and error is not None else None)
+        stopped = error is not None and error.kind in ("budget_refused", "time_is_up")
+        if opened is None or opened.planner.name != name or stopped:
+            return
+        self._remember(error.message if error is not None and error.kind == "planner_failed" else None)
 
     def _remember(self, last_error: str | None) -> None:
         if last_error is not None and self.last_error is None:
@@ -155,17 +158,8 @@ class Planners:
             return self._settings
         if name in _CONDUCTORS:
             return PlannerSettings(conductor=name)
-        form, _, rest = name.partition(":")
-        samples = rest.rpartition(":")[2]
-        known = form == "single" or name == "random"
-        if form == "self-consistency":
-            known = (
-                samples.isascii()
-                and samples.isdecimal()
-                and len(samples) <= _MAX_DIGITS
-                and 1 <= int(samples) <= _MAX_SAMPLES
-            )
-        if not known:
+        found = find_baseline(name, self._baselines)
+        if found is None or not self._is_offered(*found):
             raise missing(
                 f"There is no planner {name[:100]!r}; there are {', '.join(self.forms)} "
                 f"(at most {_MAX_SAMPLES} samples).",
@@ -173,6 +167,23 @@ class Planners:
                 code="planner_not_found",
             )
         return PlannerSettings(planner=name)
+
+    @property
+    def _forms(self) -> tuple[str, ...]:
+        """The forms of the baselines that this pool can run, whatever worker a request names."""
+        return tuple(
+            baseline.form
+            for baseline in self._baselines.values()
+            if not (baseline.reads_files or baseline.needs_oracle)
+            # Without an argument the worker that a request names is "", and the others are those needed in any case.
+            and {"", *self._pool.names}.issuperset(baseline.needs(""))
+        )
+
+    def _is_offered(self, baseline: Baseline, argument: str) -> bool:
+        if baseline.reads_files or baseline.needs_oracle:
+            return False
+        samples = argument.rpartition(":")[2]
+        return not baseline.form.endswith(":SAMPLES") or _SAMPLES.fullmatch(samples) is not None
 
     async def close(self) -> None:
         """Close the connections. Calling twice is fine."""

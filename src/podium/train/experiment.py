@@ -15,6 +15,7 @@ from random import Random
 from podium.conductor.checkpoint import SHIPPED, Checkpoint, Conducts
 from podium.conductor.llama import is_llama
 from podium.conductor.opening import SMALL
+from podium.conductor.prompt import numbered_pool
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
 from podium.rollout import Scorer
@@ -55,8 +56,9 @@ async def run_experiment(
         RunMismatchError: the folder belongs to another configuration.
         BudgetError: the dollars of the run or the day are spent; the same call resumes from the newest checkpoint.
     """
-    pool = open_pool(experiment.pool)
-    start = _restated(Checkpoint.read(experiment.start), experiment, pool)
+    start = Checkpoint.read(experiment.start)
+    pool = numbered_pool(open_pool(experiment.pool), start.prompt)
+    start = _restated(start, experiment, pool)
     try:
         draw_tasks = make_draw_tasks(experiment, pool, on_warning)
         run = RunFolder.open(folder, experiment, free=FREE)

@@ -20,7 +20,7 @@ from pydantic import Field
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from podium.conductor.prompt import PromptSettings, rating_words
+from podium.conductor.prompt import PromptSettings, numbered_pool, rating_words
 from podium.config import Settings
 from podium.errors import ConfigError
 from podium.orchestrator.team import open_pool
@@ -222,6 +222,7 @@ class RecordedData:
             for question in recording.questions
             if question.split != "train"
         }
+        self.prompt = _prompt(settings)
         self._courses = tuple(
             _course(source, recording, settings, withheld, tell) for source, recording in opened
         )
@@ -239,15 +240,6 @@ class RecordedData:
             raise ConfigError(
                 f"{opened[0][1].path} has no validation questions, on which the policy is examined at the end."
             )
-        self.prompt = PromptSettings(
-            style="brief",
-            pool="described",
-            examples=0,
-            question_chars=settings.question_chars,
-            answer_chars=_ANSWER_CHARS,
-            levels=len(settings.cost_weights),
-            rounds=True,
-        )
 
     def draw(self, shares: Shares, made_up: float) -> DrawExample:
         """Readings of questions, and plans; `made_up` is for teams that profiles describe, and not used."""
@@ -269,6 +261,18 @@ class RecordedData:
         return {"form": measure_format(model, tokenizer, asked, workers=workers, max_steps=most, seed=seed)}
 
 
+def _prompt(settings: RecordedSettings) -> PromptSettings:
+    return PromptSettings(
+        style="brief",
+        pool="described",
+        examples=0,
+        question_chars=settings.question_chars,
+        answer_chars=_ANSWER_CHARS,
+        levels=len(settings.cost_weights),
+        rounds=True,
+    )
+
+
 def _course(
     source: Source,
     recording: Recording,
@@ -276,7 +280,7 @@ def _course(
     withheld: Collection[str],
     tell: Callable[[str], None],
 ) -> RecordedSource:
-    pool = open_pool(source.pool)
+    pool = numbered_pool(open_pool(source.pool), _prompt(settings))
     samples = [worker.samples for worker in pool if isinstance(worker, ReplayWorker)]
     if source.rounds > 1 and max(samples, default=1) > 1:
         raise ConfigError(

@@ -35,7 +35,7 @@ class Pool:
         ConfigError: none at all, two of one name, a fallback that is not in the pool, a circle of fallbacks.
     """
 
-    __slots__ = ("_by_name", "_profiles", "_ratings", "_workers", "_written", "folder", "source")
+    __slots__ = ("_by_name", "_profiles", "_ratings", "_workers", "folder", "source")
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Pool:
     def _fill(self, workers: Sequence[Worker], ratings: Ratings | None) -> None:
         self._workers = tuple(workers)
         self._ratings = ratings
-        self._profiles = self._written = tuple(worker.profile for worker in self._workers)
+        self._profiles = tuple(worker.profile for worker in self._workers)
         if not self._workers:
             raise ConfigError("A pool of none: it needs at least one [[worker]].", ("worker",))
         self._by_name: dict[str, Worker] = {}
@@ -72,11 +72,6 @@ class Pool:
     def profiles(self) -> tuple[Profile, ...]:
         """What is known of the workers, in order."""
         return self._profiles
-
-    @property
-    def written(self) -> tuple[Profile, ...]:
-        """The same in the order of the pool's file, by which people number them in plans of their own."""
-        return self._written
 
     @property
     def ratings(self) -> Ratings | None:
@@ -130,12 +125,6 @@ class Pool:
         part._fill([self._workers[i] for i in indices], self._ratings)
         return part
 
-    def with_votes_first(self, votes: Sequence[bool]) -> Pool:
-        """The pool as Conductors that read ratings know one; `votes` says which workers are tools that vote."""
-        part = self.subset(sorted(range(len(self)), key=lambda i: not votes[i]))
-        part._written = self._written
-        return part
-
     async def close(self) -> None:
         """Give back every worker's connections. Calling twice is fine; a later call opens new ones."""
         async with asyncio.TaskGroup() as tasks:
@@ -169,8 +158,6 @@ def load_pool(
 ) -> Pool:
     """The pool of a TOML file (design §10), after overrides such as "worker.gpt-5.limits.timeout=10".
 
-    In the file's order; but where it is rated tools that vote come first, as Conductors that read ratings know them.
-
     Args:
         rated: whether its ratings are read, if it names some.
         ready: whether every worker must be ready to be called. If not, an `UnreadyWorker` stands for each
@@ -197,12 +184,9 @@ def load_pool(
                 raise source.refuse(ConfigError(str(error), ("worker", i, *error.where))) from None
             workers.append(UnreadyWorker(worker, error))
     try:
-        pool = Pool(workers, ratings, source=source, folder=path.parent)
+        return Pool(workers, ratings, source=source, folder=path.parent)
     except ConfigError as error:
         raise source.refuse(error) from None
-    if ratings is None:
-        return pool
-    return pool.with_votes_first([worker.kind == "vote" for worker in spec.worker])
 
 
 def _kinds(source: Source, given: Mapping[str, WorkerKind]) -> Mapping[str, WorkerKind]:

@@ -285,7 +285,7 @@ class PoolSpec(Settings):
     ratings: Path | None = None
     """What the workers were measured at (`podium rate`), seen from the pool file's folder."""
     conductor: dict[str, Any] = Field(default_factory=dict)
-    """Who leads them; `podium.conductor.settings` reads it."""
+    """Who leads them; `podium.conductor.opening` reads it."""
     worker: tuple[AnySpec, ...] = ()
 
 

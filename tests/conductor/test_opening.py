@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from podium.conductor import Checkpoint, Conductor, open_policy
-from podium.conductor.conducting import open_conductor
+from podium.conductor.opening import open_conductor
 from podium.planner import PlanRequest
 from podium.types import Profile, Question
 from podium.workflow import PlanError

@@ -1,4 +1,4 @@
-"""A served policy, against a real server on this machine."""
+"""A model behind an endpoint conducts, against a real server on this machine."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -9,14 +9,16 @@ import stamina
 from aiohttp import web
 
 from podium.conductor import Conductor, Policy, Sampling
-from podium.conductor.served_policy import ServedPolicy
+from podium.conductor.opening import ConductorSettings, build_endpoint
+from podium.conductor.policy import WorkerPolicy
 from podium.errors import WorkerError
 from podium.planner import PlanRequest
 from podium.types import Limits, Message, Price, Profile, Question, Usage
-from podium.workers.chat.client import ChatClient
+from podium.workers import Pool, ScriptedWorker, Worker
 from podium.workflow import Workflow
 
 PROMPT = (Message(role="system", content="Lead."), Message(role="user", content="3 + 4?"))
+POOL = Pool([ScriptedWorker("a", [])])
 PLAN = 'model_id = [0]\nsubtasks = ["Add 3 and 4."]\naccess_list = [[]]'
 
 
@@ -43,15 +45,15 @@ class Endpoint:
         )
 
 
-Serve = Callable[[Endpoint], Awaitable[ChatClient]]
+Serve = Callable[..., Awaitable[WorkerPolicy]]
 
 
 @pytest.fixture
 async def serve() -> AsyncIterator[Serve]:
     runners: list[web.AppRunner] = []
-    clients: list[ChatClient] = []
+    workers: list[Worker] = []
 
-    async def start(endpoint: Endpoint) -> ChatClient:
+    async def start(endpoint: Endpoint, *, model: str = "m", **table: Any) -> WorkerPolicy:
         app = web.Application()
         app.router.add_post("/v1/chat/completions", endpoint.answer)
         runner = web.AppRunner(app)
@@ -60,20 +62,21 @@ async def serve() -> AsyncIterator[Serve]:
         await site.start()
         runners.append(runner)
         host, port = runner.addresses[0][:2]
-        clients.append(ChatClient(f"http://{host}:{port}/v1", "k"))
-        return clients[-1]
+        settings = ConductorSettings(base_url=f"http://{host}:{port}/v1", model=model, **table)
+        workers.append(build_endpoint(settings))
+        return WorkerPolicy(workers[-1], POOL, priced=settings.price is not None)
 
     with stamina.set_testing(True, attempts=4, cap=True):  # the same tries, without the waits
         yield start
-    for client in clients:
-        await client.close()
+    for worker in workers:
+        await worker.close()
     for runner in runners:
         await runner.cleanup()
 
 
 async def test_a_served_model_conducts(serve: Serve) -> None:
     endpoint = Endpoint()
-    policy: Policy = ServedPolicy(await serve(endpoint), "big", price=Price(input=1.0, output=10.0))
+    policy: Policy = await serve(endpoint, model="big", price=Price(input=1.0, output=10.0))
     plan = await Conductor(policy).plan(PlanRequest(Question(text="3 + 4?"), (Profile(name="a"),)))
     assert isinstance(plan.decision, Workflow)
     assert plan.usage == Usage(input_tokens=1000, output_tokens=100)
@@ -83,40 +86,41 @@ async def test_a_served_model_conducts(serve: Serve) -> None:
     assert [message["role"] for message in endpoint.bodies[0]["messages"]] == ["system", "user"]
 
 
-async def test_temperature_and_seed_are_sent_only_where_configured(serve: Serve) -> None:
+async def test_a_temperature_is_sent_only_where_configured_and_never_a_seed(serve: Serve) -> None:
     endpoint = Endpoint()
-    client = await serve(endpoint)
     sampling = Sampling(temperature=0.5, seed="x")
-    await ServedPolicy(client, "m").complete(PROMPT, sampling)
-    for _ in range(2):
-        await ServedPolicy(client, "m", sampled=True).complete(PROMPT, sampling)
-    await ServedPolicy(client, "m", sampled=True).complete(PROMPT, Sampling(seed="y"))
-    silent, one, same, other = endpoint.bodies
+    await (await serve(endpoint)).complete(PROMPT, sampling)
+    await (await serve(endpoint, temperature=0.7)).complete(PROMPT, sampling)
+    silent, warm = endpoint.bodies
     assert not {"temperature", "seed"} & set(silent)
-    assert one == same
-    assert (one["temperature"], other["temperature"]) == (0.5, 0.0)
-    assert one["seed"] != other["seed"]
-    assert 0 <= one["seed"] < 2**31
+    assert warm["temperature"] == 0.7
+    assert "seed" not in warm
 
 
-async def test_the_tokens_written_are_limited_by_sampling_else_by_limits(serve: Serve) -> None:
+async def test_it_may_reason_at_length_and_its_limits_say_how_long(serve: Serve) -> None:
     endpoint = Endpoint()
-    policy = ServedPolicy(await serve(endpoint), "m", limits=Limits(max_tokens=9000))
-    await policy.complete(PROMPT, Sampling())
-    await policy.complete(PROMPT, Sampling(max_tokens=50))
-    assert [body["max_tokens"] for body in endpoint.bodies] == [9000, 50]
+    await (await serve(endpoint)).complete(PROMPT, Sampling())
+    await (await serve(endpoint, limits=Limits(max_tokens=9000))).complete(PROMPT, Sampling())
+    assert [body["max_tokens"] for body in endpoint.bodies] == [8192, 9000]
+
+
+async def test_without_a_price_a_completion_is_unpriced(serve: Serve) -> None:
+    completion = await (await serve(Endpoint())).complete(PROMPT, Sampling())
+    assert (completion.cost_usd, completion.unpriced) == (0.0, True)
+    priced = await (await serve(Endpoint(), price=Price(input=1.0))).complete(PROMPT, Sampling())
+    assert (priced.cost_usd, priced.unpriced) == (pytest.approx(0.001), False)
 
 
 async def test_further_keys_are_sent_as_they_are(serve: Serve) -> None:
     endpoint = Endpoint()
-    policy = ServedPolicy(await serve(endpoint), "m", extra={"reasoning_effort": "low"})
+    policy = await serve(endpoint, extra={"reasoning_effort": "low"})
     await policy.complete(PROMPT, Sampling())
     assert endpoint.bodies[0]["reasoning_effort"] == "low"
 
 
 async def test_what_may_pass_is_asked_again(serve: Serve) -> None:
     endpoint = Endpoint(503, 429)
-    completion = await ServedPolicy(await serve(endpoint), "m").complete(PROMPT, Sampling())
+    completion = await (await serve(endpoint)).complete(PROMPT, Sampling())
     assert completion.text == PLAN
     assert len(endpoint.bodies) == 3
 
@@ -131,13 +135,13 @@ async def test_what_may_pass_is_asked_again(serve: Serve) -> None:
 )
 async def test_a_failure_for_good_is_a_worker_error(serve: Serve, endpoint: Endpoint, calls: int) -> None:
     with pytest.raises(WorkerError, match="not now"):
-        await ServedPolicy(await serve(endpoint), "m").complete(PROMPT, Sampling())
+        await (await serve(endpoint)).complete(PROMPT, Sampling())
     assert len(endpoint.bodies) == calls
 
 
 async def test_no_retries_means_one_call(serve: Serve) -> None:
     endpoint = Endpoint(500)
-    policy = ServedPolicy(await serve(endpoint), "m", limits=Limits(retries=0))
+    policy = await serve(endpoint, limits=Limits(retries=0))
     with pytest.raises(WorkerError):
         await policy.complete(PROMPT, Sampling())
     assert len(endpoint.bodies) == 1

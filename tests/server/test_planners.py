@@ -1,0 +1,76 @@
+"""Which planners requests may name, and what the server knows of the configured one."""
+
+import pytest
+
+from podium.errors import APIError
+from podium.executor import Dispatcher
+from podium.orchestrator.planner_settings import PlannerSettings
+from podium.server.planners import Planners
+from podium.workers import Pool, ScriptedWorker, VoteWorker
+from podium.workflow import PlanError
+
+ADA = ScriptedWorker("ada", ["yes"])
+DOWN = PlanError("planner_failed", "ada: no route to host.")
+
+
+def planners(*, vote: bool = True) -> Planners:
+    workers = Pool([ADA, VoteWorker()] if vote else [ADA])
+    return Planners(workers, PlannerSettings(planner="single:ada"), Dispatcher())
+
+
+@pytest.mark.parametrize("kind", ["budget_refused", "time_is_up"])
+async def test_a_plan_that_the_budget_stopped_is_no_sign_that_the_conductor_answers(kind: str) -> None:
+    known = planners()
+    name = (await known.get(None)).planner.name
+    known.record_plan(name, DOWN)
+    known.record_plan(name, PlanError(kind, "The question may cost $0.01."))
+    assert known.last_error == DOWN.message
+    known.record_plan(name, None)
+    assert known.last_error is None
+    known.record_plan(name, PlanError(kind, "The question may cost $0.01."))
+    assert known.last_error is None
+
+
+async def test_a_plan_that_cannot_be_read_is_a_sign_that_the_conductor_answers() -> None:
+    known = planners()
+    name = (await known.get(None)).planner.name
+    known.record_plan(name, DOWN)
+    known.record_plan(name, PlanError("no_lists", "There are no lists."))
+    assert known.last_error is None
+
+
+@pytest.mark.parametrize(
+    ("vote", "forms"),
+    [
+        (
+            True,
+            (
+                "single:ada",
+                "conductor",
+                "warmstart",
+                "random",
+                "single:WORKER",
+                "self-consistency:WORKER:SAMPLES",
+            ),
+        ),
+        (False, ("single:ada", "conductor", "warmstart", "random", "single:WORKER")),
+    ],
+)
+def test_requests_may_name_every_baseline_that_the_pool_can_run(vote: bool, forms: tuple[str, ...]) -> None:
+    assert planners(vote=vote).forms == forms
+
+
+@pytest.mark.parametrize(
+    "name", ["oracle", "constant:plan.txt", "random:1", "self-consistency:ada:033", "best"]
+)
+async def test_a_planner_of_files_of_the_oracle_or_of_no_form_is_not_offered(name: str) -> None:
+    with pytest.raises(APIError, match="There is no planner"):
+        await planners().get(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "workers"),
+    [(None, ("ada",)), ("self-consistency:ada:3", ("ada", "vote")), ("conductor", ()), ("random", ())],
+)
+def test_a_planner_needs_the_workers_that_its_name_spells(name: str | None, workers: tuple[str, ...]) -> None:
+    assert planners().required_workers(name) == workers
