@@ -6,25 +6,34 @@ a checkpoint, how a model is prompted, and whether it may try twice. Which Condu
 """
 
 from __future__ import annotations
-
-import os
 from importlib.util import find_spec
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
-
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
-
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.planner import Conductor
-from podium.conductor.policy import Policy, Sampling
+from podium.conductor.policy import Policy
+from podium.conductor.policy import Sampling
 from podium.conductor.prompt import PromptSettings
-from podium.config import Settings, suggestion
-from podium.errors import CheckpointError, ConfigError, UsageError
-from podium.types import Limits, Price
+from podium.config import Settings
+from podium.config import suggestion
+from podium.errors import CheckpointError
+from podium.errors import ConfigError
+from podium.errors import UsageError
+from podium.types import Limits
+from podium.types import Price
 from podium.workers.base import Worker
 from podium.workers.build import build_worker
 from podium.workers.pool import Pool
 from podium.workers.spec import OpenAISpec
+from pydantic import AliasChoices
+from pydantic import BaseModel
+from pydantic import ConfigDict
+from pydantic import Field
+from pydantic import model_validator
+from typing import Any
+from typing import Literal
+from typing import Self
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from podium.conductor.local_policy import Engine
@@ -67,10 +76,10 @@ class ConductorSettings(Settings):
     extra: dict[str, Any] = Field(default_factory=dict)
     """Further keys of the request's body."""
     prompt: PromptSettings = PromptSettings()
-    """How a worker or an endpoint is asked for a plan; a checkpoint brings its own."""
+    """How a worker or an endpoint is prompted for a plan; a checkpoint brings its own."""
     fallback: str | None = None
     """The worker that takes a question whose planning failed for good; None: the one that conducts, else the first
-    that is asked for real."""
+    that is not simulated."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -128,9 +137,9 @@ def open_conductor(
     """The Conductor of a checkpoint folder, or of the shipped checkpoint of that name.
 
     Args:
-        pool: whom it is to lead; None: not known yet, and not checked.
+        pool: the workers that it is to lead; None: not known yet, and not checked.
         cost_sensitivity: the level, or something between two, if it knows some; None: as it was trained to.
-        option: what whoever asks calls that level, for the message.
+        option: the caller's name for that level, for messages.
 
     Raises:
         CheckpointError: the folder is not a checkpoint, or one that must not lead this pool.

@@ -1,4 +1,4 @@
-"""The Conductor: a planner that asks its policy for a workflow.
+"""The Conductor: a planner whose policy, a language model, writes the workflow.
 
 Prompt, completion, parse; where configured, one second try on a format error. It runs nothing.
 """
@@ -23,8 +23,8 @@ class Conductor:
     Args:
         policy: the language model.
         prompt: how a situation is shown; a checkpoint brings its own (`Checkpoint.prompt`).
-        cost_sensitivity: the level, in place of the prompt's; between two levels each question is asked at one of them,
-            at the nearer more often. None: as the prompt says.
+        cost_sensitivity: the level, in place of the prompt's. Between two levels each question gets one of the two,
+            the nearer one more often. None: as the prompt says.
         second_try: whether a completion that is no plan is answered with its error, once. Training leaves it
             off: there an error is the signal.
         sampling: how completions are drawn. Its seed is joined with the situation's.
@@ -55,7 +55,7 @@ class Conductor:
     async def plan(self, request: PlanRequest) -> Plan:
         """One plan, with the pool's numbers of workers; its usage and cost are those of both tries.
 
-        Where the second try is not answered, or too long to be asked, the first stands, with what it cost.
+        Where the second try gets no answer, or its prompt is too long, the first plan stands, with what it cost.
 
         Raises:
             WorkerError: the worker that writes plans did not answer, or the budget refuses the plan.
@@ -128,13 +128,13 @@ class Conductor:
             raise WorkerError(f"The plan was not paid for. {refusal}", kind="budget")
         try:
             return await self._policy.complete(messages, sampling)
-        finally:  # Whoever asked for the plan books what it cost.
+        finally:  # The caller books what the plan cost.
             request.ledger.settle(reservation, Usage(), 0.0)
 
     def _draw(self, request: PlanRequest, number: int) -> Sampling:
         """The sampling of one try, with randomness of its own."""
         sampling = self._sampling
         seed = f"{sampling.seed}/{request.seed}/round-{len(request.outcomes)}/try-{number}"
-        # A greedy policy that is asked the same thing writes the same thing.
+        # A greedy policy completes the same prompt in the same way.
         again = number > 0 and self._prompt.style == "brief"
         return replace(sampling, seed=seed, temperature=max(sampling.temperature, 1.0 if again else 0.0))

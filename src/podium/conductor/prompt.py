@@ -88,7 +88,7 @@ class PromptSettings(Settings):
     cost_sensitivity: int = Field(
         default=0, ge=0, validation_alias=AliasChoices("cost_sensitivity", "thrift")
     )
-    """The level that is asked for."""
+    """The level that the prompt names."""
     rounds: bool = False
     """Whether the brief style says how many rounds are left."""
 

@@ -50,7 +50,7 @@ class PlannerSettings(Settings):
         """Why they exclude each other, in one sentence; None: they do not.
 
         Args:
-            called: what whoever asks calls a key.
+            called: the caller's name for a key.
         """
         if self.planner != "conductor":
             own = ("conductor",) if self.conductor is not None else ()
