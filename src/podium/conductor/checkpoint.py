@@ -4,28 +4,28 @@ This file describes a folder, says in one sentence what it lacks, and reads its 
 """
 
 from __future__ import annotations
+
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-import json
 from math import prod
 from pathlib import Path
-from podium.conductor.prompt import PromptSettings
-from podium.conductor.prompt import rating_words
-from podium.config import Settings
-from podium.config import build
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import Field
+
+from podium.conductor.prompt import PromptSettings, rating_words
+from podium.config import Settings, build
 from podium.errors import CheckpointError
 from podium.workers.pool import real_workers
 from podium.workers.vote import VOTE
-from pydantic import Field
-from typing import Any
-from typing import Self
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from podium.workers.pool import Pool
     from tokenizers import Tokenizer
+
+    from podium.workers.pool import Pool
 
 SHIPPED = ("warmstart", "conductor")
 """Names of the checkpoints in the package: before and after training."""

@@ -6,34 +6,25 @@ a checkpoint, how a model is prompted, and whether it may try twice. Which Condu
 """
 
 from __future__ import annotations
-from importlib.util import find_spec
+
 import os
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.planner import Conductor
-from podium.conductor.policy import Policy
-from podium.conductor.policy import Sampling
+from podium.conductor.policy import Policy, Sampling
 from podium.conductor.prompt import PromptSettings
-from podium.config import Settings
-from podium.config import suggestion
-from podium.errors import CheckpointError
-from podium.errors import ConfigError
-from podium.errors import UsageError
-from podium.types import Limits
-from podium.types import Price
+from podium.config import Settings, suggestion
+from podium.errors import CheckpointError, ConfigError, UsageError
+from podium.types import Limits, Price
 from podium.workers.base import Worker
 from podium.workers.build import build_worker
 from podium.workers.pool import Pool
 from podium.workers.spec import OpenAISpec
-from pydantic import AliasChoices
-from pydantic import BaseModel
-from pydantic import ConfigDict
-from pydantic import Field
-from pydantic import model_validator
-from typing import Any
-from typing import Literal
-from typing import Self
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from podium.conductor.local_policy import Engine

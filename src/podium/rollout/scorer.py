@@ -16,7 +16,7 @@ from podium.rollout.rollout import Rollout, roll
 from podium.tasks.task import Task
 from podium.types import Budget
 from podium.workers.pool import Pool
-from podium.workflow import parse
+from podium.workflow import AccessRule, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class FixedPlan:
 
     text: str
     name: str = "written"
+    access: AccessRule = "lists"
+    """What its access lists may hold."""
 
     async def plan(self, request: PlanRequest) -> Plan:
         """Parse the text against the request's pool; a text that cannot be read is an error value."""
@@ -36,6 +38,7 @@ class FixedPlan:
             workers=len(request.pool),
             max_steps=request.max_steps,
             later_round=bool(request.outcomes),
+            access=self.access,
         )
         return Plan(text=self.text, decision=decision)
 
@@ -50,6 +53,8 @@ class Scorer:
     budget: Budget = field(default_factory=Budget)
     """Of one question. `score` would read its one completion again in each round: leave rounds at 1 for it."""
     max_steps: int = 5
+    access: AccessRule = "lists"
+    """What the access lists of a completion may hold."""
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     dispatcher: Dispatcher = field(default_factory=Dispatcher, compare=False)
     """Holds the workers' limits for all that is scored, whatever the pools.
@@ -70,7 +75,7 @@ class Scorer:
         Raises:
             BudgetError: the dollars that a run or a day may cost do not suffice.
         """
-        return await self.roll(FixedPlan(completion), task, pool, seed=seed)
+        return await self.roll(FixedPlan(completion, access=self.access), task, pool, seed=seed)
 
     async def roll(
         self,

@@ -28,7 +28,7 @@ from podium.tasks import ALL, Task, open_tasks, warnings_of
 from podium.trace import Trace
 from podium.types import Budget, Message
 from podium.workers.pool import Pool
-from podium.workflow import Workflow, live_steps, render
+from podium.workflow import AccessRule, Workflow, live_steps, render
 
 _REMEMBERED = 1024
 """Rollouts that may go on with another round."""
@@ -39,10 +39,12 @@ class WrittenPlans:
     """A planner that gives the plans of a rollout, one in each round."""
 
     texts: tuple[str, ...]
+    access: AccessRule = "lists"
     name: str = "policy"
 
     async def plan(self, request: PlanRequest) -> Plan:
-        return await FixedPlan(self.texts[len(request.outcomes)], self.name).plan(request)
+        text = self.texts[len(request.outcomes)]
+        return await FixedPlan(text, self.name, self.access).plan(request)
 
 
 class ScoringSession:
@@ -144,7 +146,7 @@ class ScoringSession:
         if request in self._rolled:
             return self._rolled[request]
         rollout = await self._scorer(request).roll(
-            WrittenPlans(request.plans),
+            WrittenPlans(request.plans, self.settings.prompt.access),
             task,
             self.pool_of(request),
             seed=f"{request.seed}/{request.task}/{request.rollout}",
