@@ -81,8 +81,8 @@ class WorkerError(PodiumError):
     Args:
         message: one sentence for the user, free of secrets.
         kind: a stable word for metrics: "timeout", "connection", "status", "limited", "protocol", "refused", "open",
-            "unrecorded", "exhausted", "unready" of one that could not be built, or "missing" where nothing is left
-            to work on since earlier steps failed.
+            "unrecorded", "exhausted", "unready" of one that could not be built, "missing" where nothing is left
+            to work on since earlier steps failed, or "environment" where training made the worker fail.
         retryable: whether the same call may succeed later (429, 5xx, timeouts, broken connections).
         retry_after_s: seconds that the worker asked us to wait, if it did.
         cost_usd: dollars that the failed call cost, where that is known.

@@ -1,6 +1,7 @@
 """Which pool a question is asked over: one that stays the same, or a random part of it in a random order.
 
-A policy that always meets one pool learns its numbers by heart; one that meets many must read the profiles.
+A policy that always meets one pool learns its numbers by heart; one that meets many must read the profiles. One that
+meets workers that fail learns not to hang on a single one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from pydantic import Field
 
 from podium.config import Settings, suggestion
 from podium.errors import ConfigError
-from podium.workers.pool import Pool
+from podium.workers.failing import FailingWorker
+from podium.workers.pool import Pool, is_tool
 
 
 class PoolDraw(Settings):
@@ -25,6 +27,9 @@ class PoolDraw(Settings):
     most: int = Field(default=7, ge=1)
     without: tuple[str, ...] = ()
     """Names of workers that are never drawn, so that they are new when the policy is tested."""
+    failing: float = Field(default=0.0, ge=0, lt=1)
+    """The probability with which each drawn worker fails every call of a question, for all its rollouts alike; votes,
+    calculators and code tools never do."""
 
 
 class PoolSource:
@@ -49,8 +54,18 @@ class PoolSource:
         self._pool, self._settings, self._kept = pool, settings, kept
 
     def draw(self, name: str) -> Pool:
-        """The pool of the question called `name`; the same name gives the same pool."""
-        return self._pool.subset(self._drawn(name))
+        """The pool of the question called `name`; the same name gives the same pool, with the same workers failing."""
+        pool = self._pool.subset(self._drawn(name))
+        rate = self._settings.failing
+        if not rate:
+            return pool
+        return pool.replaced(
+            {
+                worker.profile.name: FailingWorker(worker)
+                for worker in pool
+                if not is_tool(worker) and Random(f"failing/{name}/{worker.profile.name}").random() < rate
+            }
+        )
 
     def _drawn(self, name: str) -> Sequence[int]:
         if not self._settings.random:
