@@ -1,20 +1,22 @@
-"""Plans a second of a small local policy in NumPy: token by token, one at a time, sixteen at a time; and transformers.
+"""Plans a second of a small local policy in NumPy: token by token, one, sixteen and all at a time; and transformers.
 
-    python benchmarks/plans.py --plans 200 --checkpoint conductor
+    python benchmarks/plans.py --plans 200
+    python benchmarks/plans.py --checkpoint checkpoints/recorded/policy --pool configs/pools/reasoning-gym-easy.toml \\
+        --tasks runs/recordings/reasoning-gym-easy.parquet --max-steps 6
 
 "Token by token" is the plain way: one text, one token a pass, nothing shared and nothing drafted. The number of
-texts that equal those of the plain way is printed. The peer is transformers' `generate` on sixteen prompts, padded on
+texts that equal those of the plain way is printed, and a digest of all texts: two releases that plan the same print
+the same. An evaluation asks sixteen at a time unless its `concurrency` says otherwise. Each way opens the policy
+anew, since a policy remembers its completions. The peer is transformers' `generate` on sixteen prompts, padded on
 the left, on one thread; its time includes its import.
 """
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 import argparse
 import asyncio
+import hashlib
+import os
 import time
 from collections.abc import Callable, Sequence
 
@@ -24,8 +26,11 @@ from podium.conductor.llama import Llama, Shape
 from podium.conductor.numpy_engine import NumpyEngine
 from podium.orchestrator.team import open_pool
 from podium.planner import PlanRequest
-from podium.tasks.embedded import EmbeddedTasks
+from podium.tasks import open_tasks
 from podium.types import Message
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 
 Prompts = Sequence[tuple[Message, ...]]
 _LIMIT = 384
@@ -84,16 +89,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plans", type=int, default=200)
     parser.add_argument("--checkpoint", default="conductor")
+    parser.add_argument("--pool", default="embedded")
+    parser.add_argument("--tasks", default="embedded")
+    parser.add_argument("--max-steps", type=int, default=5)
+    parser.add_argument("--no-peer", action="store_true", help="leave transformers out")
     options = parser.parse_args()
-    checkpoint, team = Checkpoint.read(options.checkpoint), open_pool("embedded").profiles
-    tasks = EmbeddedTasks("validation", size=options.plans)
-    prompts = [build_prompt(PlanRequest(task.question, team), checkpoint.prompt) for task in tasks]
+    checkpoint, pool = Checkpoint.read(options.checkpoint), open_pool(options.pool)
+    tasks = open_tasks(options.tasks, "validation", size=options.plans, pool=pool)
+    requests = [
+        PlanRequest(task.question, pool.profiles_for(task.question.text), max_steps=options.max_steps)
+        for task in tasks
+    ]
+    prompts = [build_prompt(request, checkpoint.prompt) for request in requests]
     ways: dict[str, Callable[[], list[str]]] = {
         "token by token": lambda: token_by_token(checkpoint, prompts),
         "one at a time": lambda: at_once(checkpoint, prompts, 1),
         "sixteen at a time": lambda: at_once(checkpoint, prompts, 16),
-        "transformers, sixteen": lambda: by_transformers(checkpoint, prompts, 16),
+        "all at a time": lambda: at_once(checkpoint, prompts, len(prompts)),
     }
+    if not options.no_peer:
+        ways["transformers, sixteen"] = lambda: by_transformers(checkpoint, prompts, 16)
     texts: dict[str, list[str]] = {}
     rates: dict[str, float] = {}
     for way, write in ways.items():
@@ -105,7 +120,8 @@ def main() -> None:
         equal = sum(a == b for a, b in zip(texts[way], texts[plain], strict=True))
         print(
             f"{way:22} {wall:7.1f} plans/s, {rates[way]:7.1f} a second of processor time "
-            f"({rates[way] / rates[plain]:.1f} x), {equal} of {len(prompts)} texts equal",
+            f"({rates[way] / rates[plain]:.1f} x), {equal} of {len(prompts)} texts equal, "
+            f"digest {hashlib.sha256(repr(texts[way]).encode()).hexdigest()[:16]}",
             flush=True,
         )
 

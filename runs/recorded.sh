@@ -4,8 +4,8 @@
 # among their workers, which no training knew.
 # Recordings first: runs/recordings.sh. What workers were measured at is in configs/ratings; `runs/recorded.sh ratings`
 # makes it again from the training questions.
-#   [SEED=0] [SPLIT=validation] [THRIFT=0] [EARLY_STOP=] [POOLS="reasoning-gym-easy ..."] runs/recorded.sh
-# THRIFT is the one level that is measured; without it all are. Votes stop once they are certain, in every row;
+#   [SEED=0] [SPLIT=validation] [COST_SENSITIVITY=0] [EARLY_STOP=] [POOLS="reasoning-gym-easy ..."] runs/recorded.sh
+# COST_SENSITIVITY is the one level that is measured; without it all are. Votes stop once they are certain, in every row;
 # EARLY_STOP= has everybody asked instead.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -45,6 +45,6 @@ for pool in $POOLS; do
   esac
   podium eval --tasks "runs/recordings/$recording.parquet" --pool "configs/pools/$pool.toml" \
     --conductor "$RUN/policy" --split "$SPLIT" --questions 2000 --repeats "$repeats" --max-steps 6 \
-    ${THRIFT:+--cost-sensitivity "$THRIFT"} ${EARLY_STOP:+--early-stop} \
+    ${COST_SENSITIVITY:+--cost-sensitivity "$COST_SENSITIVITY"} ${EARLY_STOP:+--early-stop} \
     --markdown | tee "$RUN/$SPLIT-$pool.md"
 done

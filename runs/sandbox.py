@@ -19,10 +19,9 @@ import warnings
 from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable
 
-from podium.sandbox.bare import Bare
-
 from podium.sandbox.inside.allowance import Allowance
-from podium.sandbox.sandbox import Sandbox
+from podium.sandbox.isolation import PlainProcess
+from podium.sandbox.pool import SandboxPool
 from podium.tasks.graders.code_grader import Submission
 from podium.tasks.graders.code_tests import parse_tests
 
@@ -54,7 +53,7 @@ FORMS = {
         [f"{FUNCTION}{SUITE}unittest.main()"],
     ),
 }
-"""The program, its tests, and what anybody would run to try the same."""
+"""The program, its tests, and the plain programs that test the same."""
 
 
 def plain(form: str) -> Callable[[], Awaitable[None]]:
@@ -71,20 +70,20 @@ def plain(form: str) -> Callable[[], Awaitable[None]]:
     return run
 
 
-def graded(sandbox: Sandbox, form: str) -> Callable[[], Awaitable[None]]:
+def graded(pool: SandboxPool, form: str) -> Callable[[], Awaitable[None]]:
     """One grading of a right program."""
     source, gold, _ = FORMS[form]
     tests = parse_tests(json.dumps(gold))
     free = Allowance(cpu_s=60, wall_s=180)
 
     async def grade() -> None:
-        assert await Submission(source, free, free).passes(tests, sandbox, allow_weak=True)
+        assert await Submission(source, free, free).passes(tests, pool, allow_weak=True)
 
     return grade
 
 
 async def alone(deeds: list[Callable[[], Awaitable[None]]], times: int) -> list[float]:
-    """Median milliseconds of each, taken in turn, one at a time, with a pause in which stock is made."""
+    """Median milliseconds of each, taken in turn, one at a time, with a pause in which sandboxes start."""
     taken: list[list[float]] = [[] for _ in deeds]
     for _ in range(times):
         for deed, found in zip(deeds, taken, strict=True):
@@ -115,17 +114,16 @@ def processor_s() -> float:
 
 
 async def main(times: int) -> None:
-    for sandbox in (Sandbox(slots=2), Sandbox(Bare(), slots=2)):
-        async with sandbox:
-            walls = await sandbox.walls()
-            print(
-                f"\n{walls.name}{', weak' if walls.weak else ''}: {times} programs a row, processors {cores()}"
-            )
+    for pool in (SandboxPool(slots=2), SandboxPool(PlainProcess(), slots=2)):
+        async with pool:
+            isolation = await pool.isolation()
+            weak = ", weak" if isolation.weak else ""
+            print(f"\n{isolation.name}{weak}: {times} programs a row, processors {cores()}")
             print(
                 f"{'':22}{'alone':>9}{'plain':>9}{'more':>8}{'a second':>10}{'plain':>8}{'CPU':>9}{'plain':>9}"
             )
             for form in FORMS:
-                grade = graded(sandbox, form)
+                grade = graded(pool, form)
                 await rate(grade, 4)
                 one, other = await alone([grade, plain(form)], times)
                 (many, used), (others, other_used) = await rate(grade, times), await rate(plain(form), times)

@@ -56,7 +56,7 @@ def values(rows: list[Row]) -> list[dict[str, Any]]:
 def test_tables_of_every_kind_and_dress_hold_the_same_rows(tmp_path: Path, name: str, content: bytes) -> None:
     rows = read(tmp_path / name, content, ["q"])
     assert values(rows) == [{"q": "x"}, {"q": "y"}]
-    assert not any(row.complaint for row in rows)
+    assert not any(row.error for row in rows)
 
 
 def test_parquet_gives_lists_objects_and_nulls_and_reads_the_named_columns_alone(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ DEEP = b'{"q": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "complaint"),
+    ("name", "content", "error"),
     [
         ("a.jsonl", b'{"q": "x"', "it is not JSON: Expecting ',' delimiter (at character 10)"),
         ("a.jsonl", b"{'q': 'x'}", "it is not JSON: Expecting property name"),
@@ -111,11 +111,11 @@ DEEP = b'{"q": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     ],
 )
 def test_a_row_that_cannot_be_read_is_complained_of_and_the_others_are_read(
-    tmp_path: Path, name: str, content: bytes, complaint: str
+    tmp_path: Path, name: str, content: bytes, error: str
 ) -> None:
     file = tmp_path / name
-    bad = [row for row in read(file, content) if row.complaint]
-    assert bad[0].complaint.startswith(complaint)
+    bad = [row for row in read(file, content) if row.error]
+    assert bad[0].error.startswith(error)
     assert bad[0].values == {}
     if name == "a.jsonl":
         rows = read(file, b'{"good": 1}\n' + content + b'\n{"good": 2}\n')
@@ -125,7 +125,7 @@ def test_a_row_that_cannot_be_read_is_complained_of_and_the_others_are_read(
 
 def test_a_csv_goes_on_behind_a_row_that_is_too_short(tmp_path: Path) -> None:
     rows = read(tmp_path / "a.csv", b'q,a\n"x"y,z\nshort\n1,2\n')
-    assert [bool(row.complaint) for row in rows] == [True, True, False]
+    assert [bool(row.error) for row in rows] == [True, True, False]
     assert rows[-1] == Row("a.csv, line 4", {"q": "1", "a": "2"})
 
 
@@ -150,7 +150,7 @@ def test_a_line_without_end_is_complained_of_and_never_held(tmp_path: Path, name
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (first.values, last.values) == ({"q": 1}, {"q": 2})
-    assert long == Row(f"{name}, line 2", complaint="it is longer than 1,048,576 bytes")
+    assert long == Row(f"{name}, line 2", error="it is longer than 1,048,576 bytes")
     assert most < size / 8
 
 
@@ -160,8 +160,8 @@ def test_a_line_may_be_exactly_as_long_as_is_allowed(tmp_path: Path) -> None:
         file = tmp_path / "a.jsonl"
         file.write_bytes(2 * (line + ending) if ending else line)
         rows = list(read_rows(file, longest=len(line)))
-        assert [(row.place, row.complaint) for row in rows][-1] == (f"a.jsonl, line {len(rows)}", "")
-        assert all(row.complaint for row in read_rows(file, longest=len(line) - 1))
+        assert [(row.place, row.error) for row in rows][-1] == (f"a.jsonl, line {len(rows)}", "")
+        assert all(row.error for row in read_rows(file, longest=len(line) - 1))
         assert len(list(read_rows(file, longest=len(line) - 1))) == len(rows) == (2 if ending else 1)
 
 
@@ -235,7 +235,7 @@ def test_a_column_that_no_row_has_is_answered_with_the_nearest_one(
 def test_a_column_that_some_rows_lack_is_complained_of_in_those(tmp_path: Path) -> None:
     lines = b'{"q": 1}\n{"q": 2, "a": 3}\nbroken\n{"a": 4}\n'
     rows = read(tmp_path / "a.jsonl", lines, ["q", "a"])
-    assert [row.complaint.partition(":")[0] for row in rows] == [
+    assert [row.error.partition(":")[0] for row in rows] == [
         "it has no column a",
         "",
         "it is not JSON",
@@ -249,12 +249,12 @@ def test_where_gaps_are_allowed_they_hold_null_and_a_column_that_no_row_has_is_r
     file = tmp_path / "a.jsonl"
     file.write_text('{"q": "x"}\n{"q": "y", "gold": 1}\nbroken\n{"gold": 2}\n')
     rows = list(read_rows(file, ["q", "gold"], gaps=True))
-    assert values([row for row in rows if not row.complaint]) == [
+    assert values([row for row in rows if not row.error]) == [
         {"q": "x", "gold": None},
         {"q": "y", "gold": 1},
         {"q": None, "gold": 2},
     ]
-    assert [row.place for row in rows if row.complaint] == ["a.jsonl, line 3"]
+    assert [row.place for row in rows if row.error] == ["a.jsonl, line 3"]
     with pytest.raises(UsageError, match=r"a\.jsonl has no column 'golds'; did you mean 'gold'\?"):
         list(read_rows(file, ["golds"], gaps=True))
 

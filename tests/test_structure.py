@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import sys
+from collections import Counter
 from pathlib import Path
 
 import grimp
@@ -61,3 +63,20 @@ def test_no_module_has_the_name_of_one_of_the_standard_library_or_one_that_says_
     allowed = {"trace", "types", "code", "__main__"}  # The wanted names of packages and workers of Podium.
     named = {path.stem for path in SOURCE.rglob("*.py")} | {p.name for p in SOURCE.rglob("*") if p.is_dir()}
     assert named & taken <= allowed
+
+
+def _assigned(module: ast.Module) -> list[str]:
+    """The names to which the top level of a module assigns, once for each assignment."""
+    simple = [target for node in module.body if isinstance(node, ast.Assign) for target in node.targets]
+    annotated = [node.target for node in module.body if isinstance(node, ast.AnnAssign) and node.value]
+    return [target.id for target in (*simple, *annotated) if isinstance(target, ast.Name)]
+
+
+def test_no_module_gives_a_constant_a_second_value() -> None:
+    twice = {
+        f"{path}: {name}"
+        for path in SOURCE.rglob("*.py")
+        for name, times in Counter(_assigned(ast.parse(path.read_text(encoding="utf-8")))).items()
+        if times > 1
+    }
+    assert twice == set()

@@ -1,6 +1,6 @@
-"""Podium's SQLite files: where they lie, how they are opened, and how they are made when they are new.
+"""Podium's SQLite files: their folder, how they are opened, and how new ones are created.
 
-A mark in the header tells them from other SQLite files. The callers say what the tables hold, and keep the connections.
+A mark in the header distinguishes them from other SQLite files. The callers define the tables and own the connections.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class FileForm:
     mark: int
     """Its application id, in the file's header."""
     version: int
-    """Of the tables. A file of a later one is refused."""
+    """Version of the tables. A file with a later version is refused."""
     tables: tuple[str, ...]
-    """Statements that make what is missing, after the upgrade."""
+    """Statements that create missing tables and indexes. They run after the upgrade."""
     way_out: str
     """What to do about a file that cannot be used, as in "give another with --store"."""
     synchronous: Literal["FULL", "NORMAL"] = "FULL"
-    """FULL: what was committed outlives the machine's power; NORMAL: the process alone, at a fifth of the price."""
+    """FULL: a commit survives a power cut. NORMAL: it survives the process, and takes a fifth of the time."""
     shrinks: bool = False
     """Whether `PRAGMA incremental_vacuum` gives deleted pages back to the disk."""
     upgrade: Callable[[sqlite3.Connection, int], None] | None = None
-    """Brings the tables from the version that it is given to this one: all of it happens, or nothing does."""
+    """Brings the tables from the given version to this one. It runs inside a transaction."""
 
     def open(self, path: Path) -> sqlite3.Connection:
         """Open the file for writing; it and its folders are made if they are missing.
@@ -78,7 +78,7 @@ class FileForm:
         return connection
 
     def _check(self, connection: sqlite3.Connection, path: Path, *, empty: bool = True) -> None:
-        # Tables first: another process that makes them at this moment writes the mark in the same transaction.
+        # Count the tables before reading the mark: a process that creates them writes both in one transaction.
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (mark,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -91,7 +91,7 @@ class FileForm:
             )
 
     def _make(self, connection: sqlite3.Connection) -> None:
-        if self.shrinks:  # Holds for an empty file alone, and WAL makes it one that is not.
+        if self.shrinks:  # Before WAL mode, which writes to the file: it works only while the file is empty.
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self.synchronous}")
@@ -124,7 +124,8 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
         connection.execute("SELECT count(*) FROM sqlite_master")
     except sqlite3.OperationalError as error:
         connection.close()
-        # Readers of WAL write beside the file. Where they may not, nothing can be there that they would miss.
+        # A reader of a WAL file writes beside it. In a folder that is read-only it cannot, and need not: there is no
+        # unread log.
         if error.sqlite_errorname != "SQLITE_READONLY_DIRECTORY":
             raise
         connection = sqlite3.connect(

@@ -1,22 +1,22 @@
 """Every exception that Podium raises, in one place.
 
     PodiumError
-    ├── UsageError                the user gave something that cannot be used: exit status 2, nothing was started
+    ├── UsageError                the user gave something unusable: exit status 2, nothing was started
     │   ├── ConfigError           a file or an override that cannot be used
     │   ├── CheckpointError       a folder that is not a checkpoint
     │   ├── UnknownTraceError     no trace has this id, or not for this caller
     │   └── RunMismatchError      a run folder that belongs to another configuration
-    ├── WorkerError               one call to a worker failed (data for the executor, see below)
-    ├── GraderError               a grader could not judge the answer (data, see below)
-    ├── StoreError                a trace, booking, reply or recording could not be written: disk full, file locked
-    ├── BudgetError               the dollars of a run or a day are spent
+    ├── WorkerError               one call to a worker failed (data: the executor catches it)
+    ├── GraderError               a grader could not judge the answer (data: the rollout catches it)
+    ├── StoreError                a trace, charge, reply or recording could not be written: disk full, file locked
+    ├── BudgetError               the budget of a run or a day is spent
+    ├── ServiceError              the scoring service cannot be reached, or failed
     ├── QuestionFailedError       no step of a question succeeded
     └── APIError                  the server refuses a request, in the terms of OpenAI's errors
 
-A bad plan is not here: it is a value, `podium.workflow.PlanError`, because it is a training signal.
-A `WorkerError` crosses one boundary only: the executor catches it and records it in the trace.
-So does a `GraderError`: the rollout catches it, and counts as one whose infrastructure failed.
-Our own bugs are ordinary exceptions and escape.
+A bad plan is a value and no exception, `podium.workflow.PlanError`: it is a training signal.
+The executor catches a `WorkerError`, and records it in the trace. The rollout catches a `GraderError`, and counts as
+failed by its infrastructure. Podium's own bugs are ordinary exceptions and escape.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ E = TypeVar("E", bound=Exception)
 
 
 def flatten_group(errors: BaseExceptionGroup[E]) -> Iterator[E]:
-    """The exceptions of a group, also of groups in it, in order."""
+    """The exceptions of a group and of the groups in it, in order."""
     for error in errors.exceptions:
         if isinstance(error, BaseExceptionGroup):
             yield from flatten_group(error)
@@ -51,7 +51,7 @@ class ConfigError(UsageError):
 
     Args:
         message: one sentence for the user, free of secrets.
-        where: the way to what cannot be used in the tables of its file: keys, and numbers of items in lists.
+        where: path to the unusable value in the tables of its file: keys, and positions in lists.
     """
 
     def __init__(self, message: str, where: tuple[str | int, ...] = ()) -> None:
@@ -60,7 +60,7 @@ class ConfigError(UsageError):
 
 
 class NoTasksError(ConfigError):
-    """A split that could be read holds no question."""
+    """A split was read and contains no question."""
 
 
 class CheckpointError(UsageError):
@@ -68,7 +68,7 @@ class CheckpointError(UsageError):
 
 
 class UnknownTraceError(UsageError):
-    """No trace has such an id, or none that this caller may see."""
+    """No trace has this id, or the caller may not see it."""
 
 
 class RunMismatchError(UsageError):
@@ -81,10 +81,10 @@ class WorkerError(PodiumError):
     Args:
         message: one sentence for the user, free of secrets.
         kind: a stable word for metrics: "timeout", "connection", "status", "limited", "protocol", "refused", "open",
-            "unrecorded", "exhausted", "unready" of one that could not be built, "missing" where nothing is left
-            to work on since earlier steps failed, or "environment" where training made the worker fail.
+            "unrecorded", "exhausted", "unready" (the worker could not be built), "missing" (a tool has nothing to work
+            on, since earlier steps failed), or "environment" (training made the worker fail).
         retryable: whether the same call may succeed later (429, 5xx, timeouts, broken connections).
-        retry_after_s: seconds that the worker asked us to wait, if it did.
+        retry_after_s: seconds to wait before a retry, if the worker named any.
         cost_usd: dollars that the failed call cost, where that is known.
     """
 
@@ -105,15 +105,24 @@ class WorkerError(PodiumError):
 
 
 class GraderError(PodiumError):
-    """A grader could not judge: a sandbox did not start, or a judge was not reached. The answer may be right."""
+    """A grader could not judge: a sandbox did not start, or a judge was not reached. The answer may be right.
+
+    Args:
+        message: one sentence for the user.
+        cost_usd: dollars that grading had cost when it failed.
+    """
+
+    def __init__(self, message: str, *, cost_usd: float = 0.0) -> None:
+        super().__init__(message)
+        self.cost_usd = cost_usd
 
 
 class StoreError(PodiumError):
-    """A trace could not be written to its store, a booking to its account, a reply to its cache, or a recording.
+    """A trace, a charge, a cached reply or a recording could not be written to its file.
 
     Args:
         message: one sentence for the user, free of secrets.
-        retryable: whether the same may be written later; False: the data itself cannot be written.
+        retryable: whether a later attempt may succeed; False: the data itself cannot be written.
     """
 
     def __init__(self, message: str, *, retryable: bool = True) -> None:
@@ -122,13 +131,17 @@ class StoreError(PodiumError):
 
     @classmethod
     def of_file(cls, path: Path, error: OSError) -> StoreError:
-        """Of a file that cannot be written, and why."""
+        """The error of a file that cannot be written, with the reason."""
         reason = os.strerror(error.errno) if error.errno else error
-        return cls(f"{path} cannot be written ({reason}); mend that, and give the same command again.")
+        return cls(f"{path} cannot be written ({reason}); fix that, and run the same command again.")
 
 
 class BudgetError(PodiumError):
-    """The dollars of a run or a day do not suffice for the next call. What was paid for is kept."""
+    """The remaining budget of a run or a day does not cover the next call. Paid results are kept."""
+
+
+class ServiceError(PodiumError):
+    """The scoring service cannot be reached, or has failed for longer than its client waits for a restart."""
 
 
 class QuestionFailedError(PodiumError):
@@ -142,10 +155,10 @@ class APIError(PodiumError):
         status: the HTTP status.
         type: a stable word, such as "invalid_request_error", "budget_exceeded".
         message: one sentence for the caller, free of secrets.
-        param: the field of the body that is at fault, as in "messages.2.content".
+        param: the request field at fault, as in "messages.2.content".
         code: a stable word for programs, where the type says too little.
         headers: further headers of the answer, such as Retry-After.
-        more: further keys of the error, such as the id of the stored trace.
+        more: further keys of the error object, such as the id of the stored trace.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""One object for each event loop: a session, a pool of connections, a sandbox.
+"""One object for each event loop: an HTTP session, a database pool, a pool of sandboxes.
 
-Its owner may live through several `asyncio.run` calls; an object that belongs to one loop may not.
+Its owner may be used in several `asyncio.run` calls; an object that belongs to one loop may not.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ T = TypeVar("T")
 
 
 class PerLoop(Generic[T]):
-    """Makes the object when a loop first needs it.
+    """Makes the object at its first use in a loop.
 
     Args:
-        make: yields the object once, and closes it afterwards: a loop that shuts down closes its generators. Nothing
-            before its `yield` may await, so that two first calls cannot both get there.
+        make: yields the object once, and closes it afterwards; a loop that shuts down closes its generators. It may not
+            await before its `yield`, so that two concurrent first uses cannot make two objects.
     """
 
     def __init__(self, make: Callable[[], AsyncGenerator[T]]) -> None:
@@ -34,7 +34,7 @@ class PerLoop(Generic[T]):
         return self._made[loop][0]
 
     async def close(self) -> None:
-        """Close the running loop's. Calling twice is fine, and a later `get` makes a new one."""
+        """Close the object of the running loop. Calling twice is fine, and a later `get` makes a new one."""
         made = self._made.pop(asyncio.get_running_loop(), None)
         if made is not None:
             await made[1].aclose()

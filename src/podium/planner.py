@@ -19,7 +19,7 @@ class Outcome:
     response: str
     """The response of the last step that succeeded; empty when none did."""
     votes: VoteCount | None = None
-    """Where that step was a vote that was decided."""
+    """The count of the votes, if that step was a vote with a winner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class PlanRequest:
     seed: str = "0"
     """Names the randomness of this plan."""
     ledger: Ledger | None = field(default=None, compare=False, repr=False)
-    """The budget of the question: a planner that pays for its plan reserves the cost here first. None: no budget."""
+    """The budget of the question. A planner that pays for its plan reserves the cost here first. None: no budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,13 @@ class Plan:
     """The planner's own tokens."""
     cost_usd: float = 0.0
     unpriced: bool = False
-    """Whether its tokens cost dollars at an unknown price; `cost_usd` lacks them."""
+    """Whether its tokens were paid for at an unknown price, which `cost_usd` leaves out."""
     saved_usd: float = 0.0
-    """Dollars that it had cost when it was made, where it is from the response cache."""
+    """Dollars that the plan had cost when it was made, if it is from the response cache."""
 
 
 class Planner(Protocol):
-    """Decides. Knows nothing of how its plans are run."""
+    """Writes plans. It does not know how they are run."""
 
     @property
     def name(self) -> str: ...

@@ -1,8 +1,8 @@
-"""Rows of tables from JSONL, JSON, CSV and parquet files, read one by one; and templates that a row fills in.
+"""Reads rows of JSONL, JSON, CSV and parquet files one by one, and fills templates with their cells.
 
-Each row knows its place in the file. A row that cannot be read carries its fault, so that the caller may refuse it or
-count it. A file in which nobody can tell any more where rows begin is refused as a whole. What the columns mean is the
-caller's to know. A template names one column, or has columns in braces, as in "{problem}\\n{options}".
+Each row knows its place in the file. A row that cannot be read has an `error`, so the caller can refuse it or count it.
+A file in which it is unclear where rows begin is refused as a whole. The meaning of columns is the caller's. A template
+names one column, or has columns in braces, as in "{problem}\\n{options}".
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from podium.config import suggestion
 from podium.errors import UsageError
 
 LONGEST = 2**28
-"""Bytes of a line, at most: the longest of known data sets, with packed test cases, are a fifth of that."""
+"""Most bytes of a line. The longest line of known data sets, with packed test cases, has a fifth of that."""
 _BROKEN = (ValueError, OSError, EOFError, RecursionError, zlib.error, csv.Error)
-"""What readers raise for a file that is broken as a whole."""
+"""Raised by readers for a file that is broken as a whole."""
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -37,25 +37,25 @@ class Row:
     """One row."""
 
     place: str
-    """As in "questions.jsonl, line 3": where it begins."""
+    """Where it begins, as in "questions.jsonl, line 3"."""
     values: dict[str, Any] = field(default_factory=dict)
-    complaint: str = ""
+    error: str = ""
     """Why the row cannot be read, in half a sentence; then it has no values."""
 
 
 def read_rows(
     file: Path, columns: Collection[str] = (), *, gaps: bool = False, longest: int = LONGEST
 ) -> Iterator[Row]:
-    """The rows of a table; memory holds one at a time, but for .json, which is read whole.
+    """The rows of a table. They are read one at a time, except those of .json, which is read as a whole.
 
     Args:
-        file: .jsonl, .json (a list of objects, or one a line), .csv or .parquet; all but the last may be packed (.gz).
-        columns: those that every row must have; of a parquet file no others are read. None named: all.
-        gaps: a row may lack a column that another has; it holds null there.
-        longest: bytes of a line of JSONL, at most.
+        file: .jsonl, .json (a list of objects, or an object a line), .csv or .parquet; the first three also as .gz.
+        columns: required in every row; of a parquet file, only these are read. Empty: all are read.
+        gaps: whether a row may lack a column that another row has; its cell is then null.
+        longest: most bytes of a line of JSONL.
 
     Raises:
-        UsageError: the file is missing, not of its kind, or no row of it has one of the columns.
+        UsageError: the file is missing, is not what its name says, or has a required column in no row.
     """
     kind = _kind(file)
     reader = _READERS.get(kind)
@@ -69,11 +69,11 @@ def read_rows(
         yield from _complete(file, columns, lambda: reader(file, columns, longest), gaps=gaps)
     except _BROKEN as error:
         reason = str(error).partition("\n")[0]
-        raise UsageError(f"{file} cannot be read as {kind[1:]}: {reason}; mend or replace it.") from None
+        raise UsageError(f"{file} cannot be read as {kind[1:]}: {reason}; fix or replace it.") from None
 
 
 def is_table(file: Path) -> bool:
-    """Whether a file is one, by its name."""
+    """Whether a file is a table, by its name."""
     return _kind(file) in _READERS
 
 
@@ -84,10 +84,10 @@ def _kind(file: Path) -> str:
 def _complete(
     file: Path, columns: Collection[str], read: Callable[[], Iterator[Row]], *, gaps: bool
 ) -> Iterator[Row]:
-    """Rows; one that lacks a column is filled up or complained of, and the file where no row has the column."""
+    """The rows. One without a required column is completed or marked; a column that no row has is an error."""
     known: set[str] = set()
     for row in read():
-        missing = [] if row.complaint else sorted(set(columns) - row.values.keys())
+        missing = [] if row.error else sorted(set(columns) - row.values.keys())
         if not missing:
             yield row
             continue
@@ -96,7 +96,7 @@ def _complete(
         if gaps:
             yield replace(row, values=row.values | dict.fromkeys(missing))
         else:
-            yield Row(row.place, complaint=f"it has no column {missing[0]}")
+            yield Row(row.place, error=f"it has no column {missing[0]}")
 
 
 def _check(file: Path, columns: Iterable[str], known: Collection[str]) -> None:
@@ -106,7 +106,7 @@ def _check(file: Path, columns: Iterable[str], known: Collection[str]) -> None:
 
 
 def _open(file: Path) -> BufferedReader:
-    # Python's gzip is a reader of bytes in all that is needed here, whatever its class says.
+    # GzipFile has all methods of a BufferedReader that are used here, but is no subclass.
     return gzip.open(file, "rb") if file.suffix.lower() == ".gz" else file.open("rb")  # type: ignore[return-value]
 
 
@@ -118,13 +118,13 @@ def _jsonl(file: Path, columns: Collection[str], longest: int) -> Iterator[Row]:
         for number, line in enumerate(_lines(opened, longest), 1):
             place = f"{file.name}, line {number}"
             if line is None:
-                yield Row(place, complaint=f"it is longer than {longest:,} bytes")
+                yield Row(place, error=f"it is longer than {longest:,} bytes")
             elif bare := line.removeprefix(codecs.BOM_UTF8).strip():
                 yield _object(place, bare)
 
 
 def _lines(opened: BufferedReader, longest: int) -> Iterator[bytes | None]:
-    """The lines of a file; None for one that is too long, of which no more is held."""
+    """The lines of a file; None for a line that is too long, which is skipped."""
     while line := opened.readline(longest + len("\r\n")):
         if len(line.rstrip(b"\r\n")) <= longest:
             yield line
@@ -138,13 +138,13 @@ def _object(place: str, text: bytes) -> Row:
     try:
         value = _parsed(text.decode())
     except UnicodeDecodeError:
-        return Row(place, complaint="it is not UTF-8 text")
+        return Row(place, error="it is not UTF-8 text")
     except json.JSONDecodeError as error:
-        return Row(place, complaint=f"it is not JSON: {error.msg} (at character {error.pos + 1})")
+        return Row(place, error=f"it is not JSON: {error.msg} (at character {error.pos + 1})")
     except RecursionError:
-        return Row(place, complaint="it is not JSON: it is nested too deeply")
+        return Row(place, error="it is not JSON: it is nested too deeply")
     except ValueError:
-        return Row(place, complaint="it is not JSON: a number in it has too many digits")
+        return Row(place, error="it is not JSON: a number in it has too many digits")
     return _row(place, value)
 
 
@@ -159,18 +159,18 @@ def _json(file: Path, columns: Collection[str], longest: int) -> Iterator[Row]:
 
 
 def _parsed(text: str) -> Any:
-    """What a JSON text says. Halves of letters, which JSON can hold and nothing can send, become a mark."""
+    """Parse JSON. Halves of surrogate pairs, which UTF-8 cannot contain, become replacement characters."""
     value = json.loads(text)
     if not _HALF.search(text):
         return value
-    mended = (
+    replaced = (
         json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     )
-    return json.loads(mended)
+    return json.loads(replaced)
 
 
 def _row(place: str, value: object) -> Row:
-    return Row(place, value) if isinstance(value, dict) else Row(place, complaint="it is not an object")
+    return Row(place, value) if isinstance(value, dict) else Row(place, error="it is not an object")
 
 
 # --- CSV -----------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def _csv(file: Path, columns: Collection[str], longest: int) -> Iterator[Row]:
                 if str(error).startswith(("unexpected end", "field larger")):
                     long = f"{csv.field_size_limit():,} characters"
                     raise ValueError(f"a quote in line {line} is not closed, or holds over {long}") from None
-                yield Row(f"{file.name}, line {line}", complaint=f"it is not CSV: {error}")
+                yield Row(f"{file.name}, line {line}", error=f"it is not CSV: {error}")
             else:
                 if cells:
                     yield _cells(f"{file.name}, line {line}", head, cells)
@@ -204,14 +204,14 @@ def _csv(file: Path, columns: Collection[str], longest: int) -> Iterator[Row]:
 
 def _cells(place: str, head: list[str], cells: list[str]) -> Row:
     if len(cells) != len(head):
-        return Row(place, complaint=f"it has {len(cells)} cells, and the head {len(head)}")
+        return Row(place, error=f"it has {len(cells)} cells, and the head {len(head)}")
     if not _is_text(cells):
-        return Row(place, complaint="it is not UTF-8 text")
+        return Row(place, error="it is not UTF-8 text")
     return Row(place, dict(zip(head, cells, strict=True)))
 
 
 def _is_text(cells: list[str]) -> bool:
-    """Whether no byte of them was left undecoded."""
+    """Whether all bytes of them were decoded."""
     return not any("\udc80" <= letter <= "\udcff" for letter in "".join(cells))
 
 
@@ -230,7 +230,7 @@ def _parquet(file: Path, columns: Collection[str], longest: int) -> Iterator[Row
     try:
         table = pq.ParquetFile(file)
         _check(file, columns, table.schema_arrow.names)
-        # Threads of Arrow that still live when a short process ends may end it with an abort.
+        # Arrow's threads may abort a short process if they still run at its end.
         for batch in table.iter_batches(batch_size=1024, columns=sorted(columns) or None, use_threads=False):
             for values in batch.to_pylist():
                 number += 1
@@ -247,7 +247,7 @@ def template_columns(template: str) -> tuple[str, ...]:
     """The columns that a template names, each once.
 
     Raises:
-        ValueError: its braces are not those of columns.
+        ValueError: its braces do not name columns.
     """
     try:
         parts = list(Formatter().parse(template))
@@ -260,11 +260,11 @@ def template_columns(template: str) -> tuple[str, ...]:
 
 
 def fill_template(template: str, values: Mapping[str, Any]) -> str:
-    """The text for a row.
+    """The template, filled in with the cells of a row.
 
     Raises:
-        KeyError: a column that is not there.
-        ValueError: one that is empty.
+        KeyError: the row lacks a column.
+        ValueError: a cell is empty.
     """
     if template_columns(template) == (template,):
         return show_cell(values, template)
@@ -275,7 +275,7 @@ def fill_template(template: str, values: Mapping[str, Any]) -> str:
 
 
 def show_cell(values: Mapping[str, Any], column: str) -> str:
-    """A cell as a question shows it: a list becomes lettered lines; raises as `fill_template`."""
+    """A cell as a question shows it, a list as lettered lines; raises what `fill_template` does."""
     value = values[column]
     if isinstance(value, list) and value:
         if len(value) > len(ascii_uppercase):
@@ -285,7 +285,7 @@ def show_cell(values: Mapping[str, Any], column: str) -> str:
 
 
 def cell_text(values: Mapping[str, Any], column: str) -> str:
-    """A cell as text: numbers as people write them, lists and objects as JSON; raises as `fill_template`."""
+    """A cell as text: whole numbers without a point, lists and objects as JSON; raises what `fill_template` does."""
     value = values[column]
     if is_empty(value):
         raise ValueError(f"its {column} is empty")
@@ -299,14 +299,14 @@ def cell_text(values: Mapping[str, Any], column: str) -> str:
 
 
 def is_empty(value: object) -> bool:
-    """Whether a cell holds nothing."""
+    """Whether a cell is empty."""
     if isinstance(value, str):
         return not value.strip()
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def cell_equals(value: object, wanted: str | float | bool) -> bool:
-    """Whether a cell holds a value; in a CSV every cell is text."""
+    """Whether a cell equals a value; text from a CSV is read as JSON first."""
     if isinstance(value, str) and not isinstance(wanted, str):
         try:
             value = json.loads(value.strip().lower())

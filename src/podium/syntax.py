@@ -1,7 +1,7 @@
-"""Python's own parser, in one thread at a time.
+"""Calls Python's parser (`ast.parse`) from one thread at a time. Workers and graders parse untrusted text with it.
 
-CPython before 3.12 counts the depth of what it parses for all threads together, and raises SystemError where two parse
-at once (python/cpython#106905).
+CPython before 3.12 counts the nesting depth of all threads together, and raises SystemError when two threads parse at
+once (python/cpython#106905).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def parse_program(source: str) -> ast.Module:
     """The statements of a program.
 
     Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: it is no program that can be read.
+        SyntaxError, ValueError, RecursionError, MemoryError: Python cannot parse it.
     """
     with _ONE:
         return ast.parse(source)

@@ -1,6 +1,7 @@
-"""The small values that every floor shares: messages, questions, money, limits.
+"""The small values that all packages share: messages, questions, prices, limits.
 
-They cross files and wires, so they are frozen pydantic models. No behaviour beyond arithmetic on themselves.
+They are written to files and sent over networks, so they are frozen pydantic models, without behaviour beyond
+arithmetic.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 NAMED_BY = 2**16
-"""Characters of a question, from its beginning, that name its randomness. Hashing all of a long one is slow: 0.3 s for
-10 MB. Only two such questions with the same beginning would share their randomness."""
+"""Only the first characters of a question seed its randomness, since hashing 10 MB takes 0.3 s. Two longer questions
+with the same beginning share their randomness."""
 
 
 class Value(BaseModel):
@@ -35,38 +36,38 @@ class Message(Value):
     role: Literal["system", "user", "assistant", "tool"]
     content: str
     images: tuple[str, ...] = ()
-    """Addresses, https: or data:, of the images that belong to it."""
+    """URLs of its images, https: or data:."""
     tool_calls: tuple[ToolCall, ...] = ()
-    """Of an assistant's message."""
+    """Set in messages of an assistant."""
     tool_call_id: str | None = None
-    """Of a tool's message: the call that it answers."""
+    """Set in messages of a tool: the call that it answers."""
 
 
 class AnswerOptions(Value):
-    """What a caller wants of the answer, and so of the step that writes it. None: the worker's own setting."""
+    """The caller's sampling settings and tools, for the step that writes the answer. None: the worker's own setting."""
 
     max_tokens: int | None = Field(default=None, ge=1)
-    """At most; a worker's own limit holds too."""
+    """Most tokens of the answer; the worker's own limit holds too."""
     temperature: float | None = Field(default=None, ge=0)
     top_p: float | None = Field(default=None, gt=0, le=1)
     stop: tuple[str, ...] = ()
     """Texts before which the answer ends."""
     tools: tuple[dict[str, Any], ...] = ()
-    """Functions of the caller, in OpenAI's form."""
+    """The caller's functions, in OpenAI's format."""
     tool_choice: str | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
-    """Whether several may be called at once."""
+    """Whether the model may call several tools at once."""
     response_format: dict[str, Any] | None = None
 
 
 class Question(Value):
-    """What the user asked. A chat history is a question with a past."""
+    """The user's question, with the chat history before it."""
 
     text: str
     history: tuple[Message, ...] = ()
     """Messages that came before the question, oldest first."""
     images: tuple[str, ...] = ()
-    """Addresses of images, shown to workers whose profile says that they see."""
+    """URLs of images; only workers that understand images get them (`Profile.sees`)."""
     options: AnswerOptions = AnswerOptions()
 
 
@@ -76,7 +77,7 @@ class Price(Value):
     input: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     output: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     cached_input: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """Of input that the provider had in its own cache; None: as other input."""
+    """For input that the provider read from its own cache; None: as other input."""
 
     def cost(self, usage: Usage) -> float:
         """Dollars for `usage` at this price."""
@@ -91,11 +92,11 @@ class Usage(Value):
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-    """Of the input tokens: those that the provider had in its own cache."""
+    """Those of the input tokens that the provider read from its own cache."""
     reasoning_tokens: int = 0
-    """Of the output tokens: those of thought that the provider does not show."""
+    """Those of the output tokens that are reasoning."""
     estimated: bool = False
-    """True when any part was counted by us (four characters a token) and not by the provider."""
+    """Whether Podium estimated any part (four characters a token), since the provider did not count it."""
 
     @property
     def tokens(self) -> int:
@@ -113,14 +114,14 @@ class Usage(Value):
 
 
 class Rating(Value):
-    """How a worker did on questions like this one."""
+    """A worker's measured accuracy and cost on questions like this one."""
 
     kind: str
     """The cluster of questions that this one belongs to."""
     accuracy: float
     """Share of right answers, 0 to 1."""
     cost_usd: float
-    """Dollars an answer."""
+    """Mean dollars an answer."""
     questions: int
     """Questions of this cluster that were measured."""
 
@@ -139,7 +140,7 @@ class Profile(Value):
     sees: bool = False
     """Whether it understands images."""
     calls_tools: bool = False
-    """Whether it can ask its caller to call tools."""
+    """Whether it can call the caller's tools."""
     rating: Rating | None = None
     """For the question at hand; None: the worker was not measured."""
 
@@ -153,24 +154,24 @@ class Limits(Value):
     tpm: float | None = Field(default=None, ge=1)
     """Tokens a minute, input and output."""
     timeout: float = Field(default=120.0, gt=0)
-    """Of one attempt."""
+    """Of one attempt, from the request to the whole reply."""
     connect_timeout: float = Field(default=10.0, gt=0)
-    """Until the connection stands."""
+    """Until the connection is open."""
     first_token_timeout: float | None = Field(default=None, gt=0)
     """Until a streamed reply begins."""
     max_tokens: int = Field(default=4096, ge=1)
     max_usd: float | None = Field(default=None, ge=0)
-    """Dollars that one call may cost, for workers whose cost does not follow from price and max_tokens."""
+    """Most dollars of one call, for workers whose cost does not follow from price and max_tokens."""
     retries: int = Field(default=3, ge=0)
     """Further attempts after the first, for retryable failures."""
     retry_share: float = Field(default=1.0, ge=0)
-    """Retries for each call of the last minute, over all questions; ten are always free."""
+    """Most retries a call, over all questions in the last minute; ten are always allowed."""
     hedge: float | None = Field(default=None, gt=0, lt=1)
-    """A call that takes longer than this share of the latest ones is made a second time; the first reply counts."""
+    """Quantile of recent latencies: a call that takes longer is sent a second time, and the first reply counts."""
     failures: int = Field(default=10, ge=1)
-    """In a row, after which a cooldown begins; fewer, if nothing has succeeded for as long as one timeout."""
+    """Failures in a row that start a cooldown; fewer, if no call has succeeded for as long as one timeout."""
     probe_after: float = Field(default=10.0, gt=0)
-    """Seconds of cooldown, until one call probes whether the worker is back."""
+    """Seconds of cooldown before one call probes whether the worker is back."""
 
 
 class Budget(Value):
@@ -181,9 +182,9 @@ class Budget(Value):
     usd: float | None = Field(default=None, ge=0)
     seconds: float | None = Field(default=None, gt=0)
     rounds: int = Field(default=1, ge=1)
-    """Plans executed at most; more than 1 is recursion."""
+    """Most plans that are executed, one after another."""
 
 
 def estimate_tokens(text: str) -> int:
-    """A rough count for text whose tokenizer is not ours: four characters a token, rounded up."""
+    """A rough count without a tokenizer: four characters a token, rounded up."""
     return -(-len(text) // 4)

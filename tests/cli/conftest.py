@@ -1,12 +1,8 @@
-import io
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from podium.cli import run
+from command_line import Outcome, Podium, run_command
 
 POOL = """
 [[worker]]
@@ -32,16 +28,6 @@ access_list = [[], [0], [0]]
 """
 
 
-@dataclass(frozen=True)
-class Outcome:
-    status: int
-    out: str
-    err: str
-
-
-Podium = Callable[..., Outcome]
-
-
 @pytest.fixture(autouse=True)
 def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PODIUM_STORE", str(tmp_path / "kept" / "traces.sqlite"))
@@ -56,12 +42,7 @@ def podium(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
     """Runs a command in this process."""
 
     def command(*tokens: str, stdin: str | bytes = "") -> Outcome:
-        raw = stdin if isinstance(stdin, bytes) else stdin.encode()
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8"))
-        capsys.readouterr()
-        status = run(tokens)
-        out, err = capsys.readouterr()
-        return Outcome(status, out, err)
+        return run_command(tokens, capsys, monkeypatch, stdin=stdin)
 
     return command
 

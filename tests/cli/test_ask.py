@@ -61,7 +61,7 @@ def test_a_vote_may_stop_early_and_who_was_not_asked_is_told(podium):
     assert stopped.calls < 6
     assert stopped.cost_usd < everybody.cost_usd
     drawn = podium(*question, "--early-stop").out
-    assert drawn.count("It was not asked: whatever it said, the vote would be the same.") == 6 - stopped.calls
+    assert drawn.count("It was not called: no answer of it could change the vote.") == 6 - stopped.calls
 
 
 def test_no_store_keeps_nothing(ask):
@@ -168,7 +168,7 @@ def test_budgets_bound_the_question(ask):
         (["Q?", "--store", "pool.toml/traces"], "The trace store pool.toml/traces cannot be opened"),
         (
             ["What", "is", "it?"],
-            "'is it?' is more than was asked for; put a text of several words in quotes.",
+            "'is it?' is one argument too many; put a text of several words in quotes.",
         ),
         (["Q?", "--poool", "x"], "Unknown option: --poool"),
         (["Q?", "--rounds", "many"], "--rounds"),

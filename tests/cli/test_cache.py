@@ -72,7 +72,7 @@ def test_clear_forgets_what_is_old_or_all(podium, file):
             ("clear", "pool.toml"),
             "podium: The response cache pool.toml cannot be opened (file is not a database)",
         ),
-        (("clear", "answers.sqlite", "--older", "soon"), "podium: 'soon' is not a moment; write a date"),
+        (("clear", "answers.sqlite", "--older", "soon"), "podium: 'soon' is not a time; write a date"),
     ],
 )
 def test_what_cannot_be_used_is_status_2_and_touches_nothing(podium, file, tokens, said):

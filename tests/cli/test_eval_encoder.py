@@ -78,7 +78,7 @@ def test_an_encoder_that_fails_is_told_before_anything_is_run(podium: Podium) ->
         (("--encoder-model", "m"), "An encoder needs both --encoder-url and --encoder-model."),
         (
             ("--encoder-url", "http://x/v1", "--encoder-model", "m", "--tasks", "embedded"),
-            "--encoder-url is for the learned routers of a recording; leave it out.",
+            "--encoder-url is only for routers that learn from a recording; leave it out.",
         ),
         (
             ("--encoder-url", "http://x/v1", "--encoder-model", "m", "--replay", "--cache", "c.sqlite"),

@@ -139,7 +139,7 @@ def test_questions_that_nobody_judged_are_no_wrong_answers_and_are_told_of(podiu
     write(judged=6)
     shown = podium(*EVAL, "--json")
     left_out = (
-        "3 of 6 questions are left out, since they have no gold answer, and a response that nobody judged"
+        "3 of 6 questions are left out, since they have no gold answer, and a response without a verdict"
     )
     assert shown.status == 0
     assert [line.partition(" (")[0] for line in shown.err.splitlines()] == [
@@ -184,7 +184,7 @@ def test_where_lengths_are_unknown_the_table_says_what_dollars_count(podium: Pod
     shown = podium(*EVAL, "--json")
     comparison = Comparison.model_validate_json(shown.out)
     assert {row.cost_usd for row in comparison.rows} == {0.0}
-    assert "how long responses of ada, bob are: their dollars count the input alone" in " ".join(
+    assert "the output tokens of ada, bob, so their cost counts input tokens alone" in " ".join(
         comparison.notes
     )
     Path("replay.toml").write_text(POOL.replace("price", "assumed_output_tokens = 50\nprice"))

@@ -97,13 +97,13 @@ def test_what_is_not_here_is_one_sentence_with_the_way_out(
 ) -> None:
     trained(settings)
     assert (
-        f"r was trained on {name}, which is not there as seen from this folder; evaluate where it was trained, or name "
-        "--tasks and --pool."
+        f"r was trained on {name}, which cannot be found from this folder; run the command in the folder of the "
+        "training, or name --tasks and --pool."
     ) in one_sentence(podium("eval", "--run", "r"))
     assert not Path("r/comparison.json").exists()
 
 
-# --- thrift ------------------------------------------------------------------------------------------------
+# --- cost sensitivity --------------------------------------------------------------------------------------
 
 
 def test_a_level_of_thrift_is_for_the_runs_own_policy_and_stands_in_its_label(podium: Podium) -> None:
@@ -160,4 +160,4 @@ def test_a_worker_that_takes_for_ever_loses_neither_table_nor_report(podium: Pod
 
 def test_two_forms_at_once_are_refused(podium: Podium) -> None:
     refused = one_sentence(podium("eval", *NAMED, "--json", "--markdown"))
-    assert "--json and --markdown are two forms of one comparison; give one of them." in refused
+    assert "--json and --markdown exclude each other; give one of them." in refused

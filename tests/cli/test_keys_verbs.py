@@ -20,7 +20,7 @@ def test_a_key_is_printed_once_and_alone(podium):
     made = podium("keys", "add", "web")
     assert made.status == 0
     assert re.fullmatch(r"pk-[0-9a-f]{8}-[\w-]{43}\n", made.out)
-    assert made.err == "The key of web: keep it, for it is not kept here and not shown again.\n"
+    assert made.err == "The key of web: store it now; Podium keeps only a hash and cannot show it again.\n"
     assert made.out.strip() not in podium("keys", "list").out
     assert made.out.strip() not in podium("keys", "list", "--json").out
     assert KEPT.stat().st_mode & 0o777 == 0o600
@@ -56,7 +56,17 @@ def test_the_list_shows_what_keys_may_do_and_have_spent(podium):
 
     asyncio.run(spend())
     heading, web, phone = podium("keys", "list").out.splitlines()
-    assert heading.split() == ["name", "key", "added", "(UTC)", "rpm", "budget", "spent", "held", "workers"]
+    assert heading.split() == [
+        "name",
+        "key",
+        "added",
+        "(UTC)",
+        "rpm",
+        "budget",
+        "spent",
+        "reserved",
+        "workers",
+    ]
     assert re.fullmatch(
         rf"web +{key[:11]}-\.\.\. +[\d-]+ [\d:]+ +60 +\$5/day +\$0\.25 +\$0 +all but opus", web
     )

@@ -85,15 +85,19 @@ def test_every_tool_is_checked(podium: Podium) -> None:
     ]
 
 
-def test_code_without_walls_is_found_by_the_check(podium: Podium, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_without_isolation_is_found_by_the_check(
+    podium: Podium, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Path("tools.toml").write_text('[[worker]]\nname = "code"\nkind = "code"\n')
     monkeypatch.setenv("PATH", "/nowhere")
     checked = podium("pool", "check", "--pool", "tools.toml")
     assert checked.status == 1
-    assert "code: Programs would run without walls here (there is no bwrap on the PATH)" in checked.out
+    assert "code: Programs would run without isolation here (there is no bwrap on the PATH)" in checked.out
     asked = podium("ask", "print(1)", "--pool", "tools.toml", "--planner", "single:code", "--no-store")
     assert asked.status == 1
-    assert asked.err.startswith("podium: No step succeeded. Step 0: code: Programs would run without walls")
+    assert asked.err.startswith(
+        "podium: No step succeeded. Step 0: code: Programs would run without isolation"
+    )
 
 
 def test_tools_are_not_recorded(podium: Podium) -> None:

@@ -48,7 +48,7 @@ def test_the_list_shows_workers_as_planners_see_them(podium):
     assert "2 workers" in listed.out
     ada, bob = json.loads(podium("pool", "list", "--pool", "pool.toml", "--json").out)
     assert (ada["name"], ada["price"]["output"], bob["latency_s"]) == ("ada", 2.0, 2.0)
-    assert (ada["unready"], ada["resting"], ada["past"]) == (None, None, None)
+    assert (ada["unready"], ada["cooldown"], ada["past"]) == (None, None, None)
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -64,7 +64,7 @@ def test_a_shipped_pool_is_listed_without_its_keys_and_asked_with_them_alone(pod
     assert "_API_KEY is not set; put the key there" in refused.err
 
 
-def test_the_list_tells_who_rests_and_until_when(podium, monkeypatch):
+def test_the_list_names_workers_in_cooldown_and_until_when(podium, monkeypatch):
     monkeypatch.setenv("RIGHT_KEY", "right")
     Path("two.toml").write_text(_worker("up", "http://x.invalid/v1") + _worker("down", "http://y.invalid/v1"))
     told = CooldownFile()
@@ -72,13 +72,14 @@ def test_the_list_tells_who_rests_and_until_when(podium, monkeypatch):
     told.note(down, since=1_700_000_000.0, probe_at=time.time() + 3600, failures=7, error="y: no reply.")
     listed = podium("pool", "list", "--pool", "two.toml")
     assert (
-        "down: resting since 2023-11-14 22:13:20 UTC after 7 failures in a row, tried again at " in listed.out
+        "down: in cooldown since 2023-11-14 22:13:20 UTC after 7 failures in a row, tried again at "
+        in listed.out
     )
     assert "UTC: y: no reply." in listed.out
     assert "up: " not in listed.out
     up, down_ = json.loads(podium("pool", "list", "--pool", "two.toml", "--json").out)
-    assert up["resting"] is None
-    assert (down_["resting"]["failures"], down_["resting"]["since"]) == (7, 1_700_000_000.0)
+    assert up["cooldown"] is None
+    assert (down_["cooldown"]["failures"], down_["cooldown"]["since"]) == (7, 1_700_000_000.0)
     told.note(down, since=1_700_000_000.0, probe_at=1_700_000_010.0, failures=1, error="y: no reply.")
     listed = podium("pool", "list", "--pool", "two.toml")
     assert "after 1 failure in a row, tried again with the next call: y: no reply." in listed.out
@@ -143,9 +144,10 @@ def test_a_check_fails_if_one_worker_does_not_answer(podium):
     assert planner.split()[0] == "conductor"
     assert why_ill == "ill: The server said 500."
     assert (
-        why_slow == "slow: No answer within 0.05 s. See whether it is up, or give it more time in its limits."
+        why_slow
+        == "slow: No answer within 0.05 s. See whether the server is up, or raise the timeout in its limits."
     )
-    assert total == "1 of 3 workers answered; $0 spent; ~ counted by us"
+    assert total == "1 of 3 workers answered; $0 spent; ~ estimated tokens"
     results = json.loads(podium("pool", "check", "--pool", "mixed.toml", "--timeout", "0.05", "--json").out)
     assert [result["role"] for result in results] == ["worker"] * 3 + ["planner"]
     assert [result["answered"] for result in results[:3]] == [True, False, False]
@@ -184,7 +186,7 @@ def test_a_check_asks_all_workers_at_once(podium, server, monkeypatch):
     assert server.peak == 8
 
 
-def test_a_check_tells_of_every_failure_how_to_mend_it(podium, server, monkeypatch):
+def test_a_check_names_a_remedy_for_every_failure(podium, server, monkeypatch):
     monkeypatch.setenv("RIGHT_KEY", "right")
     monkeypatch.setenv("WRONG_KEY", "sk-hush-hush")
     monkeypatch.delenv("NO_KEY", raising=False)
@@ -204,10 +206,10 @@ def test_a_check_tells_of_every_failure_how_to_mend_it(podium, server, monkeypat
         "locked": ("status", "is the key right?"),
         "model": ("status", "does not exist or you do not have access to it (is model right?)"),
         "path": ("status", "are base_url and model right?"),
-        "dead": ("connection", "See whether its server runs, and whether base_url is right."),
+        "dead": ("connection", "See whether the server runs, and whether base_url is right."),
         "plain": ("connection", "TLS failed"),
         "busy": ("limited", "set limits.rpm and limits.tpm to what the provider allows"),
-        "down": ("status", "The trouble is its provider's: try again later, or name a fallback."),
+        "down": ("status", "The provider has a problem: try again later, or name a fallback."),
     }
     Path("sick.toml").write_text("".join(workers))
     checked = podium("pool", "check", "--pool", "sick.toml", "--timeout", "20")

@@ -82,9 +82,7 @@ def test_a_recording_that_its_budget_stopped_has_status_1_and_goes_on(podium: Po
     assert stopped.status == 1
     assert "4 responses to " in stopped.out
     assert "Stopped: The budget of 4 calls is used up. The same command goes on from here." in stopped.out
-    assert (
-        "Left out: responses that could not be had yet (6)" in podium("replay", "show", "made/r.parquet").out
-    )
+    assert "Left out: responses that are still missing (6)" in podium("replay", "show", "made/r.parquet").out
     again = podium(*RECORD, "--budget-calls", "4", "--json")
     assert (again.status, Header.model_validate_json(again.out).responses) == (1, 8)
     done = podium(*RECORD, "--budget-calls", "4")
@@ -181,10 +179,13 @@ def test_where_all_splits_together_have_fewer_questions_that_is_told(podium: Pod
     assert Header.model_validate_json(made.out).splits == {"train": 5, "test": 1}
     assert (
         made.err
-        == "uneven.parquet: --questions 20, and train, test have 6 questions; all of them are asked.\n"
+        == "uneven.parquet: --questions 20, and train, test have 6 questions; the recording has all of them.\n"
     )
     named = podium(*UNEVEN[:1], "named.parquet", *UNEVEN[2:], "--questions", "20", "--split", "train")
-    assert named.err == "uneven.parquet: --questions 20, and train has 5 questions; all of them are asked.\n"
+    assert (
+        named.err
+        == "uneven.parquet: --questions 20, and train has 5 questions; the recording has all of them.\n"
+    )
 
 
 def test_a_recording_that_stopped_early_has_questions_of_every_split(podium: Podium) -> None:
@@ -238,7 +239,7 @@ def test_a_recording_is_not_made_of_recorded_workers(podium: Podium) -> None:
     Path("made/pool.toml").write_text('[[worker]]\nname = "able"\nkind = "replay"\nrecording = "r.parquet"\n')
     before = sorted(Path().rglob("*"))
     assert (
-        "Worker 'able' only gives what was recorded already; leave it out of the pool, or copy its recording."
+        "Worker 'able' replays a recording; leave it out of the pool, or copy its recording."
     ) in one_sentence(podium("record", "again.parquet", "--pool", "made/pool.toml", "--split", "test"))
     assert sorted(Path().rglob("*")) == before
 
@@ -252,7 +253,7 @@ def test_another_model_under_the_same_name_does_not_go_on(podium: Podium) -> Non
     Path("live.toml").write_text(part.format("gpt-5"))
     assert podium(*record).status == 1
     Path("live.toml").write_text(part.format("gpt-5-mini"))
-    assert "asked with other settings (models)" in one_sentence(podium(*record))
+    assert "begun with other settings (models)" in one_sentence(podium(*record))
     Path("live.toml").write_text(part.format("gpt-5"))
     assert podium(*record).status == 1
 
@@ -270,7 +271,7 @@ def test_a_recording_that_goes_on_may_grow_and_may_not_change(podium: Podium) ->
             tokens[tokens.index(change[0]) + 1] = change[1]
         else:
             tokens += change
-        assert f"asked with other settings ({key})" in one_sentence(podium(*tokens))
+        assert f"begun with other settings ({key})" in one_sentence(podium(*tokens))
     assert Path("made/r.parquet").read_bytes() == before
     grown = podium(*RECORD[:-1], "7", "--samples", "2")
     assert (grown.status, grown.out.partition(" are")[0]) == (0, "28 responses to 7 questions")

@@ -60,11 +60,11 @@ def test_two_that_record_the_same_are_told_apart_before_anything_is_paid(podium:
     command = [sys.executable, "-m", "podium", *RECORD, "--pool", "slow.toml"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
         deadline = time.monotonic() + 60
-        while not Path("r.gathering-wal").exists() and time.monotonic() < deadline:
+        while not Path("r.partial-wal").exists() and time.monotonic() < deadline:
             time.sleep(0.02)
         second = one_sentence(podium(*RECORD, "--pool", "slow.toml"))
         assert (
-            "Another podium records into r.gathering at the moment; wait for it, or give another name."
+            "Another podium records into r.partial at the moment; wait for it, or give another name."
             in second
         )
         out, _ = first.communicate(timeout=120)
@@ -81,9 +81,9 @@ def test_on_a_full_disk_it_stops_with_a_sentence_and_goes_on_when_there_is_room(
         [sys.executable, "-c", LIMITED, "200000", *record], capture_output=True, text=True, check=False
     )
     assert (stopped.returncode, stopped.stdout) == (1, "")
-    assert stopped.stderr.startswith("podium: r.gathering cannot be written (")
+    assert stopped.stderr.startswith("podium: r.partial cannot be written (")
     assert stopped.stderr.count("\n") == 1
-    assert {file.name.partition("-")[0] for file in Path().glob("*r.*")} == {"r.gathering"}
+    assert {file.name.partition("-")[0] for file in Path().glob("*r.*")} == {"r.partial"}
     done = podium(*record)
     assert done.status == 0
     assert pq.read_table("r.parquet").num_rows == 40

@@ -100,7 +100,8 @@ def test_an_import_that_leaves_nothing_says_what_became_of_the_rows(podium: Podi
     assert (refused.status, refused.out) == (2, "")
     told = refused.err.splitlines()[-1]
     assert (
-        "left out are responses that `where` does not name (6); questions that nobody answered (3); " in told
+        "left out are responses that `where` does not name (6); questions that no worker answered (3); "
+        in told
     )
     assert not Path("t.parquet").exists()
 
@@ -162,11 +163,11 @@ def test_names_in_a_recording_cannot_command_the_terminal(podium: Podium) -> Non
         (("replay", "import", "tables", "columns.toml", "o.parquet"), "tables"),
         (
             ("replay", "import", "table", "columns.toml", "o.parquet", "--golds", "rows.jsonl"),
-            "--golds belongs to traces; the other sources hold their verdicts.",
+            "--golds is only for traces; the other sources have verdicts. Leave it out.",
         ),
         (
             ("replay", "import", "zeroeval", ".", "o.parquet", "--folder", "."),
-            "--folder belongs to a table; the other sources are one folder or file.",
+            "--folder is only for a table; the other sources are one folder or file. Leave it out.",
         ),
         (("replay", "import", "mmlu-pro", ".", "o.parquet"), "holds no *.zip; give its folder eval_results."),
         (
@@ -203,7 +204,7 @@ def test_a_recording_that_is_there_is_replaced_only_where_that_was_asked_for(pod
     assert Recording.open(Path("tiny.parquet")).name == "new"
 
 
-@pytest.mark.parametrize("there", ["tiny.json", "tiny.parquet", "tiny.gathering"])
+@pytest.mark.parametrize("there", ["tiny.json", "tiny.parquet", "tiny.partial", "tiny.gathering"])
 @pytest.mark.parametrize("replace", [(), ("--replace",)])
 def test_what_is_no_recording_is_never_replaced(podium: Podium, there: str, replace: tuple[str, ...]) -> None:
     Path(there).write_text("ratings")
@@ -228,7 +229,7 @@ def test_a_file_that_is_read_is_never_written_over(
     )
     before = files()
     refused = one_sentence(podium("replay", "import", "table", "own.toml", out, *replace))
-    assert f"{Path(source).name} is read for this recording, and would be lost; give another name." in refused
+    assert f"{Path(source).name} and would overwrite it; give the recording another name." in refused
     assert files() == before
 
 
@@ -238,7 +239,7 @@ def test_right_answers_and_stores_are_never_written_over(podium: Podium) -> None
     Path("kept/traces.sqlite").rename("kept/traces.parquet")
     for out, more in (("golds.parquet", ("--golds", "golds.json")), ("kept/traces.parquet", ())):
         told = one_sentence(podium("replay", "import", "traces", "kept/traces.parquet", out, *more))
-        assert "is read for this recording, and would be lost" in told
+        assert "and would overwrite it; give the recording another name." in told
 
 
 @pytest.mark.parametrize(

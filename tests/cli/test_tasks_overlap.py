@@ -116,7 +116,7 @@ def test_a_share_leaves_out_what_only_sounds_alike(podium):
 def test_rows_that_could_not_be_read_are_told_of(podium):
     Path("other.jsonl").write_text('broken\n{"q": "fine"}\n')
     outcome = podium("tasks", "overlap", "mine.toml", "--against", "other.jsonl")
-    assert "1 row could not be read, so nothing was looked for there." in outcome.out
+    assert "1 row could not be read or searched." in outcome.out
     assert (
         json.loads(podium("tasks", "overlap", "mine.toml", "--against", "other.jsonl", "--json").out)[
             "unread"
@@ -127,7 +127,7 @@ def test_rows_that_could_not_be_read_are_told_of(podium):
 
 def test_sets_that_are_made_on_the_spot_are_looked_at_as_far_as_is_said(podium):
     tokens = ("tasks", "overlap", "embedded", "--split", "test", "--against", "embedded:train")
-    assert "embedded has no end; say how many of its questions are meant" in one_sentence(podium(*tokens))
+    assert "embedded has no end; say how many of its questions to take" in one_sentence(podium(*tokens))
     assert podium(*tokens, "--questions", "30", "--share", "0.9").status == 0
     assert podium(*tokens[:-1], "embedded:test", "--questions", "3").status == 1
 

@@ -89,8 +89,8 @@ def test_a_broken_line_is_named_and_nothing_of_its_file_is_read(podium, ask):
         (["list", "--store", "none.sqlite"], "There is no trace store at none.sqlite;"),
         (["list", "--limit", "0"], "--limit 0: give at least 1."),
         (["list", "--status", "fine"], '"fine"'),
-        (["list", "--since", "yesterday"], "'yesterday' is not a moment; write a date as 2026-03-01"),
-        (["export", "--since", "yesterday"], "'yesterday' is not a moment"),
+        (["list", "--since", "yesterday"], "'yesterday' is not a time; write a date such as 2026-03-01"),
+        (["export", "--since", "yesterday"], "'yesterday' is not a time"),
         (["import", "none.jsonl"], "none.jsonl cannot be read (No such file or directory)"),
         (
             ["list", "--store", "pool.toml"],
@@ -144,5 +144,5 @@ def test_moments(text, moment):
 
 @pytest.mark.parametrize("text", ["", "2x", "-2d", "2026-13-01", "now", "999999d"])
 def test_what_is_no_moment_is_refused(text):
-    with pytest.raises(UsageError, match="is not a moment"):
+    with pytest.raises(UsageError, match="is not a time"):
         read_time(text, NOW)

@@ -13,7 +13,7 @@ from podium.warmstart.embedded_examples import PROMPT
 from podium.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer, write_policy
 
 TINY = WarmStartSettings(
-    vocabulary=600, vocabulary_lessons=200, hidden=32, layers=1, heads=2, kv_heads=1, inner=32
+    vocabulary=600, vocabulary_examples=200, hidden=32, layers=1, heads=2, kv_heads=1, inner=32
 )
 SHORT = ("grpo.iterations=2", "grpo.questions=2", "grpo.group=2", "grpo.max_tokens=16")
 

@@ -1,11 +1,7 @@
 """A copy of the files of 0.1 to work in, and the command line in this process."""
 
-import io
 import os
 import shutil
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -13,19 +9,9 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import pytest
 import torch
 
-from podium.cli import run
+from command_line import Outcome, Podium, run_command
 
 torch.set_num_threads(1)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    status: int
-    out: str
-    err: str
-
-
-Podium = Callable[..., Outcome]
 
 
 @pytest.fixture(autouse=True)
@@ -44,11 +30,8 @@ def podium(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
     """Runs a command in this process, which is to succeed unless told otherwise."""
 
     def command(*tokens: str, status: int = 0) -> Outcome:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b""), encoding="utf-8"))
-        capsys.readouterr()
-        found = run(tokens)
-        out, err = capsys.readouterr()
-        assert found == status, err
-        return Outcome(found, out, err)
+        outcome = run_command(tokens, capsys, monkeypatch)
+        assert outcome.status == status, outcome.err
+        return outcome
 
     return command

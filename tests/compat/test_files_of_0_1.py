@@ -193,18 +193,22 @@ def test_every_key_of_a_reinforcement_is_known() -> None:
 
 def test_every_key_of_a_warm_start_is_known() -> None:
     assert load(Path("warmstart.toml"), WarmStartSettings) == WarmStartSettings(
-        seed=1, tasks="small.parquet", also=(Source(tasks="small.parquet", pool="pools/rated.toml", weight=0.5),),
-        cost_weights=(0.0, 0.01, 0.1), early_stop=True, question_chars=60, pool="pools/rated.toml", made_up=0.5,
+        seed=1, tasks="small.parquet",
+        extra_sources=(Source(tasks="small.parquet", pool="pools/rated.toml", weight=0.5),),
+        cost_weights=(0.0, 0.01, 0.1), early_stop=True, question_chars=60, pool="pools/rated.toml", synthetic_teams=0.5,
         stages=(
             SupervisedStage(
-                steps=3, made_up=0.0,
+                steps=3, synthetic_teams=0.0,
                 shares=Shares(
-                    plan=1.0, team=0.0, reading=0.1, roll=0.5, taught=0.9, relevant=0.5, fitting=0.4, steps=(0.5, 0.5)
+                    plan=1.0, team=0.0, reading=0.1, level_sweep=0.5, from_verdicts=0.9, relevant=0.5, fitting=0.4,
+                    steps=(0.5, 0.5),
                 ),
             ),
-            SupervisedStage(steps=2, restart=0.5, shares=Shares(plan=1.0, reading=0.0, roll=0.0, taught=1.0)),
+            SupervisedStage(
+                steps=2, restart=0.5, shares=Shares(plan=1.0, reading=0.0, level_sweep=0.0, from_verdicts=1.0)
+            ),
         ),
-        lr=2e-3, matrix_lr=4e-3, batch=4, warmup=0.1, vocabulary=400, vocabulary_lessons=60, hidden=16, layers=1,
+        lr=2e-3, matrix_lr=4e-3, batch=4, warmup=0.1, vocabulary=400, vocabulary_examples=60, hidden=16, layers=1,
         heads=2, kv_heads=1, inner=16, initial="plain", rope_theta=10000.0, dtype="fp32",
     )  # fmt: skip
 
@@ -255,7 +259,7 @@ def test_failures_of_scripts_pass_or_do_not(podium: Any) -> None:
 
 def test_ratings_tell_of_a_question_what_they_told() -> None:
     ratings = Ratings.open(Path("ratings.json"))
-    assert (ratings.kind_of(SUM), ratings.kind_of(RIVER)) == ("add-apples", "backwards-number")
+    assert (ratings.cluster_of(SUM), ratings.cluster_of(RIVER)) == ("add-apples", "backwards-number")
     assert ratings.totals["ada"] == Tally(right=9.5, questions=16, cost_usd=0.00064)
     ada, _, _, vote = open_pool("pools/rated.toml").profiles_for(SUM)
     assert (vote.name, ada.name) == ("vote", "ada")

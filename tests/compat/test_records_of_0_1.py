@@ -81,16 +81,16 @@ def test_answers_that_were_paid_for_are_not_asked_again(podium: Any) -> None:
         assert [(span.worker, span.cached) for span in trace.spans] == [("paid", True), ("team", True)]
 
 
-def test_what_was_spent_and_held_still_counts() -> None:
+def test_what_was_spent_and_reserved_still_counts() -> None:
     with closing(Account(Path("spending.sqlite"), "run", 1.0)) as run:
-        assert (run.spent_usd, run.held_usd) == (0.125, 0.0625)
+        assert (run.spent_usd, run.reserved_usd) == (0.125, 0.0625)
     with closing(Account(Path("state.sqlite"), "day", 1.0, today=lambda: "2026-01-02")) as day:
-        assert (day.spent_usd, day.held_usd) == (0.375, 0.0)
+        assert (day.spent_usd, day.reserved_usd) == (0.375, 0.0)
 
 
 def test_who_rested_still_rests(podium: Any) -> None:
     paid, _ = json.loads(podium("pool", "list", "--pool", "pools/cached.toml", "--json").out)
-    assert (paid["resting"]["failures"], paid["resting"]["error"]) == (10, "paid: HTTP 503.")
+    assert (paid["cooldown"]["failures"], paid["cooldown"]["error"]) == (10, "paid: HTTP 503.")
 
 
 def test_keys_let_their_holders_in(podium: Any) -> None:

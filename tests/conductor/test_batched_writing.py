@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -110,9 +111,21 @@ async def test_texts_of_a_tiny_model_written_together_are_those_written_alone(
 
 
 async def test_texts_that_are_wanted_together_share_their_passes(make_checkpoint: Make) -> None:
-    engine = CountedEngine(Checkpoint.read(make_checkpoint(eos_token_id=None)))
-    prompts = [asking(f"{number} is a question") for number in range(16)]
-    await together(LocalPolicy("tiny", engine), prompts, [Sampling(max_tokens=20)] * 16)
+    all_wanted = Event()
+
+    class PatientEngine(CountedEngine):
+        def read(self, passages: Sequence[Passage]) -> list[Logits]:
+            all_wanted.wait(10)
+            return super().read(passages)
+
+    engine = PatientEngine(Checkpoint.read(make_checkpoint(eos_token_id=None)))
+    policy = LocalPolicy("tiny", engine)
+    texts = asyncio.gather(
+        *(policy.complete(asking(f"{number} is a question"), Sampling(max_tokens=20)) for number in range(16))
+    )
+    await asyncio.sleep(0)
+    all_wanted.set()
+    await texts
     assert engine.passes <= 80, "and not 320"
 
 

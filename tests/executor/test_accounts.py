@@ -60,14 +60,14 @@ def account(file: Path) -> Iterator[Account]:
     opened.close()
 
 
-def test_what_is_held_counts_until_it_is_settled(account: Account) -> None:
+def test_what_is_reserved_counts_until_it_is_settled(account: Account) -> None:
     assert account.reserve(0.6) is None
     assert account.reserve(0.6) == (
-        "The call could cost $0.600000, and $0.400000 of the run's $1 are left ($0.000000 spent, $0.600000 held for "
-        "calls in flight): raise the run's budget, or lower the worker's max_tokens."
+        "The call could cost $0.600000, and $0.400000 of the run's $1 are left ($0.000000 spent, $0.600000 reserved "
+        "for calls in flight): raise the run's budget, or lower the worker's max_tokens."
     )
     account.settle(0.6, 0.1)
-    assert (account.spent_usd, account.held_usd) == (0.1, 0.0)
+    assert (account.spent_usd, account.reserved_usd) == (0.1, 0.0)
     assert account.reserve(0.9) is None
 
 
@@ -92,7 +92,7 @@ def test_an_account_goes_on_where_the_process_before_left_it(account: Account, f
     account.settle(0.5, 0.25)
     account.close()
     again = Account(file, "run", 0.5)
-    assert (again.spent_usd, again.held_usd) == (0.25, 0.0)
+    assert (again.spent_usd, again.reserved_usd) == (0.25, 0.0)
     assert again.reserve(0.3) is not None
     assert again.reserve(0.25) is None
     again.close()
@@ -123,13 +123,13 @@ def test_days_are_apart_and_a_call_over_midnight_is_paid_on_the_day_it_began(fil
     day[0] = "2030-01-02"
     assert account.reserve(0.5) is None, "a new day, a new limit"
     account.settle(0.5, 0.5)  # the first day's: of equal holds the oldest is settled first
-    assert (account.spent_usd, account.held_usd) == (0.0, 0.5)
+    assert (account.spent_usd, account.reserved_usd) == (0.0, 0.5)
     account.settle(0.25, 0.25)
-    assert (account.spent_usd, account.held_usd) == (0.0, 0.5)
+    assert (account.spent_usd, account.reserved_usd) == (0.0, 0.5)
     account.settle(0.5, 0.125)
-    assert (account.spent_usd, account.held_usd) == (0.125, 0.0)
+    assert (account.spent_usd, account.reserved_usd) == (0.125, 0.0)
     day[0] = "2030-01-01"
-    assert (account.spent_usd, account.held_usd) == (0.75, 0.0)
+    assert (account.spent_usd, account.reserved_usd) == (0.75, 0.0)
     account.close()
 
 
@@ -152,12 +152,12 @@ def test_processes_that_spend_at_once_never_pass_the_limit_together(file: Path) 
     assert [spender.returncode for spender in spenders] == [0] * 4
     account = Account(file, "run", 1.0)
     assert account.spent_usd == pytest.approx(paid)
-    assert account.held_usd == 0.0
+    assert account.reserved_usd == 0.0
     assert 0.98 < account.spent_usd <= 1.0
     account.close()
 
 
-def test_what_a_killed_process_held_stays_counted(file: Path) -> None:
+def test_what_a_killed_process_had_reserved_stays_counted(file: Path) -> None:
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(file)], stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
@@ -165,7 +165,7 @@ def test_what_a_killed_process_held_stays_counted(file: Path) -> None:
     holder.wait()
     holder.stdout.close()
     account = Account(file, "run", 1.0)
-    assert (account.spent_usd, account.held_usd) == (0.3, 0.5)
+    assert (account.spent_usd, account.reserved_usd) == (0.3, 0.5)
     assert account.reserve(0.3) is not None
     assert not account.may_free(0.3), "nobody will give it back"
     assert account.reserve(0.2) is None
@@ -188,7 +188,7 @@ def test_the_file_of_another_program_is_refused_and_left_alone(file: Path) -> No
 
 def test_an_account_whose_file_is_gone_says_so(account: Account) -> None:
     account._file.execute("DROP TABLE spending")
-    with pytest.raises(StoreError, match="cannot be booked"):
+    with pytest.raises(StoreError, match="cannot be updated"):
         account.reserve(0.1)
 
 
@@ -214,14 +214,14 @@ def test_a_ledger_keeps_aside_in_its_budget_and_in_every_account_or_nowhere() ->
     assert refusal is not None
     assert "the day's $0.5" in refusal
     assert (day.refusal, run.refusal) == (refusal, None)
-    assert (run.held_usd, day.held_usd, ledger.calls) == (0.0, 0.0, 0)
+    assert (run.reserved_usd, day.reserved_usd, ledger.calls) == (0.0, 0.0, 0)
     hold = Reservation(1, 10, 0.25)
     assert ledger.try_reserve(hold, now=0.0) is None
-    assert (run.held_usd, day.held_usd) == (0.25, 0.25)
+    assert (run.reserved_usd, day.reserved_usd) == (0.25, 0.25)
     ledger.settle(hold, Usage(output_tokens=5), 0.125)
     ledger.record(Usage(output_tokens=5), 0.25)
     assert (run.spent_usd, day.spent_usd, ledger.usd) == (0.375, 0.375, 0.375)
-    assert (run.held_usd, day.held_usd) == (0.0, 0.0)
+    assert (run.reserved_usd, day.reserved_usd) == (0.0, 0.0)
     assert not ledger.exhausted
     ledger.record(Usage(), 0.25)
     assert ledger.exhausted, "no further round is begun on a day that is spent"
@@ -230,7 +230,7 @@ def test_a_ledger_keeps_aside_in_its_budget_and_in_every_account_or_nowhere() ->
 def test_a_question_that_its_own_budget_refuses_holds_nothing_in_an_account() -> None:
     run = Account(None, "run", 1.0)
     assert Ledger(Budget(calls=0), accounts=[run]).try_reserve(Reservation(1, 10, 0.25), now=0.0) is not None
-    assert (run.held_usd, run.refusal) == (0.0, None)
+    assert (run.reserved_usd, run.refusal) == (0.0, None)
 
 
 async def test_a_call_waits_for_those_in_flight_where_they_may_make_room() -> None:
@@ -262,14 +262,14 @@ async def test_a_file_that_another_process_holds_does_not_stop_the_event_loop(
     assert not waiting.done()
     other.execute("ROLLBACK")
     assert await waiting is None
-    assert (account.held_usd, account.refusal) == (0.25, None)
+    assert (account.reserved_usd, account.refusal) == (0.25, None)
 
     other.execute("BEGIN IMMEDIATE")
     ledger.settle(reservation, Usage(), 0.125)
-    assert account.held_usd == 0.25, "what is not booked stays counted"
+    assert account.reserved_usd == 0.25, "what is not booked stays counted"
     other.execute("ROLLBACK")
     await account.quiet()
-    assert (account.spent_usd, account.held_usd) == (0.125, 0.0)
+    assert (account.spent_usd, account.reserved_usd) == (0.125, 0.0)
     assert loop.time() - began < 20
     other.close()
 
@@ -287,7 +287,7 @@ def test_an_account_books_what_is_settled_before_it_closes(file: Path) -> None:
     other.execute("ROLLBACK")
     account.close()
     again = Account(file, "run", 1.0)
-    assert (again.spent_usd, again.held_usd) == (0.125, 0.0)
+    assert (again.spent_usd, again.reserved_usd) == (0.125, 0.0)
     again.close()
     other.close()
 
@@ -310,7 +310,7 @@ async def test_who_is_cancelled_while_waiting_holds_nothing() -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     ledger.settle(hold, Usage(), 0.0)
-    assert run.held_usd == 0.0
+    assert run.reserved_usd == 0.0
 
 
 @given(
@@ -329,9 +329,9 @@ def test_no_order_of_calls_of_several_questions_passes_the_limit(
         while len(in_flight) > others:
             done, kept, paid = in_flight.pop(0)
             done.settle(kept, Usage(), paid)
-        assert account.spent_usd + account.held_usd <= limit / 100 + 1e-9
+        assert account.spent_usd + account.reserved_usd <= limit / 100 + 1e-9
     for done, kept, paid in in_flight:
         done.settle(kept, Usage(), paid)
-    assert account.held_usd == 0.0
+    assert account.reserved_usd == 0.0
     assert account.spent_usd <= limit / 100 + 1e-9
     account.close()

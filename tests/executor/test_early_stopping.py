@@ -78,7 +78,7 @@ async def test_a_vote_that_stops_says_what_it_says_of_all(make_context, answers,
     for span in stopped.spans[:-1]:
         if not span.attempts:
             assert (span.status, span.response) == ("skipped", None)
-            assert span.error == "It was not asked: whatever it said, the vote would be the same."
+            assert span.error == "It was not called: no answer of it could change the vote."
 
 
 @st.composite
@@ -212,7 +212,7 @@ async def test_one_who_fails_is_made_up_for_by_the_next(make_context) -> None:
     assert said(execution.spans[-1]) == "a"
 
 
-async def test_what_others_read_too_is_not_held_back(make_context) -> None:
+async def test_what_others_read_too_is_not_deferred(make_context) -> None:
     """Step 0 is the dearest, and read by step 1 as well as by the vote: it is heard before the cheaper ones."""
     plan = Workflow(
         (
@@ -387,7 +387,7 @@ def test_nothing_is_asked_once_it_is_certain() -> None:
     assert next_turn(VoteWorker(), "Vote.", ["Answer: a", None, None], [2, 1]) == (2,)
 
 
-async def test_a_step_that_a_vote_held_back_counts_those_that_it_waited_for(make_context) -> None:
+async def test_a_step_that_a_vote_deferred_counts_those_that_it_waited_for(make_context) -> None:
     took = {}
     for how in (ASKING_ALL, STOPPING):
         workers = [*voters(["a", "b", "c"], [3, 2, 1]), VoteWorker("v")]
@@ -401,7 +401,7 @@ async def test_a_step_that_a_vote_held_back_counts_those_that_it_waited_for(make
     assert took == {ASKING_ALL: 3.0, STOPPING: 5.0}
 
 
-async def test_what_only_a_held_back_step_reads_waits_with_it(make_context) -> None:
+async def test_what_only_a_deferred_step_reads_waits_with_it(make_context) -> None:
     workers = [*voters(["a", "b", "c"], [1, 1, 5]), ScriptedWorker("first", ["A hint."]), VoteWorker("v")]
     steps = (
         Step(3, "Give a hint."),

@@ -31,6 +31,20 @@ async def test_one_request_a_minute_is_one():
     assert await admissions(RateLimiter(Limits(rpm=1)), tokens=1) == 1
 
 
+async def test_a_request_counts_for_a_second_longer_than_a_minute(monkeypatch):
+    loop, now = asyncio.get_running_loop(), [1_000.0]
+    monkeypatch.setattr(loop, "time", lambda: now[0])
+    rate_limiter = RateLimiter(Limits(rpm=1))
+    rate_limiter.release(await rate_limiter.acquire("a", 1), 1)
+    waiting = asyncio.create_task(rate_limiter.acquire("b", 1))
+    for elapsed, admitted in [(59.9, False), (60.5, False), (61.1, True)]:
+        now[0] = 1_000.0 + elapsed
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert waiting.done() is admitted, elapsed
+    rate_limiter.release(await waiting, 1)
+
+
 async def test_a_minute_has_no_more_tokens_than_its_limit():
     assert await admissions(RateLimiter(Limits(tpm=1_000)), tokens=20) == 50
 
@@ -68,13 +82,13 @@ async def test_a_question_with_one_call_does_not_wait_behind_all_calls_of_anothe
     assert Counter(order) == {"many": 20, "few": 1, "fewer": 1}
 
 
-async def test_places_are_given_back_by_whoever_is_cancelled_while_waiting_and_while_passing():
+async def test_places_are_given_back_by_calls_that_are_cancelled_while_waiting_and_while_passing():
     rate_limiter = RateLimiter(Limits(concurrency=1))
-    held = await rate_limiter.acquire("first", 1)
+    permit_of_first = await rate_limiter.acquire("first", 1)
     waiting = [asyncio.create_task(rate_limiter.acquire("second", 1)) for _ in range(3)]
     await asyncio.sleep(0)
     waiting[0].cancel()
-    rate_limiter.release(held, 1)  # The second is let through at this moment ...
+    rate_limiter.release(permit_of_first, 1)  # The second is let through at this moment ...
     waiting[1].cancel()  # ... and goes away before it knows.
     permit = await asyncio.wait_for(waiting[2], timeout=5)
     rate_limiter.release(permit, 1)
@@ -82,7 +96,7 @@ async def test_places_are_given_back_by_whoever_is_cancelled_while_waiting_and_w
     rate_limiter.release(await asyncio.wait_for(rate_limiter.acquire("third", 1), timeout=5), 1)
 
 
-async def test_a_worker_that_asked_for_a_rest_is_left_alone_by_all():
+async def test_a_worker_that_asked_for_a_pause_gets_no_call_meanwhile():
     rate_limiter, clock = RateLimiter(Limits()), asyncio.get_running_loop().time
     rate_limiter.pause(0.2)
     began = clock()

@@ -127,8 +127,8 @@ async def test_what_a_pool_decides_for_itself_is_named_in_the_log_as_not_passed_
 async def test_what_no_pool_can_give_is_refused_in_one_sentence():
     picture = ContentImage(image="data:image/png;base64,iVBORw0KGgo=")
     refused = [
-        ({"tools": [ToolInfo(name="bash", description="Runs.")]}, "The tool 'bash' was offered"),
-        ({"config": GenerateConfig(logprobs=True)}, "logprobs was asked for"),
+        ({"tools": [ToolInfo(name="bash", description="Runs.")]}, "The solver offers the tool 'bash'"),
+        ({"config": GenerateConfig(logprobs=True)}, "logprobs is set, and Podium cannot provide it"),
         ({"config": GenerateConfig(num_choices=2)}, "num_choices 2: a question has one answer"),
         ({"chat": [ChatMessageUser(content=[picture])]}, "The chat holds image content"),
         (

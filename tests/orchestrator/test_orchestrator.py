@@ -278,7 +278,7 @@ class Away:
     def reserve(self, usd: float) -> str | None:
         raise StoreError("The account cannot be written.")
 
-    def settle(self, held_usd: float, paid_usd: float) -> None:
+    def settle(self, reserved_usd: float, paid_usd: float) -> None:
         return None
 
     def may_free(self, usd: float) -> bool:

@@ -19,7 +19,7 @@ TEMPLATES = (
     "Rotate the matrix {0} {1} clockwise and print each row of the matrix.",
 )
 FILLINGS = ("Ulm", "plum", "Bonn", "pear", "17", "253", "Kiel", "fig")
-Kinds = dict[str, dict[str, float]]
+ClusterWords = dict[str, dict[str, float]]
 REPEATED = pytest.mark.filterwarnings(
     "ignore:Number of distinct clusters", "ignore:invalid value encountered in divide"
 )
@@ -38,58 +38,60 @@ def questions(each: int) -> dict[str, int]:
     return {text: drawn[text] for text in order}
 
 
-def kind_of_each(texts: Sequence[str], kinds: Kinds) -> dict[str, str]:
+def cluster_of_each(texts: Sequence[str], clusters: ClusterWords) -> dict[str, str]:
     """As ratings find the kind of a question that is asked."""
-    ratings = Ratings(kinds=kinds, workers={})
-    return {text: ratings.kind_of(text) for text in texts}
+    ratings = Ratings(clusters=clusters, workers={})
+    return {text: ratings.cluster_of(text) for text in texts}
 
 
 def test_texts_of_one_template_are_one_kind_and_each_kind_is_one_templates() -> None:
     template_of = questions(12)
-    kinds = find_clusters(list(template_of), len(TEMPLATES))
-    pairs = {(template_of[text], kind) for text, kind in kind_of_each(list(template_of), kinds).items()}
+    clusters = find_clusters(list(template_of), len(TEMPLATES))
+    pairs = {
+        (template_of[text], cluster) for text, cluster in cluster_of_each(list(template_of), clusters).items()
+    }
     assert len(pairs) == len(TEMPLATES)
-    assert {kind for _, kind in pairs} == set(kinds)
+    assert {cluster for _, cluster in pairs} == set(clusters)
 
 
 def test_a_question_that_was_never_seen_is_of_its_templates_kind() -> None:
     template_of = questions(12)
-    kinds = find_clusters(list(template_of), len(TEMPLATES))
-    kind_of_template = {
-        template_of[text]: kind for text, kind in kind_of_each(list(template_of), kinds).items()
+    clusters = find_clusters(list(template_of), len(TEMPLATES))
+    cluster_of_template = {
+        template_of[text]: cluster for text, cluster in cluster_of_each(list(template_of), clusters).items()
     }
     for number, template in enumerate(TEMPLATES):
         unseen = template.format("Oslo", "quince")
-        assert kind_of_each([unseen], kinds) == {unseen: kind_of_template[number]}
-    assert kind_of_each(["Whose umbrella is it?"], kinds) == {"Whose umbrella is it?": ""}
+        assert cluster_of_each([unseen], clusters) == {unseen: cluster_of_template[number]}
+    assert cluster_of_each(["Whose umbrella is it?"], clusters) == {"Whose umbrella is it?": ""}
 
 
 def test_a_name_is_made_of_words_that_its_kind_has_and_others_lack() -> None:
     template_of = questions(12)
-    for text, kind in kind_of_each(
+    for text, cluster in cluster_of_each(
         list(template_of), find_clusters(list(template_of), len(TEMPLATES))
     ).items():
-        words = kind.split("-")
+        words = cluster.split("-")
         assert len(words) == 2
         own = TEMPLATES[template_of[text]]
-        assert all(word in own.lower() for word in words), (kind, own)
+        assert all(word in own.lower() for word in words), (cluster, own)
         assert not any(word in other.lower() for other in TEMPLATES if other != own for word in words)
 
 
 @pytest.mark.parametrize("count", [6, 9, 20])
 def test_more_kinds_than_templates_have_names_of_their_own(count: int) -> None:
     template_of = questions(12)
-    kinds = find_clusters(list(template_of), count)
-    assert len(kinds) == count
+    clusters = find_clusters(list(template_of), count)
+    assert len(clusters) == count
     templates_of: dict[str, set[int]] = {}
-    for text, kind in kind_of_each(list(template_of), kinds).items():
-        templates_of.setdefault(kind, set()).add(template_of[text])
+    for text, cluster in cluster_of_each(list(template_of), clusters).items():
+        templates_of.setdefault(cluster, set()).add(template_of[text])
     # Texts of one template may be several kinds, but a kind is still of one template.
     assert all(len(templates) == 1 for templates in templates_of.values())
     assert len(templates_of) > len(TEMPLATES)
-    for kind, templates in templates_of.items():
+    for cluster, templates in templates_of.items():
         own = TEMPLATES[next(iter(templates))] + " ".join(FILLINGS)
-        assert all(word in own.lower() for word in kind.split("-")), (kind, own)
+        assert all(word in own.lower() for word in cluster.split("-")), (cluster, own)
 
 
 def test_one_seed_gives_one_set_of_kinds_and_another_seed_another() -> None:
@@ -104,9 +106,9 @@ def test_a_word_that_every_kind_has_counts_less_than_one_of_its_own() -> None:
     texts = [
         f"Tell me quickly {number}: {word} today" for word in ("rivers", "fruits") for number in range(6)
     ]
-    kinds = find_clusters(texts, 2)
-    assert len(kinds) == 2
-    for words in kinds.values():
+    clusters = find_clusters(texts, 2)
+    assert len(clusters) == 2
+    for words in clusters.values():
         (own,) = words.keys() & {"rivers", "fruits"}
         assert words[own] > words["quickly"] > 0
 
@@ -132,16 +134,16 @@ def test_a_kind_is_known_by_so_many_words_at_most_and_by_those_that_count_most()
 
 def test_one_kind_is_none_for_then_all_questions_are_alike() -> None:
     texts = list(questions(12))
-    kinds = find_clusters(texts, 1)
-    assert kinds == {}
-    assert set(kind_of_each(texts, kinds).values()) == {""}
+    clusters = find_clusters(texts, 1)
+    assert clusters == {}
+    assert set(cluster_of_each(texts, clusters).values()) == {""}
     assert len(find_clusters(texts, 2)) == 2
 
 
 def test_fewer_texts_than_kinds_are_each_a_kind_of_their_own() -> None:
     texts = ["red apple", "green pear", "red pear", "green apple"]
-    kind_of = kind_of_each(texts, find_clusters(texts, 50))
-    assert {text: set(kind.split("-")) for text, kind in kind_of.items()} == {
+    cluster_of = cluster_of_each(texts, find_clusters(texts, 50))
+    assert {text: set(cluster.split("-")) for text, cluster in cluster_of.items()} == {
         text: set(text.split(" ")) for text in texts
     }
 
@@ -160,10 +162,10 @@ def test_kinds_that_the_same_two_words_set_apart_are_told_apart_by_a_third() -> 
 
 def test_names_are_in_plain_letters_whatever_the_script() -> None:
     texts = ["Überlänge café", "река вода", "水水 火火"]
-    kinds = find_clusters(texts, 3)
-    assert all(name.isascii() and name == name.lower() for name in kinds)
-    assert kinds.keys() > {"cafe-uberlange"}
-    assert len(set(kind_of_each(texts, kinds).values())) == 3
+    clusters = find_clusters(texts, 3)
+    assert all(name.isascii() and name == name.lower() for name in clusters)
+    assert clusters.keys() > {"cafe-uberlange"}
+    assert len(set(cluster_of_each(texts, clusters).values())) == 3
 
 
 @pytest.mark.parametrize("count", [2, 9])
@@ -182,9 +184,9 @@ def test_names_are_in_plain_letters_whatever_the_script() -> None:
 def test_texts_with_little_to_go_by_have_as_many_kinds_as_can_be_told_apart(
     texts: list[str], distinct: int, count: int
 ) -> None:
-    kinds = find_clusters(texts, count)
-    assert len(kinds) == min(count, distinct)
-    assert all(name and words for name, words in kinds.items())
+    clusters = find_clusters(texts, count)
+    assert len(clusters) == min(count, distinct)
+    assert all(name and words for name, words in clusters.items())
 
 
 @pytest.mark.parametrize("count", [2, 9])
@@ -200,9 +202,9 @@ def test_texts_with_little_to_go_by_have_as_many_kinds_as_can_be_told_apart(
     ],
 )
 def test_texts_without_words_have_no_kinds_and_are_of_none(texts: list[str], count: int) -> None:
-    kinds = find_clusters(texts, count)
-    assert kinds == {}
-    assert set(kind_of_each(texts, kinds).values()) <= {""}
+    clusters = find_clusters(texts, count)
+    assert clusters == {}
+    assert set(cluster_of_each(texts, clusters).values()) <= {""}
 
 
 @REPEATED
@@ -217,11 +219,11 @@ def test_texts_without_words_have_no_kinds_and_are_of_none(texts: list[str], cou
 def test_there_are_never_more_kinds_than_asked_and_each_has_words_that_count(
     texts: list[str], count: int
 ) -> None:
-    kinds = find_clusters(texts, count)
-    assert len(kinds) <= min(count, len(set(texts)))
-    for name, words in kinds.items():
+    clusters = find_clusters(texts, count)
+    assert len(clusters) <= min(count, len(set(texts)))
+    for name, words in clusters.items():
         assert name
         assert all(weight > 0 for weight in words.values())
         assert words.keys() <= {word.lower() for text in texts for word in text.split()}
     worded = [text for text in texts if any(letter.isalpha() for letter in text)]
-    assert bool(kinds) == bool(worded)
+    assert bool(clusters) == bool(worded)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from podium.ratings.answers import Answers
 from podium.ratings.rating import rate
 from podium.types import Profile
-from podium.workers.ratings import Kinds, Tally
+from podium.workers.ratings import ClusterWords, Tally
 
-KINDS: Kinds = {"sums": {"add": 1.0}, "words": {"spell": 1.0}, "rivers": {"river": 1.0}}
+KINDS: ClusterWords = {"sums": {"add": 1.0}, "words": {"spell": 1.0}, "rivers": {"river": 1.0}}
 
 
 def answers_of(
@@ -41,7 +41,7 @@ def test_each_worker_has_a_tally_of_every_kind_that_was_asked() -> None:
     scores = [[1.0, 0.0], [0.0, 0.5], [1.0, 1.0], [0.5, 0.0], [1.0, 0.0]]
     costs = [[0.1, 1.0], [0.2, 2.0], [0.3, 3.0], [0.4, 4.0], [0.5, 5.0]]
     ratings = rate(answers_of(texts, scores, costs), KINDS)
-    assert ratings.kinds == KINDS
+    assert ratings.clusters == KINDS
     assert ratings.workers == {
         "ada": {
             "sums": Tally(right=2.5, questions=3, cost_usd=0.8),

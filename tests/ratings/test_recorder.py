@@ -133,7 +133,7 @@ async def test_a_run_that_its_budget_stopped_goes_on_and_ends_with_the_same_rows
     with RecordingWriter() as writer:
         await record(pool, TASKS, writer, split=to_test, samples=2)
         whole = writer.write(tmp_path / "whole.parquet", name="r")
-    file, runs = tmp_path / "parts.gathering", []
+    file, runs = tmp_path / "parts.partial", []
     while not runs or runs[-1].refusal is not None:
         with RecordingWriter(file) as writer:
             progress = await record(
@@ -320,9 +320,7 @@ async def test_questions_that_have_other_words_than_before_are_refused_and_nobod
     worker = ScriptedWorker("ada", {"": "Answer: 5"})
     with RecordingWriter() as writer:
         await record(Pool([worker]), tasks("What is 2 + 3?", "What is 5?"), writer)
-        with pytest.raises(
-            RunMismatchError, match="Question '1' had another wording when it was asked before"
-        ):
+        with pytest.raises(RunMismatchError, match="Question '1' was recorded before with another wording"):
             await record(
                 Pool([worker]), tasks("What is 2 + 3?", "What is 6?", "What is 7?"), writer, samples=2
             )

@@ -159,7 +159,7 @@ def test_questions_of_a_repeated_wording_and_without_answers_are_left_out_and_co
     assert header.left_out == (
         "3 rows of old.",
         "questions whose wording another one has too (2)",
-        "questions that nobody answered (1)",
+        "questions that no worker answered (1)",
     )
     assert [each.id for each in Recording.open(tmp_path / "r.parquet").questions] == ["a", "b"]
 
@@ -188,7 +188,7 @@ def test_where_nothing_is_left_the_reasons_are_told(tmp_path: Path) -> None:
         with pytest.raises(UsageError) as caught:
             writer.write(tmp_path / "r.parquet", name="r", left_out=["rows of nobody (3)"])
     assert str(caught.value) == (
-        "There is no response to write: left out are rows of nobody (3); questions that nobody answered (1); "
+        "There is no response to write: left out are rows of nobody (3); questions that no worker answered (1); "
         "check what was given as the source."
     )
 
@@ -267,7 +267,7 @@ def test_what_was_gathered_before_a_setting_was_noted_is_told_apart() -> None:
         with pytest.raises(RunMismatchError) as caught:
             writer.identify({"pool": ["b"], "seed": 0, "models": {"a": None}})
     assert str(caught.value) == (
-        "What was gathered so far does not say its models, as Podium did not note them then; "
+        "The unfinished recording does not say its models, because an earlier Podium wrote it; "
         "take another name for the recording."
     )
 
@@ -280,7 +280,7 @@ def test_a_setting_that_is_gone_is_named_too() -> None:
 
 
 def test_what_was_committed_is_there_when_the_file_is_opened_again(tmp_path: Path) -> None:
-    file = tmp_path / "r.gathering"
+    file = tmp_path / "r.partial"
     with RecordingWriter(file) as writer:
         gather(writer, "a", "b")
         writer.commit()
@@ -291,8 +291,8 @@ def test_what_was_committed_is_there_when_the_file_is_opened_again(tmp_path: Pat
         assert writer.write(tmp_path / "r.parquet", name="r").responses == 3
 
 
-def test_writing_takes_nothing_from_a_gathering_that_goes_on(tmp_path: Path) -> None:
-    file = tmp_path / "r.gathering"
+def test_writing_takes_nothing_from_an_unfinished_recording_that_goes_on(tmp_path: Path) -> None:
+    file = tmp_path / "r.partial"
     with RecordingWriter(file) as writer:
         gather(writer, "a")
         writer.add_question(question("b", "What is a?"))
@@ -307,7 +307,7 @@ def test_what_was_committed_outlives_a_kill(tmp_path: Path) -> None:
     program = (
         "import os; from pathlib import Path\n"
         "from podium.recordings import RecordingWriter, RecordedQuestion, Response\n"
-        "writer = RecordingWriter(Path('r.gathering'))\n"
+        "writer = RecordingWriter(Path('r.partial'))\n"
         "for id_ in 'ab':\n"
         "    writer.add_question(RecordedQuestion(id_, id_))\n"
         "    writer.add(id_, Response('ada', 0, 'text'))\n"
@@ -316,14 +316,14 @@ def test_what_was_committed_outlives_a_kill(tmp_path: Path) -> None:
     )
     killed = run([sys.executable, "-c", program], check=False, timeout=60, cwd=tmp_path, env=dict(os.environ))
     assert killed.returncode == 9
-    with RecordingWriter(tmp_path / "r.gathering") as writer:
+    with RecordingWriter(tmp_path / "r.partial") as writer:
         assert [writer.has(id_, "ada", 0) for id_ in "ab"] == [True, False]
 
 
-def test_a_file_that_is_not_a_gathering_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_an_unfinished_recording_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("Not a database. " * 100)
-    for place in (tmp_path / "notes", tmp_path, tmp_path / "none" / "r.gathering"):
-        with pytest.raises(UsageError, match=r"is not a gathering of responses; choose another place\."):
+    for place in (tmp_path / "notes", tmp_path, tmp_path / "none" / "r.partial"):
+        with pytest.raises(UsageError, match=r"is not an unfinished recording; choose another place\."):
             RecordingWriter(place)
 
 
@@ -332,7 +332,7 @@ def test_a_database_of_something_else_is_refused_and_left_as_it_was(tmp_path: Pa
     database = sqlite3.connect(file)
     database.execute("create table traces (id text)")
     database.commit()
-    with pytest.raises(UsageError, match="is not a gathering of responses"):
+    with pytest.raises(UsageError, match="is not an unfinished recording"):
         RecordingWriter(file)
     assert database.execute("select name from sqlite_master").fetchall() == [("traces",)]
     database.close()

@@ -130,14 +130,15 @@ def test_where_no_response_meets_a_question_one_id_of_each_is_told(tmp_path: Pat
     path.write_text(MAPPING.format(questions="asked.csv", responses="rows.jsonl"))
     assert nothing_left(path) == (
         "There is no response to write: left out are responses to questions that are not there, as to '0' where "
-        "questions have '0.0' (3); questions that nobody answered (2); check what was given as the source."
+        "questions have '0.0' (3); questions that no worker answered (2); check what was given as the source."
     )
 
 
 def test_a_where_that_names_nothing_is_told_as_the_reason(tmp_path: Path) -> None:
     told = nothing_left(mapped(tmp_path, ROW, ROW, where='where = { who = "bob" }\n'))
     assert (
-        "left out are responses that `where` does not name (2); questions that nobody answered (1);" in told
+        "left out are responses that `where` does not name (2); questions that no worker answered (1);"
+        in told
     )
 
 

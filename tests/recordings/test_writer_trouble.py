@@ -24,7 +24,7 @@ def add(writer, number, letters=5000):
     writer.add(f"{number:04}", Response("ada", 0, os.urandom(letters // 2).hex()))
 """
 HOLDS = """
-with RecordingWriter(Path("r.gathering")) as writer:
+with RecordingWriter(Path("r.partial")) as writer:
     add(writer, 0)
     writer.commit()
     print("open", flush=True)
@@ -34,7 +34,7 @@ FILLS_THE_DISK = """
 number = 0
 resource.setrlimit(resource.RLIMIT_FSIZE, (10**6, 10**6))
 try:
-    with RecordingWriter(Path("r.gathering")) as writer:
+    with RecordingWriter(Path("r.partial")) as writer:
         while True:
             add(writer, number)
             writer.commit()
@@ -45,12 +45,12 @@ except StoreError as error:
 OPENS_ON_A_FULL_DISK = """
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 try:
-    RecordingWriter(Path("r.gathering"))
+    RecordingWriter(Path("r.partial"))
 except StoreError as error:
     print(error, file=sys.stderr)
 """
 WRITES_TO_A_FULL_DISK = """
-with RecordingWriter(Path("r.gathering")) as writer:
+with RecordingWriter(Path("r.partial")) as writer:
     for number in range(100):
         add(writer, number)
     writer.commit()
@@ -63,7 +63,7 @@ with RecordingWriter(Path("r.gathering")) as writer:
 
 
 def test_what_another_process_gathers_is_refused_until_it_has_ended(tmp_path: Path) -> None:
-    file = tmp_path / "r.gathering"
+    file = tmp_path / "r.partial"
     with Popen([sys.executable, "-c", PREAMBLE + HOLDS], stdout=PIPE, cwd=tmp_path) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"open\n"
@@ -85,7 +85,7 @@ from podium.errors import UsageError
 while not Path("go").exists():
     pass
 try:
-    with RecordingWriter(Path("r.gathering")):
+    with RecordingWriter(Path("r.partial")):
         print("mine")
         time.sleep(2)
 except UsageError:
@@ -111,16 +111,16 @@ def test_on_a_full_disk_what_was_committed_stays_and_the_rest_is_told_in_a_sente
     )
     number, sentence = json.loads(made.stdout)
     assert number > 10
-    assert sentence.startswith("r.gathering cannot be written (")
+    assert sentence.startswith("r.partial cannot be written (")
     assert sentence.endswith("); make room there, and give the same command again.")
-    with RecordingWriter(tmp_path / "r.gathering") as writer:
+    with RecordingWriter(tmp_path / "r.partial") as writer:
         assert all(writer.has(f"{kept:04}", "ada", 0) for kept in range(number))
         assert writer.write(tmp_path / "r.parquet", name="r").responses == number
 
 
-def test_a_gathering_that_cannot_be_begun_leaves_no_file(tmp_path: Path) -> None:
+def test_an_unfinished_recording_that_cannot_be_begun_leaves_no_file(tmp_path: Path) -> None:
     made = run([sys.executable, "-c", PREAMBLE + OPENS_ON_A_FULL_DISK], check=True, stderr=PIPE, cwd=tmp_path)
-    assert made.stderr.startswith(b"r.gathering cannot be written (")
+    assert made.stderr.startswith(b"r.partial cannot be written (")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -129,9 +129,9 @@ def test_a_recording_that_does_not_fit_on_the_disk_leaves_no_part_of_it(tmp_path
         [sys.executable, "-c", PREAMBLE + WRITES_TO_A_FULL_DISK], check=True, stderr=PIPE, cwd=tmp_path
     )
     assert made.stderr == (
-        b"r.parquet cannot be written (File too large); mend that, and give the same command again.\n"
+        b"r.parquet cannot be written (File too large); fix that, and run the same command again.\n"
     )
-    assert all(file.name.startswith("r.gathering") for file in tmp_path.iterdir())
+    assert all(file.name.startswith("r.partial") for file in tmp_path.iterdir())
 
 
 def test_a_place_where_nothing_can_be_written_is_told_and_what_was_there_stays(tmp_path: Path) -> None:
@@ -147,8 +147,8 @@ def test_a_place_where_nothing_can_be_written_is_told_and_what_was_there_stays(t
     assert sorted(file.name for file in tmp_path.iterdir()) == ["r.json", "r.parquet"]
 
 
-def test_a_gathering_that_was_damaged_is_told(tmp_path: Path) -> None:
-    file = tmp_path / "r.gathering"
+def test_an_unfinished_recording_that_was_damaged_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "r.partial"
     with RecordingWriter(file) as writer:
         for number in range(200):
             writer.add_question(RecordedQuestion(f"{number}", "What is it? " * 20))
@@ -161,7 +161,7 @@ def test_a_gathering_that_was_damaged_is_told(tmp_path: Path) -> None:
             for number in range(200):
                 writer.has_other_wording(f"{number}", "What is it?")
 
-    with pytest.raises(UsageError, match="is not a gathering of responses"):
+    with pytest.raises(UsageError, match="is not an unfinished recording"):
         read()
 
 

@@ -46,7 +46,7 @@ def test_who_is_held_out_is_never_drawn() -> None:
     [
         (
             PoolDraw(without=("clio",)),
-            "pool_draw.without names 'clio', who is not in the pool; did you mean 'cleo'?",
+            "pool_draw.without names 'clio', which is not in the pool; did you mean 'cleo'?",
         ),
         (
             PoolDraw(random=True, least=4, most=6),

@@ -50,7 +50,7 @@ def test_another_configuration_is_refused_naming_the_keys(
         RunFolder.open(tmp_path, CONFIG | change)
     assert str(refused.value) == (
         f"{tmp_path} is a run of another configuration: {said}. "
-        "Choose a new folder, or give the settings it began with."
+        "Choose a new folder, or give the settings with which the run began."
     )
     assert RunFolder(tmp_path).configuration == CONFIG
 
@@ -62,9 +62,10 @@ def test_many_differences_are_cut_short(tmp_path: Path) -> None:
 
 
 def test_free_keys_may_differ_and_are_kept_as_they_are_now(tmp_path: Path) -> None:
-    RunFolder.open(tmp_path, CONFIG, free=("minutes",))
+    RunFolder.open(tmp_path, CONFIG, changeable=("minutes",))
     assert (
-        RunFolder.open(tmp_path, CONFIG | {"minutes": 60}, free=("minutes",)).configuration["minutes"] == 60
+        RunFolder.open(tmp_path, CONFIG | {"minutes": 60}, changeable=("minutes",)).configuration["minutes"]
+        == 60
     )
 
 
@@ -184,6 +185,6 @@ def test_on_a_full_disk_the_old_file_stays_and_nothing_half_written(tmp_path: Pa
         [sys.executable, "-c", FULL], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert said.stdout.startswith("kept.json cannot be written (")
-    assert said.stdout.endswith("); mend that, and give the same command again.\n")
+    assert said.stdout.endswith("); fix that, and run the same command again.\n")
     assert [file.name for file in tmp_path.iterdir()] == ["kept.json"]
     assert (tmp_path / "kept.json").read_bytes() == b"before"

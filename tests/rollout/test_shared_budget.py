@@ -1,4 +1,4 @@
-"""A budget over many questions at once holds to the last dollar, and what was held and not needed is given back."""
+"""A budget over many questions at once holds to the last dollar, and what was reserved and not needed is given back."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Meter:
         self.calls += 1
         self._in_flight += 1
         self.peak = max(self.peak, self._in_flight)
-        self.seen.append(self._account.spent_usd + self._account.held_usd)
+        self.seen.append(self._account.spent_usd + self._account.reserved_usd)
         await asyncio.sleep(self._random.uniform(0, 0.004))
         self._in_flight -= 1
         tokens = self._random.randrange(1, 101)
@@ -95,7 +95,7 @@ async def test_with_64_questions_in_flight_spending_never_passes_the_limit(
             group.create_task(work())
     assert meter.peak > 30
     assert max(meter.seen) <= 40.0 + 1e-9, "what is spent and what may yet be spent"
-    assert account.held_usd == 0.0
+    assert account.reserved_usd == 0.0
     assert account.spent_usd == pytest.approx(meter.paid)
     assert account.spent_usd <= 40.0
     assert account.refusal is not None
@@ -109,7 +109,7 @@ async def test_an_evaluation_stops_with_the_sentence_of_the_account(account: Acc
             Single("meter"), EmbeddedTasks("test", 256), Pool([meter]), concurrency=16, dispatcher=dispatcher
         )
     assert account.spent_usd == pytest.approx(meter.paid), "calls in flight were not cut off"
-    assert account.held_usd == 0.0
+    assert account.reserved_usd == 0.0
 
 
 async def test_an_evaluation_goes_on_when_only_questions_reach_their_own_budgets(
@@ -161,7 +161,7 @@ async def test_a_batch_of_a_training_is_given_up_once_what_is_in_flight_was_answ
         await score()
     assert stopped.group_contains(BudgetError)
     assert account.spent_usd == pytest.approx(meter.paid)
-    assert account.held_usd == 0.0
+    assert account.reserved_usd == 0.0
 
 
 async def test_judging_is_paid_for_too(account: Account, meter: Meter) -> None:
@@ -178,4 +178,22 @@ async def test_judging_is_paid_for_too(account: Account, meter: Meter) -> None:
     orchestrator = Orchestrator(Single("meter"), Pool([meter]), dispatcher=Dispatcher(accounts=[account]))
     rollout = await roll(orchestrator, task, seed="0")
     assert rollout.grade.cost_usd > 0
+    assert account.spent_usd == pytest.approx(meter.paid + rollout.grade.cost_usd)
+
+
+async def test_judging_that_failed_is_paid_for_all_the_same(account: Account, meter: Meter) -> None:
+    judge = {
+        "kind": "judge",
+        "worker": {
+            "name": "judy",
+            "kind": "scripted",
+            "replies": {"": "Who knows."},
+            "price": {"output": 1e6},
+        },
+    }
+    task = Task("t", Question(text="Why?"), "Because.", build(judge, Judge))
+    orchestrator = Orchestrator(Single("meter"), Pool([meter]), dispatcher=Dispatcher(accounts=[account]))
+    rollout = await roll(orchestrator, task, seed="0")
+    assert rollout.infrastructure_failed
+    assert rollout.grade.cost_usd == pytest.approx(2 * 3.0)
     assert account.spent_usd == pytest.approx(meter.paid + rollout.grade.cost_usd)

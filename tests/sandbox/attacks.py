@@ -27,7 +27,7 @@ class Attack:
     ends: tuple[str, ...] = ("done",)
     """How it may end."""
     weak: bool = False
-    """Whether the weak walls stop it, too."""
+    """Whether weak isolation stops it too."""
 
 
 def attack(name: str, source: str, *ends: str, weak: bool = False) -> Attack:

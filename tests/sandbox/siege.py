@@ -1,4 +1,4 @@
-"""All attacks upon one kind of walls, many at once; as a script, upon the strongest here, with outcomes as JSON.
+"""Runs all attacks on one isolation, many at once. As a script: on the strongest one here, with outcomes as JSON.
 
 Run as a script by root it becomes an ordinary user first.
 """
@@ -25,8 +25,8 @@ from bombs import BOMBS
 
 from podium.sandbox import interpreter
 from podium.sandbox.inside.allowance import MIB, Allowance
-from podium.sandbox.isolation import Bare, Bubblewrap, Isolation
-from podium.sandbox.sandbox import Sandbox
+from podium.sandbox.isolation import Bubblewrap, Isolation, PlainProcess
+from podium.sandbox.pool import SandboxPool
 
 TABLE = (*ATTACKS, *BOMBS)
 ANONYMOUS = 65534
@@ -39,7 +39,7 @@ SHORT = LONG._replace(cpu_s=0.2, wall_s=0.8)
 
 @dataclass(frozen=True)
 class Outcome:
-    how: str
+    reason: str
     escaped: str
     """What it printed, if that tells of an escape."""
     lives: bool
@@ -51,17 +51,17 @@ class Siege:
     user: int
     outcomes: Mapping[str, Outcome]
     visitors: int
-    """Connections that came in from nobody else's programs."""
+    """Connections that the attacks made to listeners outside."""
     written: list[str]
     """Files that were not there before."""
     left: list[str]
     """Processes that survived."""
 
 
-def walls_here() -> list[Isolation]:
-    """All walls that work here, the strongest first."""
+def isolations_here() -> list[Isolation]:
+    """Every isolation that works here, the strongest first."""
     tool = shutil.which("bwrap")
-    return [Bubblewrap(tool), Bare()] if tool is not None and strong() else [Bare()]
+    return [Bubblewrap(tool), PlainProcess()] if tool is not None and strong() else [PlainProcess()]
 
 
 @cache
@@ -69,23 +69,23 @@ def strong() -> bool:
     """Whether bubblewrap works here."""
 
     async def tried() -> bool:
-        async with Sandbox() as sandbox:
-            return not (await sandbox.walls()).weak
+        async with SandboxPool() as pool:
+            return not (await pool.isolation()).weak
 
     return asyncio.run(tried())
 
 
-async def besiege(walls: Isolation) -> Siege:
-    """Every attack that these walls are said to stop."""
-    attacks = [attack for attack in TABLE if attack.weak or not walls.weak]
+async def besiege(isolation: Isolation) -> Siege:
+    """Run every attack that this isolation claims to stop."""
+    attacks = [attack for attack in TABLE if attack.weak or not isolation.weak]
     os.environ["OUR_SECRET"] = "ESCAPED"
     with ExitStack() as stack:
         outside = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (outside / "secret").write_text("the answer")
         listeners, places = _listen(stack, outside)
         before = set(os.listdir(outside))
-        async with Sandbox(walls, slots=AT_ONCE) as sandbox:
-            outcomes = await asyncio.gather(*(_attempt(sandbox, attack, places) for attack in attacks))
+        async with SandboxPool(isolation, slots=AT_ONCE) as pool:
+            outcomes = await asyncio.gather(*(_attempt(pool, attack, places) for attack in attacks))
         return Siege(
             os.getuid(),
             {attack.name: outcome for attack, outcome in zip(attacks, outcomes, strict=True)},
@@ -95,12 +95,14 @@ async def besiege(walls: Isolation) -> Siege:
         )
 
 
-async def _attempt(sandbox: Sandbox, attack: Attack, places: Mapping[str, object]) -> Outcome:
-    async with sandbox.cells(allow_weak=True) as (cell,):
-        ended = await cell.run(attack.source.format(**places), "", SHORT if "time" in attack.ends else LONG)
-        again = await cell.run("print('alive')", "", LONG)
-    printed = ended.words.decode(errors="replace")
-    return Outcome(ended.how, printed if "ESCAPED" in printed else "", again.words == b"alive\n")
+async def _attempt(pool: SandboxPool, attack: Attack, places: Mapping[str, object]) -> Outcome:
+    async with pool.acquire(allow_weak=True) as (sandbox,):
+        ended = await sandbox.run(
+            attack.source.format(**places), "", SHORT if "time" in attack.ends else LONG
+        )
+        again = await sandbox.run("print('alive')", "", LONG)
+    printed = ended.output.decode(errors="replace")
+    return Outcome(ended.reason, printed if "ESCAPED" in printed else "", again.output == b"alive\n")
 
 
 def _listen(stack: ExitStack, outside: Path) -> tuple[list[socket.socket], dict[str, object]]:
@@ -173,4 +175,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["look"]:
         subprocess.run([sys.executable, "-c", ""], check=True)
     else:
-        print(json.dumps(asdict(asyncio.run(besiege(walls_here()[0])))))
+        print(json.dumps(asdict(asyncio.run(besiege(isolations_here()[0])))))

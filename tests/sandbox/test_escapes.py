@@ -19,40 +19,40 @@ from siege import (
     Siege,
     as_ordinary_user,
     besiege,
+    isolations_here,
     may_be_ordinary,
-    walls_here,
 )
 
-from podium.sandbox.isolation import Bare
-from podium.sandbox.sandbox import Sandbox
+from podium.sandbox.isolation import PlainProcess
+from podium.sandbox.pool import SandboxPool
 
 pytestmark = pytest.mark.filterwarnings("ignore:Programs run")
-WALLS = {walls.name: walls for walls in walls_here()}
+ISOLATIONS = {isolation.name: isolation for isolation in isolations_here()}
 ORDINARY = "bubblewrap, as an ordinary user"
-SIEGES = [*WALLS, *([ORDINARY] if may_be_ordinary() else [])]
+SIEGES = [*ISOLATIONS, *([ORDINARY] if may_be_ordinary() else [])]
 """What is tried here; the names of the tests say it."""
 
 
 @cache
 def siege(name: str) -> Siege:
     if name != ORDINARY:
-        return asyncio.run(besiege(WALLS[name]))
+        return asyncio.run(besiege(ISOLATIONS[name]))
     done = subprocess.run(as_ordinary_user(), capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    outcomes = {attack: Outcome(**outcome) for attack, outcome in said.pop("outcomes").items()}
-    return Siege(outcomes=outcomes, **said)
+    found = json.loads(done.stdout)
+    outcomes = {attack: Outcome(**outcome) for attack, outcome in found.pop("outcomes").items()}
+    return Siege(outcomes=outcomes, **found)
 
 
 @pytest.mark.parametrize(
     ("name", "attack"),
-    [(name, attack) for name in SIEGES for attack in TABLE if attack.weak or name != "no walls"],
+    [(name, attack) for name in SIEGES for attack in TABLE if attack.weak or name != "no isolation"],
     ids=lambda value: value if isinstance(value, str) else value.name,
 )
 def test_no_attack_succeeds(name: str, attack: Attack) -> None:
     outcome = siege(name).outcomes[attack.name]
     assert not outcome.escaped
-    assert outcome.how in attack.ends
+    assert outcome.reason in attack.ends
     assert outcome.lives
 
 
@@ -66,9 +66,9 @@ def test_programs_are_who_they_are_said_to_be(name: str) -> None:
     assert siege(name).user == (ANONYMOUS if name == ORDINARY else os.getuid())
 
 
-async def test_the_table_sees_what_is_there_where_there_are_no_walls(tmp_path: Path) -> None:
+async def test_the_table_sees_what_is_there_where_there_is_no_isolation(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("the answer")
     reading = next(attack for attack in TABLE if attack.name == "reading files of the machine")
-    async with Sandbox(Bare()) as sandbox, sandbox.cells(allow_weak=True) as (cell,):
-        ended = await cell.run(reading.source.format(secret=str(tmp_path / "secret")), "", LONG)
-    assert b"ESCAPED the answer" in ended.words
+    async with SandboxPool(PlainProcess()) as pool, pool.acquire(allow_weak=True) as (sandbox,):
+        ended = await sandbox.run(reading.source.format(secret=str(tmp_path / "secret")), "", LONG)
+    assert b"ESCAPED the answer" in ended.output

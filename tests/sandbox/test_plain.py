@@ -154,7 +154,7 @@ def test_what_is_gone_through_once_crosses_as_that(value: Any) -> None:
     ids=["object", "builtin", "lambda", "class", "array", "error"],
 )
 def test_what_is_not_plain_does_not_cross(value: object) -> None:
-    with pytest.raises(TypeError, match="cannot be handed over"):
+    with pytest.raises(TypeError, match="cannot be sent"):
         pack(value)
 
 

@@ -94,7 +94,7 @@ async def test_a_question_does_not_contain_its_answer_as_a_label() -> None:
     [
         ("embeded", "train", 5, "There is no task set 'embeded'; did you mean 'embedded'?"),
         ("embedded", "tests", 5, "There is no split 'tests'; did you mean 'test'?"),
-        ("embedded", "test", 0, "A task set of 0 tasks holds nothing to ask; ask for at least 1."),
+        ("embedded", "test", 0, "A task set of 0 tasks is empty; open at least 1."),
     ],
 )
 def test_what_cannot_be_opened_says_the_way_out(name: str, split: str, size: int, message: str) -> None:

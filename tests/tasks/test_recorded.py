@@ -200,7 +200,7 @@ def test_questions_whose_responses_nobody_judged_are_left_out_and_counted(
     tasks = RecordedTasks(recording, "test", pool=[ada, bob])
     assert {task.id for task in tasks} == {f"small/q{number}" for number in (0, 1, 2, 3, 5)}
     assert tasks.warnings == (
-        "1 of 6 questions are left out, since they have no gold answer, and a response that nobody judged (bob: 1)",
+        "1 of 6 questions are left out, since they have no gold answer, and a response without a verdict (bob: 1)",
     )
     assert len(RecordedTasks(recording, "test", pool=[ada])) == 6
 
@@ -234,7 +234,7 @@ def test_of_questions_that_differ_in_the_space_around_them_the_first_is_asked(tm
     path.with_suffix(".json").write_text(header.model_dump_json())
     tasks = RecordedTasks(Recording.open(path), "test")
     assert {task.question.text for task in tasks} == {"One?", "Two?"}
-    assert tasks.warnings == ("1 of 3 questions are left out, since another one has their wording",)
+    assert tasks.warnings == ("1 of 3 questions are left out, since another one has the same text",)
 
 
 def test_workers_that_answered_no_question_in_common_are_refused(make_recording: MakeRecording) -> None:
@@ -267,5 +267,5 @@ def test_an_unknown_split_is_answered_with_what_there_is(
     path = str(many(make_recording).path)
     with pytest.raises(ConfigError, match=sentence):
         open_tasks(path, split)
-    with pytest.raises(ConfigError, match="ask for at least 1"):
+    with pytest.raises(ConfigError, match="open at least 1"):
         open_tasks(path, "test", size=0)

@@ -39,7 +39,7 @@ def test_there_are_never_more_than_there_are_and_never_none() -> None:
     with pytest.raises(ConfigError) as refused:
         TaskList("mine/test", [], warnings=["mine: its answer is empty (4)"])
     assert str(refused.value) == (
-        "mine/test has no tasks (mine: its answer is empty (4)); take another split, or look at its source."
+        "mine/test has no tasks (mine: its answer is empty (4)); use another split, or check its source."
     )
 
 

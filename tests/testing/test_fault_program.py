@@ -100,7 +100,7 @@ def test_the_program_prints_its_address_and_ends_when_told(tmp_path: Path, numbe
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["missing.toml"], "no such file"), (["rpm=-1"], "rpm"), (["a.toml", "b.toml"], "One file")],
+    [(["missing.toml"], "no such file"), (["rpm=-1"], "rpm"), (["a.toml", "b.toml"], "one file")],
 )
 def test_the_program_asked_wrongly_says_so(words: list[str], said: str) -> None:
     ended = subprocess.run(

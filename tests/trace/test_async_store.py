@@ -18,7 +18,7 @@ from podium.errors import StoreError, UnknownTraceError, UsageError
 from podium.trace import RoundTrace, Span, Trace
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.query import Filters
-from podium.trace.serialization import read
+from podium.trace.serialization import read_jsonl
 from podium.trace.store import open_store
 
 MakeTrace = Callable[..., Trace]
@@ -206,7 +206,7 @@ async def test_a_cursor_that_is_none_of_ours_is_refused(kept: AsyncTraceStore, c
 
 @pytest.mark.parametrize("limit", [0, -1, 201])
 async def test_a_page_has_bounds(kept: AsyncTraceStore, limit: int) -> None:
-    with pytest.raises(UsageError, match="ask for 1 to 200"):
+    with pytest.raises(UsageError, match="from 1 to 200"):
         await kept.page(Filters(), limit=limit)
 
 
@@ -224,7 +224,7 @@ async def test_an_export_is_what_import_reads(kept: AsyncTraceStore, make_trace:
     for trace in traces:
         kept.add(trace)
     lines = [line async for line in kept.export(Filters())]
-    assert list(read(lines, "here")) == traces
+    assert list(read_jsonl(lines, "here")) == traces
     assert not any("\n" in line for line in lines)
 
 
@@ -300,7 +300,9 @@ async def test_a_queue_that_is_full_says_so(place, make_trace: MakeTrace, tmp_pa
         for number in range(3):
             store.add(make_trace(f"t{number}"))
         await until(lambda: store.trouble is not None)
-        with pytest.raises(StoreError, match=r"^A trace cannot be kept: 3 wait to be written already\. The"):
+        with pytest.raises(
+            StoreError, match=r"^A trace cannot be kept: 3 others already wait to be written\. The"
+        ):
             store.add(make_trace("t3"))
     finally:
         place.back()
@@ -320,13 +322,13 @@ async def test_what_waits_when_a_server_ends_is_put_aside_and_taken_up_by_the_ne
         for trace in traces:
             store.add(trace)
         with pytest.raises(
-            StoreError, match=r"^Traces that could not be written to .* lie in .*unwritten-.*\.jsonl: "
+            StoreError, match=r"^Traces that could not be written to .* are in .*unwritten-.*\.jsonl: "
         ):
             await store.close()
     finally:
         place.back()
     (file,) = tmp_path.rglob("unwritten-*.jsonl")  # noqa: ASYNC240
-    assert list(read(file.read_text().splitlines(), "here")) == traces
+    assert list(read_jsonl(file.read_text().splitlines(), "here")) == traces
     following = place.open()
     await until(lambda: not file.exists())
     assert await ids(following) == ["t2", "t1", "t0"]
@@ -362,7 +364,7 @@ async def test_two_stores_over_one_database_see_the_same(place, make_trace: Make
 
 
 def test_what_is_no_address_and_no_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"^redis:// is no store; give a file, or postgresql://"):
+    with pytest.raises(UsageError, match=r"^redis:// is not a trace store; give a file, or postgresql://"):
         open_store("redis://user:hush@host/0")
     (tmp_path / "notes.txt").write_text("not a database, but long enough to be looked at as one" * 50)
     with pytest.raises(UsageError, match="cannot be opened"):

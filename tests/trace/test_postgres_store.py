@@ -95,7 +95,7 @@ async def test_what_happens_while_the_database_is_away_is_logged_without_the_pas
             postgres_server.start()
         await store.close()
     ours = [record.getMessage() for record in caplog.records if record.name == "podium.trace"]
-    assert "Traces wait and are written when it is back." in ours[0]
+    assert "Traces wait, and are written when that works again." in ours[0]
     assert ours[-1].endswith("can be written again.")
     assert "s3cret" not in caplog.text
 
@@ -179,7 +179,7 @@ async def test_what_the_database_refuses_for_good_is_set_aside_and_stops_nothing
     assert (await store.get("t2")).id == "t2"
     assert (await store.get("t1")).id == "t1"
     with pytest.raises(
-        StoreError, match=r"could not be written to postgresql://127.0.0.1:\d+/podium_\w+ lie in"
+        StoreError, match=r"could not be written to postgresql://127.0.0.1:\d+/podium_\w+ are in"
     ):
         await store.close()
     (file,) = tmp_path.rglob("refused-*.jsonl")

@@ -11,7 +11,7 @@ import pytest
 
 from podium.errors import StoreError, UsageError
 from podium.trace import Trace
-from podium.trace.sqlite_store import insert as table_insert
+from podium.trace.sqlite_store import insert_traces as table_insert
 from podium.trace.store import TraceStore, default_path
 
 WRITER = """
@@ -233,7 +233,7 @@ def test_a_trace_that_cannot_be_written_at_all_does_not_stop_the_others(tmp_path
             raise sqlite3.DataError("string or blob too big")
         return table_insert(writer, traces)
 
-    monkeypatch.setattr("podium.trace.store.insert", insert)
+    monkeypatch.setattr("podium.trace.store.insert_traces", insert)
     for letter in "abc":
         store.add(make_trace(letter * 32))
     with pytest.raises(StoreError, match="too big"):
@@ -275,6 +275,6 @@ def test_the_default_place_follows_the_environment(environ, expected):
 
 
 def test_an_address_in_the_environment_is_not_taken_for_a_file_and_not_repeated():
-    with pytest.raises(UsageError, match=r"^PODIUM_STORE is the address of a server's store") as refused:
+    with pytest.raises(UsageError, match=r"^PODIUM_STORE is the address of a server's database") as refused:
         default_path({"PODIUM_STORE": "postgresql://u:hush@db/x"})
     assert "hush" not in str(refused.value)

@@ -17,7 +17,7 @@ from podium.rollout import Rollout, Scorer
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.task import Task
 from podium.train.checkpoints import read_model
-from podium.train.grpo import Reference
+from podium.train.grpo import ReferencePolicy
 from podium.types import Price, Profile
 from podium.workers.pool import Pool
 
@@ -71,7 +71,7 @@ async def test_what_a_policy_writes_is_likelier_where_its_prompt_names_the_level
     score = RecordingScore()
     settings = LEVELS.model_copy(update={"iterations": 8, "max_tokens": 1, "lr": 1e-12})
     await run(tmp_path / "run", start, settings, score=score)
-    codec, reference = Codec.of(start), Reference(read_model(start))
+    codec, reference = Codec.of(start), ReferencePolicy(read_model(start))
     ratios: dict[int, list[float]] = {0: [], 1: []}
     for one in score.scored:
         written = codec.encode_completion(one.rollout.plan_text)
@@ -126,7 +126,7 @@ async def test_a_start_that_knows_other_levels_is_refused_in_one_sentence(
     with pytest.raises(ConfigError) as refused:
         await run(tmp_path / "run", start, SETTINGS.model_copy(update={"cost_weights": cost_weights}))
     assert str(refused.value) == (
-        f"{start.path} knows {levels} levels of cost sensitivity, and grpo.cost_weights has {len(cost_weights)}: "
+        f"{start.path} has {levels} levels of cost sensitivity, and grpo.cost_weights has {len(cost_weights)}: "
         "give one weight for each level."
     )
     assert not (tmp_path / "run" / "metrics.jsonl").exists()

@@ -29,7 +29,7 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         stages=(SupervisedStage(steps=4),),
         batch=8,
         vocabulary=700,
-        vocabulary_lessons=200,
+        vocabulary_examples=200,
         hidden=32,
         layers=1,
         heads=2,
@@ -171,5 +171,5 @@ async def test_a_policy_trains_on_recorded_answers(
 
 @pytest.mark.parametrize("starts", [[], [5], [0, 10, 10], [0, 20, 10]])
 def test_a_curriculum_that_does_not_go_forward_is_refused(starts: list[int]) -> None:
-    with pytest.raises(ValidationError, match="later and later"):
+    with pytest.raises(ValidationError, match="each other after the one before"):
         Experiment(curriculum=tuple(Stage(start=start, hop_shares=(1.0,)) for start in starts))

@@ -86,18 +86,18 @@ def test_padding_changes_nothing(model: PolicyModel) -> None:
 @pytest.mark.parametrize("loss_type", LOSSES)
 def test_a_group_of_equal_rewards_has_no_gradient(model: PolicyModel, loss_type: str) -> None:
     """Left out, it gives the gradient of the batch in which it is computed."""
-    dead, alive = group("dead", advantages=(0.0,) * 4), group("alive")
+    equal, alive = group("equal", advantages=(0.0,) * 4), group("alive")
     # 0 within the precision of a float, so that the group is computed and not left out.
-    barely = group("dead", advantages=(1e-30,) * 4)
-    _, left_out = gradient(model, [alive, dead], loss_type)
+    barely = group("equal", advantages=(1e-30,) * 4)
+    _, left_out = gradient(model, [alive, equal], loss_type)
     _, computed = gradient(model, [alive, barely], loss_type)
     assert_same(left_out, computed)
-    loss, none = gradient(model, [dead, dead], loss_type)
+    loss, none = gradient(model, [equal, equal], loss_type)
     assert loss is None
     assert not none
 
 
-def test_a_batch_of_dead_groups_leaves_the_policy_as_it_is(model: PolicyModel) -> None:
+def test_a_batch_of_zero_variance_groups_leaves_the_policy_as_it_is(model: PolicyModel) -> None:
     optimizer = adamw(model)
     update(model, optimizer, [group("a")], rate=1e-2, max_tokens=MAX_TOKENS)
     before = {name: value.clone() for name, value in model.state_dict().items()}

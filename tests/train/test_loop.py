@@ -118,7 +118,7 @@ async def test_another_configuration_is_refused(tmp_path: Path) -> None:
 async def test_a_prompt_too_long_for_the_policy_is_one_sentence(tmp_path: Path) -> None:
     settings = SETTINGS.model_copy(update={"max_tokens": 120})
     with pytest.raises(
-        ConfigError, match=r"The prompt of the question 'add \d \d' has \d+ tokens; with max_tokens = 120"
+        ConfigError, match=r"The prompt of the question 'add \d \d' has \d+ tokens\. With max_tokens = 120"
     ):
         await run(tmp_path / "run", write_start(tmp_path / "start"), settings)
 

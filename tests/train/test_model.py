@@ -124,7 +124,7 @@ def test_bf16_is_close_to_fp32() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model_type": "gpt2"}, "is a 'gpt2' model; this trainer knows llama and qwen2."),
+        ({"model_type": "gpt2"}, "is a 'gpt2' model; this trainer supports llama and qwen2."),
         ({"rope_scaling": {"rope_type": "yarn"}}, "scaled rotary positions"),
         ({"hidden_size": 48}, "does not fit its config.json: embedding.weight should be"),
     ],

@@ -9,7 +9,7 @@ import torch
 from tiny_run import SHAPE
 
 from podium.train.batch import Group
-from podium.train.grpo import Reference, accumulate, log_ratios, update
+from podium.train.grpo import ReferencePolicy, accumulate, log_ratios, update
 from podium.train.model import PolicyModel
 from podium.train.objective import kl_to_reference, kl_weight
 from podium.train.optimizer import adamw
@@ -53,7 +53,7 @@ def logprob(model: PolicyModel, before: list[int], completion: tuple[int, ...], 
 def test_the_log_ratios_of_a_policy_to_itself_are_zero(temperature: float) -> None:
     model = make("policy")
     samples = draw(model, temperature=temperature)
-    reference = Reference(model, temperature).logprobs(PROMPT, SUFFIXES, samples.tokens)
+    reference = ReferencePolicy(model, temperature).logprobs(PROMPT, SUFFIXES, samples.tokens)
     assert log_ratios(samples, reference) == pytest.approx([0.0] * len(SUFFIXES), abs=1e-4)
 
 
@@ -64,7 +64,7 @@ def test_a_log_ratio_is_how_much_likelier_a_completion_is_under_the_policy_that_
     policy, start = make("policy"), make("start")
     samples = draw(policy, temperature=temperature)
     assert len(set(zip(SUFFIXES, samples.tokens, strict=True))) < len(SUFFIXES), "no completion came twice"
-    reference = Reference(start, temperature).logprobs(PROMPT, SUFFIXES, samples.tokens)
+    reference = ReferencePolicy(start, temperature).logprobs(PROMPT, SUFFIXES, samples.tokens)
     found = log_ratios(samples, reference)
     expected = [
         logprob(policy, [*PROMPT, *before], completion, temperature)
@@ -78,7 +78,7 @@ def test_a_log_ratio_is_how_much_likelier_a_completion_is_under_the_policy_that_
 def test_the_mean_log_ratio_of_a_policys_own_completions_is_the_kl_divergence() -> None:
     policy, start = make("policy"), make("start")
     (samples,) = sample(policy, [PROMPT], prompt_suffixes=[[()] * 4000], max_tokens=1, end=2, seed="many")
-    found = log_ratios(samples, Reference(start).logprobs(PROMPT, ((),) * 4000, samples.tokens))
+    found = log_ratios(samples, ReferencePolicy(start).logprobs(PROMPT, ((),) * 4000, samples.tokens))
     ours, theirs = (
         model(torch.tensor([PROMPT]))[0, -1].detach().log_softmax(-1) for model in (policy, start)
     )
@@ -89,7 +89,7 @@ def test_the_mean_log_ratio_of_a_policys_own_completions_is_the_kl_divergence() 
 
 def test_the_reference_stays_where_training_began() -> None:
     model = make("policy")
-    reference, samples = Reference(model), draw(model)
+    reference, samples = ReferencePolicy(model), draw(model)
     before = log_ratios(samples, reference.logprobs(PROMPT, SUFFIXES, samples.tokens))
     group = Group(tuple(PROMPT), ((5, 6, 2), (9, 2)), (1.0, -1.0))
     assert update(model, adamw(model), [group], rate=0.1, max_tokens=4).stepped
@@ -121,7 +121,7 @@ def test_the_weight_goes_from_the_first_to_the_last(
 def test_the_kl_term_is_zero_at_the_reference_and_its_mean_is_the_divergence() -> None:
     policy, start = make("policy"), make("start")
     (samples,) = sample(policy, [PROMPT], prompt_suffixes=[[()] * 4000], max_tokens=1, end=2, seed="many")
-    reference = Reference(start).logprobs(PROMPT, ((),) * 4000, samples.tokens)
+    reference = ReferencePolicy(start).logprobs(PROMPT, ((),) * 4000, samples.tokens)
     drawn = torch.tensor([value for (value,) in samples.logprobs])
     terms = kl_to_reference(drawn, torch.tensor([value for (value,) in reference]))
     ours, theirs = (
@@ -142,7 +142,7 @@ def test_equal_rewards_keep_the_weight_of_the_kl_term() -> None:
         samples.tokens,
         (0.0,) * len(SUFFIXES),
         prompt_suffixes=SUFFIXES,
-        reference_logprobs=Reference(start).logprobs(PROMPT, SUFFIXES, samples.tokens),
+        reference_logprobs=ReferencePolicy(start).logprobs(PROMPT, SUFFIXES, samples.tokens),
     )
     norms = []
     for beta in (0.001, 0.01, 0.1):

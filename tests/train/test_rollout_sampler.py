@@ -17,7 +17,7 @@ from podium.errors import ConfigError
 from podium.planner import Outcome, PlanRequest
 from podium.train.batch import Group
 from podium.train.checkpoints import read_model
-from podium.train.grpo import Reference, log_ratios
+from podium.train.grpo import ReferencePolicy, log_ratios
 from podium.train.model import PolicyModel
 from podium.train.rollout_sampler import RolloutSampler, SampledRound
 from podium.train.sampler import Samples
@@ -122,7 +122,7 @@ def test_what_is_drawn_has_the_probability_that_the_whole_prompt_gives_it(
     sampler = make_sampler(start, model, temperature=0.7)
     sampler.generate(FIRST)
     sampler.generate(LATER)
-    reference = Reference(model, temperature=0.7)
+    reference = ReferencePolicy(model, temperature=0.7)
     for sampled in sampler.rounds:
         of_rows = log_ratios(sampled.samples, sampled.reference_logprobs(reference))
         assert of_rows == pytest.approx([0.0] * len(sampled.rollouts), abs=1e-4)
@@ -173,7 +173,7 @@ def test_a_prompt_grown_too_long_in_a_later_round_is_one_sentence(
     sampler.generate(FIRST)
     with pytest.raises(
         ConfigError,
-        match=r"^The prompt of the question 'add 1 2' has 1\d\d tokens; with max_tokens = 4 .* the 128 ",
+        match=r"^The prompt of the question 'add 1 2' has 1\d\d tokens\. With max_tokens = 4 .* of 128 ",
     ):
         sampler.generate([(0, request("add 1 2", "3 " * 110))])
     assert len(sampler.rounds) == 2

@@ -100,7 +100,7 @@ def write_start(
     dtype: str = "float32",
     *,
     accepts: bool = False,
-    also: Sequence[str] = (),
+    extra_sources: Sequence[str] = (),
     levels: int = 0,
     deviation: float = 0.1,
 ) -> Checkpoint:
@@ -112,7 +112,7 @@ def write_start(
         levels: of cost sensitivity, that its prompt names.
         deviation: of its weights; the larger, the more a single token of its prompt matters.
     """
-    plans = [*PLANS, *([ACCEPTANCE] if accepts else []), *also]
+    plans = [*PLANS, *([ACCEPTANCE] if accepts else []), *extra_sources]
     shape = replace(shape, vocab=shape.vocab + len(plans) - len(PLANS))
     companions = folder.with_name(f"{folder.name}-companions")
     companions.mkdir()
@@ -166,7 +166,7 @@ async def score(
 
 
 async def run(folder: Path, start: Checkpoint, settings: GRPOSettings = SETTINGS, **options: object) -> Path:
-    opened = RunFolder.open(folder, settings.model_dump(mode="json"), free=("minutes",))
+    opened = RunFolder.open(folder, settings.model_dump(mode="json"), changeable=("minutes",))
     options = {"score": partial(score, rounds=settings.rounds), **options}
     return await train(settings, start=start, run=opened, draw_tasks=draw, **options)
 

@@ -32,14 +32,14 @@ def by_percent(accuracies: Mapping[str, float]) -> dict[str, str]:
     return named
 
 
-def _listed(lesson: SFTExample) -> list[dict[str, str]]:
+def _listed(example: SFTExample) -> list[dict[str, str]]:
     """What the lines about workers say, in order."""
-    lines = lesson.prompt.partition("\nModels:\n")[2].splitlines()
+    lines = example.prompt.partition("\nModels:\n")[2].splitlines()
     found = [_NAMED.match(line) or _RATED.match(line) for line in lines]
     return [match.groupdict() for match in found[: found.index(None)] if match is not None]
 
 
-def listed(lesson: SFTExample, rated: Mapping[str, str] = _NOBODY) -> list[tuple[int, str, str]]:
+def listed(example: SFTExample, rated: Mapping[str, str] = _NOBODY) -> list[tuple[int, str, str]]:
     """The lines about workers, in order: number, name, and figures where it is rated.
 
     Args:
@@ -47,20 +47,20 @@ def listed(lesson: SFTExample, rated: Mapping[str, str] = _NOBODY) -> list[tuple
     """
     return [
         (int(line["number"]), line.get("name") or rated[line["percent"]], line.get("figures", ""))
-        for line in _listed(lesson)
+        for line in _listed(example)
     ]
 
 
-def shown_team(lesson: SFTExample, rated: Mapping[str, str] = _NOBODY) -> list[str]:
+def shown_team(example: SFTExample, rated: Mapping[str, str] = _NOBODY) -> list[str]:
     """Names of the workers in a lesson's prompt, by number."""
-    numbered = sorted((number, name) for number, name, _ in listed(lesson, rated))
+    numbered = sorted((number, name) for number, name, _ in listed(example, rated))
     assert [number for number, _ in numbered] == list(range(len(numbered)))
     return [name for _, name in numbered]
 
 
-def written(lesson: SFTExample) -> str:
+def written(example: SFTExample) -> str:
     """What follows on a lesson's prompt."""
-    return "".join(text for text, _ in lesson.pieces)
+    return "".join(text for text, _ in example.pieces)
 
 
 def kind_in(written: str) -> str:
@@ -68,16 +68,16 @@ def kind_in(written: str) -> str:
     return written.partition("; steps ")[0].rstrip("0123456789()")
 
 
-def decision(lesson: SFTExample) -> Workflow | Acceptance | PlanError:
+def decision(example: SFTExample) -> Workflow | Acceptance | PlanError:
     """What a lesson's plan is to its own prompt."""
-    assert all(learned for text, learned in lesson.pieces if text)
-    later = "\nEarlier plan:\n" in lesson.prompt
-    return parse(written(lesson), workers=len(_listed(lesson)), max_steps=MOST_STEPS, later_round=later)
+    assert all(learned for text, learned in example.pieces if text)
+    later = "\nEarlier plan:\n" in example.prompt
+    return parse(written(example), workers=len(_listed(example)), max_steps=MOST_STEPS, later_round=later)
 
 
-def committee(lesson: SFTExample, rated: Mapping[str, str] = _NOBODY) -> tuple[str, ...]:
+def committee(example: SFTExample, rated: Mapping[str, str] = _NOBODY) -> tuple[str, ...]:
     """Who answers by a lesson's plan, in its order; nobody where it accepts."""
-    found, team = decision(lesson), shown_team(lesson, rated)
+    found, team = decision(example), shown_team(example, rated)
     assert not isinstance(found, PlanError)
     steps = found.steps if isinstance(found, Workflow) else ()
     return tuple(team[step.worker] for step in steps if team[step.worker] != VOTE)

@@ -52,10 +52,10 @@ def test_a_team_has_no_vote_where_the_pool_has_none_and_a_small_pool_stays_whole
     assert {random_team(rng, PROFILES) for _ in range(50)} == {PROFILES}
 
 
-def shares_of(kind: str, seed: str, profiles: Sequence[Profile] = POOL) -> dict[str | int, float]:
+def shares_of(cluster: str, seed: str, profiles: Sequence[Profile] = POOL) -> dict[str | int, float]:
     """How often committees for a kind begin with each worker, and have each number of steps."""
     rng = Random(seed)
-    drawn = [random_committee(rng, profiles, kind) for _ in range(1500)]
+    drawn = [random_committee(rng, profiles, cluster) for _ in range(1500)]
     heads = Counter[str | int](profiles[workflow.steps[0].worker].name for workflow in drawn)
     heads.update(len(workflow.steps) for workflow in drawn)
     return {what: count / len(drawn) for what, count in heads.items()}
@@ -66,22 +66,22 @@ def apart(one: dict[str | int, float], other: dict[str | int, float]) -> float:
 
 
 def test_each_kind_has_habits_of_its_own_and_keeps_them() -> None:
-    kinds = ("#sums", "#rivers", "#fruits", "#trains")
-    first, again = ({kind: shares_of(kind, seed) for kind in kinds} for seed in ("a", "b"))
-    for kind in kinds:
-        assert apart(first[kind], again[kind]) < 0.06
-    for one, other in combinations(kinds, 2):
+    clusters = ("#sums", "#rivers", "#fruits", "#trains")
+    first, again = ({cluster: shares_of(cluster, seed) for cluster in clusters} for seed in ("a", "b"))
+    for cluster in clusters:
+        assert apart(first[cluster], again[cluster]) < 0.06
+    for one, other in combinations(clusters, 2):
         assert apart(first[one], first[other]) > 0.15
 
 
 def test_a_habit_is_for_a_worker_wherever_the_team_lists_it() -> None:
     reverse = POOL[::-1]
-    for kind in ("#sums", "#rivers"):
+    for cluster in ("#sums", "#rivers"):
         # Members are sorted, so who comes first is told by those alone who are asked alone.
         alone = [
             Counter(
                 team[workflow.steps[0].worker].name
-                for workflow in (random_committee(rng, team, kind) for _ in range(3000))
+                for workflow in (random_committee(rng, team, cluster) for _ in range(3000))
                 if len(workflow.steps) == 1
             )
             for team, rng in ((POOL, Random("a")), (reverse, Random("b")))

@@ -13,7 +13,13 @@ from lesson_reading import by_percent, committee, decision, listed, shown_team, 
 from podium.baselines.plans import VOTE
 from podium.conductor.prompt import PromptSettings, shortened
 from podium.warmstart.embedded_examples import SFTExample, Shares
-from podium.warmstart.recorded_examples import MOST_STEPS, Read, RecordedSource, draw_example, prompts
+from podium.warmstart.recorded_examples import (
+    MOST_STEPS,
+    ExampleQuestion,
+    RecordedSource,
+    draw_example,
+    prompts,
+)
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.ratings import Ratings, Tally
 from podium.workflow import Acceptance, Workflow, parse, render
@@ -21,11 +27,11 @@ from podium.workflow import Acceptance, Workflow, parse, render
 NAMES = ("ada", "bob", "cy", VOTE, "dee", "eve")
 """The voting tool in the middle."""
 QUESTIONS = (
-    Read(
+    ExampleQuestion(
         "How much is 3 plus 4?", "#plus-much", ("7", "a long answer, of which the middle is not shown " * 3)
     ),
-    Read("Which town lies on the Rhine?", "#town-rhine", ("Bonn", "Bonn", "Ulm")),
-    Read("Name a prime.", "#prime-name", ()),
+    ExampleQuestion("Which town lies on the Rhine?", "#town-rhine", ("Bonn", "Bonn", "Ulm")),
+    ExampleQuestion("Name a prime.", "#prime-name", ()),
 )
 PROMPT = PromptSettings(style="brief", examples=0, question_chars=700, answer_chars=60)
 POOL = Pool([ScriptedWorker(name, ["yes"]) for name in NAMES])
@@ -41,28 +47,33 @@ MEANT = by_percent({name: tally.right / tally.questions for name, tally in TALLI
 RATED = Pool(
     [ScriptedWorker(name, ["yes"]) for name in NAMES],
     Ratings(
-        kinds={read.kind[1:]: dict.fromkeys(read.kind[1:].split("-"), 1.0) for read in QUESTIONS},
-        workers={name: {read.kind[1:]: tally for read in QUESTIONS} for name, tally in TALLIES.items()},
+        clusters={read.cluster[1:]: dict.fromkeys(read.cluster[1:].split("-"), 1.0) for read in QUESTIONS},
+        workers={name: {read.cluster[1:]: tally for read in QUESTIONS} for name, tally in TALLIES.items()},
     ),
 )
 RATED_ALIKE = Pool(
     [ScriptedWorker(name, ["yes"]) for name in NAMES],
-    Ratings(kinds={}, workers={name: {"": tally} for name, tally in TALLIES.items()}),
+    Ratings(clusters={}, workers={name: {"": tally} for name, tally in TALLIES.items()}),
 )
 """On all questions together."""
 
 
 def plans(
-    count: int, *, later: float, questions: Sequence[Read] = QUESTIONS, levels: int = 0, pool: Pool = POOL
+    count: int,
+    *,
+    later: float,
+    questions: Sequence[ExampleQuestion] = QUESTIONS,
+    levels: int = 0,
+    pool: Pool = POOL,
 ) -> list[SFTExample]:
     """Lessons that are plans, of one course."""
     return [
         draw_example(
             "plans",
             index,
-            courses=[RecordedSource(tuple(questions), pool)],
+            sources=[RecordedSource(tuple(questions), pool)],
             prompt=PROMPT.model_copy(update={"levels": levels}),
-            shares=Shares(plan=1, reading=0, taught=1),
+            shares=Shares(plan=1, reading=0, from_verdicts=1),
             later=later,
         )
         for index in range(count)
@@ -71,10 +82,10 @@ def plans(
 
 @pytest.mark.parametrize("pool", [POOL, RATED], ids=["unrated", "rated"])
 def test_every_plan_can_be_run_by_the_team_that_its_prompt_shows(pool: Pool) -> None:
-    lessons = plans(300, later=0.5, pool=pool)
-    assert len({tuple(shown_team(lesson, MEANT)) for lesson in lessons}) > 30
-    for lesson in lessons:
-        team, found = shown_team(lesson, MEANT), decision(lesson)
+    examples = plans(300, later=0.5, pool=pool)
+    assert len({tuple(shown_team(example, MEANT)) for example in examples}) > 30
+    for example in examples:
+        team, found = shown_team(example, MEANT), decision(example)
         if isinstance(found, Workflow):
             *asked, last = [team[step.worker] for step in found.steps]
             assert VOTE not in asked
@@ -86,10 +97,10 @@ def test_every_plan_can_be_run_by_the_team_that_its_prompt_shows(pool: Pool) -> 
 def test_a_thought_tells_the_tenth_worker_from_the_first_and_the_vote() -> None:
     large = Pool([ScriptedWorker(name, ["yes"]) for name in (VOTE, *(f"worker-{n}" for n in range(1, 13)))])
     of_two_digits = 0
-    for lesson in plans(300, later=0, pool=large):
-        thought, found = written(lesson).partition("; steps ")[0], decision(lesson)
+    for example in plans(300, later=0, pool=large):
+        thought, found = written(example).partition("; steps ")[0], decision(example)
         assert isinstance(found, Workflow)
-        asked = [step.worker for step in found.steps if shown_team(lesson)[step.worker] != VOTE]
+        asked = [step.worker for step in found.steps if shown_team(example)[step.worker] != VOTE]
         numbers = re.sub(r"^#[a-z-]+", "", thought)
         assert [int(number) for number in re.findall(r"\d(?![^(]*\))|(?<=\()\d+", numbers)] == asked
         of_two_digits += max(asked) > 9
@@ -98,19 +109,19 @@ def test_a_thought_tells_the_tenth_worker_from_the_first_and_the_vote() -> None:
 
 def test_after_an_earlier_round_every_second_plan_accepts_and_never_before() -> None:
     first, mixed, later = (plans(300, later=share) for share in (0.0, 0.3, 1.0))
-    assert not any("Earlier" in lesson.prompt for lesson in first)
-    assert all(isinstance(decision(lesson), Workflow) for lesson in first)
-    assert 0.2 < fmean("\nEarlier plan:\n" in lesson.prompt for lesson in mixed) < 0.4
-    assert all("\nEarlier plan:\n" in lesson.prompt for lesson in later)
-    assert 0.4 < fmean(decision(lesson) == Acceptance() for lesson in later) < 0.6
+    assert not any("Earlier" in example.prompt for example in first)
+    assert all(isinstance(decision(example), Workflow) for example in first)
+    assert 0.2 < fmean("\nEarlier plan:\n" in example.prompt for example in mixed) < 0.4
+    assert all("\nEarlier plan:\n" in example.prompt for example in later)
+    assert 0.4 < fmean(decision(example) == Acceptance() for example in later) < 0.6
 
 
 def test_an_earlier_round_was_a_plan_for_the_same_team_and_answered_as_its_workers_would() -> None:
-    for lesson in plans(300, later=1.0):
-        question, earlier = lesson.prompt.split("\nEarlier plan:\n")
+    for example in plans(300, later=1.0):
+        question, earlier = example.prompt.split("\nEarlier plan:\n")
         plan, rest = earlier.split("\nEarlier answer: ")
         answer, _ = rest.split("\nSteps: ")
-        workflow = parse(plan, workers=len(shown_team(lesson)), max_steps=MOST_STEPS)
+        workflow = parse(plan, workers=len(shown_team(example)), max_steps=MOST_STEPS)
         assert isinstance(workflow, Workflow)
         (asked,) = [read for read in QUESTIONS if question.startswith(f"Question: {read.text}\n")]
         steps = len(workflow.steps)
@@ -122,32 +133,32 @@ def test_an_earlier_round_was_a_plan_for_the_same_team_and_answered_as_its_worke
 
 
 def test_a_plan_comes_after_the_kind_of_its_question_who_answers_and_the_number_of_its_steps() -> None:
-    for lesson in plans(100, later=0.5):
-        (asked,) = [read for read in QUESTIONS if lesson.prompt.startswith(f"Question: {read.text}\n")]
-        found = decision(lesson)
+    for example in plans(100, later=0.5):
+        (asked,) = [read for read in QUESTIONS if example.prompt.startswith(f"Question: {read.text}\n")]
+        found = decision(example)
         steps = len(found.steps) if isinstance(found, Workflow) else 0
         answering = [step.worker for step in found.steps[: max(1, steps - 1)]] if steps else []
-        thought, plan = written(lesson).split("\n", 1)
-        assert thought == f"{asked.kind}{''.join(map(str, answering))}; steps {steps}"
+        thought, plan = written(example).split("\n", 1)
+        assert thought == f"{asked.cluster}{''.join(map(str, answering))}; steps {steps}"
         assert plan == render(found)
-    for lesson in plans(20, later=0.5, questions=[Read("What?", "", ())]):
-        assert re.match(r"\d*; steps \d\nmodel_id = ", written(lesson))
+    for example in plans(20, later=0.5, questions=[ExampleQuestion("What?", "", ())]):
+        assert re.match(r"\d*; steps \d\nmodel_id = ", written(example))
 
 
 def test_plans_for_a_kind_have_nothing_to_do_with_the_question_or_its_answers() -> None:
     others = [
-        Read(f"Something else, {number}?", read.kind, ("x",) * len(read.answers))
+        ExampleQuestion(f"Something else, {number}?", read.cluster, ("x",) * len(read.answers))
         for number, read in enumerate(QUESTIONS)
     ]
     one, other = plans(100, later=0.5), plans(100, later=0.5, questions=others)
-    assert [lesson.prompt for lesson in one] != [lesson.prompt for lesson in other]
-    assert [lesson.pieces for lesson in one] == [lesson.pieces for lesson in other]
+    assert [example.prompt for example in one] != [example.prompt for example in other]
+    assert [example.pieces for example in one] == [example.pieces for example in other]
 
 
 def test_plans_that_no_verdict_has_taught_have_nothing_to_do_with_the_level_of_thrift() -> None:
-    lessons = plans(2000, later=0.0, questions=QUESTIONS[:1], levels=2)
+    examples = plans(2000, later=0.0, questions=QUESTIONS[:1], levels=2)
     sizes = [
-        Counter(len(committee(lesson)) for lesson in lessons if f"\nThrift: {level}\n" in lesson.prompt)
+        Counter(len(committee(example)) for example in examples if f"\nThrift: {level}\n" in example.prompt)
         for level in (0, 1)
     ]
     assert set(sizes[0]) == set(sizes[1]) == {1, 2, 3, 5}
@@ -158,19 +169,19 @@ def test_plans_that_no_verdict_has_taught_have_nothing_to_do_with_the_level_of_t
 
 def test_plans_that_no_verdict_has_taught_have_nothing_to_do_with_ratings() -> None:
     one, other = plans(100, later=0.5), plans(100, later=0.5, pool=RATED)
-    assert [lesson.pieces for lesson in one] == [lesson.pieces for lesson in other]
-    assert not any(figures for lesson in one for _, _, figures in listed(lesson))
-    for lesson in other:
-        assert all(figures for _, name, figures in listed(lesson, MEANT) if name != VOTE)
+    assert [example.pieces for example in one] == [example.pieces for example in other]
+    assert not any(figures for example in one for _, _, figures in listed(example))
+    for example in other:
+        assert all(figures for _, name, figures in listed(example, MEANT) if name != VOTE)
 
 
 def test_a_prompt_names_a_level_of_thrift_where_there_are_some() -> None:
     named = [
-        re.findall(r"^Thrift: (\d+)$", lesson.prompt, flags=re.MULTILINE)
-        for lesson in plans(100, later=0.5, levels=3)
+        re.findall(r"^Thrift: (\d+)$", example.prompt, flags=re.MULTILINE)
+        for example in plans(100, later=0.5, levels=3)
     ]
     assert {tuple(levels) for levels in named} == {("0",), ("1",), ("2",)}
-    assert not any("Thrift" in lesson.prompt for lesson in plans(100, later=0.5))
+    assert not any("Thrift" in example.prompt for example in plans(100, later=0.5))
 
 
 # --- rated workers -----------------------------------------------------------------------------------------
@@ -179,21 +190,21 @@ def test_a_prompt_names_a_level_of_thrift_where_there_are_some() -> None:
 def test_a_question_s_kind_and_ratings_stand_in_the_prompt_as_the_policy_will_be_shown_them() -> None:
     asked = {read.text: prompts([read.text], RATED, PROMPT)[0] for read in QUESTIONS}
     whole = [
-        lesson
-        for lesson in plans(200, later=0.0, pool=RATED)
-        if tuple(shown_team(lesson, MEANT)) == NAMES and f"\nSteps: {MOST_STEPS}\n" in lesson.prompt
+        example
+        for example in plans(200, later=0.0, pool=RATED)
+        if tuple(shown_team(example, MEANT)) == NAMES and f"\nSteps: {MOST_STEPS}\n" in example.prompt
     ]
-    assert {lesson.prompt for lesson in whole} == set(asked.values())
+    assert {example.prompt for example in whole} == set(asked.values())
     for read in QUESTIONS:
-        assert f"\nKind: {read.kind}\nModels:\n3: {VOTE}: \n- 90% 1x: 1\n" in asked[read.text]
+        assert f"\nKind: {read.cluster}\nModels:\n3: {VOTE}: \n- 90% 1x: 1\n" in asked[read.text]
 
 
 def test_who_rated_workers_are_is_told_by_their_ratings_and_never_by_their_names() -> None:
     name = re.compile(rf"\b({'|'.join(TALLIES)})\b")
     rated = plans(300, later=0.5, pool=RATED)
-    assert {worker for lesson in rated for worker in shown_team(lesson, MEANT)} == set(NAMES)
-    assert not any(name.search(lesson.prompt + written(lesson)) for lesson in rated)
-    assert all(name.search(lesson.prompt) for lesson in plans(50, later=0.5))
+    assert {worker for example in rated for worker in shown_team(example, MEANT)} == set(NAMES)
+    assert not any(name.search(example.prompt + written(example)) for example in rated)
+    assert all(name.search(example.prompt) for example in plans(50, later=0.5))
 
 
 def test_a_rating_is_that_of_the_worker_whose_number_stands_behind_it() -> None:
@@ -205,9 +216,9 @@ def test_a_rating_is_that_of_the_worker_whose_number_stands_behind_it() -> None:
 
 
 def test_where_workers_are_rated_over_all_questions_alike_no_kind_is_named() -> None:
-    questions = [Read(read.text, "", read.answers) for read in QUESTIONS]
-    lessons = plans(100, later=0.5, questions=questions, pool=RATED_ALIKE)
-    assert {worker for lesson in lessons for worker in shown_team(lesson, MEANT)} == set(NAMES)
-    for lesson in lessons:
-        assert "Kind" not in lesson.prompt
-        assert re.match(r"\d*; steps \d\nmodel_id = ", written(lesson))
+    questions = [ExampleQuestion(read.text, "", read.answers) for read in QUESTIONS]
+    examples = plans(100, later=0.5, questions=questions, pool=RATED_ALIKE)
+    assert {worker for example in examples for worker in shown_team(example, MEANT)} == set(NAMES)
+    for example in examples:
+        assert "Kind" not in example.prompt
+        assert re.match(r"\d*; steps \d\nmodel_id = ", written(example))

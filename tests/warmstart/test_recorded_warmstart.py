@@ -37,8 +37,10 @@ ACCURACIES = {"ada": 0.5, "bob": 0.4, "someone": 0.3}
 MEANT = by_percent(ACCURACIES)
 
 
-def open_small(*sources: Source, taught: bool = False) -> DataSource:
-    return open_data(RecordedSettings(sources, cost_weights=(), question_chars=100, taught=taught))
+def open_small(*sources: Source, from_verdicts: bool = False) -> DataSource:
+    return open_data(
+        RecordedSettings(sources, cost_weights=(), question_chars=100, from_verdicts=from_verdicts)
+    )
 
 
 def source(recording: Recording, *, kind: str = "", weight: float = 1.0) -> Source:
@@ -77,10 +79,13 @@ def test_what_is_left_out_of_a_recording_is_told(make_recording: MakeRecording) 
     }
     splits = {text: "train" if place < 24 else "validation" for place, text in enumerate(given)}
     told: list[str] = []
-    lessons = RecordedSettings(
-        (source(make_recording(given, splits=splits)),), cost_weights=(), question_chars=100, taught=False
+    examples = RecordedSettings(
+        (source(make_recording(given, splits=splits)),),
+        cost_weights=(),
+        question_chars=100,
+        from_verdicts=False,
     )
-    open_data(lessons, told.append)
+    open_data(examples, told.append)
     assert [note.partition(",")[0] for note in told] == ["small/train: 3 of 24 questions are left out"]
 
 
@@ -121,31 +126,31 @@ def test_lessons_come_from_training_questions_and_know_no_verdict_where_none_is_
 ) -> None:
     right, wrong = (open_small(sums(make_recording, score)) for score in (1.0, 0.0))
     stage = SupervisedStage(steps=1)
-    draws = [material.draw(stage.shares, 0.0) for material in (right, wrong)]
-    lessons = [draws[0]("0", index) for index in range(60)]
-    assert lessons == [draws[1]("0", index) for index in range(60)]
-    texts = ["".join([lesson.prompt, *(text for text, _ in lesson.pieces)]) for lesson in lessons]
+    draws = [data.draw(stage.shares, 0.0) for data in (right, wrong)]
+    examples = [draws[0]("0", index) for index in range(60)]
+    assert examples == [draws[1]("0", index) for index in range(60)]
+    texts = ["".join([example.prompt, *(text for text, _ in example.pieces)]) for example in examples]
     asked = {int(text.removeprefix("Question: How much is ").split(" ")[0]) for text in texts}
     assert asked <= set(range(24))
     assert len(asked) > 15
-    plans = [lesson for lesson in lessons if lesson.prompt]
-    assert 0 < len(plans) < len(lessons)
-    for lesson in plans:
-        assert isinstance(decision(lesson), Workflow | Acceptance)
+    plans = [example for example in examples if example.prompt]
+    assert 0 < len(plans) < len(examples)
+    for example in plans:
+        assert isinstance(decision(example), Workflow | Acceptance)
 
 
 @pytest.mark.parametrize("right", ["ada", "bob"])
 def test_taught_lessons_ask_whom_the_verdicts_say_whatever_the_ratings_say(
     make_recording: MakeRecording, right: str
 ) -> None:
-    material = open_small(sums(make_recording, right=right, kind=SUMS), taught=True)
-    draw = material.draw(Shares(plan=1, reading=0, roll=0, taught=1), 0.0)
+    data = open_small(sums(make_recording, right=right, kind=SUMS), from_verdicts=True)
+    draw = data.draw(Shares(plan=1, reading=0, level_sweep=0, from_verdicts=1), 0.0)
     asked = Counter[tuple[str, ...]]()
     for index in range(100):
-        lesson = draw("0", index)
-        if "Earlier" not in lesson.prompt:
-            assert isinstance(decision(lesson), Workflow)
-            asked[committee(lesson, MEANT)] += 1
+        example = draw("0", index)
+        if "Earlier" not in example.prompt:
+            assert isinstance(decision(example), Workflow)
+            asked[committee(example, MEANT)] += 1
     assert asked[right,] > 50
     assert all(members[0] == right for members in asked), "of two that differ the first wins"
 
@@ -161,8 +166,8 @@ def test_questions_that_a_worker_of_the_pool_never_answered_are_left_out(
     }
     splits = {text: "validation" if place == 1 else "train" for place, text in enumerate(given)}
     recording = make_recording(given, splits=splits, name="partly")
-    draw = open_small(source(recording), taught=True).draw(Shares(), 0.0)
-    texts = [lesson.prompt or written(lesson) for lesson in (draw("0", index) for index in range(200))]
+    draw = open_small(source(recording), from_verdicts=True).draw(Shares(), 0.0)
+    texts = [example.prompt or written(example) for example in (draw("0", index) for index in range(200))]
     asked = {int(text.removeprefix("Question: How much is ").split(" ")[0]) for text in texts}
     assert asked == set(range(0, 30, 3))
 
@@ -170,30 +175,30 @@ def test_questions_that_a_worker_of_the_pool_never_answered_are_left_out(
 def test_further_recordings_are_read_with_their_own_pools_and_the_kinds_of_their_ratings(
     make_recording: MakeRecording,
 ) -> None:
-    material = open_small(sums(make_recording, kind=SUMS), rivers(make_recording, kind=RIVERS))
-    draw = material.draw(PLANS, 0.0)
+    data = open_small(sums(make_recording, kind=SUMS), rivers(make_recording, kind=RIVERS))
+    draw = data.draw(PLANS, 0.0)
     kinds_of: dict[bool, set[str]] = {True: set(), False: set()}
     for index in range(200):
-        lesson = draw("0", index)
-        about_rivers = lesson.prompt.startswith("Question: Which river flows")
-        kinds_of[about_rivers].add(kind_in(written(lesson)))
-        assert ("Rhine" in lesson.prompt) <= about_rivers
+        example = draw("0", index)
+        about_rivers = example.prompt.startswith("Question: Which river flows")
+        kinds_of[about_rivers].add(kind_in(written(example)))
+        assert ("Rhine" in example.prompt) <= about_rivers
         own = {"someone"} if about_rivers else {"ada", "bob"}
-        assert set(shown_team(lesson, MEANT)) == {VOTE, *own}
-        assert not any(name in lesson.prompt + written(lesson) for name in ACCURACIES)
-        assert f"\nKind: #{RIVERS if about_rivers else SUMS}\nModels:\n" in lesson.prompt
+        assert set(shown_team(example, MEANT)) == {VOTE, *own}
+        assert not any(name in example.prompt + written(example) for name in ACCURACIES)
+        assert f"\nKind: #{RIVERS if about_rivers else SUMS}\nModels:\n" in example.prompt
     assert kinds_of == {True: {f"#{RIVERS}"}, False: {f"#{SUMS}"}}
-    assert list(material.words) == [f"#{SUMS}", f"#{RIVERS}", *rating_words()]
+    assert list(data.words) == [f"#{SUMS}", f"#{RIVERS}", *rating_words()]
 
 
 def test_where_no_pool_names_ratings_there_are_no_kinds_and_no_words(make_recording: MakeRecording) -> None:
-    material = open_small(sums(make_recording), rivers(make_recording))
-    draw = material.draw(PLANS, 0.0)
-    assert list(material.words) == []
+    data = open_small(sums(make_recording), rivers(make_recording))
+    draw = data.draw(PLANS, 0.0)
+    assert list(data.words) == []
     for index in range(50):
-        lesson = draw("0", index)
-        assert kind_in(written(lesson)) == ""
-        assert "Kind" not in lesson.prompt
+        example = draw("0", index)
+        assert kind_in(written(example)) == ""
+        assert "Kind" not in example.prompt
 
 
 def test_recordings_are_read_as_often_as_their_weights_say_however_many_questions_they_have(
@@ -238,12 +243,12 @@ def test_a_small_warm_start_on_recordings_leaves_a_policy_that_is_asked_in_its_w
 ) -> None:
     first, second = sums(make_recording, kind=SUMS), rivers(make_recording, kind=RIVERS)
     settings = WarmStartSettings(
-        tasks=first.tasks, pool=first.pool, also=(second,), cost_weights=(0.0, 0.1), question_chars=60,
+        tasks=first.tasks, pool=first.pool, extra_sources=(second,), cost_weights=(0.0, 0.1), question_chars=60,
         stages=(
             SupervisedStage(steps=30),
-            SupervisedStage(steps=30, shares=Shares(plan=1, reading=0, taught=0.9, roll=0.5)),
+            SupervisedStage(steps=30, shares=Shares(plan=1, reading=0, from_verdicts=0.9, level_sweep=0.5)),
         ),
-        batch=16, vocabulary=600, vocabulary_lessons=100, hidden=32, layers=1, heads=2, kv_heads=1, inner=64,
+        batch=16, vocabulary=600, vocabulary_examples=100, hidden=32, layers=1, heads=2, kv_heads=1, inner=64,
     )  # fmt: skip
     rows: list[dict[str, float]] = []
     reports = run_warmstart(settings, tmp_path / "run", show=rows.append, check_cases=6)
@@ -278,8 +283,8 @@ def test_what_one_recording_holds_out_is_no_lesson_of_another(make_recording: Ma
     )  # fmt: skip
     texts = {text.upper().replace(" ", "  "): given for text, given in numbered(15).items()}
     other = make_recording(texts, splits=dict.fromkeys(texts, "train"), name="other")
-    draw = open_small(source(one), source(other), taught=True).draw(PLANS, 0.0)
-    asked = {lesson.prompt.partition("\n")[0] for lesson in (draw("0", index) for index in range(400))}
+    draw = open_small(source(one), source(other), from_verdicts=True).draw(PLANS, 0.0)
+    asked = {example.prompt.partition("\n")[0] for example in (draw("0", index) for index in range(400))}
     numbers = {shouted: set[int]() for shouted in (False, True)}
     for line in asked:
         numbers["HOW" in line].add(int("".join(filter(str.isdecimal, line.casefold().partition("plus")[0]))))
@@ -301,12 +306,15 @@ def test_lessons_that_could_not_be_taught_or_examined_are_refused_before_anythin
     twice = source(asked_twice).model_copy(update={"rounds": 2})
     for sources, said in (
         ((rivers(make_recording),), "has no validation questions"),
-        ((several, twice), "each worker has one sample; set rounds = 1"),
-        ((Source(tasks="embedded", pool="embedded"), several), "leave `also` and `cost_weights` out"),
+        ((several, twice), "one sample of each worker; set rounds = 1"),
+        (
+            (Source(tasks="embedded", pool="embedded"), several),
+            "leave `extra_sources` and `cost_weights` out",
+        ),
     ):
         settings = WarmStartSettings(
-            tasks=sources[0].tasks, pool=sources[0].pool, also=sources[1:], stages=(
-                SupervisedStage(steps=1, shares=Shares(taught=1)),
+            tasks=sources[0].tasks, pool=sources[0].pool, extra_sources=sources[1:], stages=(
+                SupervisedStage(steps=1, shares=Shares(from_verdicts=1)),
             ),
         )  # fmt: skip
         with pytest.raises(ConfigError, match=said):

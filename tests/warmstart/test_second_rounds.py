@@ -26,10 +26,10 @@ def worth(rows: list[list[int]], rounds: int = 2) -> CommitteeValues:
 
 
 def drawn(
-    made: CommitteeValues, kind: str = KIND, team: tuple[str, ...] = WORKERS, level: int = 0
+    made: CommitteeValues, cluster: str = KIND, team: tuple[str, ...] = WORKERS, level: int = 0
 ) -> set[frozenset[str]]:
     """Committees of first rounds, in no order."""
-    return {frozenset(made.draw(Random(f"{seed}"), kind, team, level=level)) for seed in range(40)}
+    return {frozenset(made.draw(Random(f"{seed}"), cluster, team, level=level)) for seed in range(40)}
 
 
 def following(  # noqa: PLR0917
@@ -38,11 +38,11 @@ def following(  # noqa: PLR0917
     agree: int = 1,
     team: tuple[str, ...] = WORKERS,
     level: int = 0,
-    kind: str = KIND,
+    cluster: str = KIND,
 ) -> tuple[str, ...]:
     """The one committee that follows, whatever the randomness."""
     (found,) = {
-        made.draw_next(Random(f"{seed}"), kind, team, asked, agree, level=level) for seed in range(40)
+        made.draw_next(Random(f"{seed}"), cluster, team, asked, agree, level=level) for seed in range(40)
     }
     return found
 
@@ -83,9 +83,9 @@ def test_where_answers_are_dear_nobody_is_asked_for_the_sake_of_a_second_round()
 
 
 def test_a_kind_that_was_never_seen_is_mended_as_all_questions_are() -> None:
-    assert drawn(worth(MENDED), kind="#unheard-of") == {frozenset(PAIR)}
-    assert following(worth(MENDED), kind="#unheard-of") == ("cy",)
-    assert following(worth(MENDED), kind="#unheard-of", agree=2) == ()
+    assert drawn(worth(MENDED), cluster="#unheard-of") == {frozenset(PAIR)}
+    assert following(worth(MENDED), cluster="#unheard-of") == ("cy",)
+    assert following(worth(MENDED), cluster="#unheard-of", agree=2) == ()
 
 
 def test_a_second_round_asks_nobody_outside_the_team() -> None:
@@ -114,16 +114,16 @@ def test_what_no_second_round_may_follow_is_accepted(asked: tuple[str, ...], agr
 
 def test_kinds_whose_pairs_disagree_for_other_reasons_are_followed_by_others() -> None:
     # ada and bob differ on half of either kind; then cy is right on sums, and dee on words.
-    rows, kinds = [], []
+    rows, clusters = [], []
     for number in range(80):
         knows = "#sums" if number < 40 else "#words"
         left = [RIGHT, 4] if knows == "#sums" else [3, RIGHT]
         rows.append([RIGHT, RIGHT, 3, 4] if number % 2 else [1, 2, *left])
-        kinds.append(knows)
+        clusters.append(knows)
     answers = given_answers(WORKERS, rows, [1] * 4)
-    made = CommitteeValues(answers, dict(zip(answers.texts, kinds, strict=True)), LEVELS, 2)
-    assert following(made, kind="#sums") == ("cy",)
-    assert following(made, kind="#words") == ("dee",)
+    made = CommitteeValues(answers, dict(zip(answers.texts, clusters, strict=True)), LEVELS, 2)
+    assert following(made, cluster="#sums") == ("cy",)
+    assert following(made, cluster="#words") == ("dee",)
 
 
 def test_as_many_agree_as_gave_the_answer_that_most_gave_of_those_who_answered() -> None:
@@ -192,9 +192,9 @@ def test_where_a_second_round_may_follow_a_first_one_costs_what_everybody_costs(
     """How many agree is what the second round looks at, so the votes of the first do not stop."""
     names, rows = pair_and_two_more()
     answers = given_answers(names, rows, [1] * len(names))
-    kind_of = dict.fromkeys(answers.texts, KIND)
+    cluster_of = dict.fromkeys(answers.texts, KIND)
     made = [
-        CommitteeValues(answers, kind_of, (0.1,), 2, early_stop=early_stop) for early_stop in (False, True)
+        CommitteeValues(answers, cluster_of, (0.1,), 2, early_stop=early_stop) for early_stop in (False, True)
     ]
 
     def drawn_by(rounds: int | None) -> list[list[tuple[str, ...]]]:

@@ -53,7 +53,7 @@ TINY = WarmStartSettings(
     stages=(SupervisedStage(steps=20), SupervisedStage(steps=10, shares=Shares(relevant=0.5))),
     batch=16,
     vocabulary=700,
-    vocabulary_lessons=300,
+    vocabulary_examples=300,
     hidden=32,
     layers=1,
     heads=2,
@@ -63,12 +63,12 @@ TINY = WarmStartSettings(
 
 
 def plan_lessons(count: int) -> list[SFTExample]:
-    lessons = (draw_example("0", index) for index in range(10**6))
+    examples = (draw_example("0", index) for index in range(10**6))
     found: list[SFTExample] = []
     while len(found) < count:
-        lesson = next(lessons)
-        if "\nPlan:\n" in lesson.prompt:
-            found.append(lesson)
+        example = next(examples)
+        if "\nPlan:\n" in example.prompt:
+            found.append(example)
     return found
 
 
@@ -78,11 +78,11 @@ def test_a_lesson_is_the_same_for_ever() -> None:
 
 
 def test_every_plan_in_a_lesson_is_valid() -> None:
-    for lesson in plan_lessons(300):
-        models = lesson.prompt.partition("Models:\n")[2].partition("\nSteps: ")
+    for example in plan_lessons(300):
+        models = example.prompt.partition("Models:\n")[2].partition("\nSteps: ")
         limit = int(models[2].partition("\n")[0])
-        plan = parse(lesson.pieces[0][0], workers=len(models[0].split("\n")), max_steps=limit)
-        assert isinstance(plan, Workflow), lesson
+        plan = parse(example.pieces[0][0], workers=len(models[0].split("\n")), max_steps=limit)
+        assert isinstance(plan, Workflow), example
 
 
 def test_questions_of_lessons_come_from_the_train_split() -> None:
@@ -183,10 +183,10 @@ def test_plans_of_lessons_come_in_every_manner() -> None:
 
 
 def test_a_team_lesson_lists_the_numbers_that_its_thought_names() -> None:
-    lessons = [lesson for i in range(400) if "\nTeam:\n" in (lesson := draw_example("0", i)).prompt]
-    assert len(lessons) > 20
-    for lesson in lessons:
-        named, _, listed = lesson.pieces[0][0].removeprefix("needs ").partition("\nmodel_id = ")
+    examples = [example for i in range(400) if "\nTeam:\n" in (example := draw_example("0", i)).prompt]
+    assert len(examples) > 20
+    for example in examples:
+        named, _, listed = example.pieces[0][0].removeprefix("needs ").partition("\nmodel_id = ")
         numbers = [part.split(" ")[1] for part in named.split(", ")]
         written = listed.strip("[]").split(", ")
         assert len(written) == len(numbers)
@@ -217,8 +217,8 @@ def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_pa
     question, _ = draw_question(Random("tokens"))
     team = draw_team(Random("tokens"))
     messages = build_prompt(PlanRequest(question, team.profiles), PROMPT)
-    lesson = SFTExample(messages[0].content, (("model_id = []", True),))
-    tokens, learned = encode(lesson, tokenizer)
+    example = SFTExample(messages[0].content, (("model_id = []", True),))
+    tokens, learned = encode(example, tokenizer)
     prompt = Codec(tokenizer, BEGIN_ID).encode(messages)
     assert tokens[: len(prompt)] == prompt
     assert learned == [False] * len(prompt) + [True] * (len(tokens) - len(prompt))
@@ -230,10 +230,10 @@ def test_the_gate_asks_for_numbers_in_the_tokens_of_the_lessons() -> None:
     tokenizer = make_tokenizer(TINY, EmbeddedData("embedded"))
     team = draw_team(Random("tokens of rolls"))
     query = query_line(team.profiles[0].name)
-    lesson = SFTExample(query_prompt(team), ((query, False), ("0", True)))
-    tokens, learned = encode(lesson, tokenizer)
+    example = SFTExample(query_prompt(team), ((query, False), ("0", True)))
+    tokens, learned = encode(example, tokenizer)
     exam = AcceptanceCheck(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, seed=0)
-    asked = [BEGIN_ID, *exam.tokens(lesson.prompt), *exam.tokens(query)]
+    asked = [BEGIN_ID, *exam.tokens(example.prompt), *exam.tokens(query)]
     assert asked == tokens[: learned.index(True)]
 
 

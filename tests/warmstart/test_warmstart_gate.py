@@ -17,7 +17,7 @@ from podium.warmstart.embedded_examples import team_of
 from podium.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer
 
 TINY = WarmStartSettings(
-    vocabulary=700, vocabulary_lessons=300, hidden=32, layers=1, heads=2, kv_heads=1, inner=64
+    vocabulary=700, vocabulary_examples=300, hidden=32, layers=1, heads=2, kv_heads=1, inner=64
 )
 
 

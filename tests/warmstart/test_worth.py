@@ -54,10 +54,10 @@ def worth(answers: Answers, cost_weights: tuple[float, ...] = (0.0,)) -> Committ
 
 
 def members(
-    made: CommitteeValues, kind: str, team: tuple[str, ...] = WORKERS, **options: int
+    made: CommitteeValues, cluster: str, team: tuple[str, ...] = WORKERS, **options: int
 ) -> Counter[str]:
     """Who is named how often in 60 draws."""
-    draws = [made.draw(Random(f"{seed}"), kind, team, **options) for seed in range(60)]
+    draws = [made.draw(Random(f"{seed}"), cluster, team, **options) for seed in range(60)]
     return Counter(name for drawn in draws for name in drawn)
 
 
@@ -152,9 +152,9 @@ def texts(count: int) -> list[str]:
     return [f"question {number}" for number in range(count)]
 
 
-def alone(made: CommitteeValues, kind: str, team: Sequence[str], level: int = 0) -> str:
+def alone(made: CommitteeValues, cluster: str, team: Sequence[str], level: int = 0) -> str:
     """The one who is drawn alone, whatever the randomness."""
-    ((name,),) = {made.draw(Random(f"{seed}"), kind, team, level=level, most=1) for seed in range(20)}
+    ((name,),) = {made.draw(Random(f"{seed}"), cluster, team, level=level, most=1) for seed in range(20)}
     return name
 
 
@@ -184,9 +184,9 @@ def test_who_is_dear_among_the_cheap_is_cheap_among_the_dear() -> None:
 
 def test_a_worker_is_dear_where_its_answers_are_long() -> None:
     dollars = [[9, 1] if number < 20 else [1, 9] for number in range(40)]
-    kind_of = {text: KINDS[number // 20] for number, text in enumerate(texts(40))}
+    cluster_of = {text: KINDS[number // 20] for number, text in enumerate(texts(40))}
     rows = [[RIGHT, RIGHT]] * 40
-    made = CommitteeValues(given_answers(("ada", "bob"), rows, dollars), kind_of, (0.1,))
+    made = CommitteeValues(given_answers(("ada", "bob"), rows, dollars), cluster_of, (0.1,))
     assert alone(made, "#sums", ("ada", "bob")) == "bob"
     assert alone(made, "#words", ("ada", "bob")) == "ada"
 
@@ -194,33 +194,33 @@ def test_a_worker_is_dear_where_its_answers_are_long() -> None:
 # --- trust -------------------------------------------------------------------------------------------------
 
 
-def trust(chance: Sequence[Sequence[float]], questions: Sequence[int], seed: int) -> float:
+def pseudo_count(chance: Sequence[Sequence[float]], questions: Sequence[int], seed: int) -> float:
     """Of workers who are right on each kind by chance, with so many questions of each."""
     rng = Random(f"trust/{seed}")
-    rows, kinds = [], []
-    for kind, (chances, count) in enumerate(zip(chance, questions, strict=True)):
+    rows, clusters = [], []
+    for cluster, (chances, count) in enumerate(zip(chance, questions, strict=True)):
         for _ in range(count):
             rows.append([RIGHT if rng.random() < share else 1 + who for who, share in enumerate(chances)])
-            kinds.append(f"#{kind}")
+            clusters.append(f"#{cluster}")
     names = [f"worker {number}" for number in range(len(chance[0]))]
     return CommitteeValues(
-        given_answers(names, rows, [1] * len(names)), dict(zip(texts(len(rows)), kinds, strict=True)), ()
-    ).trust
+        given_answers(names, rows, [1] * len(names)), dict(zip(texts(len(rows)), clusters, strict=True)), ()
+    ).pseudo_count
 
 
 def test_kinds_that_say_nothing_are_trusted_little_against_what_holds_for_all() -> None:
     chance = [[0.6, 0.5, 0.5]] * 200
-    assert median(trust(chance, [6] * 200, seed) for seed in range(7)) >= 12
+    assert median(pseudo_count(chance, [6] * 200, seed) for seed in range(7)) >= 12
 
 
 def test_kinds_that_decide_are_trusted_although_they_have_few_questions() -> None:
     # Nine tenths of all questions are of one kind, and the other kinds need somebody else.
     chance = [[0.95, 0.05, 0.05], *[[0.05, 0.95, 0.05], [0.05, 0.05, 0.95]] * 3]
-    assert median(trust(chance, [270, *[5] * 6], seed) for seed in range(7)) <= 3
+    assert median(pseudo_count(chance, [270, *[5] * 6], seed) for seed in range(7)) <= 3
 
 
 def test_where_nobody_can_tell_a_trust_is_chosen_nevertheless() -> None:
-    assert trust([[1.0, 1.0]], [1], 0) > 0
+    assert pseudo_count([[1.0, 1.0]], [1], 0) > 0
 
 
 # --- votes that stop early ---------------------------------------------------------------------------------

@@ -103,9 +103,7 @@ async def test_responses_without_an_answer_have_no_vote_in_this_round_or_the_nex
 async def test_a_vote_without_the_responses_it_was_to_see_fails_for_good(style: Style) -> None:
     for silent in ([], ["", " "]):
         request = replace(_request(silent, style), missing=(0, 1, 2))
-        with pytest.raises(
-            WorkerError, match="of the steps that it was to see, 3 gave no response"
-        ) as failed:
+        with pytest.raises(WorkerError, match="of the steps that it reads, 3 gave no response") as failed:
             await VoteWorker().answer(request)
         assert (failed.value.kind, failed.value.retryable) == ("missing", False)
     some = replace(_request(["Answer: b"], style), missing=(0, 1, 2))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.workers.arithmetic import compute, expressions, shown
+from podium.workers.arithmetic import compute, expressions, format_number
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_expressions_are_found_in_prose(text: str, found: list[str]) -> None:
     ],
 )
 def test_values_are_exact(expression: str, value: str) -> None:
-    assert shown(compute(expression)) == value
+    assert format_number(compute(expression)) == value
 
 
 @pytest.mark.parametrize(
@@ -163,13 +163,13 @@ def test_no_text_takes_time(text: str) -> None:
     began = time.process_time()
     for expression in expressions(text):
         with contextlib.suppress(ValueError):
-            assert len(shown(compute(expression))) < 10_000
+            assert len(format_number(compute(expression))) < 10_000
     assert time.process_time() - began < 1
 
 
 @given(st.fractions(max_denominator=10**6))
 def test_a_value_that_is_shown_is_the_value(value: Fraction) -> None:
-    assert Fraction(shown(value)) == value
+    assert Fraction(format_number(value)) == value
 
 
 @given(st.fractions(max_denominator=50), st.fractions(max_denominator=50), st.sampled_from("+-*/"))

@@ -1,4 +1,4 @@
-"""The tool that runs programs, behind the walls that are here and behind none: what it runs, and what it says."""
+"""The tool that runs programs, with the isolation that is here and with none: what it runs, and what it replies."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from podium.workers import Request, tool
 from podium.workers.code import NO_PROGRAM, CodeWorker, program_in
 
 pytestmark = pytest.mark.filterwarnings("ignore:Programs run")
-WALLS = ["bubblewrap"] * (shutil.which("bwrap") is not None) + ["none"]
+ISOLATIONS = ["bubblewrap"] * (shutil.which("bwrap") is not None) + ["none"]
 
 
-@pytest.fixture(params=WALLS)
+@pytest.fixture(params=ISOLATIONS)
 async def worker(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[CodeWorker]:
@@ -130,7 +130,7 @@ async def test_what_is_printed_beyond_max_tokens_is_cut_off() -> None:
 
 
 async def test_nothing_of_the_machine_is_seen(tmp_path: Path) -> None:
-    if WALLS == ["none"]:
+    if ISOLATIONS == ["none"]:
         pytest.skip("there is no bwrap here")
     secret = tmp_path / "secret"
     secret.write_text("hush")
@@ -142,7 +142,7 @@ async def test_nothing_of_the_machine_is_seen(tmp_path: Path) -> None:
     assert "FileNotFoundError" in text
 
 
-async def test_without_walls_it_is_not_ready_with_a_program_or_none(
+async def test_without_isolation_it_is_not_ready_with_a_program_or_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

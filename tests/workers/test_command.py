@@ -156,7 +156,7 @@ async def test_a_program_that_fails_is_a_sentence(
     assert (error.kind, error.retryable) == (kind, retryable)
 
 
-async def test_of_a_long_complaint_the_last_lines_are_told(tmp_path: Path) -> None:
+async def test_the_last_lines_of_a_long_error_are_repeated(tmp_path: Path) -> None:
     error = await failed(
         tmp_path, "[print(f'line {i}', file=sys.stderr) for i in range(100_000)]; sys.exit(1)"
     )
@@ -249,7 +249,7 @@ async def test_a_script_beside_the_pool_file_is_run_by_its_path(tmp_path: Path) 
         (
             ["./none.sh"],
             "",
-            "there is no program {folder}/none.sh; check the path, which is seen from `folder`.",
+            "there is no program {folder}/none.sh; check the path, which is relative to `folder`.",
             4,
         ),
         (
@@ -258,14 +258,14 @@ async def test_a_script_beside_the_pool_file_is_run_by_its_path(tmp_path: Path) 
             "{folder}/answer.sh may not be run; make it executable, or name its interpreter first.",
             4,
         ),
-        (["sh"], "folder = 'nowhere'", "{folder}/nowhere is not a folder; mend `folder`.", 5),
+        (["sh"], "folder = 'nowhere'", "{folder}/nowhere is not a folder; correct `folder`.", 5),
         (
             ["sh"],
             "env = ['NO_SUCH_KEY']",
             "variable NO_SUCH_KEY is not set; set it, or leave it out of env.",
             5,
         ),
-        (["sh"], "env = ['sk-hush']", "env holds what is not the name of an environment variable", 5),
+        (["sh"], "env = ['sk-hush']", "env contains an item that is no name of an environment variable", 5),
         ([], "", "worker.prog.command is [], but it should be", 4),
         (["sh"], "foldr = 'x'", "unknown key 'worker.prog.foldr'; did you mean 'folder'?", 5),
         (["sh", 1], "", "worker.prog.command.1 is 1, but it should be text in quotes.", 4),

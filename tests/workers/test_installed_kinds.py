@@ -100,7 +100,7 @@ def test_a_broken_entry_point_is_named_with_the_line_that_uses_it(
     install: Install, pool_file: Path, entry: str, sentence: str
 ) -> None:
     install(entry)
-    with pytest.raises(ConfigError, match=rf"line 3: .*'shout' is .*, {sentence}.*; mend that package\."):
+    with pytest.raises(ConfigError, match=rf"line 3: .*'shout' is .*, {sentence}.*; fix that package\."):
         load_pool(pool_file)
 
 

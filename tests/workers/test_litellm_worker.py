@@ -46,7 +46,7 @@ def test_without_the_library_the_pool_is_refused_with_the_way_out(
     with pytest.raises(ConfigError) as refused:
         load_pool(path)
     assert str(refused.value) == (
-        f"{path}, line 3: Worker 'haiku': the kind litellm needs the library of its name; "
+        f"{path}, line 3: Worker 'haiku': the kind litellm needs the litellm library; "
         "pip install 'podium-conductor[litellm]'."
     )
 
@@ -92,7 +92,7 @@ async def test_closing_what_was_never_asked_imports_nothing(tmp_path: Path, rele
             "extra = { aws_secret_access_key = 'hush' }",
             "'aws_secret_access_key' looks like a secret; name its",
         ),
-        ("extra = { num_retries = 3 }", "num_retries is not litellm's to be told in extra; leave it out."),
+        ("extra = { num_retries = 3 }", "num_retries cannot be set in extra; leave it out."),
         ("temperature = -1", "worker.haiku.temperature is -1, but it should be greater than or equal to 0."),
         ("modell = 'x'", "unknown key 'worker.haiku.modell'; did you mean 'model'?"),
     ],

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from podium.errors import ConfigError
 from podium.types import Price, Profile, Rating
 from podium.workers import Pool, ScriptedWorker, load_pool
-from podium.workers.ratings import Kinds, Ratings, Tally
+from podium.workers.ratings import ClusterWords, Ratings, Tally
 
-KINDS: Kinds = {
+KINDS: ClusterWords = {
     "add-apples": {"add": 1.0, "apples": 1.0, "count": 0.5},
     "spell-letters": {"spell": 1.0, "letters": 1.0, "count": 1.0},
     "rivers": {"river": 2.0},
 }
 SUMS, LETTERS, RIVERS = "Add two apples.", "Spell the letters.", "Which river is it?"
 RATINGS = Ratings(
-    kinds=KINDS,
+    clusters=KINDS,
     workers={
         "ada": {
             "add-apples": Tally(right=9, questions=10, cost_usd=0.1),
@@ -74,19 +74,19 @@ def ratings_file(path: Path, ratings: Ratings = RATINGS) -> Path:
     ],
 )
 def test_a_question_is_of_the_kind_whose_words_it_has_most_of(question: str, kind: str) -> None:
-    assert RATINGS.kind_of(question) == kind
+    assert RATINGS.cluster_of(question) == kind
 
 
 def test_a_word_said_often_counts_less_than_each_time_anew() -> None:
-    assert RATINGS.kind_of("Add. " * 2 + "River.") == "rivers"
-    assert RATINGS.kind_of("Add. " * 3 + "River.") == "add-apples"
+    assert RATINGS.cluster_of("Add. " * 2 + "River.") == "rivers"
+    assert RATINGS.cluster_of("Add. " * 3 + "River.") == "add-apples"
 
 
 @given(st.text())
 def test_any_text_is_of_a_known_kind_or_of_none_and_stays_so(text: str) -> None:
-    kind = RATINGS.kind_of(text)
+    kind = RATINGS.cluster_of(text)
     assert kind in {*KINDS, ""}
-    assert RATINGS.kind_of(f"{text} 12 ?!") == kind
+    assert RATINGS.cluster_of(f"{text} 12 ?!") == kind
 
 
 # --- a worker's rating -------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def test_a_rating_changes_nothing_else_of_a_profile() -> None:
 
 
 def test_a_worker_that_is_listed_without_a_question_is_rated_at_nothing() -> None:
-    empty = Ratings(kinds=KINDS, workers={"ada": {}})
+    empty = Ratings(clusters=KINDS, workers={"ada": {}})
     assert rating("ada", SUMS, empty) == Rating(kind="add-apples", accuracy=0, cost_usd=0, questions=0)
 
 
@@ -142,7 +142,7 @@ def between(value: float, *bounds: float) -> bool:
 def test_a_rating_lies_between_the_kinds_own_share_and_that_of_all_questions(
     given_tallies: Mapping[str, Tally], kind: str
 ) -> None:
-    ratings = Ratings(kinds=KINDS, workers={"ada": given_tallies})
+    ratings = Ratings(clusters=KINDS, workers={"ada": given_tallies})
     found = rating("ada", next(iter(KINDS.get(kind, "?"))), ratings)
     assert found.kind == kind
     assert between(found.accuracy, 0, 1)
@@ -169,7 +169,7 @@ def test_the_more_questions_of_a_kind_there_are_the_more_its_own_share_holds(sha
         return rating(
             "ada",
             SUMS,
-            Ratings(kinds=KINDS, workers={"ada": {"add-apples": own, "spell-letters": elsewhere}}),
+            Ratings(clusters=KINDS, workers={"ada": {"add-apples": own, "spell-letters": elsewhere}}),
         ).accuracy
 
     away = [abs(accuracy(questions) - share) for questions in (0, 1, 3, 30, 300)]
@@ -216,7 +216,7 @@ def test_a_file_that_holds_no_ratings_is_refused_by_name(tmp_path: Path, content
     path.write_bytes(content)
     with pytest.raises(ConfigError) as caught:
         Ratings.open(path)
-    assert str(caught.value) == f"{path} holds no ratings; make some with: podium rate."
+    assert str(caught.value) == f"{path} is no ratings file; make one with: podium rate."
 
 
 def test_a_file_that_cannot_be_read_is_refused_by_name_with_the_reason(tmp_path: Path) -> None:

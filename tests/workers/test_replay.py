@@ -22,7 +22,7 @@ from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Resp
 from podium.types import Budget, Limits, Message, Price, Profile, Question, Usage, estimate_tokens
 from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker, load_pool
 from podium.workers.answer import final_answer, normalise
-from podium.workers.replay import ReplayWorker, blind_charges, with_answer
+from podium.workers.replay import ReplayWorker, unknown_length_warning, with_answer
 from podium.workers.view import EarlierStep
 from podium.workflow import Access, Step, Workflow
 
@@ -232,17 +232,17 @@ async def test_an_answer_alone_does_not_tell_how_long_the_response_was(
 ) -> None:
     worker = replay(make_recording({FOUR: [response]}), assumed_output_tokens=assumed)
     assert (await worker.answer(request())).usage.output_tokens == tokens
-    sentence = blind_charges([worker], [FOUR])
+    sentence = unknown_length_warning([worker], [FOUR])
     if tokens:
         assert sentence is None
     else:
         assert sentence is not None
-        assert "how long responses of ada are: their dollars count the input alone" in sentence
+        assert "the output tokens of ada, so their cost counts input tokens alone" in sentence
 
 
 async def test_of_a_worker_that_costs_nothing_no_length_is_wanted(make_recording: MakeRecording) -> None:
     recording = make_recording({FOUR: [Response("ada", 0, ONLY, "4", 1.0)]})
-    assert blind_charges([ReplayWorker(Profile(name="ada"), recording, "ada")], [FOUR]) is None
+    assert unknown_length_warning([ReplayWorker(Profile(name="ada"), recording, "ada")], [FOUR]) is None
 
 
 async def test_seconds_are_the_recorded_ones_or_those_of_the_profile(recording: Recording) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.workers.rounding import Rounding, asked_rounding
+from podium.workers.rounding import Rounding, requested_rounding
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from podium.workers.rounding import Rounding, asked_rounding
     ],
 )
 def test_what_a_text_asks_for_is_found(text: str, asked: Rounding) -> None:
-    assert asked_rounding(text) == asked
+    assert requested_rounding(text) == asked
     assert bool(asked) == (asked != Rounding())
 
 

@@ -220,7 +220,7 @@ def test_overrides_address_workers_by_name(tmp_path: Path) -> None:
             KEYED.format("PODIUM_TEST_NO_KEY"),
             7,
             "Worker 'a': the environment variable PODIUM_TEST_NO_KEY is not set; put the key there, or leave "
-            "api_key_env out where none is needed.",
+            "api_key_env out if none is needed.",
         ),
         (
             KEYED.replace("api_key_env", "key_header").format("api-key"),
@@ -235,7 +235,7 @@ def test_overrides_address_workers_by_name(tmp_path: Path) -> None:
         (
             KEYED.replace("api_key_env", "[worker.extra]\ntop_p = 1\nmodel"),
             9,
-            "worker.a.extra: model has a key of its own; write it beside extra.",
+            "worker.a.extra: model has a setting of its own; use that instead of extra.",
         ),
         (KEYED.replace("_env", ""), 7, "unknown key 'worker.a.api_key'; did you mean 'api_key_env'?"),
         (
@@ -276,7 +276,7 @@ def test_a_bad_file_is_one_sentence_that_names_file_and_line(
         (
             "worker.gpt-4.1.api_key_env=PODIUM_TEST_NO_KEY",
             "Override 'worker.gpt-4.1.api_key_env': Worker 'gpt-4.1': the environment variable PODIUM_TEST_NO_KEY is "
-            "not set; put the key there, or leave api_key_env out where none is needed.",
+            "not set; put the key there, or leave api_key_env out if none is needed.",
         ),
         (
             "worker.gpt-4.1.price.input=-1",

@@ -4,7 +4,7 @@ import time
 
 import pytest
 from accepted_drafts import ACCEPTED_DRAFTS
-from accepted_dress import ACCEPTED_DRESS
+from accepted_formatting import ACCEPTED_FORMATTING
 from accepted_values import ACCEPTED_VALUES
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ from workflow_cases import ONE, TWO, Accepted, Refused, lists
 
 from podium.workflow import Acceptance, PlanError, Workflow, check, parse, render
 
-ACCEPTED = ACCEPTED_DRESS + ACCEPTED_DRAFTS + ACCEPTED_VALUES
+ACCEPTED = ACCEPTED_FORMATTING + ACCEPTED_DRAFTS + ACCEPTED_VALUES
 REFUSED = REFUSED_FORMS + REFUSED_MARKS + REFUSED_SENSE + REFUSED_ACCESS
 LONGEST = 64 * 1024
 UNITS = [

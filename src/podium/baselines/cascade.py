@@ -1,7 +1,7 @@
-"""A cascade: cheap workers answer first, and an expensive one answers where they disagree.
+"""A cascade: cheap workers answer first. If they disagree, an expensive worker answers.
 
-FrugalGPT (Chen et al. 2023) in its simplest form. It needs a budget of two rounds; with one
-round it is a vote of the cheap workers.
+This is FrugalGPT (Chen et al. 2023) in its simplest form. It needs a budget of two rounds; with one round it is a vote
+of the cheap workers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from podium.workflow import Acceptance, Step, Workflow, render
 
 @dataclass(frozen=True, slots=True)
 class Cascade:
-    """The workers of `first` answer and vote; where they disagree, `then` answers alone and its answer counts."""
+    """The workers of `first` answer and vote. If they disagree, the worker `then` answers alone in a second round."""
 
     tools = (VOTE,)
     rounds = 2

@@ -1,4 +1,4 @@
-"""What the embedded tasks' oracle knows: each hop of the question, and every specialist's ability."""
+"""The oracle's plans for embedded tasks. It knows each hop of the question and the ability of every specialist."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from podium.workflow import Access, Step, Workflow
 
 
 def embedded_oracle(workers: Sequence[Worker]) -> PlanFor:
-    """A step for each hop, named by its own words, given to the ablest specialist (of equals the cheapest).
+    """Make the function that plans a question: one step for each hop, done by the ablest specialist.
 
-    Each step sees the steps whose results it takes, so branches run at the same time.
+    Among equally able specialists the cheapest is chosen. Each step sees only the steps whose results it takes, so
+    branches run concurrently.
 
     Raises:
-        ConfigError: none of the workers is a specialist, so nobody's ability is known.
+        ConfigError: none of the workers is a specialist, so no ability is known.
     """
     specialists = {i: worker for i, worker in enumerate(workers) if isinstance(worker, Specialist)}
     if not specialists:
-        raise ConfigError(
-            "The oracle knows the abilities of simulated specialists alone; this pool has none."
-        )
+        raise ConfigError("The oracle knows only the abilities of simulated specialists; this pool has none.")
 
     def ablest(skill: str) -> int:
         return max(

@@ -1,6 +1,6 @@
-"""The phrase book: the subtasks that baselines and the embedded task's warm start write.
+"""The texts of the subtasks that baselines and warm-start examples use.
 
-Embedded specialists read these very texts; real models read them as plain instructions.
+Simulated specialists recognise these texts. Real models read them as ordinary instructions.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ CHECK = "Check the work shown and mend it."
 COMPARE = "Compare the answers shown and give the best one."
 
 PHRASES = (WHOLE, *PARTS, NEXT, FINISH, CHECK, COMPARE)
-"""All of them, in a fixed order: seeded draws depend on it."""
+"""All phrases. Do not change the order: seeded draws depend on it."""
 
 _NUMBER = re.compile(r"^\d\. ")
 
 
 def asks_whole(subtask: str, question: str) -> bool:
-    """Whether a subtask is the whole question and no part or rewriting of it.
+    """Whether a subtask asks for the whole question, not for a part or a rewording of it.
 
-    A small policy numbers its subtasks; that changes nothing in what is asked.
+    A number in front, as a small policy writes it, makes no difference.
     """
     return any(text.strip() in (WHOLE, question.strip()) for text in (subtask, _NUMBER.sub("", subtask)))

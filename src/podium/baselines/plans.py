@@ -1,6 +1,6 @@
-"""What all baselines share: they find workers by name, and turn a workflow into a plan.
+"""Functions that all baselines share: they find workers by name and turn a workflow into a plan.
 
-Most baselines plan one round; in a later round they accept the answer that they have.
+Most baselines plan one round. In a later round they accept the answer of the round before.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from podium.workflow import Acceptance, Access, Step, Workflow, render
 
 
 def plan_once(request: PlanRequest, workflow: Workflow) -> Plan:
-    """In the first round the plan that runs `workflow`, later one that accepts. `max_steps` does not limit it."""
+    """A plan that runs `workflow` in the first round and accepts in later rounds. `max_steps` does not limit it."""
     decision = Acceptance() if request.outcomes else workflow
     return Plan(text=render(decision), decision=decision)
 
 
 def tools_of(planner: object) -> tuple[str, ...]:
-    """The tools that the planner's workflows call, which a comparison adds to a pool without them."""
+    """The tools that the planner's workflows call. A comparison adds them to a pool that lacks them."""
     tools: tuple[str, ...] = getattr(planner, "tools", ())
     return tools
 
 
 def rounds_of(planner: object) -> int:
-    """The rounds that the planner needs to be itself; 1 where it does not say."""
+    """The number of rounds that the planner's method needs; 1 unless the planner says otherwise."""
     rounds: int = getattr(planner, "rounds", 1)
     return rounds
 
 
 def voting_step(pool: Sequence[Profile], weights: Sequence[float] = ()) -> Step:
-    """The pool's tool votes on all earlier answers; in a later round also on the answer of the round before.
+    """A step in which the pool's voting tool votes on all earlier answers; later also on that of the round before.
 
     Args:
         weights: of the votes, in the order of the answers; empty: all weights are equal.
@@ -55,12 +55,12 @@ def voting_step(pool: Sequence[Profile], weights: Sequence[float] = ()) -> Step:
 
 
 def _decimal(weight: float) -> str:
-    """Without an exponent, which the voting tool cannot read."""
+    """The weight without an exponent, which the voting tool cannot read."""
     return f"{weight:.6f}".rstrip("0").rstrip(".")
 
 
 def position_of(name: str, pool: Sequence[Profile]) -> int:
-    """The number of the worker called `name`; `ConfigError` when the pool has none."""
+    """The number of the worker called `name`; `ConfigError` if the pool has none."""
     names = [profile.name for profile in pool]
     if name not in names:
         raise ConfigError(f"The pool has no worker named {name!r}; {suggestion(name, names)}")

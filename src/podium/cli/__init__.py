@@ -1,7 +1,7 @@
-"""The command line: parses, delegates, prints. The top floor; nothing imports it.
+"""The command line: parses, delegates, prints. The top layer; nothing imports it.
 
-Loads only what parsing needs: each verb's module is imported when the verb is asked for.
-Exit status: 0, 1 (it failed), 2 (asked wrongly), 130 (interrupted).
+Loads only what parsing needs: a verb's module is imported when the user calls the verb.
+Exit status: 0, 1 (it failed), 2 (wrong usage), 130 (interrupted).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> None:
 def run(tokens: Sequence[str]) -> int:
     """Run one command; returns its exit status. Errors are one sentence on stderr."""
     _print_any_text()
-    # Retries are told in traces; their library would also write a line about each to standard error.
+    # Traces have all retries; without this, the library that retries would also print each to standard error.
     logging.getLogger("stamina").addHandler(logging.NullHandler())
     try:
         status = _call(tokens)
@@ -49,7 +49,7 @@ def run(tokens: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _refuse("Interrupted.", 130)
     except BrokenPipeError:
-        # Whoever read our output has enough, as in `podium traces list | head -1`.
+        # The program that reads our output has read enough, as in `podium traces list | head -1`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return status if isinstance(status, int) else 0
@@ -70,7 +70,9 @@ def _call(tokens: Sequence[str]) -> object:
             print_error=False,
             result_action="return_value",
         )
-    except BaseExceptionGroup as errors:  # Of questions side by side: a disk that is full is so for all.
+    except (
+        BaseExceptionGroup
+    ) as errors:  # Concurrent questions fail for the same reason, such as a full disk.
         own, others = errors.split(PodiumError)
         if own is None or others is not None:
             raise
@@ -81,7 +83,7 @@ def _config_option(tokens: Sequence[str]) -> tuple[Path | None, list[str]]:
     """The file of `--config FILE` or `--config=FILE`, and the other tokens.
 
     Raises:
-        UsageError: no file is named after it.
+        UsageError: no file follows `--config`.
     """
     rest, path = list(tokens), None
     for position, token in enumerate(tokens):
@@ -112,9 +114,9 @@ def _refuse(sentence: str, status: int) -> int:
 
 
 def _as_text(token: str) -> str:
-    """A lone "-", or a text of several words that begins with one, is not an option.
+    """Put a space before a token that begins with "-" and is not an option: "-" alone, or a text of several words.
 
-    A space in front says so to the parser; every verb strips the texts that it takes.
+    The parser takes a token that begins with a space for an argument. Every verb strips its texts.
     """
     return f" {token}" if re.match(r"-(?:$|-?\s|[^-=\s]+\s)", token) else token
 
@@ -122,12 +124,12 @@ def _as_text(token: str) -> str:
 def _sentence(error: Exception) -> str:
     if isinstance(error, UnusedCliTokensError):
         unused = " ".join(token.strip() for token in error.unused_tokens or ())
-        return f"{unused!r} is more than was asked for; put a text of several words in quotes."
+        return f"{unused!r} is one argument too many; put a text of several words in quotes."
     return str(error)
 
 
 def _print_any_text() -> None:
-    """Texts of models may hold what the terminal's encoding does not; show it escaped, never stop at it."""
+    """Escape characters that the terminal's encoding lacks, instead of failing at them."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

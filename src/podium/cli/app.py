@@ -1,6 +1,6 @@
-"""The tree of verbs: names, one line of help each, and an example; wired here and nowhere else.
+"""The tree of verbs: the name of each, one line of help and an example. Verbs are registered here and nowhere else.
 
-Every verb is named by its import path, so that building the tree and `podium --help` load none of them.
+The tree has the import path of each verb's function, so that building it and `podium --help` import no verb.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cyclopts import App, ArgumentCollection
 from podium import __version__
 
 FillOptions = Callable[[App, tuple[str, ...], ArgumentCollection], None]
-"""As the parser calls it: with the command line, the words of the verb, and the verb's arguments."""
+"""The parser calls it with the command line, the words of the verb, and the verb's arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Verb:
     words: str
     """As typed after `podium`: one word, or a group and a verb."""
     path: str
-    """Where its function is, as module:function."""
+    """Its function, as module:function."""
     help: str
     """One line."""
     example: str
@@ -33,7 +33,7 @@ VERBS = (
     Verb(
         "ask",
         "podium.cli.ask:ask",
-        "Answer a question with a team of workers, and show how.",
+        "Answer a question with a team of workers, and show the plan.",
         'podium ask "Find the date 60 days after 3 March 2024. Then name the weekday of it."\n'
         "cat question.txt | podium ask - --json > trace.json\n"
         'podium ask "..." --pool my-workers.toml --conductor-url https://api.openai.com/v1 \\\n'
@@ -56,13 +56,13 @@ VERBS = (
     Verb(
         "traces list",
         "podium.cli.traces:list_traces",
-        "List what was asked, newest first.",
+        "List past questions, newest first.",
         "podium traces list --status failed --since 2d",
     ),
     Verb(
         "traces show",
         "podium.cli.traces:show",
-        "Draw one trace: who saw what, tokens, money, time.",
+        "Draw one trace: what each worker saw and answered, tokens, dollars, seconds.",
         "podium traces show            # the newest\npodium traces show 3f9a --full",
     ),
     Verb(
@@ -74,7 +74,7 @@ VERBS = (
     Verb(
         "traces import",
         "podium.cli.traces:import_traces",
-        "Read traces from JSONL, all of the file or nothing.",
+        "Import traces from JSONL: the whole file, or nothing if it has an error.",
         "podium traces import all.jsonl\npodium ask ... --json --no-store | podium traces import -",
     ),
     Verb(
@@ -92,32 +92,32 @@ VERBS = (
     Verb(
         "config show",
         "podium.cli.config:show",
-        "Show which settings hold here, and where each is from.",
+        "Show the value of each setting here, and where it comes from.",
         "podium config show\npodium config show --config team/podium.toml --budget-usd 0.10",
     ),
     Verb(
         "cache show",
         "podium.cli.cache:show",
-        "Show what a response cache holds.",
+        "Show how many answers of each worker a response cache has.",
         "podium cache show runs/mine/responses.sqlite",
     ),
     Verb(
         "cache clear",
         "podium.cli.cache:clear",
-        "Make a response cache forget replies, all or the old ones.",
+        "Delete answers from a response cache: all, or the old ones.",
         "podium cache clear answers.sqlite --older 30d",
     ),
     Verb(
         "keys add",
         "podium.cli.keys:add",
-        "Make a key for a server's callers, and print it once.",
+        "Make an API key for a server's clients, and print it once.",
         "podium keys add web --budget-usd 5/day --rpm 60 --deny opus\n"
         "podium keys add me --admin --store postgresql+asyncpg://podium@db.example/podium",
     ),
     Verb(
         "keys list",
         "podium.cli.keys:list_keys",
-        "List the keys of a server, what they may do and have spent.",
+        "List the keys of a server, with their limits and what each has spent.",
         "podium keys list",
     ),
     Verb(
@@ -167,6 +167,13 @@ VERBS = (
         "podium eval --run runs/mine\npodium eval --questions 100 --tuning 0 --markdown",
     ),
     Verb(
+        "score-server",
+        "podium.cli.score_server:score_server",
+        "Run, grade and reward plans over HTTP, for trainers and notebooks.",
+        "podium score-server --config my-run.toml --run runs/scoring --run-budget-usd 20\n"
+        "podium score-server --config my-run.toml --run runs/scoring --host 0.0.0.0 --port 8500 --key-env SCORING_KEY",
+    ),
+    Verb(
         "record",
         "podium.cli.record:record",
         "Record what every worker of a pool answers to a task set.",
@@ -175,7 +182,7 @@ VERBS = (
     Verb(
         "replay import",
         "podium.cli.replay:import_recording",
-        "Make a recording from answers that others have published, or from a store of traces.",
+        "Make a recording from published answers, or from a store of traces.",
         "podium replay import reasoning-gym reasoning-gym-eval/.../zero-shot/easy recordings/easy.parquet\n"
         "podium replay import zeroeval ZeroEval/result_dirs/gsm recordings/gsm.parquet\n"
         "podium replay import table columns.toml recordings/mine.parquet",
@@ -183,13 +190,13 @@ VERBS = (
     Verb(
         "replay show",
         "podium.cli.replay:show",
-        "Show what a recording holds.",
+        "Show a recording: its workers, their accuracy, and its source.",
         "podium replay show recordings/easy.parquet",
     ),
     Verb(
         "rate",
         "podium.cli.rate:rate_workers",
-        "Rate the workers of a pool, kind by kind of question, for planners to read.",
+        "Rate the workers of a pool on each cluster of similar questions, for planners to read.",
         "podium rate recordings/mine.parquet ratings.json --pool my-replay-pool.toml --clusters 64",
     ),
     Verb(
@@ -201,22 +208,22 @@ VERBS = (
 )
 
 GROUPS = {
-    "traces": "List, show, export and import what was asked and what happened.",
+    "traces": "List, show, export and import traces, the records of past questions.",
     "pool": "List the workers of a pool, and check that each answers.",
-    "config": "Settings of podium.toml: show what holds, and where each value is from.",
-    "cache": "Answers that were paid for and are kept: show what there is, and forget it.",
-    "keys": "Keys with which others may ask a server: make, list and remove them.",
-    "replay": "Recordings of what models answered: make one, and show what it holds.",
+    "config": "Show the settings of podium.toml, and where each value comes from.",
+    "cache": "Show and delete the paid answers that a response cache keeps.",
+    "keys": "Make, list and remove the API keys of a server's clients.",
+    "replay": "Make a recording of models' answers from a published source, and show one.",
     "tasks": "List the task sets, show samples of one, and look for its questions elsewhere.",
 }
-"""Help of the words that verbs begin with."""
+"""Help of each group of verbs."""
 
 
 def build_app(fill: FillOptions | None = None) -> App:
     """The command line, ready to be called with tokens.
 
     Args:
-        fill: gives the parser the options that a command line leaves out; None: they have their defaults.
+        fill: sets the options that the command line leaves out; None: they have their defaults.
     """
     app = App(
         name="podium",

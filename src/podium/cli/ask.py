@@ -1,4 +1,4 @@
-"""`podium ask`: one question, answered, drawn and kept."""
+"""`podium ask`: answers one question, draws its trace and stores it."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def ask(
 
     Args:
         question: The question, in quotes; "-" reads it from standard input.
-        max_steps: Steps that a plan may have.
-        no_store: Keep no trace.
-        seed: Names all randomness, to ask again in the same way. Default: a new one.
-        full: Show every text uncut, and what each worker was sent.
+        max_steps: The most steps of a plan.
+        no_store: Store no trace.
+        seed: Seeds all randomness; the same seed repeats a question in the same way. Default: a new seed.
+        full: Show every text uncut, and the messages to each worker.
         json: Print the trace as one line of JSON.
     """
     asked = read_question(question)
@@ -109,7 +109,7 @@ def ask(
 
 @contextmanager
 def _keeping(path: Path | None, no_store: bool) -> Iterator[Callable[[Event], None]]:
-    """Keeps the trace when the question ends, also when it ends by being interrupted."""
+    """Stores the trace when the question ends, also if it was interrupted."""
     if no_store:
         yield lambda event: None
         return
@@ -124,7 +124,7 @@ def _keeping(path: Path | None, no_store: bool) -> Iterator[Callable[[Event], No
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Event], None]]:
-    """A line on a terminal's stderr that says who is at work; nothing in a pipe."""
+    """A line on a terminal's stderr with the workers that run now; nothing in a pipe."""
     if not sys.stderr.isatty():
         yield lambda event: None
         return

@@ -1,4 +1,4 @@
-"""`podium cache`: what a response cache holds, and making it forget."""
+"""`podium cache`: shows what a response cache has, and deletes answers from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from podium.workers.response_cache import ResponseCache, WorkerSummary
 
 
 def show(file: Path, /, *, json: Flag = False) -> int:
-    """Show what a response cache holds of each worker.
+    """Show how many answers of each worker a response cache has, and what they cost.
 
     Args:
         file: As --cache names it; of a run, responses.sqlite in its folder.
@@ -39,7 +39,7 @@ def show(file: Path, /, *, json: Flag = False) -> int:
 
 
 def clear(file: Path, /, *, older: str | None = None) -> int:
-    """Forget replies: all of them, or the old ones.
+    """Delete answers from a response cache: all of them, or the old ones.
 
     Args:
         file: As --cache names it; of a run, responses.sqlite in its folder.

@@ -1,4 +1,4 @@
-"""`podium config`: which settings hold in this folder, and where each of them is from."""
+"""`podium config`: shows the settings in this folder, and where each comes from."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def show(
     config: Path | None = None,
     json: Flag = False,
 ) -> int:
-    """Show every setting with its value, and the line of the file or the option that it is from.
+    """Show every setting with its value, and where it comes from: a line of the file, an option, or the default.
 
     Args:
-        overrides: Options as a command would have them, such as --budget-usd 0.10; they override the file.
+        overrides: Options of a command, such as --budget-usd 0.10; they override the file.
         config: The file. Default: podium.toml in the working folder.
         json: Print a JSON array.
     """
@@ -51,7 +51,7 @@ def show(
 
 
 def _read_options(tokens: tuple[str, ...]) -> dict[str, str]:
-    """The options by name; `UsageError` for one that no setting has, or that lacks its value."""
+    """The options by name; `UsageError` if no setting has an option, or if an option lacks its value."""
     given: dict[str, str] = {}
     rest = list(tokens)
     while rest:

@@ -1,6 +1,6 @@
-"""Draws traces and plans: a tree of rounds and steps, who saw what, tokens, money, time.
+"""Draws traces and plans as a tree of rounds and steps: what each worker saw and answered, tokens, dollars, seconds.
 
-For a terminal or a pipe, through `rich`. Texts are made printable first and never read as markup.
+Draws with `rich`, for a terminal or a pipe. It makes texts printable first, and never reads them as markup.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from podium.types import Profile
 from podium.workflow import Workflow, live_steps, topology
 
 _SUBTASK, _RESPONSE, _PLAN = 240, 320, 400
-"""Characters shown of a text, unless the whole is asked for."""
+"""Characters shown of a text, unless the drawing is full."""
 _COLOURS = {
     "ok": "green",
     "done": "green",
@@ -30,12 +30,12 @@ _COLOURS = {
 
 
 def print_trace(trace: Trace, console: Console, *, full: bool = False) -> None:
-    """The drawing, and last the answer, uncut and without line breaks that it does not have.
+    """Print the drawing and then the answer, uncut and with its own line breaks alone.
 
     Args:
         trace: what to draw.
         console: where to.
-        full: show texts uncut, and the messages that each worker was sent.
+        full: show texts uncut, and the messages to each worker.
     """
     console.print(draw_trace(trace, full=full))
     console.print()
@@ -117,7 +117,7 @@ def _draw_round(number: int, round_: RoundTrace, trace: Trace, full: bool) -> Re
     if round_.workflow is not None:
         title.append(f": {counted(len(round_.workflow.steps), 'step')}, {topology(round_.workflow)}")
     elif round_.accepted:
-        title.append(": accepted the answer there was")
+        title.append(": accepted the answer so far")
     planned = f"  planned in {seconds(round_.plan_seconds)}"
     if round_.plan_usage.tokens:
         planned += f", {counted(round_.plan_usage.tokens, 'token')}"

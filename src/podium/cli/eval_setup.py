@@ -28,7 +28,7 @@ def conductor_of_run(planner: PlannerOptions, run: Path | None) -> PlannerOption
 
 
 def refuse_without_conductor(planner: PlannerOptions, versus: str | None) -> None:
-    """Refuse options of a Conductor where none is compared: a recording leaves the shipped one out.
+    """Refuse options of a Conductor if none is compared: on a recording the shipped one is left out.
 
     Raises:
         UsageError: --versus or --cost-sensitivity is given.
@@ -42,7 +42,7 @@ def refuse_without_conductor(planner: PlannerOptions, versus: str | None) -> Non
 def conductors_to_compare(
     planner: PlannerOptions, versus: str | None
 ) -> Iterator[tuple[str, PlannerOptions]]:
-    """The Conductors of a comparison on a recording, by label. The shipped one is none of them."""
+    """The Conductors of a comparison on a recording, by label, without the shipped one."""
     if is_named(planner):
         yield from _at_levels("Conductor", planner)
     if versus is not None:
@@ -70,11 +70,11 @@ def conductor_label(label: str, cost_sensitivity: float | None) -> str:
 
 
 def tasks_and_pool(run: Path | None, *, tasks: str | None, pool: str | None) -> tuple[str, str]:
-    """The task set and the pool: as the options name them, else as the run was trained, else the embedded ones.
+    """The task set and the pool: those that the options name, else those of the run's training, else the embedded ones.
 
     Raises:
-        UsageError: the run was trained on a file that is not there, as seen from this folder.
-        RunMismatchError: the folder's config.json belongs to something else.
+        UsageError: the run was trained on a file that cannot be found from this folder.
+        RunMismatchError: the folder's config.json is not that of a run.
     """
     if run is None or not (run / "config.json").is_file():
         return tasks or EMBEDDED, pool or EMBEDDED
@@ -91,6 +91,6 @@ def tasks_and_pool(run: Path | None, *, tasks: str | None, pool: str | None) -> 
 def _check(run: Path, name: str, *, there: bool) -> None:
     if not there:
         raise UsageError(
-            f"{run} was trained on {name}, which is not there as seen from this folder; evaluate where it was trained, "
-            "or name --tasks and --pool."
+            f"{run} was trained on {name}, which cannot be found from this folder; run the command in the folder of "
+            "the training, or name --tasks and --pool."
         )

@@ -1,4 +1,6 @@
-"""`podium eval`: the Conductor and every baseline on the same held-out questions; `podium report`: a run's page."""
+"""`podium eval` compares the Conductor with every baseline on the same held-out questions; `podium report` writes a
+run's report.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,7 @@ _STOPPED = (
     "In every row votes stopped early: once a vote was certain and no round could follow, no further worker "
     "was called."
 )
-_BOUGHT = "Self-consistency has as many answers as the Conductor's cost buys without early stopping."
+_SAMPLES_NOTE = "Self-consistency has as many answers as the Conductor's cost buys without early stopping."
 
 
 def compare_planners(
@@ -98,26 +100,27 @@ def compare_planners(
     json: Flag = False,
     markdown: Flag = False,
 ) -> int:
-    """Compare the Conductor with every baseline; in a run's folder, the same command goes on where it was stopped.
+    """Compare the Conductor with every baseline. With --run, the same command resumes a comparison that was stopped.
 
     Args:
-        run: A run's folder: its policy is evaluated over the pool and on the tasks that it was trained with, each
-            unless another is named; the comparison and the report are written there. Default: the shipped Conductor,
-            and nothing is written.
+        run: A run's folder. Its policy is compared, over the pool and on the tasks of its training unless --pool and
+            --tasks name others; the comparison and the report are written into the folder. Default: the shipped
+            Conductor is compared, and nothing is written.
         untrained: The checkpoint before training, to compare with; "none" leaves it out. Default: warmstart for
-            embedded questions, for others none.
-        tasks: The task set, a task file (NAME.toml), or a recording (NAME.parquet). On a recording the shipped
-            Conductor, which does not know such questions, is left out. Default: the run's, else embedded.
-        split: Its split; baselines make their choices on validation questions, on a recording on training questions.
-        questions: How many.
-        tuning: Questions for the choices of baselines; 0: no constant plan is searched. Default: 400 of the embedded
-            ones, of a recording all, of other sets none, since each is answered hundreds of times.
+            embedded questions, none for others.
+        tasks: The task set, a task file (NAME.toml), or a recording (NAME.parquet). The shipped Conductor does not
+            know a recording's questions, and is left out there. Default: the run's, else embedded.
+        split: The split to compare on. Baselines make their choices on validation questions; on a recording, on
+            training questions.
+        questions: How many questions to compare on.
+        tuning: How many questions baselines make their choices on; each is answered hundreds of times. 0: no constant
+            plan is searched. Default: 400 embedded questions, all of a recording, none of other sets.
         repeats: Answers to each question.
-        constant_plans: Constant plans found by an earlier search, instead of a new one.
-        max_steps: Steps that a plan may have.
-        rounds: Plans for a question at most; more than 1 lets the Conductor look at its answer and plan again.
-        concurrency: Questions at once.
-        seed: Names the questions and all randomness.
+        constant_plans: A file of constant plans that an earlier search found, instead of a new search.
+        max_steps: The most steps of a plan.
+        rounds: The most plans for a question; with more than 1 the Conductor sees its answer and may plan again.
+        concurrency: The most questions at once.
+        seed: Seeds the choice of questions and all other randomness.
         json: Print the comparison as one line of JSON.
         markdown: Print the table as Markdown.
     """
@@ -126,9 +129,9 @@ def compare_planners(
             "--questions, --repeats, --max-steps, --rounds and --concurrency are at least 1, --tuning at least 0."
         )
     if planner.planner != "conductor":
-        raise UsageError("Baselines are compared with the Conductor anyway; leave --planner out.")
+        raise UsageError("This command compares all baselines with the Conductor; leave --planner out.")
     if json and markdown:
-        raise UsageError("--json and --markdown are two forms of one comparison; give one of them.")
+        raise UsageError("--json and --markdown exclude each other; give one of them.")
     tasks, pool = tasks_and_pool(run, tasks=tasks, pool=pool)
     recorded, embedded = tasks.endswith(".parquet"), tasks == EMBEDDED
     choosing = "train" if recorded else "validation"
@@ -170,7 +173,7 @@ def compare_planners(
             notes=(
                 *warnings_of(held_out),
                 *([_STOPPED] if early_stop else []),
-                *([_BOUGHT] if early_stop and not recorded else []),
+                *([_SAMPLES_NOTE] if early_stop and not recorded else []),
             ),
         )
         constant_front = ConstantPlanFront.load(constant_plans) if constant_plans else None
@@ -198,7 +201,7 @@ def compare_planners(
                 )
 
         comparison = asyncio.run(measure())
-    # First of all: what was computed is not lost to a folder that cannot be written.
+    # Shown before it is saved: if the folder cannot be written, the result is not lost.
     _show(comparison, json=json, markdown=markdown)
     if run is not None:
         comparison.save(run / COMPARISON)
@@ -292,7 +295,7 @@ def _progress() -> Iterator[CompareProgress | None]:
 
 
 def report(run: Path, /, *, title: str | None = None) -> int:
-    """Write a run's report.html; prints where it is.
+    """Write a run's report.html, and print its path.
 
     Args:
         run: The folder of a training or evaluation run.

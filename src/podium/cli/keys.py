@@ -1,4 +1,4 @@
-"""`podium keys`: makes, lists and removes the keys with which others may ask a server."""
+"""`podium keys`: makes, lists and removes the API keys of a server's clients."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ StorePlace = Annotated[
     str | None,
     Parameter(
         name="--store",
-        help="The server's --store: the SQLite file of traces, beside which keys.sqlite is, or an address as "
+        help="The server's --store: the SQLite file of traces (keys.sqlite is in the same folder), or a database, as "
         "postgresql+asyncpg://user:password@host/database. Default: $PODIUM_STORE, else "
         "~/.local/share/podium/traces.sqlite.",
     ),
@@ -43,15 +43,15 @@ def add(
     admin: Flag = False,
     store: StorePlace = None,
 ) -> int:
-    """Make a key and print it: it is shown this once.
+    """Make a key and print it. It cannot be shown again.
 
     Args:
-        name: Whose it is, as traces name it.
-        budget_usd: Dollars that it may spend: 5/day, 20/month (UTC), or 100, once and for all. Default: any number.
-        rpm: Requests that it may make in any 60 seconds. Default: any number.
-        allow: The only workers that it may use, with commas between them. Default: all.
-        deny: Workers that it may not use, with commas between them.
-        admin: It sees the traces of all keys.
+        name: The key's name; traces of its questions have it.
+        budget_usd: Dollars that the key may spend: 5/day, 20/month (UTC), or 100 in total. Default: no limit.
+        rpm: Requests that the key may make in any 60 seconds. Default: no limit.
+        allow: The only workers that the key may use, with commas between them. Default: all.
+        deny: Workers that the key may not use, with commas between them.
+        admin: The key may see the traces of all keys, and the metrics.
     """
     name = name.strip()
     if not _NAME.fullmatch(name):
@@ -75,12 +75,15 @@ def add(
             f"There is a key named {name!r} already; give another name, or remove it with `podium keys remove`."
         )
     print(secret.text)
-    print(f"The key of {name}: keep it, for it is not kept here and not shown again.", file=sys.stderr)
+    print(
+        f"The key of {name}: store it now; Podium keeps only a hash and cannot show it again.",
+        file=sys.stderr,
+    )
     return 0
 
 
 def list_keys(*, store: StorePlace = None, json: Flag = False) -> int:
-    """List the keys, with what each may do and has spent; the keys themselves nobody can show.
+    """List the keys by name, with their limits and what each has spent.
 
     Args:
         json: Print a JSON array.
@@ -96,16 +99,14 @@ def list_keys(*, store: StorePlace = None, json: Flag = False) -> int:
 
 
 def remove(name: str, /, *, store: StorePlace = None) -> int:
-    """Remove a key: running servers refuse it within a second; questions in flight end.
+    """Remove a key. Running servers refuse it within a second; its questions in flight make no more paid calls.
 
     Args:
         name: As `podium keys list` shows it.
     """
     name = name.strip()
     if not asyncio.run(_remove(name, store)):
-        raise UsageError(
-            f"There is no key named {shorten(name, 80)!r}; `podium keys list` shows those there are."
-        )
+        raise UsageError(f"There is no key named {shorten(name, 80)!r}; `podium keys list` shows all keys.")
     print(f"The key of {name} is removed.", file=sys.stderr)
     return 0
 
@@ -161,14 +162,14 @@ def _document(kept: StoredKey, spending: Spending) -> dict[str, object]:
         "rpm": caller.rpm,
         "budget_usd": None if caller.allowance is None else str(caller.allowance),
         "spent_usd": None if caller.allowance is None else spending.spent / NANO_PER_USD,
-        "held_usd": None if caller.allowance is None else spending.held / NANO_PER_USD,
+        "held_usd": None if caller.allowance is None else spending.reserved / NANO_PER_USD,
         "allow": caller.allow,
         "deny": caller.deny,
     }
 
 
 def _print(found: Sequence[tuple[StoredKey, Spending]]) -> None:
-    rows = [("name", "key", "added (UTC)", "rpm", "budget", "spent", "held", "workers")]
+    rows = [("name", "key", "added (UTC)", "rpm", "budget", "spent", "reserved", "workers")]
     for kept, spending in found:
         caller = kept.caller
         money = ("-", "-", "-")
@@ -176,7 +177,7 @@ def _print(found: Sequence[tuple[StoredKey, Spending]]) -> None:
             money = (
                 f"${caller.allowance}",
                 dollars(spending.spent / NANO_PER_USD),
-                dollars(spending.held / NANO_PER_USD),
+                dollars(spending.reserved / NANO_PER_USD),
             )
         workers = "all" if caller.allow is None else ", ".join(caller.allow)
         workers += f" but {', '.join(caller.deny)}" if caller.deny else ""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Literal
-
-from transformers.utils import logging
 
 from podium.cli.opening import open_console, open_dispatcher
 from podium.cli.options import DispatchOptions
@@ -18,7 +15,7 @@ from podium.cli.training import read_settings
 from podium.executor import Dispatcher
 from podium.train.display import training_display
 from podium.train.lm.publish import publish
-from podium.train.lm.run import run_grpo
+from podium.train.lm.run import quiet_libraries, run_grpo
 from podium.train.lm.settings import LMExperiment
 from podium.train.lm.sft import run_sft
 from podium.workers.pool import Pool
@@ -36,9 +33,7 @@ def train_lm(
 ) -> None:
     """Train, or go on training."""
     experiment = read_settings(config, LMExperiment, [*overrides, f"stage={stage}"])
-    # TRL and transformers draw bars of their own, and warn of names that they will change.
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    warnings.filterwarnings("ignore", category=FutureWarning, module=r"(transformers|trl|peft)\.")
+    quiet_libraries()
     console = open_console()
 
     def dispatch(pool: Pool) -> AbstractAsyncContextManager[Dispatcher]:

@@ -1,6 +1,6 @@
-"""Opens what the options of a verb name: question, tasks, planner, encoder, dispatcher, trace store.
+"""Opens what a verb's options name: question, tasks, planner, encoder, dispatcher, trace store.
 
-The options themselves are in `options`. What is opened as a context is closed when the verb ends.
+`options` defines the options. Context managers close what they opened when the verb ends.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def read_question(text: str) -> Question:
 
 
 def open_trace_store(path: Path | None, *, create: bool) -> TraceStore:
-    """The store of traces at `path`; None: at its default place."""
+    """The store of traces at `path`; None: at its default path."""
     return TraceStore(path or default_path(), create=create)
 
 
@@ -77,7 +77,7 @@ def budget_from_options(options: BudgetOptions) -> Budget:
 
 
 def open_questions(name: str, split: str, *, size: int, seed: int = 0, pool: Pool | None = None) -> TaskSet:
-    """As `open_tasks`; says on standard error what was left out of the set."""
+    """`open_tasks`, which also prints on standard error which questions were left out of the set."""
     tasks = open_tasks(name, split, size=size, seed=seed, pool=pool or ())
     console = open_console(stderr=True)
     for sentence in warnings_of(tasks):
@@ -89,11 +89,11 @@ def open_questions(name: str, split: str, *, size: int, seed: int = 0, pool: Poo
 async def planner_from_options(
     options: PlannerOptions, pool: Pool, *, seed: str, dispatcher: Dispatcher | None = None
 ) -> AsyncIterator[OpenedPlanner]:
-    """The planner that the options name; its connections are given back in the end.
+    """The planner that the options name. Its connections are closed at the end.
 
     Raises:
-        UsageError: options that exclude each other, or name what there is not; a checkpoint that must not lead the
-            pool.
+        UsageError: the options exclude each other or name something that does not exist, or the checkpoint does not
+            fit the pool.
     """
     opened = planning.open_planner(
         planner_settings(options), pool, seed=seed, called=_option, dispatcher=dispatcher
@@ -105,12 +105,12 @@ async def planner_from_options(
 
 
 def planner_settings(options: PlannerOptions) -> PlannerSettings:
-    """The same as settings.
+    """The planner options as settings.
 
     Raises:
         UsageError: the options exclude each other.
     """
-    # Not validated here: `fault` names what is wrong by the option and not by the key.
+    # Not validated here: `fault` names the option that is wrong; validation would name the settings key.
     settings = PlannerSettings.model_construct(**asdict(options))
     fault = settings.fault(_option)
     if fault is not None:
@@ -123,21 +123,21 @@ def _option(key: str) -> str:
 
 
 def encoder_from_options(options: EncoderOptions, *, recorded: bool, replay: bool) -> Encoder | None:
-    """The encoder, which is the caller's to close; None: none is named.
+    """The encoder that the options name, or None. The caller closes it.
 
     Args:
         recorded: whether the questions are a recording's.
         replay: whether workers' answers come from a response cache alone.
 
     Raises:
-        UsageError: options that lack each other or have no use here, or an address or key that cannot be used.
+        UsageError: an option is missing or has no use here, or the address or key cannot be used.
     """
     if options == NO_ENCODER:
         return None
     if options.encoder_url is None or options.encoder_model is None:
         raise UsageError("An encoder needs both --encoder-url and --encoder-model.")
     if not recorded:
-        raise UsageError("--encoder-url is for the learned routers of a recording; leave it out.")
+        raise UsageError("--encoder-url is only for routers that learn from a recording; leave it out.")
     if replay:
         raise UsageError("--replay makes no calls, and --encoder-url does; leave one of them out.")
     return open_encoder(
@@ -149,7 +149,7 @@ def encoder_from_options(options: EncoderOptions, *, recorded: bool, replay: boo
 
 
 RESPONSES, SPENDING = "responses.sqlite", "spending.sqlite"
-"""In a run's folder."""
+"""Names of the response cache and of the account in a run's folder."""
 
 
 @asynccontextmanager
@@ -161,14 +161,14 @@ async def open_dispatcher(
     run: Path | None = None,
     run_budget_usd: float | None = None,
 ) -> AsyncIterator[Dispatcher]:
-    """What the calls of one command share: response cache, accounts, cooldowns. Its files are closed in the end.
+    """What the calls of one command share: response cache, accounts, cooldowns. Its files are closed at the end.
 
-    A run with paid workers has a cache and an account in its folder: a run that was killed pays for nothing twice.
+    A run with paid workers has a cache and an account in its folder, so that a resumed run pays for no answer twice.
 
     Args:
-        pool: the workers. Simulated ones cost nothing and repeat their answers: for them alone neither cache nor
-            account is opened unless an option names one.
-        planner: a served Conductor is paid for as workers are.
+        pool: the workers. If all are simulated, they cost nothing and repeat their answers; then a cache or an account
+            is opened only if an option names one.
+        planner: its policy may be paid like a worker.
         run: the run's folder, made if missing.
         run_budget_usd: dollars that the run may cost, over all its starts; None: no limit.
 

@@ -26,7 +26,7 @@ EarlyStop = Annotated[
     Flag,
     Parameter(
         name="--early-stop",
-        help="Ask those whom a vote is to hear in turn, the cheapest first, and nobody more once it is certain.",
+        help="Call the cheapest workers of a vote first, and call no more of them once its result is certain.",
     ),
 ]
 StoreFile = Annotated[
@@ -41,22 +41,22 @@ StoreFile = Annotated[
 @Parameter(name="*", group="Planner")
 @dataclass(frozen=True)
 class PlannerOptions:
-    """Who plans."""
+    """The planner, and the model or checkpoint that it plans with."""
 
     planner: str = "conductor"
     """conductor, or a baseline: single:WORKER, self-consistency:WORKER:SAMPLES, constant:FILE or random."""
     conductor: str | None = None
-    """A Conductor's checkpoint folder; or warmstart, the shipped one before its training."""
+    """A Conductor's checkpoint folder; or warmstart, the shipped Conductor before reinforcement."""
     cost_sensitivity: Annotated[float | None, Parameter(name=["--cost-sensitivity", "--thrift"])] = None
-    """Level of cost sensitivity, for a Conductor that knows some: 0 saves nothing, 2.5 is between levels 2 and 3."""
+    """How much to save, if the Conductor knows levels of cost sensitivity: 0 is nothing, 2.5 between levels 2 and 3."""
     conductor_url: str | None = None
-    """An OpenAI-compatible endpoint whose model conducts, up to and without /chat/completions."""
+    """Address of an OpenAI-compatible endpoint whose model conducts, without /chat/completions."""
     conductor_model: str | None = None
-    """The name of the model there."""
+    """The endpoint's name for this model."""
     conductor_key_env: str | None = None
-    """The environment variable that holds the key for it."""
+    """The environment variable that holds the endpoint's API key."""
     conductor_price: Annotated[tuple[float, float] | None, Parameter(negative="")] = None
-    """Its dollars per million tokens, input and output."""
+    """This model's price in dollars per million tokens: input, then output."""
 
 
 @Parameter(name="*", group="Budget")
@@ -65,41 +65,41 @@ class BudgetOptions:
     """Hard limits for the question."""
 
     rounds: int = 1
-    """Plans at most: with 2 or more, the planner sees its answer and may plan again."""
+    """The most plans for a question; with 2 or more, the planner sees its answer and may plan again."""
     budget_calls: int | None = None
-    """Worker calls at most."""
+    """The most worker calls for a question."""
     budget_tokens: int | None = None
-    """Tokens at most, workers and planner together."""
+    """The most tokens for a question, of workers and planner together."""
     budget_usd: float | None = None
-    """Dollars at most."""
+    """The most dollars for a question."""
     budget_seconds: float | None = None
-    """Seconds at most."""
+    """The most seconds for a question."""
 
 
 @Parameter(name="*", group="Encoder")
 @dataclass(frozen=True)
 class EncoderOptions:
-    """What learned routers of a recording read questions with, besides n-grams."""
+    """A sentence encoder; routers that learn from a recording use its vectors beside n-grams."""
 
     encoder_url: str | None = None
-    """An OpenAI-compatible endpoint whose model embeds, up to and without /embeddings."""
+    """Address of an OpenAI-compatible endpoint whose model embeds, without /embeddings."""
     encoder_model: str | None = None
-    """The name of the model there."""
+    """The endpoint's name for this model."""
     encoder_key_env: str | None = None
-    """The environment variable that holds the key for it."""
+    """The environment variable that holds the endpoint's API key."""
 
 
 @Parameter(name="*", group="Workers' calls")
 @dataclass(frozen=True)
 class DispatchOptions:
-    """What calls to workers share."""
+    """The response cache and the day's budget, which all calls to workers share."""
 
     cache: Path | None = None
-    """An SQLite file of answers that were paid for and are not asked again. In a run's folder: responses.sqlite."""
+    """The SQLite file of the response cache. A run with paid workers has one by default: RUN/responses.sqlite."""
     replay: Flag = False
-    """Answer from the cache alone: nothing is asked, and what is not in it fails."""
+    """Answer from the response cache alone: call no worker, and fail if the cache lacks an answer."""
     day_budget_usd: float | None = None
-    """Dollars at most that all commands of a day (UTC) may cost together. Default: $PODIUM_DAY_BUDGET_USD."""
+    """The most dollars that all commands of a day (UTC) may cost together. Default: $PODIUM_DAY_BUDGET_USD."""
 
 
 RunBudget = Annotated[
@@ -107,7 +107,7 @@ RunBudget = Annotated[
     Parameter(
         name="--run-budget-usd",
         group="Workers' calls",
-        help="Dollars at most that the run may cost, over all its starts.",
+        help="The most dollars that the run may cost, over all its starts.",
     ),
 ]
 
@@ -121,7 +121,7 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def read_time(text: str, now: datetime) -> datetime:
-    """The moment of "2026-03-01", of "2026-03-01T12:30" (UTC unless it says otherwise), or "12h", "2d" ago.
+    """The time of "2026-03-01" or "2026-03-01T12:30" (UTC unless it has an offset), or of "12h" or "2d" before `now`.
 
     Raises:
         UsageError: it is none of these.
@@ -133,6 +133,6 @@ def read_time(text: str, now: datetime) -> datetime:
         moment = datetime.fromisoformat(wanted)
     except ValueError:
         raise UsageError(
-            f"{wanted!r} is not a moment; write a date as 2026-03-01, or 12h or 2d ago."
+            f"{wanted!r} is not a time; write a date such as 2026-03-01, or 12h or 2d for hours or days ago."
         ) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

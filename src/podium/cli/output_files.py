@@ -1,4 +1,4 @@
-"""Where a verb writes: folders that are made, and files that are not written over."""
+"""Checks and makes the place that a verb writes to, so that no file is overwritten by mistake."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from podium.recordings import header_path
 
 
 def check_recording_path(out: Path) -> None:
-    """That a recording may be called so.
+    """Check that a recording may have this path.
 
     Raises:
-        UsageError: it is not NAME.parquet, or one of its two files is a folder, or lies where nobody may look.
+        UsageError: it is not NAME.parquet, or NAME.parquet or NAME.json is a folder or cannot be looked at.
     """
     if out.suffix != ".parquet":
         raise UsageError(f"{out}: a recording's file is called NAME.parquet.")
@@ -31,7 +31,8 @@ def refuse_existing(files: Sequence[Path], way_out: str) -> None:
     """Raise a `UsageError` that names those of the files that exist.
 
     Args:
-        way_out: what else may be done than to give another name, with "{them}" for the files, as in "remove {them}".
+        way_out: what the user can do instead of giving another name; "{them}" stands for the files, as in
+            "remove {them}".
     """
     there = [str(file) for file in files if file.exists()]
     if there:
@@ -44,10 +45,10 @@ def refuse_existing(files: Sequence[Path], way_out: str) -> None:
 
 @contextmanager
 def parent_folder(file: Path) -> Iterator[None]:
-    """The folder in which a file will be written; where nothing was, it goes again.
+    """Make the folder of a file that will be written. If the block fails, remove the folders that were made.
 
     Raises:
-        UsageError: it cannot be made.
+        UsageError: the folder cannot be made.
     """
     missing = [folder for folder in file.parents if not folder.exists()]
     try:
@@ -57,7 +58,7 @@ def parent_folder(file: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with suppress(OSError):  # It holds something by now.
+        with suppress(OSError):  # A folder that is not empty stays.
             for folder in missing:
                 folder.rmdir()
         raise

@@ -1,4 +1,4 @@
-"""`podium plan`: what would be done and what it would cost; no worker is called."""
+"""`podium plan`: shows the plan for a question and estimates its cost; calls no worker."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def plan(
 
     Args:
         question: The question, in quotes; "-" reads it from standard input.
-        max_steps: Steps that the plan may have.
-        response_tokens: Tokens that a response is taken to have where the store has fewer than 5 of its worker.
-        seed: Names the planner's randomness. Default: a new one.
+        max_steps: The most steps of the plan.
+        response_tokens: The assumed length of a response, for workers with fewer than 5 answers in the store.
+        seed: Seeds the planner's randomness. Default: a new one.
         json: Print the plan and its estimate as one line of JSON.
     """
     asked = read_question(question)
@@ -81,7 +81,7 @@ def plan(
 
 
 def _past(store: Path | None) -> Mapping[str, PastAnswers]:
-    """Of the store's newest traces; the default one need not be there yet."""
+    """The past answers in the store's newest traces. The default store need not exist yet."""
     place = store or default_path()
     if place.is_file():
         return past_answers(place)
@@ -161,6 +161,6 @@ def _time(low: float | None, likely: float | None, high: float | None) -> str:
 
 
 def _range(shown: Callable[[float], str], low: float, likely: float, high: float) -> str:
-    """The likely amount, and from where to where, unless it is all the same."""
+    """The likely amount, with the range in brackets if low and high differ."""
     between = "" if shown(low) == shown(high) else f" ({shown(low)} to {shown(high)})"
     return f"{shown(likely)}{between}"

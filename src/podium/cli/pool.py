@@ -1,4 +1,4 @@
-"""`podium pool`: which workers a pool has, how they did so far, and whether each of them answers."""
+"""`podium pool`: lists the workers of a pool with their past calls, and checks that each of them answers."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from podium.workers.pool import Pool
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """One worker, and what is known of it besides its profile."""
+    """One worker, with its cooldown and its past calls."""
 
     worker: Worker
-    resting: WorkerCooldown | None
+    cooldown: WorkerCooldown | None
     past: WorkerHistory | None
 
 
@@ -46,11 +46,11 @@ def list_workers(
     *,
     pool: PoolName = None,
     store: Annotated[
-        Path | None, Parameter(help="A SQLite file of traces: also tell each worker's calls in it.")
+        Path | None, Parameter(help="An SQLite file of traces: also show each worker's calls in it.")
     ] = None,
     json: Flag = False,
 ) -> int:
-    """List the workers of a pool, and those that rest because they failed too often. Needs no keys.
+    """List the workers of a pool, and which of them are in cooldown after too many failures. Needs no API keys.
 
     Args:
         json: Print a JSON array.
@@ -64,11 +64,10 @@ def list_workers(
 
 
 def check(*, pool: PoolName = None, timeout: float | None = None, json: Flag = False) -> int:
-    """Ask every worker, and who conducts them, one small question; returns 1 if any did not answer. Costs what the
-    answers cost.
+    """Ask every worker and the Conductor one small question; return 1 if any did not answer. You pay for the answers.
 
     Args:
-        timeout: Seconds at most for each. Default: as the pool file has it.
+        timeout: The most seconds for each answer. Default: the worker's timeout in the pool file.
         json: Print a JSON array.
     """
     if timeout is not None and not timeout > 0:
@@ -82,7 +81,7 @@ def check(*, pool: PoolName = None, timeout: float | None = None, json: Flag = F
 
 
 async def _check(name: str, limit_s: float | None) -> tuple[CheckResult, ...]:
-    """Of each worker, and last of the Conductor."""
+    """The results of all workers, and last that of the Conductor."""
     pool = open_pool(name, rated=False, ready=False)
     try:
         found = await check_workers(pool, limit_s)
@@ -113,18 +112,18 @@ def _look(pool: Pool, store: Path | None) -> list[_Listed]:
     if store is not None:
         with open_trace_store(store, create=False) as kept:
             past = worker_histories(kept.iterate())
-    told = CooldownFile()
+    cooldowns = CooldownFile()
     try:
-        return [_Listed(worker, told.get(worker), past.get(worker.profile.name)) for worker in pool]
+        return [_Listed(worker, cooldowns.get(worker), past.get(worker.profile.name)) for worker in pool]
     finally:
-        told.close()
+        cooldowns.close()
 
 
 def _as_json(listed: _Listed) -> dict[str, object]:
     worker = listed.worker
     return worker.profile.model_dump(mode="json") | {
         "unready": worker.reason if isinstance(worker, UnreadyWorker) else None,
-        "resting": asdict(listed.resting) if listed.resting else None,
+        "cooldown": asdict(listed.cooldown) if listed.cooldown else None,
         "past": asdict(listed.past) if listed.past else None,
     }
 
@@ -148,17 +147,18 @@ def _print_listed(listed: Sequence[_Listed], *, with_past: bool) -> None:
     for one in listed:
         if isinstance(one.worker, UnreadyWorker):
             _note(console, one.worker.profile.name, f"not ready: {one.worker.reason}", "yellow")
-        if one.resting:
-            _note(console, one.worker.profile.name, _rest(one.resting, time.time()), "yellow")
+        if one.cooldown:
+            _note(console, one.worker.profile.name, _describe_cooldown(one.cooldown, time.time()), "yellow")
     console.print(Text(f"\n{counted(len(listed), 'worker')}; prices in dollars per million tokens", "dim"))
 
 
-def _rest(resting: WorkerCooldown, now: float) -> str:
-    again = "with the next call"
-    if resting.probe_at > now:
-        again = f"at {_moment(resting.probe_at)}"
-    failures = counted(resting.failures, "failure")
-    return f"resting since {_moment(resting.since)} after {failures} in a row, tried again {again}: {resting.error}"
+def _describe_cooldown(cooldown: WorkerCooldown, now: float) -> str:
+    probe = "with the next call"
+    if cooldown.probe_at > now:
+        probe = f"at {_moment(cooldown.probe_at)}"
+    failures = counted(cooldown.failures, "failure")
+    since = _moment(cooldown.since)
+    return f"in cooldown since {since} after {failures} in a row, tried again {probe}: {cooldown.error}"
 
 
 def _print_findings(findings: Sequence[CheckResult]) -> None:
@@ -179,11 +179,11 @@ def _print_findings(findings: Sequence[CheckResult]) -> None:
     console.print(table)
     failed = [finding for finding in findings if not finding.answered]
     for finding in failed:
-        _note(console, finding.worker, " ".join(filter(None, (finding.text, finding.mend))), "red")
+        _note(console, finding.worker, " ".join(filter(None, (finding.text, finding.remedy))), "red")
     spent = dollars(sum(finding.cost_usd for finding in findings if not finding.simulated))
     simulated = sum(finding.cost_usd for finding in findings if finding.simulated)
     claimed = f", {dollars(simulated)} simulated" if simulated else ""
-    guessed = "; ~ counted by us" if any(finding.estimated for finding in findings) else ""
+    guessed = "; ~ estimated tokens" if any(finding.estimated for finding in findings) else ""
     workers = [finding for finding in findings if finding.role == "worker"]
     answered = f"{sum(finding.answered for finding in workers)} of {counted(len(workers), 'worker')} answered"
     console.print(Text(f"\n{answered}; {spent} spent{claimed}{guessed}", "dim"))
@@ -200,7 +200,7 @@ def _table(*columns: str) -> Table:
 
 
 def _note(console: Console, name: str, sentence: str, style: str) -> None:
-    """One line of its own: whole, whatever the width."""
+    """Print a sentence about a worker on one line, however wide the terminal is."""
     line = Text.assemble((f"{printable(name)}: ", f"bold {style}"), " ".join(printable(sentence).split()))
     console.print(line, soft_wrap=True)
 
@@ -215,13 +215,13 @@ def _moment(at: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorkerHistory:
-    """How one worker did in the stored traces."""
+    """One worker's calls in the stored traces."""
 
     calls: int
     """Attempts; answers from the response cache do not count."""
     failures: int
     median_s: float | None
-    """Median seconds of the successful calls: by the clock, of a simulated worker what it claims."""
+    """Median seconds of the successful calls: measured, or for a simulated worker those that it claims."""
 
 
 def worker_histories(traces: Iterable[Trace]) -> dict[str, WorkerHistory]:

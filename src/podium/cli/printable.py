@@ -1,6 +1,6 @@
-"""Texts of models, users and files made safe to print: nothing in them can command a terminal.
+"""Makes texts of models, users and files safe to print: no text can send commands to the terminal.
 
-Control characters and marks that reorder text are shown instead of obeyed. It does not colour or wrap.
+Shows control characters, and marks that reorder text, as symbols. Does not colour or wrap.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def dollars(amount: float) -> str:
-    """Money with two digits that matter: $0, $0.00012, $0.012, $3.20."""
+    """Money with two significant digits, and cents from a dollar on: $0, $0.00012, $0.012, $3.20."""
     if amount <= 0:
         return "$0"
     places = 2

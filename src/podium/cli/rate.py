@@ -1,4 +1,4 @@
-"""`podium rate`: measures the workers of a pool, kind by kind, on a recording's training questions."""
+"""`podium rate`: measures each worker of a pool on each cluster of a recording's training questions."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from podium.tasks import ALL, Task
 from podium.workers.calculator import CalculatorWorker
 from podium.workers.pool import Pool
 from podium.workers.ratings import Ratings
-from podium.workers.replay import ReplayWorker, blind_charges
+from podium.workers.replay import ReplayWorker, unknown_length_warning
 
 _CLUSTERS = 128
-"""That questions are sorted into where nobody says how many: what the published ratings have."""
+"""The default number of clusters; the published ratings have as many."""
 
 Clusters = Annotated[int | None, Parameter(name=["--clusters", "--kinds"])]
 
@@ -44,17 +44,17 @@ def rate_workers(
     seed: int = 0,
     json: Flag = False,
 ) -> int:
-    """Rate the workers of a pool, so that planners know who answers what.
+    """Rate the workers of a pool, so that planners know which worker answers which questions well.
 
     Args:
-        recording: NAME.parquet.
-        out: The ratings, NAME.json. A file of ratings that is there already is replaced.
-        pool: The workers: a TOML file. Those of the kind replay are rated, and calculators beside them.
-        clusters: How many clusters the questions are sorted into by their wording; 1: none, where wording tells
-            nothing. Default: 128, or those of --like.
-        like: Ratings whose clusters are taken over, so that a worker may be added to them; its own workers are kept.
-        split: The questions that are counted.
-        seed: Of the sorting.
+        recording: The recording, NAME.parquet.
+        out: The file for the ratings, NAME.json. If it has ratings already, they are replaced.
+        pool: The workers: a TOML file. Workers of the kind replay are rated, and calculators.
+        clusters: How many clusters of similar wording the questions are sorted into; 1 keeps all in one cluster.
+            Default: 128, or the clusters of --like.
+        like: A file of ratings to add a worker to. Its clusters and the ratings of its workers are kept.
+        split: The split whose questions are counted.
+        seed: Seeds the clustering.
         json: Print the ratings as one line of JSON.
     """
     if not recording.endswith(".parquet"):
@@ -78,10 +78,10 @@ def rate_workers(
         )
     tasks = list(open_questions(recording, split, size=ALL, seed=seed, pool=workers))
     texts = [task.question.text for task in tasks]
-    for note in (blind_charges(recorded, texts), _without_gold(workers, tasks)):
+    for note in (unknown_length_warning(recorded, texts), _without_gold(workers, tasks)):
         if note is not None:
             open_console(stderr=True).print(printable(note), soft_wrap=True)
-    found = find_clusters(texts, clusters or _CLUSTERS, seed=seed) if known is None else known.kinds
+    found = find_clusters(texts, clusters or _CLUSTERS, seed=seed) if known is None else known.clusters
     ratings = asyncio.run(rate_pool(workers, tasks, found))
     if known is not None:
         ratings = known.joined(ratings)
@@ -91,12 +91,14 @@ def rate_workers(
     else:
         _print(ratings, out)
         line = f'ratings = "{os.path.relpath(out, Path(pool).parent)}"'
-        print(f"Planners are told of it where {printable(pool)} says: {printable(line)}")
+        print(
+            f"For planners to see the ratings, put this line at the top of {printable(pool)}: {printable(line)}"
+        )
     return 0
 
 
 def _without_gold(workers: Pool, tasks: Sequence[Task]) -> str | None:
-    """A sentence on calculators that cannot be rated on all questions; None: all can, or there are none."""
+    """A warning if calculators cannot be rated on all questions; None if they can, or if the pool has none."""
     names = ", ".join(worker.profile.name for worker in workers if isinstance(worker, CalculatorWorker))
     known = len(with_gold(tasks))
     if not names or known == len(tasks):
@@ -104,13 +106,13 @@ def _without_gold(workers: Pool, tasks: Sequence[Task]) -> str | None:
     if known:
         return f"{names}: rated on the {known:,} of {len(tasks):,} questions that have a gold answer."
     return (
-        f"{names}: not rated, for no question has a gold answer to tell how right it is; rate a recording of questions "
-        "that have them."
+        f"{names}: not rated, because no question has a gold answer to compare with; rate a recording whose questions "
+        "have gold answers."
     )
 
 
 def _check_out(out: Path, recording: Path) -> None:
-    """That a file can be written there, and that none is lost which is no ratings."""
+    """Refuse a path that cannot be written, or whose file has something other than ratings."""
     if out.suffix != ".json" or out.is_dir():
         raise UsageError(f"{out}: a ratings file is called NAME.json.")
     if out.resolve() == recording.with_suffix(".json").resolve():
@@ -120,7 +122,7 @@ def _check_out(out: Path, recording: Path) -> None:
             Ratings.open(out)
         except ConfigError:
             raise UsageError(
-                f"{out} is there already and holds no ratings; choose another name for them."
+                f"{out} exists and has no ratings; choose another name for the ratings."
             ) from None
 
 
@@ -131,23 +133,23 @@ def _write(out: Path, ratings: Ratings) -> None:
 
 def _print(ratings: Ratings, out: Path) -> None:
     table = Table(
-        title=Text(f"{out}: {counted(len(ratings.kinds), 'kind')} of questions"), title_justify="left"
+        title=Text(f"{out}: {counted(len(ratings.clusters), 'cluster')} of questions"), title_justify="left"
     )
     for column in ("worker", "right", "$ for 1000", "best at"):
         table.add_column(column, justify="left" if column in ("worker", "best at") else "right")
     for name, total in ratings.totals.items():
-        asked = max(1, total.questions)
+        questions = max(1, total.questions)
         table.add_row(
             printable(name),
-            f"{total.right / asked:.1%}",
-            dollars(1000 * total.cost_usd / asked),
+            f"{total.right / questions:.1%}",
+            dollars(1000 * total.cost_usd / questions),
             printable(_leads(ratings, name)),
         )
     open_console().print(table)
 
 
 def _leads(ratings: Ratings, name: str, most: int = 3) -> str:
-    """The kinds of which the worker is farthest ahead of the next best."""
+    """The clusters on which the worker is farthest ahead of the next best worker."""
     ahead: list[tuple[float, str]] = []
     for kind, own in ratings.workers[name].items():
         shares = [

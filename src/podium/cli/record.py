@@ -1,4 +1,4 @@
-"""`podium record`: asks live workers a task set once, so that planners can be tried on their answers afterwards."""
+"""`podium record`: records live workers' answers to a task set, so that planners can be compared on them afterwards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from podium.cli.printable import counted, dollars, printable, shorten
 from podium.errors import NoTasksError, UsageError
 from podium.orchestrator.team import open_pool
 from podium.ratings import recorder
-from podium.recordings import SPLITS, Header, RecordedWorker, RecordingWriter, header_path
+from podium.recordings import SPLITS, Header, RecordedWorker, RecordingWriter, header_path, unfinished_path
 from podium.tasks import ALL, Task, TaskSet
 from podium.tasks.open import splits_of
 from podium.workers.base import Worker
@@ -27,9 +27,9 @@ from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 
 _SHARES = dict(zip(SPLITS, (70, 15, 15), strict=True))
-"""Of the splits among the questions, in percent, as recordings of sources without splits have them."""
+"""Percent of the questions in each split. Imported recordings whose source has no splits have the same shares."""
 _LONGEST_ERROR = 300
-"""Characters of a worker's error that are shown."""
+"""Longer errors of workers are cut off after this many characters."""
 
 
 def record(
@@ -50,20 +50,21 @@ def record(
     seed: int = 0,
     json: Flag = False,
 ) -> int:
-    """Record what every worker of a pool answers; the same command goes on where it was stopped.
+    """Record what every worker of a pool answers. The same command resumes a recording that was stopped.
 
     Args:
-        out: NAME.parquet; NAME.json is written beside it.
+        out: The recording, NAME.parquet; its header NAME.json is written into the same folder.
         tasks: The task set, or a task file, NAME.toml.
-        split: Its split. Default: train, validation and test, those that it has, in shares of 70, 15 and 15 %.
-        questions: How many, of all splits together.
-        samples: Answers of each worker to each question.
+        split: The split to take the questions from. Default: 70 % train, 15 % validation and 15 % test, as far as the
+            task set has these splits.
+        questions: How many questions, of all splits together.
+        samples: How many answers of each worker to each question.
         name: The recording's name. Default: that of the file.
-        concurrency: Calls at once.
-        budget_calls: Calls of this run at most.
-        budget_usd: Dollars of this run at most.
-        budget_seconds: Seconds of this run at most.
-        seed: Names the questions and the randomness of simulated workers.
+        concurrency: The most calls at once.
+        budget_calls: The most calls of this start of the command.
+        budget_usd: The most dollars of this start.
+        budget_seconds: The most seconds of this start.
+        seed: Seeds the choice of questions and the randomness of simulated workers.
         json: Print the header as one line of JSON.
     """
     check_recording_path(out)
@@ -71,14 +72,14 @@ def record(
         raise UsageError(f"--samples {samples}, --concurrency {concurrency}: give at least 1 of each.")
     if questions < 1:
         raise UsageError(f"--questions {questions}: ask for at least 1.")
-    kept = out.with_suffix(".gathering")
+    kept = unfinished_path(out)
     if not kept.exists():
         refuse_existing((out, header_path(out)), "remove {them} to record again")
     budget = budget_from_options(
         BudgetOptions(budget_calls=budget_calls, budget_usd=budget_usd, budget_seconds=budget_seconds)
     )
     parts = _open_splits(tasks, split, size=questions, seed=seed)
-    # Nobody is told of ratings here, and what was gathered is not to hang on them.
+    # Workers do not see ratings, and a recording must not depend on them.
     workers = open_pool(pool or "embedded", rated=False)
     _refuse_recorded(workers)
     with parent_folder(out), RecordingWriter(kept) as writer:
@@ -116,7 +117,7 @@ def record(
             source=f"recorded from {_kind(writer)} workers; tasks: {sets}",
             left_out=[
                 *progress.left_out,
-                *([f"responses that could not be had yet ({gone})"] if gone else []),
+                *([f"responses that are still missing ({gone})"] if gone else []),
             ],
             known={
                 p.name: RecordedWorker(name=p.name, description=p.description, price=p.price)
@@ -133,7 +134,7 @@ def _refuse_recorded(pool: Pool) -> None:
     name = next((worker.profile.name for worker in pool if isinstance(worker, ReplayWorker)), None)
     if name is not None:
         raise UsageError(
-            f"Worker {name!r} only gives what was recorded already; leave it out of the pool, or copy its recording."
+            f"Worker {name!r} replays a recording; leave it out of the pool, or copy its recording."
         )
 
 
@@ -146,16 +147,16 @@ def _digest(worker: Worker) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What is asked of a split."""
+    """The questions of one split."""
 
     set: str
     tasks: list[Task]
 
 
 def _open_splits(tasks: str, split: str | None, *, size: int, seed: int) -> dict[str, _Part]:
-    """What is asked of each split: of the one that is named, or of those that `tasks` has of the usual ones.
+    """The questions of each split: of the split that is named, or of train, validation and test if `tasks` has them.
 
-    Where all of them together have fewer than `size`, that is told.
+    Prints a warning if all of them together have fewer than `size`.
     """
     had = splits_of(tasks)
     names = [split] if split is not None else [name for name in _SHARES if name in had]
@@ -176,7 +177,7 @@ def _open_splits(tasks: str, split: str | None, *, size: int, seed: int) -> dict
     if sum(dealt.values()) < size:
         open_console(stderr=True).print(
             f"{printable(tasks)}: --questions {size}, and {', '.join(names)} {'has' if len(names) == 1 else 'have'} "
-            f"{counted(sum(dealt.values()), 'question')}; all of them are asked.",
+            f"{counted(sum(dealt.values()), 'question')}; the recording has all of them.",
             soft_wrap=True,
         )
     return {

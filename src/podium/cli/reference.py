@@ -17,9 +17,9 @@ from podium.cli.app import VERBS, build_app
 
 _HEAD = """# Commands
 
-Made by `python -m podium.cli.reference docs/reference.md`; change the help of the verb, then run it again.
+`python -m podium.cli.reference docs/reference.md` makes this page. To change it, change a verb's help and run that.
 
-Every verb has `--help`. Exit status: 0; 1: it failed; 2: wrong usage; 130: interrupted.
+Every verb has `--help`. Exit status: 0: success; 1: it failed; 2: wrong usage; 130: interrupted.
 ask, plan, serve, eval, record, pool, traces and keys read `podium.toml` in the working folder, or the file of
 `--config FILE`; options override it.
 Errors are one sentence on standard error.
@@ -59,7 +59,7 @@ def _line(argument: Argument) -> str:
 
 
 def _metavar(hint: Any) -> str:
-    """What follows an option, by its type: nothing after a flag."""
+    """The placeholder for an option's value, by the value's type; empty for a flag."""
     if hint is bool:
         return ""
     if get_origin(hint) is Literal:

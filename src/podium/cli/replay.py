@@ -1,4 +1,4 @@
-"""`podium replay`: makes recordings from what others have published, and shows what one holds."""
+"""`podium replay`: makes recordings from published answers or from traces, and shows what a recording has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, printable
 from podium.errors import UsageError
-from podium.recordings import Header, Recording, RecordingWriter, header_path
+from podium.recordings import Header, Recording, RecordingWriter, header_path, unfinished_path
 from podium.recordings.importers import (
     ImportReport,
     TableMapping,
@@ -31,7 +31,7 @@ from podium.rows import cell_text, is_empty
 from podium.tasks.graders.text_graders import Exact
 
 _WITH_OPTIONS = ("table", "traces")
-"""Kinds of sources with options of their own; `find_importer` has the others."""
+"""Kinds of sources that have options of their own; `find_importer` finds the others."""
 
 
 def import_recording(
@@ -49,15 +49,15 @@ def import_recording(
     """Make a recording from published answers.
 
     Args:
-        kind: What the source is: a folder of reasoning-gym-eval, a result_dirs folder of ZeroEval, the eval_results
-            of MMLU-Pro, a table (a TOML file that names the columns), or a Podium store of traces: reasoning-gym,
-            zeroeval, mmlu-pro, table or traces. Installed packages may add others (entry points "podium.importers").
+        kind: What the source is: reasoning-gym (a folder of reasoning-gym-eval), zeroeval (a result_dirs folder of
+            ZeroEval), mmlu-pro (the eval_results of MMLU-Pro), table (a TOML file that names a table's columns) or
+            traces (a Podium store of traces). Installed packages may add others (entry points "podium.importers").
         source: The folder or file.
-        out: NAME.parquet; NAME.json is written beside it.
-        name: The recording's name. Default: that of the mapping, or of the file.
-        folder: For a table: where the files that the mapping names are. Default: beside it.
-        golds: For traces: a .jsonl, .csv or .parquet of right answers, with the columns question and gold.
-        replace: Replace a recording that is there already.
+        out: The recording, NAME.parquet; its header NAME.json is written into the same folder.
+        name: The recording's name. Default: the name in the table's TOML file, or that of the recording's file.
+        folder: For a table: the folder of the files that the TOML file names. Default: the TOML file's folder.
+        golds: For traces: a .jsonl, .csv or .parquet file of right answers, with the columns question and gold.
+        replace: Replace an existing recording.
         json: Print the header as one line of JSON.
     """
     check_recording_path(out)
@@ -66,9 +66,11 @@ def import_recording(
     if not source.exists():
         raise UsageError(f"{source}: there is no such file or folder; check the path.")
     if golds is not None and kind != "traces":
-        raise UsageError("--golds belongs to traces; the other sources hold their verdicts.")
+        raise UsageError("--golds is only for traces; the other sources have verdicts. Leave it out.")
     if folder is not None and kind != "table":
-        raise UsageError("--folder belongs to a table; the other sources are one folder or file.")
+        raise UsageError(
+            "--folder is only for a table; the other sources are one folder or file. Leave it out."
+        )
     mapping = read_mapping(source, folder) if kind == "table" else None
     _refuse_what_is_read(out, source, golds, mapping)
     _refuse_existing(out, replace=replace)
@@ -104,7 +106,7 @@ def import_recording(
 
 
 def show(file: Path, /, *, json: Flag = False) -> int:
-    """Show what a recording holds: its workers, how often each is right, and where it is from.
+    """Show a recording: its workers, how often each is right, and its source.
 
     Args:
         file: NAME.parquet.
@@ -123,18 +125,20 @@ def _refuse_what_is_read(out: Path, source: Path, golds: Path | None, mapping: T
     read = {file.resolve() for file in (source, golds, *tables) if file is not None}
     for file in (out, header_path(out)):
         if file.resolve() in read:
-            raise UsageError(f"{file} is read for this recording, and would be lost; give another name.")
+            raise UsageError(
+                f"The import reads {file} and would overwrite it; give the recording another name."
+            )
 
 
 def _refuse_existing(out: Path, *, replace: bool) -> None:
-    begun = out.with_suffix(".gathering")
-    if begun.exists():
-        raise UsageError(f"{begun} is there, of a recording that is not finished; give another name.")
-    beside = header_path(out)
+    unfinished = unfinished_path(out)
+    if unfinished.exists():
+        raise UsageError(f"{unfinished} is there: its recording is not finished; give another name.")
+    header = header_path(out)
     if not replace:
-        refuse_existing((out, beside), "add --replace to replace {them}")
-    elif not _is_header(beside):
-        refuse_existing((out, beside), "remove {them}: --replace replaces recordings alone")
+        refuse_existing((out, header), "add --replace to replace {them}")
+    elif not _is_header(header):
+        refuse_existing((out, header), "remove {them}: --replace replaces recordings alone")
 
 
 def _is_header(file: Path) -> bool:
@@ -171,7 +175,7 @@ def _import(
 
 
 def _golds(file: Path) -> dict[str, str]:
-    """The right answers by question; rows without one of the two tell nothing."""
+    """The right answers by question. Rows without a question or without an answer are left out."""
     named = ("question", "gold")
     return {
         cell_text(row, "question"): cell_text(row, "gold")

@@ -1,6 +1,6 @@
 """`podium serve`: one endpoint in front of the team, with its viewer.
 
-Opens what the server needs, and closes it when the server has ended. How it runs and ends is `podium.server.serving`.
+Opens what the server needs, and closes it when the server has ended. `podium.server.serving` runs and ends the server.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ from podium.server.app import create_app
 from podium.server.keys.keys import Keys, open_register, require_keys
 from podium.server.live import LiveQuestions
 from podium.server.service import Service
-from podium.server.serving import listen, run
-from podium.server.serving import serve as serve_on
+from podium.server.serving import listen, run_event_loop, serve_app
 from podium.server.settings import ServeSettings
 from podium.server.telemetry import open_telemetry
 from podium.trace.store import default_path, open_store
@@ -45,7 +44,7 @@ StorePlace = Annotated[
     str | None,
     Parameter(
         name="--store",
-        help="Where traces are kept: an SQLite file, or postgresql://USER@HOST/DATABASE. Keys are kept with them. "
+        help="The store of traces and keys: an SQLite file, or postgresql://USER@HOST/DATABASE. "
         "Default: $PODIUM_STORE, else ~/.local/share/podium/traces.sqlite.",
     ),
 ]
@@ -54,7 +53,7 @@ RunBudget = Annotated[
     Parameter(
         name="--run-budget-usd",
         group="Workers' calls",
-        help="Dollars at most that all questions together may cost until the server ends.",
+        help="The most dollars that all questions together may cost until the server ends.",
     ),
 ]
 Origins = Annotated[list[str] | None, Parameter(name="--cors", negative="")]
@@ -80,18 +79,19 @@ def serve(
     drain: float = 30.0,
     no_viewer: Flag = False,
 ) -> int:
-    """Answer questions over HTTP, until it is told to end.
+    """Answer questions over HTTP until SIGTERM or Ctrl+C.
 
     Args:
-        max_steps: Steps that a plan may have, where a request does not say.
-        host: The address to listen on. Any but this machine's own (127.0.0.1, ::1, localhost) needs keys.
-        port: The port; 0 is a free one.
-        runs: The folder of run folders that the viewer shows.
-        cors: An origin, as https://chat.example.com, whose pages may ask from a browser; may be given several times.
-        max_body_mib: The most that a request may have, in MiB.
-        timeout: Seconds after which a request is answered with an error and what it asked is cancelled.
-        drain: Seconds that questions in flight have to end when the server is told to end.
-        no_viewer: Serve no viewer, only the API.
+        max_steps: The most steps of a plan, unless a request says otherwise.
+        host: The address to listen on. Any other than this machine's own (127.0.0.1, ::1, localhost) needs keys.
+        port: The port; 0 takes a free one.
+        runs: The folder whose run folders the viewer shows.
+        cors: An origin whose pages may call the API from a browser, as https://chat.example.com. May be given several
+            times.
+        max_body_mib: The largest body of a request, in MiB.
+        timeout: Seconds after which a question is cancelled and its request gets an error.
+        drain: Seconds that questions in flight have to end after the signal.
+        no_viewer: Serve only the API, without the viewer.
     """
     settings = ServeSettings(
         planner=planner_settings(planner),
@@ -119,9 +119,8 @@ def serve(
             service = await opened.enter_async_context(
                 _open_service(workers, settings, place, host, (planner, calls, run_budget_usd))
             )
-            conductor = await service.planners.get(
-                None
-            )  # What is wrong with it is said now, and costs nothing.
+            # If the Conductor cannot be opened, the server fails here, before any paid call.
+            conductor = await service.planners.get(None)
             app = create_app(service)
             where = f"[{host}]" if ":" in host else host
             address = f"http://{where}:{sockets[0].getsockname()[1]}"
@@ -131,9 +130,9 @@ def serve(
                 _say(address, service, conductor.description)
                 asking.append(asyncio.create_task(service.planners.check()))
 
-            return await serve_on(app, sockets, ready)
+            return await serve_app(app, sockets, ready)
 
-    if not run(life()):
+    if not run_event_loop(life()):
         print("podium: Some questions did not end in time; they are recorded as cancelled.", file=sys.stderr)
     return 0
 
@@ -146,7 +145,7 @@ async def _open_service(
     host: str,
     paying: tuple[PlannerOptions, DispatchOptions, float | None],
 ) -> AsyncIterator[Service]:
-    """All that requests share; what they did is written before it is closed."""
+    """What all requests share. At the end, traces and spans are written before their stores are closed."""
     planner, calls, run_budget_usd = paying
     async with AsyncExitStack() as opened:
         traces = open_store(place)
@@ -174,7 +173,7 @@ async def _open_service(
 
 def _say(address: str, service: Service, conductor: str) -> None:
     keys = "a key is needed" if service.needs_keys else "no key is needed on this machine"
-    print(f"Podium serves at {address} ({keys}); Ctrl+C ends it.\nWho plans: {conductor}.", flush=True)
+    print(f"Podium serves at {address} ({keys}); Ctrl+C ends it.\nPlanner: {conductor}.", flush=True)
 
 
 def _origin(text: str) -> str:

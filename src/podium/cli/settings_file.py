@@ -1,8 +1,8 @@
 """`podium.toml`: the options that a user would otherwise repeat at every command.
 
-The file lies in the working folder, or `--config FILE` names it. The parser fills an option from it where the command
-line leaves the option out; so options override the file, and the file overrides the defaults. `train` has a
-configuration file of its own and does not read this one.
+The file is in the working folder, or `--config FILE` names it. If the command line leaves an option out, the parser
+takes it from the file; so options override the file, and the file overrides the defaults. `train` has a configuration
+file of its own and does not read this one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FILE = "podium.toml"
 
 
 class ConductorTable(Settings):
-    """Who plans."""
+    """The planner, and the model or checkpoint that it plans with."""
 
     planner: str = "conductor"
     """conductor, or a baseline."""
@@ -32,7 +32,7 @@ class ConductorTable(Settings):
     """An OpenAI-compatible endpoint whose model conducts."""
     model: str | None = None
     key_env: str | None = None
-    """The environment variable that holds the key; the file never holds a key."""
+    """The environment variable that has the API key; the key itself never stands in the file."""
     price: tuple[float, float] | None = None
     """Dollars per million tokens, input and output."""
 
@@ -79,7 +79,7 @@ class PodiumSettings(Settings):
     pool: str | None = None
     """A pool file, or a shipped pool's name."""
     store: str | None = None
-    """Where traces are kept: an SQLite file, or postgresql://USER@HOST/DATABASE for `serve` and `keys`."""
+    """The store of traces: an SQLite file, or postgresql://USER@HOST/DATABASE for `serve` and `keys`."""
     cache: Path | None = None
     """The SQLite file of the response cache."""
     max_steps: int = 5
@@ -112,12 +112,12 @@ OPTIONS: Mapping[str, str] = {
 _PATHS = frozenset({"pool", "store", "cache", "conductor.checkpoint", "serve.runs", "eval.tasks"})
 _NAMES_PLANNER = frozenset({"--planner", "--conductor", "--conductor-url", "--conductor-model"})
 _OF_RUN = ("pool", "conductor.", "eval.tasks")
-"""Settings that a run's folder has of its own: with `eval --run` they come from there."""
+"""Settings that `eval --run` takes from the run's folder and not from this file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting as it holds."""
+    """One setting, with its value and where the value comes from."""
 
     key: str
     option: str
@@ -128,13 +128,13 @@ class Setting:
 
 
 class SettingsFile:
-    """A `podium.toml` that was read; without a file, all settings are defaults.
+    """The content of a `podium.toml`; without a file, all settings have their defaults.
 
     Args:
-        path: as `--config` names it, which has to be there; None: `podium.toml` of the working folder, if any.
+        path: the file of `--config`, which must exist; None: `podium.toml` of the working folder, if there is one.
 
     Raises:
-        ConfigError: the file cannot be read, or holds a key or value that cannot be used; with its line.
+        ConfigError: the file cannot be read, or has an unknown key or a wrong value; the error names the line.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -146,7 +146,7 @@ class SettingsFile:
         """The settings that the file sets, in the order of the table of options.
 
         Args:
-            options: those that the command line has. One that names a planner replaces the whole table [conductor].
+            options: the options on the command line. If one of them names a planner, the table [conductor] is ignored.
         """
         for key, option in OPTIONS.items():
             if key.startswith("conductor.") and not _NAMES_PLANNER.isdisjoint(options):
@@ -156,10 +156,10 @@ class SettingsFile:
                 yield Setting(key, option, value, "file", self._source.place_of(tuple(key.split("."))))
 
     def all(self, options: Mapping[str, str]) -> Iterator[Setting]:
-        """Every setting with its value and where that is from.
+        """Every setting with its value and where the value comes from.
 
         Args:
-            options: the texts of the options that a command line gives, by option.
+            options: the options on the command line, with their values as text.
         """
         given = {setting.key: setting for setting in self.given(options)}
         defaults = PodiumSettings().model_dump(mode="json")
@@ -170,7 +170,7 @@ class SettingsFile:
                 yield given.get(key) or Setting(key, option, _get(defaults, key), "default", "")
 
     def fill(self, app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
-        """Give the parser the options that the command line leaves out. Called by the parser."""
+        """Add the options that the command line leaves out to the parser's arguments. The parser calls this."""
         named = {name for argument in arguments if argument.tokens for name in argument.names}
         of_run = _OF_RUN if commands[0] == "eval" and "--run" in named else ()
         by_name = {name: argument for argument in arguments for name in argument.names}
@@ -184,12 +184,12 @@ class SettingsFile:
                 argument.append(Token(keyword=setting.option, value=text, source=setting.place, index=index))
 
     def _resolved(self, key: str, value: Any) -> Any:
-        """A path as seen from the working folder; names of shipped pools, task sets and databases stay."""
+        """A path relative to the working folder; names of shipped pools, task sets and databases stay."""
         if key not in _PATHS or not isinstance(value, str) or self.path is None or "://" in value:
             return value
-        beside = self.path.parent / value
-        is_name = key in ("pool", "conductor.checkpoint", "eval.tasks") and not beside.exists()
-        return value if is_name else str(beside)
+        path = self.path.parent / value
+        is_name = key in ("pool", "conductor.checkpoint", "eval.tasks") and not path.exists()
+        return value if is_name else str(path)
 
 
 def _get(tables: Mapping[str, Any], key: str) -> Any:
@@ -200,7 +200,7 @@ def _get(tables: Mapping[str, Any], key: str) -> Any:
 
 
 def _texts(setting: Setting) -> Iterator[str]:
-    """The value as the command line would have it: one text for each part of a list."""
+    """The value as texts of a command line: one text, or one for each item of a list."""
     if setting.key == "serve.viewer":
         yield "false" if setting.value else "true"
     elif isinstance(setting.value, bool):

@@ -1,4 +1,4 @@
-"""`podium tasks`: which task sets there are, what their questions look like, and whether they stand elsewhere."""
+"""`podium tasks`: lists task sets, shows their questions, and looks for a set's questions in other texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from podium.tasks.sets.base import task_key
 from podium.tasks.sets.registry import NAMED_SETS
 
 _LONGEST = 2000
-"""Characters of a gold answer that are shown."""
+"""Longer gold answers are cut off after this many characters."""
 
 
 def list_sets(*, json: Flag = False) -> int:
@@ -32,7 +32,7 @@ def list_sets(*, json: Flag = False) -> int:
     Args:
         json: Print a JSON array.
     """
-    sets = [{"name": EMBEDDED, "splits": SPLITS, "source": "made on the spot", "licence": "Apache-2.0"}]
+    sets = [{"name": EMBEDDED, "splits": SPLITS, "source": "generated", "licence": "Apache-2.0"}]
     sets += [
         {
             "name": name,
@@ -66,14 +66,14 @@ def show(
     seed: int = 0,
     json: Flag = False,
 ) -> int:
-    """Show tasks of a set: the question, the answer, and what is known of it.
+    """Show tasks of a set: each question with its gold answer and its facts, such as its family.
 
     Args:
         name: The set; or a task file, NAME.toml; or a recording, NAME.parquet.
         split: train, validation or test.
-        samples: How many.
-        first: Number of the first, from 0.
-        seed: Names the questions: the same seed and number give the same one for ever.
+        samples: How many tasks.
+        first: The number of the first task, counted from 0.
+        seed: Chooses the questions: the same seed and number always give the same question.
         json: Print a JSON array.
     """
     if samples < 1 or first < 0:
@@ -97,7 +97,7 @@ def _document(task: Task) -> dict[str, Any]:
 
 
 def _gold(task: Task) -> str:
-    """Whole, but for tests of programs, which may have megabytes."""
+    """The gold answer, cut off if it is long: tests of programs may have megabytes."""
     return printable(task.gold) if len(task.gold) <= _LONGEST else shorten(task.gold, _LONGEST)
 
 
@@ -116,41 +116,41 @@ def overlap(
     examples: int = 10,
     json: Flag = False,
 ) -> int:
-    """Look for the questions of a set elsewhere; exit status 1 where some are found.
+    """Look for the questions of a set in other sets and files; the exit status is 1 if some are found.
 
     Args:
         name: The set; or a task file, NAME.toml; or a recording, NAME.parquet.
         against: Where to look: a .jsonl, .json, .csv or .parquet file; any other file of text; or a set or task file,
             as SET:SPLIT (SET alone: its test split). May be given several times.
-        split: The questions that are looked for.
-        questions: So many of a set, at most. Default: all; a set that is made on the spot needs it.
-        share: Of a question's runs of 13 words this share must be found, from 0 to 1; one that is found whole counts
-            always.
-        examples: How many are shown.
-        json: Print one line of JSON, with all that were found.
+        split: The split whose questions are looked for.
+        questions: The most questions of a set. Default: all. A generated set has no end and needs this.
+        share: The share of a question's runs of 13 words that must be found, from 0 to 1. A question that is found as
+            a whole always counts.
+        examples: How many of the questions found are shown.
+        json: Print one line of JSON, with all questions found.
     """
     if questions is not None and questions < 1:
         raise UsageError(f"--questions {questions}: give at least 1.")
     if not 0 <= share <= 1:
         raise UsageError(f"--share {share:g}: a share is from 0 to 1.")
     others = [_Other(place, questions) for place in against]
-    asked = _open(name, split, questions)
-    met = overlaps([task_key(task) for task in asked], (text for other in others for text in other.texts()))
+    tasks = _open(name, split, questions)
+    met = overlaps([task_key(task) for task in tasks], (text for other in others for text in other.texts()))
     found = [one for one in met if one.same or (one.shared and one.shared >= share)]
     unread = sum(other.unread for other in others)
     if json:
-        print(json_.dumps({"set": name, "split": split, "against": against, "questions": len(asked)}
-                          | {"unread": unread, "overlaps": [_as_row(asked, one) for one in found]}))  # fmt: skip
+        print(json_.dumps({"set": name, "split": split, "against": against, "questions": len(tasks)}
+                          | {"unread": unread, "overlaps": [_as_row(tasks, one) for one in found]}))  # fmt: skip
     else:
-        _print_overlaps(asked, found, examples)
+        _print_overlaps(tasks, found, examples)
         if unread:
-            print(f"{counted(unread, 'row')} could not be read, so nothing was looked for there.")
+            print(f"{counted(unread, 'row')} could not be read or searched.")
     return 1 if found else 0
 
 
 @dataclass(slots=True)
 class _Other:
-    """Where questions are looked for: a file, or SET:SPLIT."""
+    """One place to look in: a file, or SET:SPLIT."""
 
     place: str
     questions: int | None
@@ -158,18 +158,18 @@ class _Other:
     """Rows that could not be read."""
 
     def __post_init__(self) -> None:
-        """Refuses what is not there before anything is read."""
+        """Refuse a set that does not exist before anything is read."""
         if not self._is_file:
             splits_of(self._set[0])
 
     def texts(self) -> Iterator[tuple[str, str]]:
-        """All of its texts, each behind its place."""
+        """All of its texts, as pairs of where a text stands and the text."""
         if not self._is_file:
             for task in _open(*self._set, self.questions):
                 yield task.id, task_key(task)
             return
         for row in read_texts(Path(self.place)):
-            self.unread += bool(row.complaint)
+            self.unread += bool(row.error)
             for text in row_texts(row):
                 yield row.place, text
 
@@ -187,19 +187,21 @@ class _Other:
 def _open(name: str, split: str, questions: int | None) -> Sequence[Task]:
     tasks = open_questions(name, split, size=questions or ALL)
     if len(tasks) >= ALL:
-        raise UsageError(f"{name} has no end; say how many of its questions are meant, as: --questions 1000.")
+        raise UsageError(
+            f"{name} has no end; say how many of its questions to take, as in: --questions 1000."
+        )
     return list(tasks)
 
 
-def _as_row(asked: Sequence[Task], one: Overlap) -> dict[str, object]:
-    task = asked[one.place]
+def _as_row(tasks: Sequence[Task], one: Overlap) -> dict[str, object]:
+    task = tasks[one.place]
     return {"id": task.id, "question": task.question.text} | asdict(one)
 
 
-def _print_overlaps(asked: Sequence[Task], found: Sequence[Overlap], examples: int) -> None:
+def _print_overlaps(tasks: Sequence[Task], found: Sequence[Overlap], examples: int) -> None:
     whole = sum(one.same for one in found)
     print(
-        f"{counted(len(found), 'question')} of {len(asked):,} found: {whole:,} whole, "
+        f"{counted(len(found), 'question')} of {len(tasks):,} found: {whole:,} whole, "
         f"{len(found) - whole:,} by words that they share."
     )
     if not found or not examples:
@@ -208,7 +210,7 @@ def _print_overlaps(asked: Sequence[Task], found: Sequence[Overlap], examples: i
     for column in ("question", "shared", "found in", ""):
         table.add_column(column, justify="right" if column == "shared" else "left")
     for one in found[:examples]:
-        task = asked[one.place]
+        task = tasks[one.place]
         shared = "whole" if one.same else f"{one.shared:.0%}"
         table.add_row(printable(task.id), shared, printable(one.where), Text(shorten(task.question.text, 60)))
     open_console().print(table)

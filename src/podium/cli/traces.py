@@ -1,4 +1,4 @@
-"""`podium traces`: lists, draws, writes out and reads in what the store keeps."""
+"""`podium traces`: lists, draws, exports and imports the traces of a store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from podium.cli.printable import counted, dollars, seconds, shorten
 from podium.errors import UsageError
 from podium.trace import Trace, TraceStatus
 from podium.trace.query import TraceSummary
-from podium.trace.serialization import read, to_json, write
+from podium.trace.serialization import read_jsonl, to_json, write_jsonl
 from podium.trace.store import default_path
 
 
@@ -32,13 +32,13 @@ def list_traces(
     store: StoreFile = None,
     json: Flag = False,
 ) -> int:
-    """List what was asked, newest first.
+    """List past questions, newest first.
 
     Args:
-        status: Only traces that ended so.
+        status: Only traces with this status.
         planner: Only traces of this planner.
-        since: Only traces from then on: a date, a time, or 30m, 12h, 2d ago.
-        limit: Traces at most.
+        since: Only traces since then: a date, a time, or how long ago, as 30m, 12h or 2d.
+        limit: The most traces.
         json: Print a JSON array.
     """
     if limit < 1:
@@ -70,7 +70,7 @@ def show(
 
     Args:
         id_: The trace's id, or as much of its beginning as no other trace shares. Default: the newest.
-        full: Show every text uncut, and what each worker was sent.
+        full: Show every text uncut, and the messages to each worker.
         json: Print the trace as one line of JSON.
     """
     with open_trace_store(store, create=False) as kept:
@@ -99,16 +99,16 @@ def export(
     """Write traces as JSONL, oldest first.
 
     Args:
-        file: Where to; it appears once it is whole. Default: standard output.
-        status: Only traces that ended so.
+        file: The file to write, which appears once it is complete. Default: standard output.
+        status: Only traces with this status.
         planner: Only traces of this planner.
-        since: Only traces from then on: a date, a time, or 30m, 12h, 2d ago.
+        since: Only traces since then: a date, a time, or how long ago, as 30m, 12h or 2d.
     """
     after = _moment(since)
     with open_trace_store(store, create=False) as kept:
         traces = kept.iterate(status=status, planner=planner, since=after)
         if file is None or _is_stdio(file):
-            write(traces, sys.stdout)
+            write_jsonl(traces, sys.stdout)
             return 0
         try:
             count = _write_whole(traces, file)
@@ -119,17 +119,17 @@ def export(
 
 
 def import_traces(file: Path, /, *, store: StoreFile = None) -> int:
-    """Read traces from JSONL; those with ids that are there already replace them.
+    """Import traces from JSONL. A trace replaces the stored trace with the same id.
 
     Args:
-        file: A file as `podium traces export` writes it; "-" reads standard input.
+        file: A file in the form of `podium traces export`; "-" reads standard input.
     """
     try:
         lines = sys.stdin.buffer if _is_stdio(file) else file.open("rb")
     except OSError as error:
         raise UsageError(f"{file} cannot be read ({error.strerror}); give a JSONL file of traces.") from error
     with lines, open_trace_store(store, create=True) as kept:
-        count = kept.add_all(read(lines, "standard input" if _is_stdio(file) else str(file)))
+        count = kept.add_all(read_jsonl(lines, "standard input" if _is_stdio(file) else str(file)))
         print(f"{counted(count, 'trace')} read into {kept.path}", file=sys.stderr)
     return 0
 
@@ -139,11 +139,11 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def _write_whole(traces: Iterable[Trace], file: Path) -> int:
-    """Write beside `file` and then rename, so that it never holds half of them."""
+    """Write a second file and rename it to `file`, so that `file` never has half of the traces."""
     part = file.with_name(f"{file.name}.part")
     try:
         with part.open("w", encoding="utf-8") as stream:
-            count = write(traces, stream)
+            count = write_jsonl(traces, stream)
         part.replace(file)
     finally:
         part.unlink(missing_ok=True)

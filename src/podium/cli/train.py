@@ -21,17 +21,18 @@ def train(
     calls: DispatchOptions = DEFAULT_CALLS,
     run_budget_usd: RunBudget = None,
 ) -> int:
-    """Train in a run folder; the same command goes on where a killed run was left.
+    """Train a policy in a run's folder. The same command resumes a run that was killed.
 
     Args:
-        overrides: Settings as key=value, such as grpo.iterations=100; they win over the file's.
-        run: The run's folder: its configuration, metrics.jsonl, checkpoints and, in the end, policy.
-        stage: grpo learns from rewards, sft from examples; warmstart makes the small policy that ships.
+        overrides: Settings as key=value, such as grpo.iterations=100; they override the file.
+        run: The run's folder, for its configuration, metrics.jsonl, checkpoints and, at the end, the policy.
+        stage: grpo trains by reinforcement, sft on examples; warmstart makes the small policy that ships.
         engine: trl trains any language model; small trains policies of a few million parameters on one CPU. Default:
             small for a checkpoint that it can train, else trl.
-        config: A TOML file of settings. Default: the vetted ones.
-        eval_questions: Of the small engine: validation questions of each evaluation; grpo.eval_every says how often.
-        dry_run: Ask nobody and train nothing: tell what the run would ask, cost and need, and what would be refused.
+        config: A TOML file of settings. Default: the settings of the shipped run.
+        eval_questions: How many validation questions each evaluation of the small engine has; grpo.eval_every says how
+            often it happens.
+        dry_run: Train nothing. Show what the run would call, cost and need, and what would be refused.
     """
     if eval_questions < 1:
         raise UsageError(f"--eval-questions {eval_questions}: give at least 1.")

@@ -1,6 +1,6 @@
-"""Wires a training run: its settings, its display, and what evaluates its policy on the way.
+"""Runs a training with its settings, its display, and an evaluation of the policy at intervals.
 
-Loads torch. `train` never imports `evals`; the two meet here.
+Loads torch. `train` never imports `evals`, so this module hands the evaluation to the training loop.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from podium.workers.pool import Pool
 
 S = TypeVar("S", bound=Settings)
 _LINE_EVERY = 10
-"""Rows of a warm start from line to line, where there is no terminal to draw on."""
+"""Without a terminal, one line is printed for this many rows of a warm start."""
 
 
 def run_grpo(
@@ -56,7 +56,7 @@ def run_grpo(
     calls: DispatchOptions,
     run_budget_usd: float | None,
 ) -> Path:
-    """Train, or go on training; returns the folder of the trained policy."""
+    """Train, or resume a training; returns the folder of the trained policy."""
     experiment = read_settings(config, Experiment, overrides)
 
     def dispatch(pool: Pool) -> AbstractAsyncContextManager[Dispatcher]:
@@ -83,7 +83,7 @@ def run_grpo(
 
 
 def make_warmstart(config: Path | None, overrides: Sequence[str], run: Path) -> bool:
-    """Make the policy that reinforcement starts from; returns whether it passed its gate."""
+    """Make the policy that reinforcement starts from; returns whether it passed the acceptance tests."""
     settings = read_settings(config, WarmStartSettings, overrides)
     console = open_console()
     bar = Progress(
@@ -104,10 +104,10 @@ def make_warmstart(config: Path | None, overrides: Sequence[str], run: Path) -> 
                 )
 
         reports = run_warmstart(
-            settings, run, show=show, tell=lambda note: console.print(printable(note), soft_wrap=True)
+            settings, run, show=show, on_warning=lambda note: console.print(printable(note), soft_wrap=True)
         )
     for what, report in reports.items():
-        console.print(f"The gate, {what}:")
+        console.print(f"Acceptance, {what}:")
         _print_acceptance(report, console)
     console.print(f"The policy is in {run / 'policy'}", soft_wrap=True)
     return all(report.passed for report in reports.values())
@@ -139,14 +139,14 @@ def read_settings(config: Path | None, model: type[S], overrides: Sequence[str])
 
 
 def _evaluator(experiment: Experiment, questions: int, dispatch: Dispatch) -> Evaluate:
-    """What judges the policy in training: held-out validation questions over the run's pool.
+    """The evaluation of a policy during its training: on held-out validation questions, over the run's pool.
 
-    Nothing else is asked meanwhile, so a dispatcher of its own over the same files keeps all limits.
+    No rollout runs meanwhile, so a dispatcher of its own, over the same files, keeps all limits.
     """
 
     draw = experiment.pool_draw.model_copy(update={"failing": 0.0})
 
-    async def judge(folder: Path) -> Mapping[str, Any]:
+    async def evaluate_checkpoint(folder: Path) -> Mapping[str, Any]:
         checkpoint = Checkpoint.read(folder)
         workers = numbered_pool(open_pool(experiment.pool), checkpoint.prompt)
         tasks = list(open_tasks(experiment.tasks, "validation", size=questions, pool=workers))
@@ -174,7 +174,7 @@ def _evaluator(experiment: Experiment, questions: int, dispatch: Dispatch) -> Ev
             "valid": evaluation.validity,
         }
 
-    return judge
+    return evaluate_checkpoint
 
 
 def _print_acceptance(report: AcceptanceReport | FormatReport, console: Console) -> None:

@@ -1,8 +1,7 @@
 """Configuration: TOML files and `key=value` overrides, read into pydantic models.
 
-Stands just above the values that every floor shares; knows no particular model. Whatever cannot be used is
-one sentence in a `ConfigError`: the file and line, or the override, the key, the value, the way out. Values of
-keys that look secret are never repeated.
+This package knows no particular model. An unusable value is a `ConfigError` of one sentence: the file and line or the
+override, the key, the value, and what to do. Values of keys that look secret are never repeated.
 """
 
 from podium.config.explain import nearest, suggestion

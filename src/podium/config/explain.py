@@ -1,6 +1,6 @@
-"""One sentence for each error of pydantic: the key, the value, and the way out.
+"""Turns an error of pydantic into one sentence: the key, the value, and what to do.
 
-Suggests the nearest known name. Never shows the value of a key that looks secret.
+It suggests the nearest known name, and never shows the value of a key that looks secret.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from podium.config.toml_lines import Where
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` was most likely meant to be, if any is close."""
+    """The known name that is most similar to `name`, if any is similar."""
     by_fold = {candidate.casefold(): candidate for candidate in known}
     close = difflib.get_close_matches(name.casefold(), by_fold, n=1)
     return by_fold[close[0]] if close else None
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """The way out of an unknown name: the nearest known one, else all of them."""
+    """What to do about an unknown name: the nearest known one, else all of them."""
     names = list(known)
     close = nearest(name, names)
     if close is not None:
@@ -36,14 +36,14 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def item_name(items: list[Any], index: int) -> str:
-    """What an item of a list is called: its own name, else its number."""
+    """The name of an item of a list in overrides and messages: its `name`, else its number."""
     item = items[index] if index < len(items) else None
     name = item.get("name") if isinstance(item, dict) else None
     return name if isinstance(name, str) else str(index)
 
 
 def show(key: Sequence[str], value: Any) -> str:
-    """A value as TOML writes it, shortened; never a secret's."""
+    """A value as TOML writes it, shortened; values of keys that look secret are hidden."""
     if key and re.search("key|secret|password|authorization|token$", key[-1], re.IGNORECASE):
         return "set to something unusable"
     if isinstance(value, dict):
@@ -69,7 +69,7 @@ _NOTHING = object()
 
 
 def explain(problem: ErrorDetails, model: type[BaseModel], tables: Any) -> tuple[Where, str]:
-    """Where in `tables` the problem is, and what it is."""
+    """The place of a problem in `tables`, and a sentence about it."""
     kind, context = problem["type"], problem.get("ctx", {})
     parts, around = _untagged(model, problem["loc"])
     where, key, value = _locate(tables, parts, absent=kind == "missing")
@@ -79,8 +79,8 @@ def explain(problem: ErrorDetails, model: type[BaseModel], tables: Any) -> tuple
     if kind == "missing":
         return where, f"the key {dotted!r} is missing; add it."
     if kind == "value_error":
-        said = problem["msg"].removeprefix("Value error, ")
-        return where + _named(said, value), f"{dotted + ': ' if dotted else ''}{said}"
+        message = problem["msg"].removeprefix("Value error, ")
+        return where + _named(message, value), f"{dotted + ': ' if dotted else ''}{message}"
     if kind == "union_tag_not_found":
         return where, f"{dotted} lacks the key {context['discriminator']}; add it."
     choices = re.findall(r"'([^']*)'", str(context.get("expected_tags") or context.get("expected") or ""))
@@ -96,7 +96,7 @@ def explain(problem: ErrorDetails, model: type[BaseModel], tables: Any) -> tuple
 
 
 def _named(sentence: str, table: Any) -> Where:
-    """The way from a table to the first of its keys that a sentence about all of it names, as in "limits.rpm"."""
+    """The path to the first key of a table that a message about the whole table names, such as "limits.rpm"."""
     for word in re.findall(r"[\w.-]*\w", sentence):
         place, way = table, tuple(word.split("."))
         for part in way:
@@ -107,9 +107,9 @@ def _named(sentence: str, table: Any) -> Where:
 
 
 def _locate(tables: Any, parts: Where, *, absent: bool) -> tuple[Where, list[str], Any]:
-    """The way to a pydantic location, without what names the forms of a value; the same as errors show it; the value.
+    """The path, the key as messages show it, and the value of a pydantic location.
 
-    `absent`: its last part is a key that is not there.
+    Parts of the location that only name a member of a union are left out. `absent`: its last part is a missing key.
     """
     where: Where = ()
     key: list[str] = []
@@ -128,7 +128,7 @@ def _locate(tables: Any, parts: Where, *, absent: bool) -> tuple[Where, list[str
 
 
 def _untagged(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[Where, list[Any]]:
-    """A pydantic location without the tags of unions, which may be called as keys are; the types around its end."""
+    """A pydantic location without the tags of unions, which may look like keys; and the types that contain its end."""
     parts: Where = ()
     around: list[Any] = []
     places: list[Any] = [model]
@@ -170,7 +170,7 @@ def _tagged(annotation: Any, tag: int | str) -> Iterator[Any]:
 
 
 def _members(annotation: Any) -> Iterator[Any]:
-    """The types that an annotation allows, unions and `Annotated` opened."""
+    """The types that an annotation allows: the members of unions, without `Annotated`."""
     origin = get_origin(annotation)
     if origin is Annotated:
         yield from _members(get_args(annotation)[0])
@@ -182,11 +182,11 @@ def _members(annotation: Any) -> Iterator[Any]:
 
 
 def _inside(annotation: Any, part: int | str) -> Iterator[Any]:
-    """What stands under `part` of a value of this type."""
+    """The types of the value at `part` in a value of this type."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         if part in annotation.model_fields:
             field = annotation.model_fields[str(part)]
-            # Of a field, pydantic takes the discriminator out of the annotation.
+            # pydantic moves the discriminator from the annotation into the field.
             yield Annotated[field.annotation, field] if field.discriminator else field.annotation
     elif isinstance(part, int):
         yield from get_args(annotation)[:1]

@@ -1,6 +1,6 @@
-"""Settings from a TOML file, or from tables that are already read, with overrides as `key=value`.
+"""Reads settings from a TOML file or from parsed tables, with `key=value` overrides, into a pydantic model.
 
-Reads them into a model, and finds the line or the override that an error is about. Knows no particular model.
+It finds the line or the override that an error is about.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from podium.errors import ConfigError
 
 
 class Settings(BaseModel):
-    """Base of everything that a configuration file may hold: frozen, unknown keys refused.
+    """Base class of all models of configuration files: frozen, and unknown keys are refused.
 
-    A field that had another name once has `validation_alias=AliasChoices("new", "old")`, so that old files are read.
+    A renamed field has `validation_alias=AliasChoices("new", "old")`, so that old files still load.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -31,22 +31,22 @@ class Settings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An override that was written into the tables."""
+    """An override that was applied to the tables."""
 
     text: str
     where: Where
 
     @property
     def key(self) -> str:
-        """As it was typed."""
+        """The key, as the user wrote it."""
         return self.text.partition("=")[0]
 
 
 def override(tables: dict[str, Any], text: str, source: str) -> Placed:
-    """Write one `key=value` into `tables`. Items of a list of tables are addressed by name or number.
+    """Apply one `key=value` to `tables`. An item of a list of tables is addressed by its name or number.
 
     Raises:
-        ConfigError: it is not of that form, or names nothing that is there; `source` says where.
+        ConfigError: it has another form, or names an item that does not exist; the message names `source`.
     """
     path, equals, value = text.partition("=")
     parts = [quoted or plain for quoted, plain in re.findall(r'"([^"]*)"|([^."]+)', path.strip())]
@@ -78,9 +78,9 @@ def override(tables: dict[str, Any], text: str, source: str) -> Placed:
 
 
 def _item(items: list[Any], parts: list[str], text: str, key: str, source: str) -> tuple[int, int]:
-    """Index of the item that the first of `parts` name, and how many of them its name takes up."""
+    """Index of the item that `parts` begin with, and how many of them its name takes."""
     names = [item_name(items, i) for i in range(len(items))]
-    for taken in range(len(parts), 0, -1):  # a name may hold dots, as in gpt-4.1
+    for taken in range(len(parts), 0, -1):  # a name may contain dots, as in gpt-4.1
         wanted = ".".join(parts[:taken])
         if wanted in names:
             return names.index(wanted), taken
@@ -104,43 +104,43 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Tables with their overrides, not yet judged."""
+    """Tables with their overrides applied, before validation."""
 
     name: str
-    """Of the file, for errors."""
+    """Name of the file, for messages."""
     tables: Mapping[str, Any]
     text: str
-    """Of the file; empty where the tables are from none."""
+    """Text of the file; empty if the tables come from no file."""
     placed: tuple[Placed, ...]
 
     @classmethod
     def read(cls, path: Path, overrides: Sequence[str] = ()) -> Self:
-        """The TOML file at `path`, after `overrides` such as "train.lr=1e-4".
+        """Read the TOML file at `path`, and apply `overrides` such as "train.lr=1e-4".
 
         Raises:
-            ConfigError: the file is missing or not TOML, or an override cannot be placed.
+            ConfigError: the file is missing or not TOML, or an override cannot be applied.
         """
         text = _text(path)
         try:
             tables = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise ConfigError(f"{path}: is not valid TOML: {error}; mend that place.") from None
+            raise ConfigError(f"{path}: is not valid TOML: {error}; correct that place.") from None
         return cls.of(tables, overrides, str(path), text)
 
     @classmethod
     def of(cls, tables: Mapping[str, Any], overrides: Sequence[str], name: str, text: str = "") -> Self:
-        """The same for tables that are already read; they are left as they are.
+        """The same for parsed tables, which are not changed.
 
         Raises:
-            ConfigError: an override cannot be placed.
+            ConfigError: an override cannot be applied.
         """
-        # Through JSON: strict there means what TOML means (a list may become a tuple, "1" is not a number).
+        # Through JSON: pydantic's strict mode for JSON fits TOML (a list may become a tuple, "1" is no number).
         copy = json.loads(json.dumps(tables, default=str))
         placed = tuple(override(copy, written, name) for written in overrides)
         return cls(name, copy, text, placed)
 
     def into(self, model: type[M]) -> M:
-        """The tables as the model has them.
+        """Validate the tables as a model.
 
         Raises:
             ConfigError: a key is unknown or missing, or a value cannot be used.
@@ -148,21 +148,21 @@ class Source:
         try:
             return model.model_validate_json(json.dumps(self.tables, default=str), strict=True)
         except ValidationError as error:
-            # An unknown key first: a misspelt one is also reported as missing under its right name.
+            # Unknown keys first: a misspelt key is also reported as a missing one.
             problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
             where, sentence = explain(problems[0], model, self.tables)
             unknown = problems[0]["type"] == "extra_forbidden"
             raise ConfigError(f"{self.place_of(where, unknown)}: {sentence}", where) from None
 
     def refuse(self, error: ConfigError) -> ConfigError:
-        """The same error, with the line or the override that it is about in front."""
+        """The same error, with the line or override that it is about in front of the message."""
         return ConfigError(f"{self.place_of(error.where)}: {error}", error.where)
 
     def place_of(self, where: Where, unknown: bool = False) -> str:
-        """The override or the file and line that sets the value there; where nothing does, the name of the file."""
+        """The override, or the file and line, that sets the value at `where`; the name of the file if neither does."""
         for placed in reversed(self.placed):
             within = where[: len(placed.where)] == placed.where
-            # An unknown key around the one that was overridden was made by the override.
+            # The override created an unknown key that contains its own.
             if within or (unknown and placed.where[: len(where)] == where):
                 return f"Override {placed.key!r}"
         line = find_line(self.text, where)
@@ -170,7 +170,7 @@ class Source:
 
 
 def load(path: Path, model: type[M], overrides: Sequence[str] = ()) -> M:
-    """Read the TOML file at `path` into `model`, after `overrides` such as "train.lr=1e-4".
+    """Read the TOML file at `path`, apply `overrides` such as "train.lr=1e-4", and validate it as `model`.
 
     Raises:
         ConfigError: the file is missing or not TOML, a key is unknown, a value is of the wrong type.
@@ -181,7 +181,7 @@ def load(path: Path, model: type[M], overrides: Sequence[str] = ()) -> M:
 def build(
     data: Mapping[str, Any], model: type[M], overrides: Sequence[str] = (), source: str = "settings"
 ) -> M:
-    """The same as `load` for tables that are already read; `source` names them in errors."""
+    """The same as `load` for parsed tables; `source` names them in messages."""
     return Source.of(data, overrides, source).into(model)
 
 

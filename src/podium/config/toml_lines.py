@@ -1,7 +1,6 @@
-"""The line of a TOML file in which a key is set: for errors, since the parser keeps none.
+"""Finds the line of a TOML file that sets a key, for messages, since the parser does not keep lines.
 
-Only for text that is TOML: the parser itself says where other text stops being it. The file is cut
-into its statements, and the parser reads each of them alone.
+It cuts valid TOML into statements, and parses each alone. Invalid TOML is the parser's own error, with a line.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 Where = tuple[str | int, ...]
-"""The way to a value from the top of the tables: keys, and numbers of items in lists."""
+"""The path to a value: keys of tables, and positions in lists."""
 
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"""(?:"{0,2})'
@@ -26,9 +25,9 @@ _TOKEN = re.compile(
 
 
 def find_line(text: str, where: Where) -> int | None:
-    """The line, from 1, of the value that the TOML in `text` has there.
+    """The line, from 1, that sets the value at `where`; else the line of the table that contains it.
 
-    Where it has none: of the table around it. None where that is the whole file.
+    None: that is the whole file.
     """
     lines = _lines(text) if where else {}
     while where and where not in lines:
@@ -37,10 +36,10 @@ def find_line(text: str, where: Where) -> int | None:
 
 
 def _lines(text: str) -> dict[Where, int]:
-    """Where everything in `text` is first named."""
+    """The first line that names each value in `text`."""
     lines: dict[Where, int] = {}
     begun: dict[Where, int] = {}
-    """Tables of each list of tables, so far."""
+    """For each list of tables, the number of its tables so far."""
     table: Where = ()
     for line, statement in _statements(text):
         inner: Any = tomllib.loads(statement)
@@ -62,7 +61,7 @@ def _lines(text: str) -> dict[Where, int]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Every header, and every key with its value, and the line on which it begins."""
+    """Each statement (a table header, or a key with its value), after the line on which it begins."""
     text = text.replace("\r\n", "\n") + "\n"
     begin, line, depth = 0, 1, 0
     for token in _TOKEN.finditer(text):
@@ -70,14 +69,14 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
         if token["end"] is None or depth:
             continue
         statement = text[begin : token.start()]
-        if (said := statement.strip()) and not said.startswith("#"):
-            yield line, said
+        if (stripped := statement.strip()) and not stripped.startswith("#"):
+            yield line, stripped
         line += statement.count("\n") + 1
         begin = token.end()
 
 
 def _ways(value: Any, way: Where = ()) -> Iterator[Where]:
-    """The way to everything in `value`, outer things first."""
+    """The path to each value within `value`, outer ones first."""
     if way:
         yield way
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

@@ -1,6 +1,6 @@
-"""A comparison: how the Conductor and the baselines did on the same questions. What tables and reports show.
+"""A comparison: the figures of the Conductor and the baselines on the same questions. Tables and reports show it.
 
-Values alone, written to and read from one JSON file of a run. `compare` makes them.
+It holds only values, which are stored in one JSON file of a run. `compare` makes them.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ Kind = Literal[
     "conductor", "untrained", "single", "self-consistency", "constant", "random", "committee", "cascade", "chosen",
     "bandit", "oracle", "other",
 ]  # fmt: skip
-"""What a row's method is; "other": a planner that another package adds."""
+"""The kinds of planners; "other": a planner that another package adds."""
 
 SIMULATED = (
     "Simulated workers: their skill, prices and times are made up, so these figures compare planners "
     "and say nothing of real models."
 )
-"""The sentence under every figure that a simulated worker had a part in."""
+"""The sentence under every figure to which a simulated worker contributed."""
 _LONGEST = 2000
-"""Characters of a gold answer that are kept: tests of programs may have megabytes."""
+"""Most characters of a gold answer that are stored: tests of programs may have megabytes."""
 RECORDED = (
     "Recorded responses, each given to the bare question: these figures are faithful for choosing, combining, voting "
     "and stopping, and for nothing else."
 )
-"""The sentence under every figure that a recorded response had a part in."""
+"""The sentence under every figure to which a recorded response contributed."""
 _UNTIMED = "Times are not known."
 
 
@@ -46,25 +46,25 @@ def _known(value: Any) -> Any:
 
 
 Figure = Annotated[float, BeforeValidator(_known)]
-"""Seconds or dollars, which a pool file or a recording may hold to be endless."""
+"""Seconds or dollars. They may be infinite, because a pool file or a recording may say so."""
 
 
 class Row(Value):
-    """One method on all questions. Costs in dollars a question."""
+    """The figures of one planner over all questions. Costs are in dollars a question."""
 
     kind: Kind
     label: str
     accuracy: Interval
     difference: Interval | None = None
-    """The Conductor's accuracy minus this one's, paired by question; None for the Conductor itself."""
+    """The Conductor's accuracy minus this planner's, paired by question; None for the Conductor itself."""
     p_value: float | None = None
-    """Of McNemar's exact test that the two are equally often right; None: not tested, or questions were repeated."""
+    """p-value of McNemar's exact test that both are right equally often; None: not tested, or repeated questions."""
     steps: float
     calls: float
     cost_usd: Figure
-    """Of cached answers what they had cost."""
+    """A cached answer counts with its original cost."""
     saved_usd: Figure = 0.0
-    """Of the cost: what was not paid again, since the answers were in a response cache."""
+    """The part of the cost that was not paid again, because the answers were in a response cache."""
     latency_s: Figure
     """Seconds along the critical path."""
     validity: float
@@ -72,11 +72,11 @@ class Row(Value):
     failures: int
     """Rollouts in which a worker failed a step that the answer needed."""
     ungraded: int = 0
-    """Answers that the grader could not judge; they count nowhere in accuracy."""
+    """Answers that the grader could not judge; accuracy leaves them out."""
     grading_usd: Figure = 0.0
-    """Dollars that judging all answers took; no part of the cost."""
+    """Dollars spent on grading all answers; not part of the cost."""
     by_hops: dict[int, float]
-    """Accuracy on the questions of so many hops."""
+    """Accuracy on the questions with each number of hops."""
     beyond_recording: float = 0.0
     """Share of its recorded responses that stand where a recording cannot show what would have been said."""
 

@@ -1,6 +1,6 @@
-"""An evaluation: the rollouts of one planner over a set of tasks, and what they add up to.
+"""An evaluation: the rollouts of one planner over a set of tasks, and the figures computed from them.
 
-Runs and counts. Intervals are `statistics`', comparisons `comparison`'s.
+It runs the rollouts and counts. `stats` computes intervals, `comparison` compares planners.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Evaluation:
 
     planner: str
     pool: tuple[str, ...]
-    """Names of the workers on offer, for any of the questions."""
+    """Names of the workers that were available for at least one question."""
     seed: str
     rollouts: tuple[Rollout, ...]
     facts: Mapping[str, Facts]
@@ -59,7 +59,7 @@ class Evaluation:
 
     @cached_property
     def right(self) -> Mapping[str, float]:
-        """Share of right answers to each question; without those that the grader could not judge."""
+        """Share of right answers to each question. Answers that the grader could not judge are left out."""
         judged = {
             task_id: [rollout.correct for rollout in rollouts if rollout.grade.failure is None]
             for task_id, rollouts in self.by_question.items()
@@ -68,7 +68,7 @@ class Evaluation:
 
     @property
     def accuracy(self) -> Interval:
-        """Share of correct answers. What a user would have got counts, also where workers failed.
+        """Share of correct answers. Answers count as a user would get them, also if workers failed.
 
         Raises:
             UsageError: the grader failed on all answers.
@@ -85,22 +85,22 @@ class Evaluation:
 
     @property
     def grading_usd(self) -> float:
-        """Dollars that judging took, of all answers together; no part of their cost."""
+        """Dollars spent on grading all answers; not part of `cost_usd`."""
         return sum(rollout.grade.cost_usd for rollout in self.rollouts)
 
     @property
     def cost_usd(self) -> float:
-        """Dollars a question, the planner's own included; of cached answers what they had cost."""
+        """Dollars a question, the planner's own cost included. A cached answer counts with its original cost."""
         return self._mean(lambda r: r.trace.uncached_usd)
 
     @property
     def saved_usd(self) -> float:
-        """Of these, dollars a question that were not paid again: the answers were in a response cache."""
+        """The part of `cost_usd` that was not paid again, because the answers were in a response cache."""
         return self._mean(lambda r: r.trace.uncached_usd - r.trace.cost_usd)
 
     @property
     def steps(self) -> float:
-        """Planned steps that the answer needs, a question."""
+        """Planned steps a question, without those that the answer does not need."""
         return self._mean(lambda r: r.steps)
 
     @property
@@ -125,7 +125,7 @@ class Evaluation:
 
     @property
     def simulated(self) -> bool:
-        """Whether any worker's reply was simulated: then accuracy, seconds and dollars are too."""
+        """Whether any worker was simulated; then accuracy, seconds and dollars are simulated too."""
         return any(map(was_simulated, self.spans))
 
     @property
@@ -135,7 +135,7 @@ class Evaluation:
 
     @property
     def beyond_recording(self) -> float:
-        """Share of recorded responses that stand where a recording cannot show what the model would have said."""
+        """Share of recorded responses in places where the real model might have answered something else."""
         found = [beyond for rollout in self.rollouts for beyond in _beyond_recording(rollout.trace)]
         return sum(found) / len(found) if found else 0.0
 

@@ -31,7 +31,7 @@ from podium.evals.plan_selection import (
 from podium.planner import Plan, Planner, PlanRequest
 from podium.ratings.answers import Answers, Members, bare, measurable, read_answers, spent
 from podium.workers.base import Request, Worker
-from podium.workers.replay import ReplayWorker, blind_charges
+from podium.workers.replay import ReplayWorker, unknown_length_warning
 
 _LEARNED: Mapping[Method, str] = {
     "ridge": "Ridge over n-grams, best worker",
@@ -89,7 +89,7 @@ async def compare_recorded(
         evaluation = await _with_rounds(settings, planner).run(label, planner)
         rows.append(row(kind, label, evaluation, against=first, tested=True))
         simulated.append(evaluation.simulated)
-    blind = blind_charges(recorded, [task.question.text for task in settings.tasks])
+    blind = unknown_length_warning(recorded, [task.question.text for task in settings.tasks])
     return Comparison(
         questions=len(settings.tasks),
         seed=settings.seed,

@@ -1,7 +1,7 @@
-"""Intervals for means over questions.
+"""Confidence intervals for means over questions, and paired tests.
 
-The question is the unit: repeats of one question are averaged first, since they are not independent evidence
-about other questions. All intervals are 95 %.
+The question is the unit. Repeats of a question are averaged first, because they are not independent evidence about
+other questions. All intervals are 95 %.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ class Interval(Value):
 
 
 def mean_interval(scores: Sequence[float], *, resamples: int = 2000) -> Interval | None:
-    """The percentile bootstrap's interval of the mean of one figure for each question.
+    """The percentile-bootstrap interval of a mean over questions; None for a single question.
 
-    Questions are drawn whole, so repeats stay together. None: one question alone says nothing of others. The
-    same scores always give the same interval.
+    Whole questions are resampled, so repeats stay together. The same scores always give the same interval.
+
+    Args:
+        scores: one figure for each question.
     """
     if len(scores) < 2:
         return None
@@ -46,8 +48,8 @@ def accuracy_interval(scores: Sequence[float], *, rollouts: int) -> Interval:
     """Wilson's interval of a share, for questions that may have been answered several times.
 
     Args:
-        scores: the share of right answers of each question.
-        rollouts: answers in all.
+        scores: the share of right answers to each question.
+        rollouts: number of all answers.
 
     The number of observations is the effective one, p(1-p)/SE² with SE clustered by question, between the
     number of questions when every question's answers agree, and `rollouts` (Kish's design effect). It stays

@@ -1,4 +1,4 @@
-"""The table of a comparison: for a terminal and for Markdown. JSON is the comparison itself."""
+"""The table of a comparison, for a terminal and for Markdown. JSON output is the comparison itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 HEADINGS = ("planner", "accuracy", "Conductor ahead by", "steps", "calls", "$ / 1000", "seconds")
-"""Costs are dollars per thousand questions: a single one costs too little to read."""
+"""Costs are dollars per thousand questions, because the cost of one question is too small to read."""
 
 _LEAST = 0.0005
 """The smallest share that one decimal of a percentage shows."""
@@ -32,7 +32,7 @@ def cells(shown: Row) -> tuple[str, ...]:
 
 
 def grid(comparison: Comparison) -> list[tuple[str, ...]]:
-    """Headings and rows, without the columns that say nothing: no Conductor to be ahead, no time that is known."""
+    """Headings and rows. The column of differences is left out without a Conductor, that of seconds without times."""
     lines = [HEADINGS, *map(cells, comparison.rows)]
     silent = {
         "Conductor ahead by": all(shown.difference is None for shown in comparison.rows),

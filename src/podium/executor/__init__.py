@@ -1,4 +1,4 @@
-"""Runs a workflow over a pool: in order of need, within a budget, recording everything (design §5, §6)."""
+"""Runs a workflow over a pool of workers: each step once its inputs are there, within a budget, recorded in spans."""
 
 from podium.executor.context import Context, Style, build_messages, fence_token
 from podium.executor.dispatcher import Dispatcher

@@ -1,10 +1,10 @@
-"""Dollars that many questions share: of a run, or of a day (UTC), in an SQLite file that outlives the process.
+"""The budget of a run or of a day (UTC), which many questions and processes share in an SQLite file.
 
-A hard limit: what a call may cost is reserved before it and settled after it, each in one statement, so that no two
-processes spend the same dollar. What a killed process had reserved stays counted: the provider may bill it. A booking
-takes some microseconds on the event loop. Where another process holds the file, the event loop goes on: a call waits
-for its reservation, and a settlement is booked a moment later. A kill loses no reservation, a power cut may lose the
-latest.
+It is a hard limit. The most that a call may cost is reserved before it; what it cost is settled after it. Each is one
+SQL statement, so no two processes spend the same dollar. What a killed process had reserved stays reserved, because
+the provider may bill it. A statement takes some microseconds on the event loop. While another process has locked the
+file, the event loop goes on: a call waits for its reservation, and a settlement is written a moment later. A killed
+process loses no reservation; a power cut may lose the latest ones.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from podium.executor.state_file import STATE, default_state_path
 DAY_BUDGET = "PODIUM_DAY_BUDGET_USD"
 """The environment variable with the dollars of a day, for all processes that share a state file."""
 _ROW = "WHERE account = ? AND day = ?"
-_HOLD = f"UPDATE spending SET held = held + ? {_ROW} AND spent + held + ? <= ? RETURNING spent, held"
+_RESERVE = f"UPDATE spending SET held = held + ? {_ROW} AND spent + held + ? <= ? RETURNING spent, held"
 _SETTLE = f"UPDATE spending SET held = held - ?, spent = spent + ? {_ROW} RETURNING spent, held"
 _NANO = 10**9
 _RETRY_S = 0.02
-"""Until a file that another process held is tried again."""
+"""Seconds until a locked file is tried again."""
 UNLIMITED_USD = 1e9
 """The largest limit of an account."""
 
@@ -41,13 +41,13 @@ def _today() -> str:
 
 
 class Account:
-    """One limit in dollars, over all who open the same file and name.
+    """One limit in dollars, for all processes that open the same file under the same name.
 
     Args:
         path: the SQLite file, made if missing; None: in memory, for this process alone.
-        name: "run": as long as the file is there; "day": of each day anew.
-        limit_usd: dollars at most. Others may open the account with another limit; each keeps its own.
-        today: the day's name now.
+        name: "run" counts for as long as the file exists; "day" starts again each day.
+        limit_usd: dollars at most. Another process may open the account with another limit; each keeps its own.
+        today: returns the name of the current day.
 
     Raises:
         UsageError: the limit is no amount, or the file cannot be used.
@@ -67,31 +67,31 @@ class Account:
         self.name = name
         self.limit_usd = limit_usd
         self.refusal: str | None = None
-        """Why the latest call was refused that this account refused for good; None: none was."""
-        # Whole billionths of a dollar: sums of floats leave crumbs, and these sums are kept for months.
+        """Why this account last refused a call for good; None: it has refused none."""
+        # Whole billionths of a dollar: sums of floats have rounding errors, and these sums are kept for months.
         self._limit = _nano(limit_usd)
         self._today = today
         self._day: str | None = None
-        self._spent = self._held = 0
-        """Of `_day`, when this process last booked."""
+        self._spent = self._reserved = 0
+        """Of `_day`, as this process last read them."""
         self._days: dict[int, deque[str]] = {}
         """For each amount that this process has reserved: the days on which it was reserved, oldest first."""
         self._own = 0
-        """What this process has reserved."""
+        """What this process has reserved and not settled."""
         self._waiting: list[asyncio.Future[None]] = []
-        self._unbooked: deque[tuple[int, int, str | None]] = deque()
-        """Settlements that are not booked yet: reserved, paid, and the day; None: today."""
+        self._unwritten: deque[tuple[int, int, str | None]] = deque()
+        """Settlements that are not written yet: reserved, paid, and the day; None: today."""
         self._failure: StoreError | None = None
-        """Why a settlement could not be booked, until the next reservation raises it."""
+        """Why a settlement could not be written, until the next reservation raises it."""
         self._busy_since: float | None = None
-        """Since when, on the monotonic clock, another process has held the file; None: it does not."""
+        """Since when, on the monotonic clock, another process has locked the file; None: it is not locked."""
         self._file = STATE.open(Path(":memory:") if path is None else path)
         self._file.execute("PRAGMA busy_timeout = 0")
 
     def reserve(self, usd: float) -> str | None:
-        """Reserve `usd`; or return the sentence that says which limit the call could break, and reserve nothing.
+        """Reserve `usd` and return None; or reserve nothing and say in a sentence which limit the call could break.
 
-        A call that may cost nothing is refused only where the limit has been passed, and writes nothing.
+        A call that cannot cost anything is refused only if the limit has been passed. It writes nothing.
         """
         if self._failure is not None:
             raise self._failure
@@ -104,48 +104,48 @@ class Account:
         amount, day = _nano(usd), self._open_day()
         if not amount:
             return self._sentence(usd) if self.exhausted else None
-        row = self._book(_HOLD, (amount, self.name, day, amount, self._limit))
+        row = self._execute(_RESERVE, (amount, self.name, day, amount, self._limit))
         if row is None:
-            self._look(day)
+            self._read(day)
             return self._sentence(usd)
-        self._spent, self._held = row
+        self._spent, self._reserved = row
         self._days.setdefault(amount, deque()).append(day)
         self._own += amount
         return None
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
-        """Release `reserved_usd`, as it was reserved, and book `paid_usd`, both on the day of the reservation.
+        """Release a reservation of `reserved_usd` and count `paid_usd` as spent, on the day of the reservation.
 
-        Of equal reservations the oldest is settled first. Without a reservation it is booked today.
+        Of equal reservations the oldest is settled first. A payment without a reservation counts today.
         """
-        held, paid = _nano(reserved_usd), _nano(paid_usd)
-        if not held and not paid:
+        reserved, paid = _nano(reserved_usd), _nano(paid_usd)
+        if not reserved and not paid:
             return
-        self._unbooked.append((held, paid, self._taken(held) if held else None))
-        self._book_settled()
+        self._unwritten.append((reserved, paid, self._take_day(reserved) if reserved else None))
+        self._write_settlements()
 
-    def _book_settled(self) -> None:
-        """Book what was settled, in order; later, where another process holds the file and an event loop runs."""
-        while self._unbooked:
-            held, paid, day = self._unbooked[0]
+    def _write_settlements(self) -> None:
+        """Write the settlements in order; later, if the file is locked and an event loop runs."""
+        while self._unwritten:
+            reserved, paid, day = self._unwritten[0]
             try:
                 day = self._open_day() if day is None else day
-                row = self._book(_SETTLE, (held, paid, self.name, day))
+                row = self._execute(_SETTLE, (reserved, paid, self.name, day))
             except _BusyError:
-                asyncio.get_running_loop().call_later(_RETRY_S, self._book_again)
+                asyncio.get_running_loop().call_later(_RETRY_S, self._retry_settlements)
                 return
-            self._unbooked.popleft()
+            self._unwritten.popleft()
             if row is not None and day == self._day:
-                self._spent, self._held = row
-            self._own -= held
+                self._spent, self._reserved = row
+            self._own -= reserved
             for waiting in self._waiting:
                 if not waiting.done():
                     waiting.set_result(None)
             self._waiting.clear()
 
-    def _book_again(self) -> None:
+    def _retry_settlements(self) -> None:
         try:
-            self._book_settled()
+            self._write_settlements()
         except StoreError as error:
             self._failure = error
 
@@ -154,11 +154,11 @@ class Account:
         if self._busy_since is not None:
             return True
         amount = _nano(usd)
-        others = max(0, self._held - self._own)
+        others = max(0, self._reserved - self._own)
         return self._own > 0 and self._spent + others + amount <= self._limit
 
     async def settled(self) -> None:
-        """Wait until this process has settled something, or for a moment where another process holds the file."""
+        """Wait until this process has settled something; only for a moment while the file is locked."""
         if self._busy_since is not None:
             await asyncio.sleep(_RETRY_S)
             return
@@ -177,66 +177,66 @@ class Account:
 
     @property
     def exhausted(self) -> bool:
-        """Whether more has been spent than the limit, as this process knows."""
+        """Whether more has been spent than the limit, as far as this process knows."""
         return self._spent > self._limit
 
     @property
     def spent_usd(self) -> float:
-        """Dollars paid so far, by all."""
-        self._look(self._open_day())
+        """Dollars spent so far, by all processes."""
+        self._read(self._open_day())
         return self._spent / _NANO
 
     @property
-    def held_usd(self) -> float:
-        """Dollars reserved for calls in flight, by all, those of killed processes included."""
-        self._look(self._open_day())
-        return self._held / _NANO
+    def reserved_usd(self) -> float:
+        """Dollars reserved for calls in flight, by all processes. Those of killed processes stay reserved."""
+        self._read(self._open_day())
+        return self._reserved / _NANO
 
     def close(self) -> None:
-        """Book what is settled and close the file. Calling twice is fine.
+        """Write the last settlements and close the file. Calling twice is fine.
 
         Raises:
-            StoreError: a settlement cannot be booked; its reservation stays counted.
+            StoreError: a settlement cannot be written; its reservation stays reserved.
         """
         try:
-            if self._unbooked:
+            if self._unwritten:
                 self._file.execute(f"PRAGMA busy_timeout = {int(1000 * BUSY_TIMEOUT_S)}")
-                self._book_settled()
-            if self._unbooked:
+                self._write_settlements()
+            if self._unwritten:
                 raise StoreError(
-                    f"Another process holds {self.path}: what was settled last is not booked in it."
+                    f"Another process has locked {self.path}: the latest settlements are not written to it."
                 )
         finally:
-            self._unbooked.clear()
+            self._unwritten.clear()
             self._file.close()
 
     def _open_day(self) -> str:
-        """The row of today, made when the day begins."""
+        """Today's name. Its row is inserted when the day begins."""
         day = self._today() if self.name == "day" else ""
         if day != self._day:
-            self._book("INSERT OR IGNORE INTO spending VALUES (?, ?, 0, 0)", (self.name, day))
+            self._execute("INSERT OR IGNORE INTO spending VALUES (?, ?, 0, 0)", (self.name, day))
             self._day = day
-            self._look(day)
+            self._read(day)
         return day
 
-    def _look(self, day: str) -> None:
-        row = self._book(f"SELECT spent, held FROM spending {_ROW}", (self.name, day))
+    def _read(self, day: str) -> None:
+        row = self._execute(f"SELECT spent, held FROM spending {_ROW}", (self.name, day))
         if row is not None:
-            self._spent, self._held = row
+            self._spent, self._reserved = row
 
-    def _taken(self, amount: int) -> str:
+    def _take_day(self, amount: int) -> str:
         days = self._days[amount]
         day = days.popleft()
         if not days:
             del self._days[amount]
         return day
 
-    def _book(self, statement: str, values: tuple[int | str, ...]) -> tuple[int, int] | None:
-        """Run a statement. Where another process holds the file, wait for it, but never on an event loop.
+    def _execute(self, statement: str, values: tuple[int | str, ...]) -> tuple[int, int] | None:
+        """Run a statement; its row, if it has one. Wait for a locked file, but never on an event loop.
 
         Raises:
-            _BusyError: an event loop runs, and another process holds the file.
-            StoreError: the statement cannot be run, or the file has been held for too long.
+            _BusyError: the file is locked, and an event loop runs.
+            StoreError: the statement cannot be run, or the file has been locked for too long.
         """
         while True:
             try:
@@ -245,7 +245,7 @@ class Account:
                 now = time.monotonic()
                 busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
                 self._busy_since = (self._busy_since or now) if busy else None
-                sentence = f"The spending of the {self.name} in {self.path} cannot be booked ({error})."
+                sentence = f"The spending of the {self.name} in {self.path} cannot be updated ({error})."
                 if self._busy_since is None or now - self._busy_since > BUSY_TIMEOUT_S:
                     self._busy_since = None
                     raise StoreError(sentence) from error
@@ -266,22 +266,22 @@ class Account:
             return (
                 f"${self._spent / _NANO:.6f} of the {self.name}'s ${self.limit_usd:g} are spent: {way_out}."
             )
-        left = max(0, self._limit - self._spent - self._held) / _NANO
+        left = max(0, self._limit - self._spent - self._reserved) / _NANO
         return (
             f"The call could cost ${usd:.6f}, and ${left:.6f} of the {self.name}'s ${self.limit_usd:g} are left "
-            f"(${self._spent / _NANO:.6f} spent, ${self._held / _NANO:.6f} held for calls in flight): "
+            f"(${self._spent / _NANO:.6f} spent, ${self._reserved / _NANO:.6f} reserved for calls in flight): "
             f"{way_out}, or lower the worker's max_tokens."
         )
 
 
 class _BusyError(StoreError):
-    """Another process holds the file at this moment."""
+    """Another process has locked the file at this moment."""
 
 
 def open_day_account(limit_usd: float | None, environ: Mapping[str, str] = os.environ) -> Account | None:
-    """The account of the day, in the default state file: of `limit_usd`, else of `$PODIUM_DAY_BUDGET_USD`.
+    """The account of the day, in the default state file; None: there is no limit.
 
-    None: neither is given.
+    The limit is `limit_usd`, else `$PODIUM_DAY_BUDGET_USD`.
 
     Raises:
         UsageError: the limit is no amount, or the state file cannot be used.

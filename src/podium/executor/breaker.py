@@ -1,7 +1,8 @@
 """The circuit breaker of a worker: while the worker is down, no call is sent, except a probe from time to time.
 
 Closed: calls are sent. Open: the worker is in cooldown. Half open: one call probes whether the worker is back.
-The caller of `failed` decides what counts as a failure. A worker that refuses a call, or asks for fewer, is not down.
+The caller of `failed` decides what counts as a failure. A worker that refuses a call, or asks for fewer calls, is not
+down.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Breaker:
         self._on_change = on_change
         self._failures = 0
         self._failing_since = 0.0
-        """Since when nothing but failures has been seen."""
+        """Since when all calls have failed."""
         self._succeeded = float("-inf")
         self._cooldown: Cooldown | None = None
         self._probing = False
@@ -74,10 +75,10 @@ class Breaker:
         self._cooldown, self._failures = cooldown, cooldown.failures
 
     async def acquire(self, *, wait: bool) -> bool:
-        """Return at once while it is closed. The result says whether this call is the probe.
+        """Return when the call may be sent: at once while the breaker is closed. True: this call is the probe.
 
         Args:
-            wait: wait for the next probe, and go on if it succeeds. Without it only the probe goes on.
+            wait: whether to wait for the next probe, and go on if it succeeds. Otherwise only the probe goes on.
 
         Raises:
             WorkerError: the worker is in cooldown (kind "open") for some time.
@@ -112,7 +113,7 @@ class Breaker:
             self._on_change(None)
 
     def failed(self, began: float, error: WorkerError, *, probe: bool) -> None:
-        """A call that began at `began` found the worker down."""
+        """A call that began at `began` found the worker down. `probe` is what `acquire` returned for it."""
         now = asyncio.get_running_loop().time()
         failing_since = max(began, self._succeeded)
         self._failing_since = min(self._failing_since, failing_since) if self._failures else failing_since
@@ -135,13 +136,13 @@ class Breaker:
         self._open(seconds, error, probe=probe)
 
     def release(self, *, probe: bool) -> None:
-        """A call ended and says nothing of the worker's state. If it was the probe, another call may probe."""
+        """A call ended in a way that says nothing about the worker. If it was the probe, another call may probe."""
         if probe:
             self._probing = False
             self._changed.set()
 
     def _open(self, seconds: float, error: WorkerError, *, probe: bool) -> None:
-        """Begin a cooldown of so many seconds from now, or go on with the present one."""
+        """Begin a cooldown, or extend the present one, until so many seconds from now."""
         now = asyncio.get_running_loop().time()
         since = now if self._cooldown is None else self._cooldown.since
         self._cooldown = Cooldown(since, now + seconds, self._failures, str(error))

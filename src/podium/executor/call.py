@@ -1,6 +1,6 @@
-"""One step's call: looks in the response cache, calls the worker, goes on to its fallbacks.
+"""One step's call: looks in the response cache, calls the worker, then its fallbacks.
 
-The boundary at which a `WorkerError` becomes data. What a worker raises besides is a bug and escapes.
+Here a `WorkerError` becomes data. Any other exception of a worker is a bug and escapes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Answered:
     cost_usd: float
     """Dollars paid now."""
     saved_usd: float
-    """Dollars that cached answers had cost, a cut one that it stands in for included."""
+    """Dollars that cached answers had cost when they were made: this one, and a cut one that it replaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Unanswered:
     error: str
     """One sentence."""
     refused: bool
-    """By a budget, before any worker was called."""
+    """Whether a budget refused it before any worker was called."""
 
 
 async def call(
@@ -51,8 +51,8 @@ async def call(
     """Call `worker`, then the chain of its fallbacks, until one answers.
 
     Args:
-        attempts: grows by one for each try, the one that is cancelled included.
-        stream: makes, for try number 0, 1, ..., the listener of its text; two tries may write at the same time.
+        attempts: each try is appended, also one that is cancelled.
+        stream: given the number of a try (from 0), returns the listener of its text. Two tries may write at once.
     """
     failures: list[str] = []
     tries = count()
@@ -92,13 +92,12 @@ async def call(
             answered = Answered(profile.name, reply, paid_usd, saved_usd)
             if not _is_cut(answered, request) or (cut is None and not left):
                 return answered
-            _hand_over(attempts, answered)
-            # The attempt now holds what was paid.
+            _mark_cut(attempts, answered)
+            # The attempt now counts what was paid.
             cut = replace(cut or answered, cost_usd=0.0, saved_usd=saved_usd)
         if not left and cooling_down is not None and cut is None:
-            left.append(
-                _Turn(cooling_down, wait=True)
-            )  # No fallback could answer: the worker is worth the wait.
+            # No fallback could answer: the worker is worth the wait.
+            left.append(_Turn(cooling_down, wait=True))
             cooling_down = None
     return cut or Unanswered(" ".join(failures), refused=False)
 
@@ -107,7 +106,7 @@ async def call(
 class _Turn:
     worker: Worker
     wait: bool
-    """Whether to wait for it, if it is in cooldown."""
+    """Whether to wait for the worker if it is in cooldown."""
 
 
 def _chain(pool: Pool, worker: Worker) -> Iterator[Worker]:
@@ -119,12 +118,12 @@ def _chain(pool: Pool, worker: Worker) -> Iterator[Worker]:
 
 
 def _is_cut(answered: Answered, request: Request) -> bool:
-    """Whether the answer ends where the worker's own limit was reached, and not where the caller wants it to."""
+    """Whether the worker's own max_tokens cut the answer off. A limit that the caller set is meant to."""
     return answered.reply.finish == "length" and request.options.max_tokens is None
 
 
-def _hand_over(attempts: list[Attempt], answered: Answered) -> None:
-    """Say of the try whose answer was cut that it is not the one that counts, and what it cost."""
+def _mark_cut(attempts: list[Attempt], answered: Answered) -> None:
+    """Mark the attempt whose answer was cut off as one that does not count, with what it cost."""
     for place in reversed(range(len(attempts))):
         attempt = attempts[place]
         if attempt.worker == answered.worker and attempt.error_kind is None:

@@ -1,8 +1,8 @@
-"""What a step's worker is sent: the question, the earlier work that it may see, and its subtask (design §5).
+"""The messages for a step's worker: the question, the earlier work that it may see, and its subtask.
 
-Three styles. `packed`: one user message of fenced blocks. `chat`: earlier
-work as exchanges. `plain`: what the caller wrote and nothing else, for a plan of one step that answers the whole
-question. A worker's own system prompt is added by the worker, not here.
+There are three styles. `packed`: one user message of fenced blocks. `chat`: earlier work as exchanges of a chat.
+`plain`: only what the caller wrote, for a plan of one step that answers the whole question. The worker adds its own
+system prompt; this module does not.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Context:
     earlier: tuple[EarlierStep, ...] = ()
     """Ascending by position."""
     previous: str | None = None
-    """The final response of the round before, where the access list shows it and there is one."""
+    """The final response of the round before, if there is one and the access list shows it."""
 
     def view(self, style: Style) -> View | None:
-        """The same as data, for workers that are programs; they learn no more than the messages say.
+        """The same content as data, for workers that are programs. It says no more than the messages do.
 
-        None in the plain style: its message is the question and no more, or ends the question's history.
+        None in the plain style, which adds nothing to what the caller wrote.
         """
         if style == "plain":
             return None
@@ -48,8 +48,8 @@ class Context:
 def fence_token(seed: str, question: Question) -> str:
     """The mark of one question's fences: 16 hex digits.
 
-    The same for the same seed, so that traces can be made again; a live caller's seed is random, so the mark
-    cannot be guessed by the author of the question, or of a page that a worker read.
+    The same seed gives the same mark, so that a run can be repeated. A live caller's seed is random, so the author
+    of the question, or of a page that a worker read, cannot guess the mark.
     """
     return f"{Random(f'fence/{seed}/{question.text[:NAMED_BY]}').getrandbits(64):016x}"
 
@@ -58,7 +58,7 @@ def build_messages(context: Context, style: Style, token: str, *, sees: bool = F
     """The messages for one step: the question's history first, then the context in `style`.
 
     Args:
-        sees: whether images are shown.
+        sees: whether the worker sees images.
     """
     question = context.question
     messages = (*question.history, *_BUILDERS[style](context, token))
@@ -71,7 +71,7 @@ def build_messages(context: Context, style: Style, token: str, *, sees: bool = F
 
 def _packed(context: Context, token: str) -> tuple[Message, ...]:
     def block(label: str, text: str) -> str:
-        # Workers see the mark, so one that is careless or turned could write a closing fence with it.
+        # Workers see the mark, so a careless or hijacked one could write a closing fence with it.
         return f"<<<{label} {token}>>>\n{text.replace(token, '-')}\n<<<end {token}>>>"
 
     blocks = [_PREAMBLE.format(token=token), block("question", context.question.text)]
@@ -85,7 +85,7 @@ def _packed(context: Context, token: str) -> tuple[Message, ...]:
 
 
 def _chat(context: Context, token: str) -> tuple[Message, ...]:
-    del token  # Roles keep texts apart here, not fences.
+    del token  # Roles separate the texts here, not fences.
     exchanges = [(step.subtask, step.response) for step in context.earlier]
     if context.previous is not None:
         exchanges.insert(0, ("The answer of the round before", context.previous))
@@ -102,7 +102,7 @@ def _plain(context: Context, token: str) -> tuple[Message, ...]:
     if context.earlier or context.previous is not None:
         raise ValueError("The plain style shows no earlier work; it is for a plan of one step.")
     history = context.question.history
-    if history and history[-1].role == "tool":  # The question stands in its past already.
+    if history and history[-1].role == "tool":  # The history already has the question.
         return ()
     return (Message(role="user", content=context.question.text),)
 

@@ -1,6 +1,6 @@
-"""What the calls of all questions share: a channel to each worker, the response cache, and accounts of money.
+"""What the calls of all questions share: a channel to each worker, the response cache, and the shared budgets.
 
-One dispatcher serves all orchestrators over the same workers. It closes nothing that it was given.
+One dispatcher serves all orchestrators over the same workers. It does not close what it was given.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from podium.workers.response_cache import ResponseCache
 
 _DOWN = ("timeout", "connection", "status")
-"""Kinds of retryable failures that say that a worker is down."""
+"""Kinds of retryable errors that mean that a worker is down."""
 _LONGEST_PAUSE_S = 60.0
 """A worker that asks for a longer pause goes into cooldown."""
-_LATEST = 100
-_ENOUGH = 20
-"""Answers that are needed before a call counts as slow."""
+_LATENCIES_KEPT = 100
+_MIN_LATENCIES = 20
+"""Answers that are measured before a call can count as slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,14 @@ class WorkerChannel:
         self.failures = 0
         self.retries = 0
         self.hedges = 0
-        self._seconds: deque[float] = deque(maxlen=_LATEST)
-        """Of the latest calls that were answered."""
+        self._seconds: deque[float] = deque(maxlen=_LATENCIES_KEPT)
+        """Latencies of the latest answers."""
 
     @property
     def slow_s(self) -> float | None:
-        """Seconds after which a call is slow and is hedged; None: hedging is off, or too few calls were measured."""
+        """Seconds after which a call is hedged; None: hedging is off, or too few answers were measured."""
         share = self.worker.limits.hedge
-        if share is None or len(self._seconds) < _ENOUGH:
+        if share is None or len(self._seconds) < _MIN_LATENCIES:
             return None
         return sorted(self._seconds)[int(share * len(self._seconds))]
 
@@ -109,7 +109,7 @@ class WorkerChannel:
         if error.kind == "limited" and error.retry_after_s is not None:
             if error.retry_after_s <= _LONGEST_PAUSE_S:
                 self.rate_limiter.pause(error.retry_after_s)
-            else:  # No call can wait for so long: the worker is as good as down.
+            else:  # No call can wait for so long, so the worker counts as down.
                 self.breaker.open_for(error.retry_after_s, error, probe=probe)
                 return
         if error.retryable and error.kind in _DOWN:
@@ -123,8 +123,8 @@ class Dispatcher:
 
     Args:
         cache: answers that were paid for before; None: each call is made.
-        accounts: dollars that all questions share.
-        cooldowns: the file that shares cooldowns with other processes; None: they are not shared.
+        accounts: budgets that all questions share.
+        cooldowns: the file in which processes share cooldowns; None: they are not shared.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class Dispatcher:
         cooldowns = self._cooldowns
         if cooldowns is None or worker.identity is None:
             return WorkerChannel(worker)
-        ahead = asyncio.get_running_loop().time() - time.time()
+        clock_offset = asyncio.get_running_loop().time() - time.time()
 
         def note(cooldown: Cooldown | None) -> None:
             if cooldown is None:
@@ -172,8 +172,8 @@ class Dispatcher:
             else:
                 cooldowns.note(
                     worker,
-                    since=cooldown.since - ahead,
-                    probe_at=cooldown.probe_at - ahead,
+                    since=cooldown.since - clock_offset,
+                    probe_at=cooldown.probe_at - clock_offset,
                     failures=cooldown.failures,
                     error=cooldown.error,
                 )
@@ -182,6 +182,8 @@ class Dispatcher:
         known = cooldowns.get(worker)
         if known is not None:
             channel.breaker.open_from(
-                Cooldown(known.since + ahead, known.probe_at + ahead, known.failures, known.error)
+                Cooldown(
+                    known.since + clock_offset, known.probe_at + clock_offset, known.failures, known.error
+                )
             )
         return channel

@@ -1,7 +1,8 @@
-"""Early stopping: a vote's steps run cheapest first, and stop once its result is certain.
+"""Early stopping: a vote's steps run in turns, the cheapest first, until the vote's result is certain.
 
-Each turn starts as few steps as could make the result certain if they agreed. So a vote costs less, takes up to a few
-calls' time longer, and has the same result: adaptive consistency (Aggarwal et al. 2023), without its risk.
+Each turn starts the fewest steps that could make the result certain if they agreed. The vote costs less, takes longer
+by the time of a few calls, and has the same result. It is adaptive consistency (Aggarwal et al. 2023), except that it
+stops only when no further answer can change the result.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from podium.workflow import Workflow
 _SOMETHING = "Answer: something"
 """An answer that no response has given yet."""
 _OUTPUT_SHARE = 4
-"""Tokens written for each token read, to compare workers that were not measured."""
+"""Output tokens assumed for each input token, to compare the prices of workers that were not measured."""
 
 
 class EarlyStopping:
-    """Which responses one vote has, and which steps still wait for their turn.
+    """One vote: which responses it has, and which steps still wait for their turn.
 
     Args:
         subtask: the vote's.
@@ -47,14 +48,14 @@ class EarlyStopping:
 
     def skips(self, position: int) -> bool:
         """Whether the vote's result is certain without the step."""
-        return self._certain and self.holds_back(position)
+        return self._certain and self.defers(position)
 
-    def holds_back(self, position: int) -> bool:
-        """Whether the step is not to start, or not yet."""
+    def defers(self, position: int) -> bool:
+        """Whether the step does not start now."""
         return position in self._waiting
 
     def next_steps(self, previous: str | None, ended: Mapping[int, Span]) -> tuple[int, ...]:
-        """Let the next steps start, if all that were started have ended; returns the steps that they waited for.
+        """Choose the next steps to start, once all started ones have ended; returns the steps that they waited for.
 
         Args:
             previous: the final response of the round before.
@@ -63,9 +64,9 @@ class EarlyStopping:
         if self._certain or any(j not in ended and j not in self._waiting for j in self._reads):
             return ()
         before = [previous] if self._sees_previous and previous is not None else []
-        heard = [ended[j].response or "" if j in ended else None for j in self._reads]
+        responses = [ended[j].response or "" if j in ended else None for j in self._reads]
         order = [len(before) + self._reads.index(j) for j in self._waiting]
-        turn = next_turn(self._decider, self._subtask, [*before, *heard], order)
+        turn = next_turn(self._decider, self._subtask, [*before, *responses], order)
         self._certain = not turn
         started = {self._reads[place - len(before)] for place in turn}
         self._waiting = [j for j in self._waiting if j not in started]
@@ -77,8 +78,8 @@ def find_early_stops(
 ) -> dict[int, EarlyStopping]:
     """The votes of a workflow that can stop early, by position.
 
-    A vote that stops early counts only the responses that it has. So it hears all of them where a later round, or a
-    step that is no vote, may read that count; and where older exchanges of a chat look like responses of steps.
+    A vote that stops early counts only the responses that it has. So it does not stop early where a later round, or a
+    step that is not a vote, may read the count; nor where messages of the history look like responses of steps.
     """
     is_last_round = round == question_context.ledger.budget.rounds - 1
     if not is_last_round or (
@@ -105,11 +106,11 @@ def find_early_stops(
 def next_turn(
     decider: Decider, subtask: str, responses: Sequence[str | None], order: Sequence[int]
 ) -> tuple[int, ...]:
-    """Places of the responses to get now; none where the result is certain.
+    """Indices of the responses to get next; none if the result is certain.
 
     Args:
-        responses: that the decider is to see; None: still to come, "": there is none, for its step failed.
-        order: places, the cheapest first.
+        responses: what the decider will see; None: not there yet; "": its step failed.
+        order: indices of responses, the cheapest first.
     """
     if decider.is_certain(subtask, responses):
         return ()
@@ -129,11 +130,11 @@ def cheapest_first(profiles: Sequence[Profile]) -> list[int]:
 
 
 def known_costs(profiles: Sequence[Profile]) -> list[float]:
-    """The measured cost of an answer of each; where any was not measured, their prices instead."""
+    """The measured cost of an answer of each profile; their prices, if any was not measured."""
     if all(profile.rating is not None for profile in profiles):
         return [profile.rating.cost_usd for profile in profiles if profile.rating is not None]
     return [profile.price.input + _OUTPUT_SHARE * profile.price.output for profile in profiles]
 
 
 def _filled(responses: Sequence[str | None], places: Collection[int], text: str) -> list[str | None]:
-    return [text if place in places else heard for place, heard in enumerate(responses)]
+    return [text if place in places else response for place, response in enumerate(responses)]

@@ -1,7 +1,7 @@
-"""What a plan would cost: from prices, the sizes of messages, and how long each worker's past answers were.
+"""Estimates what a plan would cost, from prices, the sizes of messages, and the lengths of workers' past answers.
 
-An estimate of calls that were not made. It counts four characters a token, and neither retries nor fallbacks. Low and
-high take every response of the plan as short, or as long, as one in ten: the whole is seldom outside.
+It assumes four characters a token, and neither retries nor fallbacks. `low` and `high` assume that every response has
+the length that one in ten stays below, or exceeds; the true total is seldom outside.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from podium.workers.view import EarlierStep
 from podium.workflow import Workflow, live_steps
 
 ENOUGH = 5
-"""Past answers; with fewer, lengths are assumed."""
+"""Past answers that a worker needs; with fewer, the lengths of its answers are assumed."""
 SPREAD = 4
-"""How many times shorter and longer an assumed response may be."""
+"""How many times shorter or longer than assumed a response may be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """One step, for responses of one length."""
+    """What one step takes if responses have one given length."""
 
     usage: Usage
     cost_usd: float
     latency_s: float | None
-    """Seconds of its worker; None: neither past answers nor its profile tell."""
+    """Seconds of its worker; None: neither past answers nor its profile say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class StepEstimate:
     position: int
     worker: str
     answers: int
-    """Past answers that it rests on; 0: the length of the response is assumed."""
+    """Past answers that it is based on; 0: the length of the response is assumed."""
     low: Guess
     likely: Guess
     high: Guess
@@ -92,7 +92,7 @@ class PlanEstimate:
 
 @dataclass(frozen=True, slots=True)
 class _Length:
-    """What is expected of one worker's answer."""
+    """The expected length of one worker's answer."""
 
     tokens: float
     seconds: float | None
@@ -155,7 +155,7 @@ def _known(past: PastAnswers | None) -> int:
 
 
 def _expected(worker: Worker, past: PastAnswers | None, assumed: int) -> tuple[_Length, _Length, _Length]:
-    """Low, likely and high: of past answers those that one in ten, half and nine in ten do not exceed."""
+    """Low, likely and high: the lengths that one in ten, half and nine in ten past answers do not exceed."""
     if past is None or not _known(past):
         seconds = worker.profile.latency_s
         low, likely, high = (
@@ -178,7 +178,7 @@ def _deciles(values: Sequence[float]) -> tuple[float, float, float]:
 def _guesses(
     workflow: Workflow, workers: Mapping[int, Worker], question: Question, lengths: Mapping[int, _Length]
 ) -> dict[int, Guess]:
-    """One for each live step; what a step reads is as long as the answers before it."""
+    """One for each live step. Its input has the expected lengths of the responses that it reads."""
     guesses: dict[int, Guess] = {}
     for position, worker in workers.items():
         step = workflow.steps[position]

@@ -1,6 +1,6 @@
-"""One workflow, run once: a step starts the moment the steps it reads are done (design §6).
+"""One workflow, run once: a step starts as soon as the steps that it reads are done.
 
-Knows nothing of who planned it. Structured: no call outlives `run`, however it ends.
+It does not know the planner. No call outlives `run`, however `run` ends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from podium.workers.view import EarlierStep
 from podium.workflow import Workflow, live_steps
 
 _GONE = "The question was cancelled."
-_NOT_ASKED = "It was not asked: whatever it said, the vote would be the same."
+_NOT_NEEDED = "It was not called: no answer of it could change the vote."
 _FROM_REPLY = ("recorded", "cached", "finish", "model", "first_token_s", "votes", "tool_calls", "nested")
 """Fields that a span copies from its reply."""
 
@@ -53,7 +53,7 @@ class Execution:
         count = len(workflow.steps)
         self._reads = tuple(workflow.reads(position) for position in range(count))
         self._run = range(count) if question_context.settings.run_all else live_steps(workflow)
-        self._turns = (
+        self._early_stops = (
             find_early_stops(workflow, self._run, question_context, round)
             if question_context.settings.early_stop
             else {}
@@ -66,24 +66,24 @@ class Execution:
         self._limit = asyncio.timeout_at(question_context.ledger.deadline)
 
     async def run(self) -> None:
-        """Run every step that the last one needs. Afterwards, or when cancelled, see `spans`."""
+        """Run every step that the last one needs. `spans` has the results, also after a cancellation."""
         try:
             async with self._limit, self._group:
                 await self._follow(self._ready())
-        except TimeoutError:  # Those of workers are attempts that failed; this one is the budget's.
+        except TimeoutError:  # The budget's. A worker's is a failed attempt and does not come here.
             if not self._limit.expired():
                 raise
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """Every step of the workflow, in order, as far as it came."""
+        """One span for every step of the workflow, in order, also for steps that did not start or end."""
         return tuple(
             self._spans.get(position) or self._unstarted(position)
             for position in range(len(self._workflow.steps))
         )
 
     async def _follow(self, ready: list[int]) -> None:
-        """Run the steps in `ready`, and what their ends make ready. A chain stays in one task."""
+        """Run the steps in `ready`, then those that become ready when they end. A chain of steps stays in one task."""
         while ready:
             for position in ready[1:]:
                 self._group.create_task(self._follow([position]))
@@ -91,10 +91,12 @@ class Execution:
             ready = self._ready()
 
     def _ready(self) -> list[int]:
-        """The steps that can start now and have not: what they read is done, and no vote holds them back."""
-        heard = [turns.next_steps(self._previous, self._spans) for turns in self._turns.values()]
-        wanted = self._needed_steps(EarlyStopping.holds_back)
-        waited = tuple(sorted({j for positions in heard for j in positions}))
+        """The steps that start now: all that they read is done, and no vote lets them wait. Marks them as started."""
+        waited_for = [
+            early_stop.next_steps(self._previous, self._spans) for early_stop in self._early_stops.values()
+        ]
+        wanted = self._needed_steps(EarlyStopping.defers)
+        waited = tuple(sorted({j for positions in waited_for for j in positions}))
         self._waited.update((position, waited) for position in wanted - self._wanted)
         self._wanted = wanted
         ready = [p for p in self._run if p in wanted and p not in self._started and self._has_all(p)]
@@ -102,19 +104,22 @@ class Execution:
         return ready
 
     def _has_all(self, position: int) -> bool:
-        """Whether every step that it reads is done, but for those that a vote does without."""
-        turns = self._turns.get(position)
-        return all(j in self._spans or (turns is not None and turns.skips(j)) for j in self._reads[position])
+        """Whether every step that it reads is done, except those that a vote does not need."""
+        early_stop = self._early_stops.get(position)
+        return all(
+            j in self._spans or (early_stop is not None and early_stop.skips(j))
+            for j in self._reads[position]
+        )
 
     def _needed_steps(self, is_left_out: Callable[[EarlyStopping, int], bool]) -> set[int]:
         """The last step, the steps that it reads and does not leave out, the steps that those read, and so on."""
-        if not self._turns:
+        if not self._early_stops:
             return set(self._run)
         found: set[int] = set()
         for position in reversed(self._run):
             readers = [k for k in self._run if position in self._reads[k]]
             if not readers or any(
-                k in found and not (k in self._turns and is_left_out(self._turns[k], position))
+                k in found and not (k in self._early_stops and is_left_out(self._early_stops[k], position))
                 for k in readers
             ):
                 found.add(position)
@@ -168,7 +173,7 @@ class Execution:
             lost_usd = sum(attempt.cost_usd for attempt in attempts)
             if lost_usd:
                 result["cost_usd"] = result.get("cost_usd", 0.0) + lost_usd
-            if "status" in result:  # Not so after a bug of ours, which escapes.
+            if "status" in result:  # Missing after a bug of ours, which escapes.
                 self._record(
                     self._span(
                         position, attempts=tuple(attempts), ended_s=question_context.elapsed(), **result
@@ -176,27 +181,27 @@ class Execution:
                 )
 
     def _response(self, position: int) -> str | None:
-        """What a step answered, if it did."""
+        """The response of a step; None: it has none."""
         span = self._spans.get(position)
         return None if span is None else span.response
 
     def _missing(self, position: int) -> tuple[int, ...]:
-        """Places of the responses that the step was to see and that are missing."""
+        """Indices of the responses that the step should see and that are missing."""
         first = int(self._shown_before(position) is not None)
         read = enumerate(self._reads[position], start=first)
         return tuple(place for place, j in read if self._response(j) is None)
 
     def _is_starved(self, position: int, attempts: Sequence[Attempt]) -> bool:
-        """Whether it failed because a budget refused the steps that it reads: no worker failed then."""
-        wanting = bool(attempts) and attempts[-1].error_kind == "missing"
-        silent = [self._spans.get(j) for j in self._reads[position] if self._response(j) is None]
-        return wanting and all(span is not None and span.status == "refused" for span in silent)
+        """Whether it failed only because a budget refused the steps that it reads."""
+        lacks_input = bool(attempts) and attempts[-1].error_kind == "missing"
+        unanswered = [self._spans.get(j) for j in self._reads[position] if self._response(j) is None]
+        return lacks_input and all(span is not None and span.status == "refused" for span in unanswered)
 
     def _is_last(self, position: int) -> bool:
         return position == len(self._workflow.steps) - 1
 
     def _stream(self, position: int) -> Callable[[int], Callable[[str], None]] | None:
-        """Makes the listeners of a step's text; None where the text may turn out not to be the answer."""
+        """Returns the listener for each try of a step; None if its text may turn out not to be the answer."""
         observe = self._question_context.observe
         final = self._round == self._question_context.ledger.budget.rounds - 1
         if observe is None or not self._question_context.streams or not final or not self._is_last(position):
@@ -224,7 +229,7 @@ class Execution:
         return Context(question, step.subtask, earlier, previous)
 
     def _shown_before(self, position: int) -> str | None:
-        """The final response of the round before, where the step sees it and there is one."""
+        """The final response of the round before, if there is one and the step sees it."""
         return self._previous if self._workflow.steps[position].access.sees_previous else None
 
     def _record(self, span: Span) -> None:
@@ -236,7 +241,7 @@ class Execution:
         if position not in self._run:
             return self._span(position, status="skipped")
         if position not in self._needed_steps(EarlyStopping.skips):
-            return self._span(position, status="skipped", error=_NOT_ASKED)
+            return self._span(position, status="skipped", error=_NOT_NEEDED)
         status = "refused" if self._limit.expired() else "cancelled"
         return self._span(position, status=status, error=self._why_stopped)
 

@@ -1,8 +1,7 @@
-"""The budget of one question under concurrency, and the dollars that questions share: reserve before, settle after.
+"""The budget of one question. A call reserves the most that it may take, and is settled when it has ended.
 
-Not thread-safe: one event loop, no suspension between a check and its booking. What it cannot know: a provider may
-count more input tokens than we estimated, or bill a call that failed. The total can pass a limit by that much. Then
-every later call is refused.
+For one event loop: nothing awaits between a check and its reservation. A provider may count more input tokens than we
+estimated, or bill a call that failed. The total can pass a limit by that much; then every later call is refused.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Reservation:
         """The reservation for a call of `input_tokens` that may answer with `output_tokens`.
 
         Args:
-            most_usd: dollars at most, where tokens and price do not tell them.
+            most_usd: dollars at most; None: they follow from tokens and price.
         """
         usd = (input_tokens * price.input + output_tokens * price.output) / 1e6
         return cls(calls, input_tokens + output_tokens, usd if most_usd is None else most_usd)
@@ -47,14 +46,14 @@ class SpendLimit(Protocol):
     """Dollars that many questions share; `podium.executor.accounts.Account` is one."""
 
     refusal: str | None
-    """Why the latest call was refused that it refused for good; None: none was."""
+    """Why it last refused a call for good; None: it has refused none."""
 
     def reserve(self, usd: float) -> str | None:
-        """Reserve `usd`; or return the sentence that says which limit that could break, and reserve nothing."""
+        """Reserve `usd` and return None; or reserve nothing and say in a sentence which limit the call could break."""
         ...
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
-        """Release what was reserved and book what was paid."""
+        """Release what was reserved and count what was paid."""
         ...
 
     def may_free(self, usd: float) -> bool:
@@ -78,8 +77,8 @@ class SpendLimit(Protocol):
 class Ledger:
     """What one question has spent, has reserved for calls in flight, and may still spend. The accounts count it too.
 
-    A call is one step's request to its worker, retries and fallback included: these cost tokens, dollars and
-    time, and no further call. A planner's usage is recorded once it is known, and counts no call.
+    A step's request to its worker counts as one call. Its retries and fallbacks take tokens, dollars and time, but are
+    no further calls. A planner's usage is recorded when it is known, and is not a call.
 
     Args:
         budget: the limits.
@@ -106,11 +105,11 @@ class Ledger:
         """Set, and replaced by a new one, when a call is settled."""
 
     async def reserve(self, reservation: Reservation) -> str | None:
-        """As `try_reserve`, but wait where calls in flight, once they are settled, may leave enough."""
+        """As `try_reserve`, but wait while calls in flight may still leave enough."""
         clock = asyncio.get_running_loop().time
         while True:
             refusal = self._reserve(reservation, clock())
-            if isinstance(refusal, _Short):
+            if isinstance(refusal, _AccountRefusal):
                 if not refusal.spend_limit.may_free(reservation.usd):
                     return refusal.final()
                 await refusal.spend_limit.settled()
@@ -120,20 +119,20 @@ class Ledger:
                 return refusal
 
     def try_reserve(self, reservation: Reservation, now: float) -> str | None:
-        """Reserve; or return the sentence that says which limit the call could break, and reserve nothing.
+        """Reserve and return None; or reserve nothing and say in a sentence which limit the call could break.
 
         Args:
             reservation: the most that the call may take.
             now: the event loop's clock.
         """
         refusal = self._reserve(reservation, now)
-        return refusal.final() if isinstance(refusal, _Short) else refusal
+        return refusal.final() if isinstance(refusal, _AccountRefusal) else refusal
 
     def reserve_for_hedge(self, reservation: Reservation, now: float) -> bool:
-        """Reserve if there is room. A hedge is no loss if it is not made, so a refusal is not noted."""
+        """Reserve if there is room. A question does not need its hedges, so a refusal is not recorded."""
         return self._reserve(reservation, now) is None
 
-    def _reserve(self, reservation: Reservation, now: float) -> str | _Short | None:
+    def _reserve(self, reservation: Reservation, now: float) -> str | _AccountRefusal | None:
         refusal = self._own_refusal(reservation, now) or self._shared_refusal(reservation)
         if refusal is None:
             self.calls += reservation.calls
@@ -176,28 +175,28 @@ class Ledger:
             and (budget.usd is None or self.usd + reservation.usd <= budget.usd)
         )
 
-    def _shared_refusal(self, reservation: Reservation) -> _Short | None:
+    def _shared_refusal(self, reservation: Reservation) -> _AccountRefusal | None:
         """Reserve the dollars in all accounts, or in none."""
         for number, account in enumerate(self.accounts):
             sentence = account.reserve(reservation.usd)
             if sentence is not None:
                 for reserved in self.accounts[:number]:
                     reserved.settle(reservation.usd, 0.0)
-                return _Short(account, sentence)
+                return _AccountRefusal(account, sentence)
         return None
 
     def settle(self, reservation: Reservation, usage: Usage, usd: float) -> None:
-        """Release the reservation and book what the call really took: nothing, if it failed."""
+        """Release the reservation and count what the call really took: nothing if it failed."""
         self._in_flight -= 1
         self._reserved_tokens -= reservation.tokens
-        # Sums of floats leave crumbs, and a crumb reserved for ever would refuse the last call that fits.
+        # Sums of floats leave rounding errors. One that stayed reserved would refuse the last call that fits.
         self._reserved_usd = self._reserved_usd - reservation.usd if self._in_flight else 0.0
         self._book(usage, reservation.usd, usd)
         self._settled.set()
         self._settled = asyncio.Event()
 
     def record(self, usage: Usage, usd: float) -> None:
-        """Book what was not reserved: a planner's tokens and dollars."""
+        """Count what was not reserved: a planner's tokens and dollars."""
         self._book(usage, 0.0, usd)
 
     def _book(self, usage: Usage, reserved_usd: float, usd: float) -> None:
@@ -208,7 +207,7 @@ class Ledger:
 
     @property
     def exhausted(self) -> bool:
-        """Whether no call at all can be made any more, whatever it takes."""
+        """Whether no further call can be made, however little it takes."""
         budget = self.budget
         return (
             (budget.calls is not None and self.calls >= budget.calls)
@@ -224,13 +223,13 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True)
-class _Short:
-    """An account refuses; calls in flight may make room."""
+class _AccountRefusal:
+    """The refusal of a shared account. Calls in flight may still make room."""
 
     spend_limit: SpendLimit
     sentence: str
 
     def final(self) -> str:
-        """The refusal, when nothing is waited for."""
+        """The sentence. The account records that it refused the call for good."""
         self.spend_limit.refusal = self.sentence
         return self.sentence

@@ -32,7 +32,7 @@ class StepText:
     position: int
     text: str
     attempt: int = 0
-    """Which try of the step writes it: each begins anew, and two may write side by side."""
+    """Which try of the step writes it. Each try begins its text anew, and two may write at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,37 +49,37 @@ class ExecutionSettings:
 
     context: Style = "packed"
     past: tuple[Message, ...] | None = None
-    """Shown to steps in place of the question's history: for a worker that goes on where it was interrupted."""
+    """Messages for the steps in place of the question's history, for a worker that continues after its tool calls."""
     run_all: bool = False
     """Run also the steps that nothing needs."""
     early_stop: bool = False
-    """Run the steps that a vote reads cheapest first, and stop once its result is certain (`early_stopping`)."""
+    """Run the steps of a vote in turns, the cheapest first, until its result is certain (`early_stopping`)."""
     first_wait_s: float = 0.5
-    """Before the first retry; doubles with each, and up to the same again is added at random."""
+    """The wait before the first retry. It doubles with each retry, and a random wait of up to as much is added."""
     longest_wait_s: float = 60.0
-    """A worker that asks for a longer wait (`Retry-After`) has failed for good."""
+    """A call whose worker asks for a longer wait (`Retry-After`) fails without a retry."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionContext:
-    """One question under way."""
+    """One question that is being answered."""
 
     question: Question
     pool: Pool
     seed: str
     token: str
-    """The mark of this question's fences."""
+    """The mark of this question's fences (see `context`)."""
     ledger: Ledger
     dispatcher: Dispatcher
     settings: ExecutionSettings
     started: float
     """When the trace began, on the event loop's clock."""
     sample: int = 0
-    """Which independent answering of the question this is: a response cache gives each its own answers."""
+    """The number of this independent answer to the question. A response cache keeps each number's answers apart."""
     streams: bool = False
     """Whether the observer wants the text of the answer while it is written."""
     observe: Callable[[StepStarted | StepText | StepEnded], None] | None = None
-    """Called with each step as it starts and ends. Must be quick: nothing else runs meanwhile."""
+    """Called with each event of a step. It must be quick: the event loop waits for it."""
 
     @property
     def profiles(self) -> tuple[Profile, ...]:

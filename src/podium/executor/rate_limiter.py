@@ -1,6 +1,6 @@
-"""The limits of one worker: calls at once, requests a minute, tokens a minute, and retries.
+"""The limits of one worker: concurrent calls, requests a minute, tokens a minute, and retries.
 
-Callers take turns. The limits hold within one process: two processes with the same key need half the limits each.
+Waiting callers take turns. The limits apply within one process: give each of two processes with the same key half.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class Entry:
 
 
 class Window:
-    """What was admitted in the last `seconds`, which never exceeds `limit`, wherever a window of that length begins.
+    """A sliding window: in no stretch of `seconds` does it admit more than `limit`.
 
-    An entry larger than the limit is admitted when the window is empty: it cannot be made in parts.
+    An amount larger than the limit is admitted when the window is empty, because a call cannot be split.
 
     Args:
-        limit: of the sum.
+        limit: of the sum of all amounts in the window.
         seconds: length of the window.
     """
 
@@ -38,15 +38,15 @@ class Window:
         self._total = 0.0
 
     def total(self, now: float) -> float:
-        """The sum of what has not left the window."""
+        """The sum of the amounts in the window."""
         while self._entries and self._entries[0].at <= now - self._seconds:
             self._total -= self._entries.popleft().amount
         if not self._entries:
-            self._total = 0.0  # Sums of floats leave crumbs.
+            self._total = 0.0  # Sums of floats leave rounding errors.
         return self._total
 
     def wait(self, amount: float, now: float) -> float:
-        """Seconds until `amount` fits, if nothing else is admitted before; 0: it fits now."""
+        """Seconds until `amount` fits if nothing else is admitted meanwhile; 0: it fits now."""
         room = self._limit - self.total(now)
         if amount <= room or not self._entries:
             return 0.0
@@ -58,23 +58,23 @@ class Window:
 
     def add(self, amount: float, now: float) -> Entry:
         """Admit `amount`."""
-        self.total(now)  # Forgets what has left: a worker may be called for weeks.
+        self.total(now)  # Drops entries that have left the window: a worker may be called for weeks.
         entry = Entry(now, amount)
         self._entries.append(entry)
         self._total += amount
         return entry
 
     def correct(self, entry: Entry, amount: float) -> None:
-        """Make an entry what it turned out to be; one that has left the window counts no more."""
+        """Set an entry to the amount that was really used. One that has left the window no longer counts."""
         if self._entries and entry.at >= self._entries[0].at:
             self._total += amount - entry.amount
         entry.amount = amount
 
 
-_MINUTE_S = 61.0
-"""A second more than the provider's: calls are counted here when they leave, there when they arrive."""
-_BURSTS = 20
-"""A minute's requests may not all be made at once: in each of so many parts of it at most twice its share."""
+_LIMIT_MINUTE_S = 61.0
+"""A second more than a minute: we count a call when it is sent, the provider when it arrives."""
+_MINUTE_PARTS = 20
+"""Each of so many parts of a minute admits at most twice its share of the requests, which prevents bursts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +92,16 @@ class _Waiter:
 
 
 class RateLimiter:
-    """Calls at once, requests a minute and tokens a minute of one worker, on one event loop.
+    """Limits the concurrent calls, requests a minute and tokens a minute of one worker. For one event loop.
 
-    Callers have names and take turns, so one caller with many calls does not hold up the others.
+    Callers have names and take turns, so that one caller with many calls does not delay the others.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._free = limits.concurrency
         self._concurrency = limits.concurrency
         self._requests = () if limits.rpm is None else _windows(limits.rpm)
-        self._tokens = None if limits.tpm is None else Window(limits.tpm, _MINUTE_S)
+        self._tokens = None if limits.tpm is None else Window(limits.tpm, _LIMIT_MINUTE_S)
         self._paused_until = 0.0
         self._waiting: dict[str, deque[_Waiter]] = {}
         """By caller; the first is the one whose turn it is."""
@@ -125,9 +125,8 @@ class RateLimiter:
         try:
             return await waiter.turn
         except asyncio.CancelledError:
-            if (
-                waiter.turn.done() and not waiter.turn.cancelled()
-            ):  # It got its permit and was cancelled at the same moment.
+            # The call may get its permit and be cancelled at the same moment.
+            if waiter.turn.done() and not waiter.turn.cancelled():
                 self.cancel(waiter.turn.result())
             else:
                 self._grant()  # Others may have waited behind it.
@@ -147,7 +146,7 @@ class RateLimiter:
         self.release(permit, 0)
 
     def pause(self, seconds: float) -> None:
-        """Permit no call for so long: the worker asked for it."""
+        """Permit no call for `seconds`, because the worker asked for a pause."""
         self._paused_until = max(self._paused_until, asyncio.get_running_loop().time() + seconds)
 
     def _grant(self) -> None:
@@ -159,7 +158,7 @@ class RateLimiter:
             if not waiter.turn.done():
                 wait = self._wait(waiter.tokens, now)
                 if wait > 0:
-                    self._again_in(wait)
+                    self._schedule_grant(wait)
                     return
                 self._free -= 1
                 requests = tuple(window.add(1, now) for window in self._requests)
@@ -176,38 +175,41 @@ class RateLimiter:
             waits.append(self._tokens.wait(tokens, now))
         return max(waits)
 
-    def _again_in(self, seconds: float) -> None:
+    def _schedule_grant(self, seconds: float) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm = asyncio.get_running_loop().call_later(seconds, self._grant)
 
 
 def _windows(per_minute: float) -> tuple[Window, Window]:
-    return Window(per_minute, _MINUTE_S), Window(max(1.0, 2 * per_minute / _BURSTS), _MINUTE_S / _BURSTS)
+    return Window(per_minute, _LIMIT_MINUTE_S), Window(
+        max(1.0, 2 * per_minute / _MINUTE_PARTS), _LIMIT_MINUTE_S / _MINUTE_PARTS
+    )
 
 
-_MINUTE_S = 60.0
-_FREE = 10
+_RETRY_WINDOW_S = 60.0
+_FREE_RETRIES = 10
+"""Retries that a worker may have in any minute, however few its calls are."""
 
 
 class RetryBudget:
-    """Allows `share` retries for each call of the last minute, and a few more.
+    """Allows `share` retries for each call of the last minute, and ten more.
 
-    Where all calls fail, retrying each of them makes matters worse.
+    When all calls fail, retrying each of them would make matters worse.
     """
 
     def __init__(self, share: float) -> None:
         self._share = share
-        self._calls = Window(math.inf, _MINUTE_S)
-        self._retries = Window(math.inf, _MINUTE_S)
+        self._calls = Window(math.inf, _RETRY_WINDOW_S)
+        self._retries = Window(math.inf, _RETRY_WINDOW_S)
 
     def called(self, now: float) -> None:
-        """A call was made for the first time."""
+        """Count a call, without its retries."""
         self._calls.add(1, now)
 
     def take(self, now: float) -> bool:
         """Whether one more retry may be made; if so, it is counted."""
-        if self._retries.total(now) >= _FREE + self._share * self._calls.total(now):
+        if self._retries.total(now) >= _FREE_RETRIES + self._share * self._calls.total(now):
             return False
         self._retries.add(1, now)
         return True

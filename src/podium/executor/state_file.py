@@ -1,7 +1,7 @@
 """The state file: an SQLite file in which processes share what they have spent and which workers are in cooldown.
 
-Here are its place, its tables, and the cooldowns. The money is in `accounts`. The `breaker` decides when a cooldown
-begins and ends. Cooldowns are a convenience: a file that cannot be read or written is passed over.
+This module has its path, its tables, and the cooldowns; `accounts` has the spending. The `breaker` decides when a
+cooldown begins and ends. If the file cannot be read or written, cooldowns are not shared, and nothing fails.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ STATE = FileForm(
     tables=(
         "CREATE TABLE IF NOT EXISTS spending ("
         "account TEXT, day TEXT, spent INTEGER, held INTEGER, PRIMARY KEY (account, day)) WITHOUT ROWID",
+        # The cooldowns, under the name that files of the first version have.
         "CREATE TABLE IF NOT EXISTS resting ("
         "worker TEXT PRIMARY KEY, name TEXT, since REAL, probe_at REAL, failures INTEGER, error TEXT"
         ") WITHOUT ROWID",
@@ -40,7 +41,7 @@ _BUSY_MS = 100
 
 
 def default_state_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """`state.sqlite` beside the default store of traces; where that is a server's, in its usual folder."""
+    """`state.sqlite` in the folder of the default trace store; of the default file, if PODIUM_STORE is a database."""
     if "://" in environ.get("PODIUM_STORE", ""):
         environ = {name: value for name, value in environ.items() if name != "PODIUM_STORE"}
     return default_path(environ).with_name("state.sqlite")
@@ -62,9 +63,9 @@ class WorkerCooldown:
 
 
 class CooldownFile:
-    """Cooldowns by identity: the same endpoint and model is the same worker, whatever a pool calls it.
+    """Cooldowns by identity: the same endpoint and model is the same worker, whatever its name in a pool.
 
-    Workers without an identity belong to one process, and are not noted.
+    Workers without an identity belong to one process, so their cooldowns are not shared.
 
     Args:
         path: the state file; None: the default one.

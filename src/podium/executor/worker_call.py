@@ -1,6 +1,6 @@
 """One call of one worker: reserve the budget, try, retry, hedge, settle.
 
-Below `call`, which goes on to fallbacks. What a worker raises besides `WorkerError` is a bug and escapes.
+`call` uses it, and goes on to fallbacks. Any exception of a worker besides `WorkerError` is a bug and escapes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from podium.workers.base import Reply, Request, Worker
 from podium.workers.retry import attempts
 
 _GRACE_S = 0.1
-"""Beyond the time limit: a worker that keeps the limit itself says in its error what it was waiting for."""
+"""Seconds added to the time limit, so that a worker that keeps the limit itself can say what it was waiting for."""
 
 
 class RefusalError(Exception):
@@ -34,7 +34,7 @@ def reservation_for(
 
     Args:
         output_tokens: at most; None: as many as its limits allow.
-        calls: 0 where it goes on with a call that another worker began.
+        calls: 0 for a fallback, whose call was counted with the first worker's.
     """
     limits = worker.limits
     return Reservation.most(
@@ -50,7 +50,7 @@ class WorkerCall:
     """One call of one worker, with its retries.
 
     Args:
-        calls: 1, or 0 where it goes on with a call that another worker began.
+        calls: 1, or 0 for a fallback, whose call was counted with the first worker's.
         wait: whether to wait for a worker that is in cooldown.
     """
 
@@ -79,7 +79,7 @@ class WorkerCall:
         self._stream = lambda: stream(next(tries))
 
     async def reply(self) -> Reply:
-        """The reply, within the budgets: reserved before, booked after.
+        """The reply. The most that it may cost is reserved before, and what it cost is settled after.
 
         Raises:
             WorkerError: the worker failed for good.
@@ -109,7 +109,7 @@ class WorkerCall:
 
     async def _with_retries(self) -> Reply:
         """Try, and retry what is retryable; raise the last error."""
-        # The loop below takes longer than the answer of a simulated worker.
+        # Without retries the loop below is skipped: it takes longer than a simulated worker's answer.
         if not self._worker.limits.retries:
             return await self._hedged()
         now = asyncio.get_running_loop().time
@@ -132,14 +132,13 @@ class WorkerCall:
                 except WorkerError as error:
                     failure = error
                     if error.retryable and not self._wait and self._channel.breaker.state == "open":
-                        raise WorkerError(
-                            str(error), kind=error.kind
-                        ) from None  # Its fallback need not wait.
+                        # Its fallback need not wait.
+                        raise WorkerError(str(error), kind=error.kind) from None
                     raise
         return reply
 
     async def _hedged(self) -> Reply:
-        """One try, and a second one at the same time if it is slow; the first answer counts."""
+        """One try, and a second one at the same time once the first is slow; the first answer counts."""
         slow_s = self._channel.slow_s
         if slow_s is None:
             return await self._try()
@@ -177,7 +176,7 @@ class WorkerCall:
                 return
 
     async def _hedge(self, first: asyncio.Task[Reply]) -> Reply:
-        """A second try, if the budgets allow it; else what becomes of the first."""
+        """A second try if the budgets allow it; otherwise the result of the first."""
         ledger, reservation = self._question_context.ledger, self._reservation(0)
         if not ledger.reserve_for_hedge(reservation, asyncio.get_running_loop().time()):
             return await asyncio.shield(first)
@@ -191,7 +190,7 @@ class WorkerCall:
         """One try within the worker's time limit, once the breaker and the rate limiter allow it.
 
         Args:
-            begun: done when they allow it.
+            begun: gets its result when they allow the try.
         """
         channel = self._channel
         while True:
@@ -205,9 +204,8 @@ class WorkerCall:
                 raise
             if probe or channel.breaker.state == "closed":
                 break
-            channel.rate_limiter.cancel(
-                permit
-            )  # The breaker opened while this call waited for the rate limiter.
+            # The breaker opened while this call waited for the rate limiter.
+            channel.rate_limiter.cancel(permit)
         if begun is not None:
             begun.set_result(None)
         spent = self._input_tokens
@@ -264,12 +262,12 @@ class WorkerCall:
 
 
 def _cost(cancelled: BaseException | None) -> float:
-    """Dollars that a call had cost when it was cancelled, where its worker knows: a team says so."""
+    """Dollars that a cancelled call had cost. A team knows them, and its exception has `cost_usd`."""
     return float(getattr(cancelled, "cost_usd", 0.0))
 
 
 async def _first(tries: set[asyncio.Task[Reply]]) -> asyncio.Task[Reply]:
-    """Whichever is answered first; if none is, the error of the first one to fail is raised."""
+    """The first try that is answered. If none is, the error of the first that failed is raised."""
     failure: WorkerError | None = None
     pending = tries
     while pending:

@@ -21,7 +21,7 @@ from podium.tasks.sets.inspect_samples import to_question
 from podium.trace import Trace
 
 _UNSUPPORTED = ("logprobs", "top_logprobs", "prompt_logprobs", "response_schema", "modalities")
-"""Options of Inspect that an orchestrated pool cannot honour; they are refused."""
+"""Options of Inspect that a pool cannot follow; the provider refuses them."""
 _IGNORED = (
     *("temperature", "top_p", "top_k", "max_tokens", "stop_seqs", "frequency_penalty", "presence_penalty"),
     *("logit_bias", "best_of", "effort", "verbosity", "reasoning_effort", "reasoning_tokens", "extra_body"),
@@ -92,13 +92,11 @@ class Podium(ModelAPI):
 def _refuse(tools: list[ToolInfo], config: GenerateConfig) -> None:
     if tools:
         raise UsageError(
-            f"The tool {tools[0].name!r} was offered, and Podium's workers use none; run a solver without tools."
+            f"The solver offers the tool {tools[0].name!r}, and Podium's workers use none; use a solver without tools."
         )
     for name in _UNSUPPORTED:
         if getattr(config, name):
-            raise UsageError(
-                f"{name} was asked for, and an orchestrated pool has none to give; leave it out."
-            )
+            raise UsageError(f"{name} is set, and Podium cannot provide it; leave it out.")
     if (config.num_choices or 1) > 1:
         raise UsageError(
             f"num_choices {config.num_choices}: a question has one answer; ask in several epochs instead."

@@ -1,6 +1,6 @@
 """The entry point `inspect_ai` of this package, through which Inspect finds Podium.
 
-Importing it registers the provider: Inspect's extensions work so. Nowhere else does an import of Podium register
+Importing it registers the provider, as Inspect requires of its extensions. No other import of Podium registers
 anything.
 """
 

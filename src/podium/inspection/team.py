@@ -117,7 +117,7 @@ class Team:
         return trace
 
     def _keep(self, event: Event) -> None:
-        """Store the trace, also of a question that was cancelled."""
+        """Store the trace when a question ends, also if it was cancelled."""
         if self.store is not None and isinstance(event, QuestionEnded):
             self.store.add(event.trace)
 
@@ -158,7 +158,7 @@ def open_team(settings: TeamSettings, *, seed: str = "0") -> Team:
 
 
 def _open_dispatcher(settings: TeamSettings, pool: Pool, files: ExitStack) -> Dispatcher:
-    """As `podium ask` opens it. Simulated workers alone do not touch the day's budget."""
+    """The dispatcher, opened as for `podium ask`: a pool of simulated workers alone does not use the day's budget."""
     cache = None
     if settings.cache is not None:
         cache = files.enter_context(ResponseCache(settings.cache, replay=settings.replay))

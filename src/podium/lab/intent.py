@@ -1,7 +1,7 @@
-"""What a subtask asks a simulated specialist to do, read from its words.
+"""Reads from the words of a subtask what a simulated specialist has to do.
 
-Understands requests in plain English, not a fixed list: a part named by its own words or by its number, the next
-part, the rest, a check, a comparison; anything else is the whole question.
+It understands requests in plain English, not only fixed phrases: a part that is quoted or named by its number, the next
+part, the rest, a check, a comparison. Any other subtask means the whole question.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _PART = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What is asked for."""
+    """What a subtask requests."""
 
     action: Action
     parts: tuple[int, ...] = ()
-    """Positions of the hops named, ascending, for the deed "parts"."""
+    """Positions of the requested hops, ascending; only for the action "parts"."""
     clear: bool = False
-    """The parts were named by their own words, not by number."""
+    """Whether the parts were quoted and not named by number."""
 
 
 @lru_cache(maxsize=65_536)
@@ -59,7 +59,7 @@ def read_intent(subtask: str, question: str) -> Intent:
 
 
 def _named(subtask: str, problem: Problem) -> tuple[int, ...]:
-    """Hops whose request stands in the subtask: word for word, or the same operation in other words."""
+    """The hops that the subtask requests, either word for word or as the same operation in other words."""
     folded = subtask.casefold()
     found = {i for i, hop in enumerate(problem.hops) if hop.clause.casefold() in folded}
     if not found:

@@ -1,6 +1,6 @@
-"""Operations: the small computations that the embedded questions are made of, by skill.
+"""Operations: the small computations of which embedded questions are made, by skill.
 
-Each has at least three phrasings, and no text may be read as two of them.
+Each operation has at least three phrasings. No text may match the phrasings of two operations.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class Operation:
     name: str
     skill: str
     takes: tuple[str, ...]
-    """Types of its one or two values."""
+    """Types of its one or two inputs."""
     gives: str
     compute: Callable[..., Any]
     """(value, [second value,] [number]) -> result; ValueError outside its domain."""
     phrasings: tuple[str, ...]
     """Imperative clauses with {x}, {y} for values and {n} for the number; at least three."""
     number: range | None = None
-    """Where {n} is drawn from, if the operation has one."""
+    """The range from which {n} is drawn, if the operation has a number."""
 
     @property
     def joins(self) -> bool:
-        """Whether it brings two values together."""
+        """Whether it takes two values, and so can join two branches."""
         return len(self.takes) == 2
 
 

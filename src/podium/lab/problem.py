@@ -1,7 +1,7 @@
-"""A problem: operations that feed one another, and their true results.
+"""A problem: a chain or graph of operations, with their true results.
 
-A hop is one operation with its inputs. An input is a value that the question gives, or an earlier hop's result.
-Values are held as they are written; `ValueType` reads and writes them.
+A hop is one operation with its inputs. An input is a value from the question or the result of an earlier hop. Values
+are stored as text; `ValueType` reads and writes them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Hop:
     """A written value, or the position of the earlier hop whose result it takes."""
     number: int | None = None
     clause: str = ""
-    """The words that ask for it in the question."""
+    """The words of the question that request this hop."""
 
     @property
     def sources(self) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
-"""The values that operations take and give: how each type is drawn, written, read, and got slightly wrong.
+"""The types of values that operations take and return: how each is drawn, written, read, and made slightly wrong.
 
-Here a value is a Python int, str, date or tuple; in text it is what `write` makes of it. The tables that values
-come from stand here too, and `chance`: the randomness of everything simulated.
+Here a value is a Python int, str, date or tuple; `write` turns it into text. This module also has the tables from which
+values are drawn, and `chance`, which gives all simulations their randomness.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The words of a problem: writes a question that poses it, and reads a text back into operations.
+"""Writes a problem as a question, and reads a text back into operations.
 
-Reading is the inverse of writing: it looks for every phrasing anywhere in the text, so connecting words do not matter.
-"the result", "it", "that", or the labels A and B of two branches stand for results of earlier hops.
+Reading is the inverse of writing. It looks for every phrasing anywhere in the text, so connecting words do not matter.
+"the result", "it", "that", and the labels A and B of two branches stand for results of earlier hops.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Phrasing:
     slots: tuple[str, ...]
     pattern: re.Pattern[str]
     anchor: str
-    """The longest run of fixed words: no match without it."""
+    """The longest run of fixed words. A text without it cannot match."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What workers are good at, measured: recordings made from live workers, their answers as arrays, and ratings.
+"""Measures workers: records live workers, holds recorded answers as arrays, and makes ratings of them.
 
-`podium.workers.ratings` reads the file of ratings that a pool names; this package makes it.
+This package makes ratings files; `podium.workers.ratings` reads the one that a pool names.
 """

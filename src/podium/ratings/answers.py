@@ -1,6 +1,6 @@
-"""What recorded workers answered, as arrays: scores and costs of thousands of committees before any plan is run.
+"""Recorded answers as arrays, to compute the scores and costs of thousands of committees without running a plan.
 
-A committee is a list of workers whose answers a vote decides. Nothing here calls a live worker.
+A committee is a list of workers whose answers are put to a vote. Nothing here calls a live worker.
 """
 
 from __future__ import annotations
@@ -27,44 +27,45 @@ from podium.workers.vote import VoteWorker, announce
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Members = tuple[int, ...]
-"""Workers of a committee by number; one may stand there several times, and gives its next sample each time."""
+"""The workers of a committee, by number. A worker that is named again gives its next sample."""
 NO_ANSWER = -1
-"""The number of no answer."""
+"""Stands for a response without an answer."""
 MAX_ANSWERS = 5
-"""Answers that a committee votes on, at most."""
+"""Most answers that a committee votes on."""
 _TURNS = 12
-"""Turns at most, or twice the most samples, where workers have different numbers of them."""
+"""Most turns (or twice the most samples, if that is more), if workers have different numbers of samples."""
 _KEPT = 10**7
-"""Answers, of all turns together, that are kept in memory: a hundred megabytes or two."""
+"""Most answers, of all turns together, that are kept in memory: 100 to 200 MB."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Q questions, W workers, R times that each is asked: as often as a committee may name it."""
+    """The answers of W workers to Q questions. Each worker gives R answers, as many as a committee may want of it."""
 
     workers: tuple[str, ...]
     answer_QWR: Ints
-    """Equal answers to one question have equal numbers; -1: no answer was found."""
+    """Equal answers to a question have equal numbers; -1: the response has no answer."""
     alone_QWR: Floats
-    """How right each response is."""
+    """Score of each response."""
     voted_QWR: Floats
-    """How right its answer is where a vote gives it, in the words of the tool that votes."""
+    """Score of the response's answer when the voting tool reports it in its own words."""
     score_QW: Floats
-    """How right a worker is, the mean over its samples."""
+    """Mean score over a worker's samples."""
     cost_QW: Floats
-    """Dollars, the mean over samples."""
+    """Mean dollars over a worker's samples."""
     samples: int
-    """The most that any worker has."""
+    """The largest number of samples of any worker."""
     texts: tuple[str, ...]
+    """The questions' texts."""
     families: tuple[str, ...]
-    """Empty where unknown."""
+    """The questions' task families; empty strings if unknown."""
     own_samples: tuple[int, ...] = ()
-    """Of each worker; empty: all have as many."""
+    """Number of samples of each worker; empty: all have `samples`."""
     own_samples_QW: Ints | None = None
-    """Of each worker to each question; None: all have `samples`."""
+    """Number of samples of each worker for each question; None: all have `samples`."""
 
     def samples_of(self, worker: int) -> int:
-        """How many different responses a worker has to one question, at most."""
+        """The most different responses that a worker has to one question."""
         return self.own_samples[worker] if self.own_samples else self.samples
 
     @cached_property
@@ -72,12 +73,12 @@ class Answers:
         return {text: q for q, text in enumerate(self.texts)}
 
     def number(self, text: str) -> int:
-        """The question of this text."""
+        """The number of the question with this text."""
         return self._numbers[text]
 
     @property
     def accuracy(self) -> Floats:
-        """[W]: of each worker alone."""
+        """[W]: the accuracy of each worker alone."""
         shares: Floats = self.score_QW.mean(axis=0)
         return shares
 
@@ -89,10 +90,11 @@ class Answers:
 
     @property
     def turns(self) -> Iterable[Answers]:
-        """The same with each of the samples first, so often that those of one worker are first equally often.
+        """These answers, once for each turn: turn k puts sample k first, so that means over turns use all samples.
 
-        Where workers have different numbers of samples, that takes their least common multiple. Beyond 12, and beyond
-        twice the most samples, there are no more turns: then they are nearly equally often first.
+        There are enough turns for each sample of a worker to come first equally often. If workers have different
+        numbers of samples, that takes the least common multiple of these numbers. More than 12 turns, and more than
+        twice the most samples, are not made; then samples come first nearly equally often.
         """
         if self._turn_count * self.answer_QWR.size <= _KEPT:
             return self._kept_turns
@@ -109,11 +111,11 @@ class Answers:
         return min(math.lcm(*np.unique(self.own_samples_QW).tolist()), max(2 * self.samples, _TURNS))
 
     def turned(self, first: int) -> Answers:
-        """The same with another of the samples first: of a worker with fewer samples, counted round again."""
+        """These answers with the sample `first` first. A worker with fewer samples starts again from its first."""
         return self if first == 0 else self._columns(first, self.alone_QWR.shape[2])
 
     def _columns(self, first: int, count: int) -> Answers:
-        """So many answers of each worker, from that sample on."""
+        """`count` answers of each worker, from the sample `first` on."""
         own_QW = (
             np.full(self.alone_QWR.shape[:2], self.samples)
             if self.own_samples_QW is None
@@ -128,7 +130,7 @@ class Answers:
         )
 
     def after(self, members: Members) -> Answers:
-        """The same with one worker more, who gives what a committee answered, whichever sample is first."""
+        """These answers with one more worker, which gives the committee's answer in each turn."""
         turns = [turned._won(members) for turned in self.turns]
         wide = self if len(turns) <= self.alone_QWR.shape[2] else self._columns(0, len(turns))
         repeats = [first % len(turns) for first in range(wide.alone_QWR.shape[2])]
@@ -146,17 +148,17 @@ class Answers:
         )
 
     def voted(self, members: Members, weights: Sequence[float] = ()) -> Floats:
-        """[Q]: how right a committee is on each question; as the pool's tool counts, ties included."""
+        """[Q]: the score of a committee on each question. Votes and ties count as in the voting tool."""
         if len(members) == 1:
             return self.alone_QWR[:, members[0], 0]
         return self._won(members, weights)[1]
 
     def given(self, members: Members) -> Ints:
-        """[Q, M]: what each of a committee answers; who stands there again gives the next sample."""
+        """[Q, M]: the answer of each member of a committee. A worker that is named again gives its next sample."""
         return self.answer_QWR[:, *_places(members)]
 
     def _won(self, members: Members, weights: Sequence[float] = ()) -> tuple[Ints, Floats]:
-        """[Q], [Q]: the answer that a vote gives, and how right it is."""
+        """[Q], [Q]: the answer that the vote gives, and its score."""
         answer_QM = self.given(members)
         score_QM = self.voted_QWR[:, *_places(members)]
         weight_M = np.asarray(weights or [1.0] * len(members))
@@ -167,30 +169,30 @@ class Answers:
         return answer_QM[rows, winner_Q], np.where(nothing_Q, 0.0, score_QM[rows, winner_Q])
 
     def agreeing(self, members: Members) -> Ints:
-        """[Q]: how many answers of a committee are the one that is given most often; 0 where nobody gave one."""
+        """[Q]: how many of a committee's answers equal the most frequent one; 0 if there is no answer."""
         answer_QM = self.given(members)
         same_QMM = (answer_QM[:, :, None] == answer_QM[:, None, :]) & (answer_QM != NO_ANSWER)[:, :, None]
         most: Ints = same_QMM.sum(axis=2).max(axis=1)
         return most
 
     def unanimous(self, members: Members) -> npt.NDArray[np.bool_]:
-        """[Q]: whether all answers of a committee are one."""
+        """[Q]: whether all answers of a committee are equal."""
         return np.asarray(self.agreeing(members) == len(members), dtype=np.bool_)
 
 
 def _places(members: Members) -> tuple[list[int], list[int]]:
-    """Of each of a committee its number, and which time it is asked."""
+    """For each member of a committee, its number and how often it was named before."""
     return list(members), [members[:place].count(member) for place, member in enumerate(members)]
 
 
 def measurable(workers: Iterable[Worker], tasks: Iterable[Task]) -> list[ReplayWorker | CalculatorWorker]:
-    """Those of whom every task can tell how right they are: recorded workers, and beside gold answers calculators."""
+    """The workers that every task can judge: recorded workers, and calculators if all tasks have gold answers."""
     known = ReplayWorker | CalculatorWorker if all(task.gold for task in tasks) else ReplayWorker
     return [worker for worker in workers if isinstance(worker, known)]
 
 
 async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | CalculatorWorker]) -> Answers:
-    """Ask every worker every question, bare, as often as it has samples and a committee may name it.
+    """Read every worker's answers to every question, as many as it has samples and as a committee may want.
 
     Args:
         tasks: `RecordedTasks` of these workers, each of whose responses can be graded.
@@ -212,7 +214,7 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | C
                 found = final_answer(reply.text)
                 if found is not None and is_result(reply.text):
                     answer[q, w, r] = numbers.setdefault(normalise(found), len(numbers))
-                    # Any counts do: they are no part of the answer.
+                    # The counts are arbitrary: they are no part of the answer.
                     voted[q, w, r] = (await task.grade(announce(found, 1, 1))).correct
             own = own_QW[q, w] = worker.count(task.question.text) if isinstance(worker, ReplayWorker) else 1
             score[q, w] = alone[q, w, :own].mean()
@@ -232,19 +234,23 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | C
     )
 
 
-def means_by(labels: Sequence[str], right_QP: Floats, trust: float) -> dict[str, Floats]:
-    """For each label how right each plan is on its questions, joined by `trust` that went as the plan goes on all."""
+def means_by(labels: Sequence[str], right_QP: Floats, pseudo_count: float) -> dict[str, Floats]:
+    """For each label, [P]: each plan's mean on the label's questions, shrunk towards its mean on all questions.
+
+    Args:
+        pseudo_count: this many questions with the plan's overall mean are added to the label's own.
+    """
     label_Q = np.asarray(labels)
     overall_P = right_QP.mean(axis=0)
     means: dict[str, Floats] = {}
     for label in sorted(set(labels)):
         own_QP = right_QP[label_Q == label]
-        means[label] = (own_QP.sum(axis=0) + trust * overall_P) / (len(own_QP) + trust)
+        means[label] = (own_QP.sum(axis=0) + pseudo_count * overall_P) / (len(own_QP) + pseudo_count)
     return means
 
 
 def bare(question: str) -> tuple[Message, ...]:
-    """The question and nothing else, as a replay worker reads it."""
+    """The question alone, as a replay worker reads it."""
     return (Message(role="user", content=question),)
 
 
@@ -254,11 +260,11 @@ _VOTE = VoteWorker()
 def spent(
     answers: Answers, members: Members, *, early_stop: bool = False, price_QW: Floats | None = None
 ) -> Floats:
-    """[Q]: dollars, the mean over which of the samples comes first.
+    """[Q]: the dollars that a committee costs on each question, averaged over turns.
 
     Args:
-        early_stop: whether votes stop.
-        price_QW: by which the cheapest is asked first; None: what each costs in the mean of all questions.
+        early_stop: whether the vote stops once it is certain, so that not all workers are called.
+        price_QW: an early-stopping vote calls the cheapest worker by this price first; None: by its mean cost.
     """
     cost_QM = answers.cost_QW[:, members]
     if not early_stop or len(members) == 1:
@@ -272,28 +278,28 @@ def spent(
     for turn in answers.turns:
         answer_QM = turn.given(members)
         cases, case_Q = np.unique(np.hstack([answer_QM, order_QM]), axis=0, return_inverse=True)
-        asked_CM = np.array(
+        called_CM = np.array(
             [
                 _called(_renumbered(case[: len(members)]), tuple(case[len(members) :]))
                 for case in cases.tolist()
             ]
         )
-        turns.append((asked_CM[case_Q] * cost_QM).sum(axis=1))
+        turns.append((called_CM[case_Q] * cost_QM).sum(axis=1))
     mean_Q: Floats = np.mean(turns, axis=0)
     return mean_Q
 
 
 def _renumbered(answers: list[int]) -> tuple[int, ...]:
-    """By first occurrence; -1 stays: no answer."""
+    """The answers numbered by first occurrence; -1 (no answer) stays."""
     numbers: dict[int, int] = {}
     return tuple(answer if answer < 0 else numbers.setdefault(answer, len(numbers)) for answer in answers)
 
 
 @lru_cache(maxsize=2**16)
 def _called(answers: tuple[int, ...], order: tuple[int, ...]) -> tuple[bool, ...]:
-    """Which of a committee are asked, were these their answers."""
-    heard: list[str | None] = [None] * len(answers)
-    while turn := next_turn(_VOTE, "", heard, order):
+    """Which members of a committee an early-stopping vote calls, if these are their answers."""
+    responses: list[str | None] = [None] * len(answers)
+    while turn := next_turn(_VOTE, "", responses, order):
         for place in turn:
-            heard[place] = "" if answers[place] < 0 else f"Answer: {answers[place]}"
-    return tuple(text is not None for text in heard)
+            responses[place] = "" if answers[place] < 0 else f"Answer: {answers[place]}"
+    return tuple(text is not None for text in responses)

@@ -1,8 +1,8 @@
-"""Rates workers by a recording: finds clusters of questions, and counts for each how many a worker answered rightly.
+"""Rates workers by a recording: finds clusters of questions, and counts each worker's right answers on each cluster.
 
-Clusters are found in the wording alone: TF-IDF vectors of the words, 64 dimensions by singular values, then k-means. No
-verdict and no task family is looked at. A cluster is named by the words that set it apart, so that a reader of a plan
-sees what the Conductor took a question for. `podium.workers.ratings` is the file that results.
+Clusters depend only on the wording: TF-IDF vectors of the words, reduced to 64 dimensions by SVD, then k-means. No
+verdict and no task family is used. A cluster is named by its most distinctive words, so that a plan shows which one the
+Conductor saw. `podium.workers.ratings` reads and writes the resulting file.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from podium.ratings.answers import Answers, read_answers
 from podium.tasks.task import Task
 from podium.workers.base import Worker
 from podium.workers.calculator import CalculatorWorker
-from podium.workers.ratings import WORD, Kinds, Ratings, Tally
+from podium.workers.ratings import WORD, ClusterWords, Ratings, Tally
 from podium.workers.replay import ReplayWorker
 
 _DIMENSIONS = 64
 _WORDS = 2
-"""Of a kind's name, at least."""
+"""Fewest words of a cluster's name."""
 _KEPT = 40
-"""Words that a kind is known by, at most."""
+"""Most words by which a cluster is recognised."""
 
 
-def find_clusters(texts: Sequence[str], kinds: int, *, seed: int = 0) -> dict[str, dict[str, float]]:
+def find_clusters(texts: Sequence[str], clusters: int, *, seed: int = 0) -> dict[str, dict[str, float]]:
     """Names of kinds, each with its words and what they count; the same arguments give the same ones.
 
     Args:
         kinds: how many; fewer where there are fewer texts, and none where these have no words. 1: none, for then all
             questions are alike.
     """
-    vectors = _vectors(texts) if kinds > 1 else None
+    vectors = _vectors(texts) if clusters > 1 else None
     if vectors is None:
         return {}
     words_QW, idf_W, vocabulary = vectors
@@ -54,14 +54,14 @@ def find_clusters(texts: Sequence[str], kinds: int, *, seed: int = 0) -> dict[st
         if dimensions > 1:
             reduced = TruncatedSVD(dimensions, random_state=seed)
             places = make_pipeline(reduced, Normalizer()).fit_transform(words_QW)
-        kind_Q = KMeans(min(kinds, different), n_init=4, random_state=seed).fit_predict(places)
+        cluster_Q = KMeans(min(clusters, different), n_init=4, random_state=seed).fit_predict(places)
     overall_W = np.asarray(words_QW.mean(axis=0)).ravel()
     found: dict[str, dict[str, float]] = {}
-    for kind in np.unique(kind_Q):
-        mean_W = np.asarray(words_QW[kind_Q == kind].mean(axis=0)).ravel()
+    for cluster in np.unique(cluster_Q):
+        mean_W = np.asarray(words_QW[cluster_Q == cluster].mean(axis=0)).ravel()
         kept = [word for word in np.argsort(-mean_W, kind="stable")[:_KEPT] if mean_W[word] > 0]
         if not kept:
-            continue  # Questions without a word that counts.
+            continue  # These questions have no words that count.
         counts_W = mean_W / np.linalg.norm(mean_W[kept]) * idf_W
         apart = sorted(kept, key=lambda word: overall_W[word] - mean_W[word])
         name = next(name for name in _names([vocabulary[word] for word in apart]) if name not in found)
@@ -70,26 +70,26 @@ def find_clusters(texts: Sequence[str], kinds: int, *, seed: int = 0) -> dict[st
 
 
 def _vectors(texts: Sequence[str]) -> tuple[csr_matrix, npt.NDArray[np.float64], Sequence[str]] | None:
-    """TF-IDF of the words that stand in two texts, with each word's IDF; of all words where there is none."""
+    """TF-IDF vectors, each word's IDF, and the words: those that occur in two texts, or all words if none does."""
     for least in (2, 1):
         vectorizer = TfidfVectorizer(
             token_pattern=WORD.pattern, sublinear_tf=True, stop_words="english", min_df=least
         )
-        with suppress(ValueError):  # Its way to say that no word is left.
+        with suppress(ValueError):  # scikit-learn raises it if no word is left.
             vectors = vectorizer.fit_transform(texts)
             return vectors, vectorizer.idf_, vectorizer.get_feature_names_out()
     return None
 
 
 def _names(words: Sequence[str]) -> Iterator[str]:
-    """The first of a kind's words, more and more of them; with a number where they are used up."""
+    """Possible names of a cluster: its first two words, its first three and so on; then all of them with a number."""
     for most in count(min(_WORDS, len(words))):
         name = "-".join(map(_plain, words[:most]))
         yield name if most <= len(words) else f"{name}-{most}"
 
 
 def _plain(word: str) -> str:
-    """In letters of ASCII, so that it can be one token of any policy; its code points where it has none."""
+    """The word in ASCII letters, so that it can be one token of any policy; its code points if it has none."""
     letters = unicodedata.normalize("NFKD", word).encode("ascii", "ignore").decode()
     return letters or "-".join(f"{ord(letter):x}" for letter in word)
 
@@ -98,31 +98,31 @@ _FIGURES = 5
 """Significant figures of dollars."""
 
 
-def rate(answers: Answers, kinds: Kinds) -> Ratings:
-    """The tallies of all workers over these kinds."""
-    empty = Ratings(kinds=kinds, workers={})
-    kind_Q = np.array([empty.kind_of(text) for text in answers.texts])
+def rate(answers: Answers, clusters: ClusterWords) -> Ratings:
+    """Compute the tallies of all workers on these clusters."""
+    empty = Ratings(clusters=clusters, workers={})
+    cluster_Q = np.array([empty.cluster_of(text) for text in answers.texts])
     return Ratings(
-        kinds=kinds,
+        clusters=clusters,
         workers={
             worker: {
-                str(kind): Tally(
-                    right=round(float(answers.score_QW[kind_Q == kind, number].sum()), 3),
-                    questions=int((kind_Q == kind).sum()),
-                    cost_usd=float(f"{answers.cost_QW[kind_Q == kind, number].sum():.{_FIGURES}g}"),
+                str(cluster): Tally(
+                    right=round(float(answers.score_QW[cluster_Q == cluster, number].sum()), 3),
+                    questions=int((cluster_Q == cluster).sum()),
+                    cost_usd=float(f"{answers.cost_QW[cluster_Q == cluster, number].sum():.{_FIGURES}g}"),
                 )
-                for kind in np.unique(kind_Q)
+                for cluster in np.unique(cluster_Q)
             }
             for number, worker in enumerate(answers.workers)
         },
     )
 
 
-async def rate_pool(workers: Iterable[Worker], tasks: Sequence[Task], kinds: Kinds) -> Ratings:
-    """The tallies of those of whom something tells how right they are.
+async def rate_pool(workers: Iterable[Worker], tasks: Sequence[Task], clusters: ClusterWords) -> Ratings:
+    """Compute the tallies of the workers whose answers can be judged.
 
-    Recorded workers are rated on all questions, calculators on those with a gold answer; where there is none, and of
-    other workers, nothing is said.
+    Recorded workers are rated on all questions, calculators on the questions with a gold answer. Calculators without
+    such questions, and all other workers, get no tallies.
 
     Args:
         tasks: `RecordedTasks` of these workers.
@@ -130,16 +130,16 @@ async def rate_pool(workers: Iterable[Worker], tasks: Sequence[Task], kinds: Kin
     pool = list(workers)
     recorded = [worker for worker in pool if isinstance(worker, ReplayWorker)]
     calculators = [worker for worker in pool if isinstance(worker, CalculatorWorker)]
-    ratings = Ratings(kinds=kinds, workers={})
+    ratings = Ratings(clusters=clusters, workers={})
     for measured, asked in ((recorded, tasks), (calculators, with_gold(tasks))):
         if measured and asked:
-            ratings = ratings.joined(rate(await read_answers(asked, measured), kinds))
+            ratings = ratings.joined(rate(await read_answers(asked, measured), clusters))
     names = [worker.profile.name for worker in pool]
     return Ratings(
-        kinds=kinds, workers={name: ratings.workers[name] for name in names if name in ratings.workers}
+        clusters=clusters, workers={name: ratings.workers[name] for name in names if name in ratings.workers}
     )
 
 
 def with_gold(tasks: Iterable[Task]) -> list[Task]:
-    """Those that have a gold answer: by them anybody's answer can be judged."""
+    """The tasks that have a gold answer. On them any worker's answer can be judged."""
     return [task for task in tasks if task.gold]

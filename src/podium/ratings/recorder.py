@@ -1,7 +1,7 @@
-"""Makes a recording from live workers: each is asked every question of a task set, and its answer is graded.
+"""Makes a recording from live workers: sends every question of a task set to each worker and grades the answers.
 
-What is done is kept at once, so that a recording that was stopped, by a kill or by its budget, goes on where it was.
-A question with a past or with images is not asked: a recording knows a question by its text alone.
+Each answer is saved at once, so that a recording that a kill or its budget stopped continues where it was. Questions
+with a chat history or with images are left out, because a recording identifies a question by its text alone.
 """
 
 from __future__ import annotations
@@ -27,29 +27,31 @@ from podium.workers.pool import Pool
 from podium.workers.vote import VoteWorker
 
 _TOOLS = VoteWorker, CalculatorWorker, CodeWorker
-"""They answer no questions of their own."""
+"""Workers that answer no questions by themselves. They are not recorded."""
 _LONGEST = 10_000
-"""Characters of a gold answer that is kept. Tests of programs are longer, and verdicts stand without them."""
-_DRESS_TOKENS = 200
-"""What a worker is sent besides the question, at most."""
+"""Most characters of a gold answer that is saved. Tests of programs are longer; the verdicts are saved without them."""
+_OVERHEAD_TOKENS = 200
+"""Most tokens that a worker is sent besides the question."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far a recording is."""
+    """The progress of a recording."""
 
     wanted: int
+    """Responses that the finished recording will have."""
     kept: int
-    """Responses that are in the gathering, those of earlier runs included."""
+    """Responses that are saved, those of earlier runs included."""
     usd: float = 0.0
+    """Dollars spent in this run."""
     failed: int = 0
-    """Calls that failed for good in this run; the next one makes them again."""
+    """Calls of this run that failed for good. The next run makes them again."""
     errors: dict[str, str] = field(default_factory=dict)
-    """By worker, why its latest call failed."""
+    """For each worker, why its latest failed call failed."""
     refusal: str | None = None
-    """Why no more calls are made; None: all were."""
+    """Why no more calls are made; None: all calls were made."""
     left_out: tuple[str, ...] = ()
-    """Questions that a recording cannot keep, a sentence for each reason."""
+    """A sentence about each sort of question that is left out."""
 
 
 async def record(
@@ -65,44 +67,45 @@ async def record(
     dispatcher: Dispatcher | None = None,
     watch: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
-    """Ask every worker every question `samples` times, leaving out what is gathered already. Tools are not asked.
+    """Send every question `samples` times to every worker that is no tool. Responses that are saved are skipped.
 
     Args:
-        split: of a question, by its id.
-        budget: of the whole run, judging included. A call that could break it waits for those in flight; if it still
-            could, no more are made. What judging costs is known afterwards, so the last verdicts may pass it.
+        split: the split of a question, by its id.
+        budget: of this run, grading included. A call that could exceed it waits until calls in flight have settled. If
+            it still could, no more calls are made. What grading costs is known only afterwards, so the last verdicts
+            may exceed the budget.
         seed: names the randomness of simulated workers.
-        dispatcher: with a response cache or accounts; when an account refuses a call, no more are made.
-        watch: told of progress after each call.
+        dispatcher: with a response cache or accounts. Once an account refuses a call, no more calls are made.
+        watch: called with the progress after each call.
 
     Raises:
-        RunMismatchError: a question was gathered in another wording.
-        StoreError: the gathering cannot be written; what was kept before stays.
+        RunMismatchError: a question with the same id was saved with another wording.
+        StoreError: the file cannot be written. What was saved before stays.
     """
-    # Each alone: a fallback's answer is not the worker's own, and nobody wants to pay for it here.
+    # Each worker has a pool of its own, without fallbacks: a fallback's answer is not the worker's own.
     alone = [pool.subset([i]) for i, worker in enumerate(pool) if not isinstance(worker, _TOOLS)]
     bare, left_out = _bare(tasks)
     wanted = [_Job(task, one, sample) for task in bare for one in alone for sample in range(samples)]
     _refuse_other_wordings(bare, writer)
     missing = [job for job in wanted if not writer.has(job.task.id, job.worker, job.sample)]
     progress = Progress(wanted=len(wanted), kept=len(wanted) - len(missing), left_out=left_out)
-    spend_limit = _Purse(budget)
+    run_budget = _RunBudget(budget)
     shared = dispatcher or Dispatcher()
     jobs = iter(missing)
 
     async def work() -> None:
         for job in jobs:
-            if not await spend_limit.reserve(job.hold):
+            if not await run_budget.reserve(job.reservation):
                 return
             usage, cost_usd = Usage(), 0.0
             try:
                 rollout = await job.run(shared, seed)
                 usage, cost_usd = rollout.trace.usage, rollout.trace.cost_usd + rollout.grade.cost_usd
             except BudgetError as error:
-                spend_limit.refuse(str(error))
+                run_budget.refuse(str(error))
                 return
             finally:
-                progress.usd = spend_limit.settle(job.hold, usage, cost_usd)
+                progress.usd = run_budget.settle(job.reservation, usage, cost_usd)
             if job.keep(rollout, writer, split):
                 progress.kept += 1
             else:
@@ -113,7 +116,7 @@ async def record(
     async with asyncio.TaskGroup() as group:
         for _ in range(min(concurrency, len(missing))):
             group.create_task(work())
-    progress.refusal = spend_limit.refusal
+    progress.refusal = run_budget.refusal
     return progress
 
 
@@ -121,13 +124,13 @@ def _refuse_other_wordings(tasks: Iterable[Task], writer: RecordingWriter) -> No
     for task in tasks:
         if writer.has_other_wording(task.id, task.question.text):
             raise RunMismatchError(
-                f"Question {task.id!r} had another wording when it was asked before; give the questions that were "
-                "asked then, or another name for the recording."
+                f"Question {task.id!r} was recorded before with another wording; give the questions of that run, or "
+                "another name for the recording."
             )
 
 
 def _bare(tasks: Iterable[Task]) -> tuple[list[Task], tuple[str, ...]]:
-    """The tasks whose question is its text alone, and how many others there are, by what they have besides."""
+    """The tasks whose question is only a text, and a sentence about each sort of other tasks with their number."""
     bare: list[Task] = []
     left_out: Counter[str] = Counter()
     for task in tasks:
@@ -141,26 +144,30 @@ def _bare(tasks: Iterable[Task]) -> tuple[list[Task], tuple[str, ...]]:
 
 
 def _why(rollout: Rollout) -> str:
-    """Why there is no answer, in a sentence."""
+    """A sentence that says why there is no answer."""
     errors = (span.error for span in rollout.trace.spans if span.error is not None)
     return next(errors, rollout.trace.error or "It gave no answer.")
 
 
-class _Purse:
-    """The budget of a run, of which calls in flight give back what they did not need."""
+class _RunBudget:
+    """The budget of a run. A call reserves its highest cost and, when it ends, settles what it really cost."""
 
     def __init__(self, budget: Budget) -> None:
         self.refusal: str | None = None
-        """Why no more calls are made; None: they may be."""
+        """Why no more calls are made; None: calls may be made."""
         self._loop = asyncio.get_running_loop()
         self._ledger = Ledger(budget, None if budget.seconds is None else self._loop.time() + budget.seconds)
         self._in_flight = 0
         self._settled = asyncio.Event()
 
-    async def reserve(self, hold: Reservation) -> bool:
-        """Keep `hold` aside, waiting while calls are in flight; False once a call was refused: no more are made."""
+    async def reserve(self, reservation: Reservation) -> bool:
+        """Reserve the cost of a call. If the budget lacks it, wait for calls in flight to settle.
+
+        Returns:
+            False if the budget refused this or an earlier call. Then no more calls are made.
+        """
         while self.refusal is None:
-            refusal = self._ledger.try_reserve(hold, self._loop.time())
+            refusal = self._ledger.try_reserve(reservation, self._loop.time())
             if refusal is None:
                 self._in_flight += 1
                 return True
@@ -172,24 +179,24 @@ class _Purse:
         return False
 
     def refuse(self, sentence: str) -> None:
-        """Make no more calls; what is in flight ends. The first sentence stays."""
+        """Make no more calls. Calls in flight end normally. If it is called again, the first sentence stays."""
         self.refusal = self.refusal or sentence
 
-    def settle(self, hold: Reservation, usage: Usage, cost_usd: float) -> float:
-        """Give back `hold` and book what the call took; returns the dollars spent so far."""
+    def settle(self, reservation: Reservation, usage: Usage, cost_usd: float) -> float:
+        """Release `reservation` and charge what the call really cost. Returns the dollars spent so far."""
         self._in_flight -= 1
-        self._ledger.settle(hold, usage, cost_usd)
+        self._ledger.settle(reservation, usage, cost_usd)
         self._settled.set()
         return self._ledger.usd
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One question to one worker."""
+    """One question for one worker."""
 
     task: Task
     pool: Pool
-    """The worker alone."""
+    """A pool of this worker alone."""
     sample: int
 
     @property
@@ -197,14 +204,14 @@ class _Job:
         return self.pool.names[0]
 
     @property
-    def hold(self) -> Reservation:
-        """The most that it may cost."""
+    def reservation(self) -> Reservation:
+        """The highest cost of the call."""
         return reservation_for(
-            self.pool[0], input_tokens=estimate_tokens(self.task.question.text) + _DRESS_TOKENS
+            self.pool[0], input_tokens=estimate_tokens(self.task.question.text) + _OVERHEAD_TOKENS
         )
 
     async def run(self, dispatcher: Dispatcher, seed: str) -> Rollout:
-        """Ask and grade."""
+        """Call the worker and grade its answer."""
         orchestrator = Orchestrator(Single(self.worker), self.pool, dispatcher=dispatcher)
         return await roll(
             orchestrator,
@@ -214,7 +221,7 @@ class _Job:
         )
 
     def keep(self, rollout: Rollout, writer: RecordingWriter, split: Callable[[str], str]) -> bool:
-        """Put the answer into the gathering, on the disk; False when there is none."""
+        """Save the answer to disk. Returns False if there is none."""
         span = rollout.trace.spans[0] if rollout.trace.spans else None
         if span is None or span.response is None:
             return False
@@ -235,7 +242,7 @@ class _Job:
                 sample=self.sample,
                 text=span.response,
                 answer=rollout.grade.found,
-                # A response that was paid for is kept, judged or not.
+                # A response that was paid for is saved even if it could not be graded.
                 score=None if rollout.grade.failure else rollout.grade.score,
                 input_tokens=span.usage.input_tokens,
                 output_tokens=span.usage.output_tokens,

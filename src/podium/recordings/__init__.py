@@ -1,7 +1,7 @@
-"""Recordings: answers of real models, kept with their verdicts, so that planners can be tried without a network.
+"""Recordings: stored answers of real models with their verdicts, so that planners can be tried without a network.
 
-Each answer was given to the bare question. A recording is faithful for choosing, combining, voting and stopping;
-what a rewritten subtask or the sight of others' work would have changed, it cannot show.
+Each worker answered the bare question. A recording is faithful for choosing, combining, voting and stopping. It cannot
+show how an answer would change with a rewritten subtask or with other workers' responses in the prompt.
 """
 
 from podium.recordings.files import header_path
@@ -16,7 +16,7 @@ from podium.recordings.model import (
     was_simulated,
 )
 from podium.recordings.recording import Recording
-from podium.recordings.writer import RecordingWriter
+from podium.recordings.writer import RecordingWriter, unfinished_path
 
 __all__ = [
     "SPLITS",
@@ -29,5 +29,6 @@ __all__ = [
     "Response",
     "header_path",
     "split_by_hash",
+    "unfinished_path",
     "was_simulated",
 ]

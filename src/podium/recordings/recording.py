@@ -1,4 +1,4 @@
-"""A recording, open for reading: every question by its wording, with the responses that were given to it."""
+"""A recording, open for reading. It finds a question's recorded responses by the question's wording."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Recording:
-    """Questions and responses of one file. Texts stay in the file's compact form until they are read."""
+    """The questions and responses of one file. A text stays in the file's compact form until it is read."""
 
     def __init__(self, path: Path, header: Header, table: pa.Table) -> None:
         self.path = path
@@ -38,13 +38,12 @@ class Recording:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Read the recording at `path`; its header is the `.json` of the same name.
+        """Read the recording at `path`, and its header from the `.json` file of the same name.
 
-        As long as one that was opened before is in use and its files are as they were, it is that one: its texts
-        take much memory.
+        If the same unchanged recording is already open, the open one is returned, because its texts take much memory.
 
         Raises:
-            ConfigError: one of the two is missing or something else, or pyarrow is not installed.
+            ConfigError: a file is missing or something else, or pyarrow is not installed.
         """
         try:
             import pyarrow as pa  # noqa: PLC0415 - an optional extra
@@ -79,12 +78,12 @@ class Recording:
 
     @property
     def name(self) -> str:
-        """As traces and reports call it."""
+        """The name that traces and reports show."""
         return self.header.name
 
     @property
     def workers(self) -> tuple[str, ...]:
-        """Names of those whose responses are kept, in order."""
+        """Names of the recorded workers, in order."""
         return tuple(worker.name for worker in self.header.workers)
 
     def samples(self, worker: str) -> int:

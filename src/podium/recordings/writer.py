@@ -1,7 +1,7 @@
-"""Responses on their way into a recording.
+"""Collects the responses of a recording, and writes the recording when they are complete.
 
-They are collected in an SQLite file, in any order and any amount, so that memory stays small and an interrupted
-recording can go on; `write` then sorts them into one parquet file, with its header.
+An SQLite file collects them in any order, so that memory stays small and an interrupted recording can continue.
+`write` then sorts them into one parquet file and writes its header.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from podium.recordings.files import write_files
 from podium.recordings.model import Header, RecordedQuestion, RecordedWorker, Response
 
 _PATIENCE_S = 0.5
-"""How long another process is waited for that has the file open: it may be about to close it."""
+"""Seconds to wait for another process that has the file open: it may be about to close it."""
 _TABLES = (
     "create table if not exists made_by (configuration text)",
     "create table if not exists asked (name text primary key, count integer) without rowid",
@@ -45,16 +45,22 @@ from response join question on question.id = response.question group by worker o
 """
 
 
-class RecordingWriter:
-    """An SQLite file of questions and responses, this process's alone as long as it is open.
+def unfinished_path(recording: Path) -> Path:
+    """The file that collects the responses of a recording until it is finished."""
+    former = recording.with_suffix(".gathering")  # of a recording that an earlier version began
+    return former if former.exists() else recording.with_suffix(".partial")
 
-    Raises, here and in what it does:
+
+class RecordingWriter:
+    """An SQLite file of questions and responses. While it is open, no other process can open it.
+
+    All methods raise:
         UsageError: the file is something else, or another process has it open.
-        StoreError: it cannot be written, as on a disk that is full. What was committed stays.
+        StoreError: the file cannot be written, for instance because the disk is full. What was committed stays.
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        """`path`: kept from run to run; None: a temporary file."""
+        """`path`: a file that stays from run to run; None: a temporary file."""
         self._path = path
         try:
             with _explained(path):
@@ -73,10 +79,10 @@ class RecordingWriter:
         self._db.close()
 
     def identify(self, configuration: Mapping[str, Any]) -> None:
-        """Note what configuration the responses are from; later runs must have the same.
+        """Save the configuration that the responses come from. Later runs must have the same one.
 
         Raises:
-            RunMismatchError: it was begun with another configuration.
+            RunMismatchError: the recording was begun with another configuration.
         """
         wanted = json.dumps(configuration, sort_keys=True, ensure_ascii=False)
         found = self._execute("select configuration from made_by").fetchone()
@@ -86,21 +92,21 @@ class RecordingWriter:
             before = json.loads(found[0])
             if unknown := sorted(configuration.keys() - before.keys()):
                 raise RunMismatchError(
-                    f"What was gathered so far does not say its {', '.join(unknown)}, as Podium did not note them "
-                    "then; take another name for the recording."
+                    f"The unfinished recording does not say its {', '.join(unknown)}, because an earlier Podium wrote "
+                    "it; take another name for the recording."
                 )
             keys = before.keys() | configuration.keys()
             differing = sorted(key for key in keys if before.get(key) != configuration.get(key))
             raise RunMismatchError(
-                f"What was gathered so far was asked with other settings ({', '.join(differing)}); "
+                f"The unfinished recording was begun with other settings ({', '.join(differing)}); "
                 "give the same ones, or another name for the recording."
             )
 
     def grow(self, counts: Mapping[str, int]) -> None:
-        """Note how many questions, samples and so on the run asks for.
+        """Save how many questions, samples and so on the run asks for.
 
         Raises:
-            RunMismatchError: it were more before, and some of them would stay half answered.
+            RunMismatchError: an earlier run asked for more, and some of its questions would stay half answered.
         """
         before: dict[str, int] = dict(self._execute("select name, count from asked"))
         for name, count in counts.items():
@@ -113,20 +119,20 @@ class RecordingWriter:
             self._execute("insert or replace into asked values (?, ?)", item)
 
     def add_question(self, question: RecordedQuestion) -> bool:
-        """Keep a question; the first of an id stays. False when that one has another wording than this."""
+        """Save a question, unless one with its id is saved. Returns False if the saved one has another wording."""
         done = self._execute("insert or ignore into question values (?, ?, ?, ?, ?)", astuple(question))
         return done.rowcount > 0 or not self.has_other_wording(question.id, question.text)
 
     def has_other_wording(self, question_id: str, text: str) -> bool:
-        """Whether the question of this id is here in another wording; space around it does not count."""
+        """Whether a question with this id is saved with another wording. Space around the text does not count."""
         found = self._execute("select text from question where id = ?", (question_id,)).fetchone()
         (wanted,) = _storable((text,))
         return found is not None and found[0].strip() != wanted.strip()
 
     def add(self, question_id: str, response: Response, *, sample: float | None = None) -> bool:
-        """Keep a response; False when one of the same question, worker and sample is there already.
+        """Save a response. Returns False if one of the same question, worker and sample is saved already.
 
-        `sample`: the source's own number in place of the response's; it may be a fraction.
+        `sample`: replaces the response's number by the source's own, which may be a fraction.
         """
         worker, number, *rest = astuple(response)
         done = self._execute(
@@ -136,7 +142,7 @@ class RecordingWriter:
         return done.rowcount > 0
 
     def has(self, question_id: str, worker: str, sample: int) -> bool:
-        """Whether that response is here."""
+        """Whether this response is saved."""
         found = self._execute(
             "select 1 from response where question = ? and worker = ? and sample = ?",
             (question_id, worker, sample),
@@ -144,7 +150,7 @@ class RecordingWriter:
         return found.fetchone() is not None
 
     def note_simulated(self, worker: str) -> None:
-        """Say that a worker is a simulation; the header says it too."""
+        """Mark a worker as a simulation. The header will say so."""
         self._execute("insert or ignore into simulated values (?)", (worker,))
 
     @property
@@ -158,14 +164,14 @@ class RecordingWriter:
         return frozenset(worker for (worker,) in self._execute("select distinct worker from response"))
 
     def commit(self) -> None:
-        """On return, what was added is on the disk."""
+        """Write everything that was added to disk before returning."""
         self._execute("commit")
         self._execute("begin")
 
     def drop_repeats(self) -> int:
-        """Leave out questions whose wording an earlier one has too; returns how many.
+        """Remove questions whose wording an earlier question has too. Returns their number.
 
-        A replay worker finds a question by its text without the space around it, and would find only one of them.
+        A replay worker finds a question by its text without the space around it, so it would find only one of them.
         """
         repeated = (
             "select id from question where id not in (select min(id) from question group by bare(text))"
@@ -176,7 +182,7 @@ class RecordingWriter:
         return count
 
     def drop_unanswered(self) -> int:
-        """Leave out questions without a response; returns how many."""
+        """Remove questions without a response. Returns their number."""
         done = self._execute("delete from question where id not in (select question from response)")
         return done.rowcount
 
@@ -190,24 +196,24 @@ class RecordingWriter:
         left_out: Sequence[str] = (),
         known: Mapping[str, RecordedWorker] | None = None,
     ) -> Header:
-        """Write everything to `path` and its header next to it, whole or not at all.
+        """Write the recording to `path` and its header next to it: both whole, or neither.
 
-        Samples are counted anew from 0, for each question and worker, in the order of the numbers that they have:
-        sources number them by seeds, or from 1, and leave gaps.
+        The samples of each worker to each question are renumbered from 0, in their order. Sources number them by seeds,
+        or from 1, or with gaps.
 
         Args:
-            known: further facts of workers, by name.
+            known: further facts about workers, by name.
 
         Raises:
             UsageError: there is no response.
-            StoreError: the place is full, or nothing may be written there. What was there stays.
+            StoreError: the disk is full or not writable. A recording that was there stays.
         """
         unanswered = self.drop_unanswered()
         notes = list(left_out)
         if repeats := self.drop_repeats():
             notes.append(f"questions whose wording another one has too ({repeats})")
         if unanswered:
-            notes.append(f"questions that nobody answered ({unanswered})")
+            notes.append(f"questions that no worker answered ({unanswered})")
         workers = self._workers(known or {})
         if not workers:
             reasons = f": left out are {'; '.join(notes)}" if notes else ""
@@ -248,7 +254,7 @@ class RecordingWriter:
 
 
 def _opened(path: Path | None) -> sqlite3.Connection:
-    """A connection that alone reads and writes the file, until it is closed or its process ends; with its tables."""
+    """Open the file with an exclusive lock, which lasts until the connection or the process ends; make its tables."""
     if path is not None:
         _refuse_others(path)
     with ExitStack() as failing:
@@ -270,7 +276,7 @@ def _connect(path: Path | None) -> sqlite3.Connection:
 
 
 def _refuse_others(path: Path) -> None:
-    """Raise where the file is a database of something else, which is left as it was."""
+    """Raise if the file is a database of something else. That file is left unchanged."""
     with closing(_connect(path)) as db:
         tables = {name for (name,) in db.execute("select name from sqlite_master where type = 'table'")}
     if not tables <= _NAMES:
@@ -279,7 +285,7 @@ def _refuse_others(path: Path) -> None:
 
 @contextmanager
 def _explained(path: Path | None) -> Iterator[None]:
-    """What SQLite raises, as a sentence; bugs of ours escape."""
+    """Turn what SQLite raises into our errors; bugs of ours escape."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -299,11 +305,11 @@ def _explained(path: Path | None) -> Iterator[None]:
 
 
 def _not_ours(path: Path | None) -> str:
-    return f"{path} is not a gathering of responses; choose another place."
+    return f"{path} is not an unfinished recording; choose another place."
 
 
 def _storable(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The row, with a mark for each half of a letter: a text that was cut may end in one, which no file can hold."""
+    """The row with unpaired surrogates replaced: a text that was cut may end in one, and UTF-8 cannot encode it."""
     return tuple(
         value.encode("utf-8", "replace").decode() if isinstance(value, str) else value for value in row
     )

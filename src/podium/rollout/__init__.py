@@ -1,4 +1,4 @@
-"""Rollouts: a task, answered by a planner and graded. Evaluation and training stand on it."""
+"""Rollouts: a planner answers a task, a grader judges the answer. Evaluation and training both use this package."""
 
 from podium.rollout.reward import PENALTY_CAP, Reward, RewardSettings, reward, round_reward
 from podium.rollout.rollout import Rollout, roll

@@ -1,7 +1,7 @@
-"""Which pool a question is asked over: one that stays the same, or a random part of it in a random order.
+"""Chooses the pool of each training question: always the whole pool, or a random part of it in a random order.
 
-A policy that always meets one pool learns its numbers by heart; one that meets many must read the profiles. One that
-meets workers that fail learns not to hang on a single one.
+A policy that is trained on a single pool memorises which number is which worker. A policy that is trained on many pools
+has to read the profiles. A policy whose workers fail now and then learns not to depend on a single one.
 """
 
 from __future__ import annotations
@@ -18,32 +18,33 @@ from podium.workers.pool import Pool, is_tool
 
 
 class PoolDraw(Settings):
-    """How pools are drawn from the workers of one file."""
+    """How the pool of a question is drawn from the workers of the pool file."""
 
     random: bool = False
-    """False: all workers, in the order of the pool."""
+    """False: every question gets all workers, in the order of the file."""
     least: int = Field(default=4, ge=1)
     """Fewest workers of a random pool."""
     most: int = Field(default=7, ge=1)
+    """Most workers of a random pool."""
     without: tuple[str, ...] = ()
-    """Names of workers that are never drawn, so that they are new when the policy is tested."""
+    """Names of workers that are never drawn, so that a test can offer workers that the policy has never seen."""
     failing: float = Field(default=0.0, ge=0, lt=1)
     """The probability with which each drawn worker fails every call of a question, for all its rollouts alike; votes,
     calculators and code tools never do."""
 
 
 class PoolSource:
-    """Draws pools.
+    """Draws the pool of each question.
 
     Raises:
-        ConfigError: a name in `without` that no worker has, or bounds that the workers cannot fill.
+        ConfigError: no worker has a name in `without`, or there are too few workers for `least` or `most`.
     """
 
     def __init__(self, pool: Pool, settings: PoolDraw) -> None:
         for name in settings.without:
             if name not in pool.names:
                 raise ConfigError(
-                    f"pool_draw.without names {name!r}, who is not in the pool; {suggestion(name, pool.names)}"
+                    f"pool_draw.without names {name!r}, which is not in the pool; {suggestion(name, pool.names)}"
                 )
         kept = [i for i, name in enumerate(pool.names) if name not in settings.without]
         if settings.random and not settings.least <= settings.most <= len(kept):
@@ -54,7 +55,8 @@ class PoolSource:
         self._pool, self._settings, self._kept = pool, settings, kept
 
     def draw(self, name: str) -> Pool:
-        """The pool of the question called `name`; the same name gives the same pool, with the same workers failing."""
+        """The pool of the question with this name. The same name always gives the same pool, with the same workers
+        failing."""
         pool = self._pool.subset(self._drawn(name))
         rate = self._settings.failing
         if not rate:

@@ -1,6 +1,6 @@
-"""The reward of one rollout, its parts kept apart (the paper, section 3.2).
+"""The reward of one rollout, with its components (the paper, section 3.2).
 
-Pure: a trace and a grade in, a value out. Running and grading are `rollout`'s.
+It is a pure function of a trace and a grade. `rollout` runs and grades.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from podium.tasks.task import Grade
 from podium.trace import RoundTrace, Trace
 
 HALF = 0.5
-"""What readable plans earn, and what a right answer adds."""
+"""The reward for valid plans, and the reward that a right answer adds."""
 
 PENALTY_CAP = 0.49
-"""Below `HALF`, so that right > wrong > unreadable holds whatever the weights are."""
+"""Less than `HALF`, so that with any weights right answers earn more than wrong ones, and these more than 0."""
 
 
 class RewardSettings(Settings):
-    """Weights of what a rollout spent; 0: it does not count.
+    """Weights of the penalties for what a rollout spent; 0: no penalty.
 
-    Choose weights with which ordinary plans stay far below `PENALTY_CAP`: above it, spending more is free.
+    Choose weights with which the penalties of ordinary plans stay far below `PENALTY_CAP`: above it, spending more
+    costs nothing.
     """
 
     cost: float = Field(default=0.0, ge=0)
@@ -31,37 +32,37 @@ class RewardSettings(Settings):
     calls: float = Field(default=0.0, ge=0)
     """Reward lost for each worker call."""
     latency: float = Field(default=0.0, ge=0)
-    """Reward lost for each second along the critical path, as with idle workers."""
+    """Reward lost for each second along the critical path, measured as if all workers were idle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reward:
-    """One rollout's reward. Penalties are positive and not yet capped."""
+    """One rollout's reward. `cost`, `calls` and `latency` are penalties: positive, and not yet capped."""
 
     format: float
-    """0.5 times the share of rounds whose plan could be read; 0 when the first round's could not be."""
+    """0.5 times the share of rounds with a valid plan; 0 if the first plan is not valid."""
     correct: float = 0.0
-    """0.5 when the answer is right."""
+    """0.5 if the answer is right."""
     cost: float = 0.0
     calls: float = 0.0
     latency: float = 0.0
 
     @property
     def penalty(self) -> float:
-        """What is taken off for unreadable plans of later rounds and for what was spent, at most `PENALTY_CAP`."""
+        """The penalty for invalid plans of later rounds and for what was spent, at most `PENALTY_CAP`."""
         return min(HALF - self.format + self.cost + self.calls + self.latency, PENALTY_CAP)
 
     @property
     def total(self) -> float:
-        """What training maximises: 0 (unreadable), (0, 0.5] (wrong) or (0.5, 1] (right)."""
+        """The reward that training maximises: 0 (no valid plan), in (0, 0.5] (wrong) or in (0.5, 1] (right)."""
         return HALF + self.correct - self.penalty if self.format else 0.0
 
 
 def reward(trace: Trace, grade: Grade, settings: RewardSettings) -> Reward:
     """The reward of an answered and graded question.
 
-    An unreadable plan in the first round leaves no answer. In a later round it leaves the answer of the rounds before,
-    as an acceptance does, but it is no acceptance and earns nothing.
+    After an invalid plan in the first round there is no answer. After one in a later round the answer of the round
+    before stays, as after an acceptance, but the round earns nothing.
     """
     if not trace.rounds or not (trace.rounds[0].workflow is not None or trace.rounds[0].accepted):
         return Reward(format=0.0)
@@ -87,5 +88,5 @@ def round_reward(trace: Trace, grade: Grade, settings: RewardSettings) -> Reward
 
 
 def _readable(round_: RoundTrace) -> bool:
-    """Whether the plan could be read. Where time was up before it was written, it was no fault of the plan."""
+    """Whether the round counts as valid. It also does if time was up before the plan was written."""
     return round_.workflow is not None or round_.accepted or round_.plan_error_kind == "time_is_up"

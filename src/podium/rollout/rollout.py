@@ -28,7 +28,7 @@ class Rollout:
 
     @property
     def plan_text(self) -> str:
-        """What the planner wrote in the first round, word for word; empty when it wrote nothing."""
+        """The planner's exact text in the first round; empty if it wrote nothing."""
         return self.trace.rounds[0].plan_text if self.trace.rounds else ""
 
     @property
@@ -43,20 +43,20 @@ class Rollout:
 
     @property
     def steps(self) -> int:
-        """Steps that were meant to run, over all rounds: those that the answer needs."""
+        """Planned steps over all rounds, without those that the answer does not need."""
         return sum(len(live_steps(round_.workflow)) for round_ in self.trace.rounds if round_.workflow)
 
     @property
     def infrastructure_failed(self) -> bool:
-        """Whether a worker failed, or the grader: then the rollout says nothing of its plan."""
+        """Whether a worker or the grader failed. Then the rollout is no evidence about its plan."""
         return self.worker_failed or self.grade.failure is not None
 
     @property
     def worker_failed(self) -> bool:
         """Whether a step that the answer needs failed, or the planner's own model did.
 
-        A step that the budget refused is not counted: the plan asked for more than it was allowed. Nor is one whose
-        worker was made to fail (`PoolDraw.failing`): that is part of what the plan was asked for.
+        A step that the budget refused does not count: there the plan wanted more than it was allowed. Nor does a step
+        whose worker was made to fail (`PoolDraw.failing`): the plan was to cope with that.
         """
         return any(_failed(round_) for round_ in self.trace.rounds)
 
@@ -90,12 +90,12 @@ async def roll(
 
     Args:
         seed: names the randomness of planner and workers: the same arguments give the same rollout.
-        sample: which independent answer to the question this is; equal numbers share cached responses.
-        settings: the reward's weights; None: none of what was spent counts.
+        sample: number of this independent answer to the question; equal numbers share cached responses.
+        settings: the reward's weights; None: the reward has no penalties.
         trace_id: as for `Orchestrator.answer`.
 
     Raises:
-        BudgetError: an account of the dispatcher refused a call. That the money ran out says nothing of a plan.
+        BudgetError: an account of the dispatcher refused a call. Then the rollout is no evidence about its plan.
     """
     trace = await orchestrator.answer(task.question, seed=seed, sample=sample, trace_id=trace_id)
     _check_accounts(orchestrator.dispatcher, trace)
@@ -111,7 +111,7 @@ async def roll(
 
 
 def _check_accounts(dispatcher: Dispatcher, trace: Trace) -> None:
-    """Raise if an account refused a call that this question needed. If all its steps were answered, it did not."""
+    """Raise if an account refused a call that this question needed. If every step was answered, none was refused."""
     refusal = next((account.refusal for account in dispatcher.accounts if account.refusal is not None), None)
     wanting = (span for span in trace.spans if span.error is not None and span.status != "skipped")
     if refusal is not None and any(wanting):
@@ -121,8 +121,8 @@ def _check_accounts(dispatcher: Dispatcher, trace: Trace) -> None:
 
 
 async def _graded(task: Task, answer: str) -> Grade:
-    """The one boundary at which a grader's failure becomes data."""
+    """Grade the answer. Only here does a grader's failure become data."""
     try:
         return await task.grade(answer)
     except GraderError as error:
-        return Grade(score=0.0, failure=str(error))
+        return Grade(score=0.0, cost_usd=error.cost_usd, failure=str(error))

@@ -1,7 +1,7 @@
-"""A run's folder: its resolved configuration, its rows of metrics, and whatever files its caller keeps there.
+"""A run's folder: its resolved configuration, its rows of metrics, and any other files of its caller.
 
-Evaluation and training both write one. It refuses to resume a run of another configuration. It knows nothing of
-checkpoints: the caller that resumes a run says how many rows it keeps.
+Evaluation and training both write one. It refuses to resume a run with another configuration. It does not know about
+checkpoints: the caller that resumes a run says how many rows to keep.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _CONFIG = "config.json"
 
 
 class Rows:
-    """A JSONL file that only grows. A last line that a kill left incomplete counts as never written."""
+    """An append-only JSONL file. A last line that a kill left incomplete is ignored."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def read(self) -> list[dict[str, Any]]:
-        """All whole rows, in order; none when the file does not exist."""
+        """All complete rows, in order; none if the file does not exist."""
         return [json.loads(line) for line in self._lines()]
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Add one row; on return it is on the disk."""
+        """Write one row to disk before returning."""
         line = json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         with self.path.open("a+b") as file:
             _cut_torn_line(self.path)
@@ -40,7 +40,7 @@ class Rows:
             os.fsync(file.fileno())
 
     def truncate(self, rows: int) -> None:
-        """Keep the first `rows` rows: a resumed run writes those after its checkpoint again."""
+        """Keep only the first `rows` rows. A resumed run writes the rows after its checkpoint again."""
         kept = self._lines()[:rows]
         replace_file(self.path, b"".join(line + b"\n" for line in kept))
 
@@ -56,24 +56,24 @@ class RunFolder:
 
     @classmethod
     def open(
-        cls, path: Path, configuration: Mapping[str, Any] | BaseModel, *, free: Collection[str] = ()
+        cls, path: Path, configuration: Mapping[str, Any] | BaseModel, *, changeable: Collection[str] = ()
     ) -> Self:
         """Begin the run, or resume it if the folder holds a run of the same configuration.
 
         Args:
-            configuration: all settings, resolved: a model, or whatever JSON can hold. With a model, settings that the
-                folder holds under names of an earlier version are read under those of today.
-            free: dotted keys that may differ from those that the run began with, such as a time limit.
+            configuration: all settings, resolved: a model, or any JSON value. With a model, settings that the folder
+                stores under names of an earlier version are read too.
+            changeable: dotted keys that may differ from those with which the run began, such as a time limit.
 
         Raises:
-            RunMismatchError: the folder belongs to another configuration, or holds something else.
+            RunMismatchError: the folder was made with another configuration, or is not a run's folder.
         """
         model = configuration if isinstance(configuration, BaseModel) else None
         wanted = json.loads(json.dumps(configuration)) if model is None else model.model_dump(mode="json")
         file = path / _CONFIG
         if file.is_file():
             stored = _stored(file)
-            _refuse_difference(path, stored if model is None else _renewed(stored, model), wanted, free)
+            _refuse_difference(path, stored if model is None else _renewed(stored, model), wanted, changeable)
         elif path.exists() and (not path.is_dir() or any(entry != _part(file) for entry in path.iterdir())):
             raise RunMismatchError(
                 f"{path} holds something other than a run (it has no {_CONFIG}); choose a new folder."
@@ -93,10 +93,10 @@ class RunFolder:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file so that a kill leaves the old one or the new one, never a part.
+    """Write a file atomically: after a kill there is the old file or the new one, never a part.
 
     Raises:
-        StoreError: the disk is full, or nothing may be written there.
+        StoreError: the disk is full or not writable.
     """
     part = _part(path)
     try:
@@ -112,7 +112,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def _part(path: Path) -> Path:
-    """Where a file is written before it takes its place; a kill may leave it there."""
+    """The temporary file that is written first and then renamed. A kill may leave it behind."""
     return path.with_name(f".{path.name}.part")
 
 
@@ -127,22 +127,22 @@ def _stored(file: Path) -> dict[str, Any]:
 
 
 def _renewed(stored: dict[str, Any], model: BaseModel) -> dict[str, Any]:
-    """A stored configuration under the names of today, with the defaults of settings that it lacks."""
+    """A stored configuration under today's names, with defaults for settings that it lacks."""
     try:
         return type(model).model_validate(stored).model_dump(mode="json")
-    except ValidationError:  # of another sort of run: the comparison names the keys
+    except ValidationError:  # It is of another sort of run; the comparison will name the keys.
         return stored
 
 
 def _refuse_difference(
-    path: Path, stored: Mapping[str, Any], wanted: Mapping[str, Any], free: Collection[str]
+    path: Path, stored: Mapping[str, Any], wanted: Mapping[str, Any], changeable: Collection[str]
 ) -> None:
     before, now = dict(_flat(stored)), dict(_flat(wanted))
     absent = object()
     differing = [
         key
         for key in sorted(before.keys() | now.keys())
-        if key not in free and before.get(key, absent) != now.get(key, absent)
+        if key not in changeable and before.get(key, absent) != now.get(key, absent)
     ]
     if not differing:
         return
@@ -150,7 +150,7 @@ def _refuse_difference(
     more = f"; and {len(differing) - 5} more" if len(differing) > 5 else ""
     raise RunMismatchError(
         f"{path} is a run of another configuration: {shown}{more}. "
-        "Choose a new folder, or give the settings it began with."
+        "Choose a new folder, or give the settings with which the run began."
     )
 
 
@@ -159,7 +159,7 @@ def _show(values: Mapping[str, Any], key: str) -> str:
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted keys and their values; tables are flattened, lists are values. An empty table is a value too."""
+    """Dotted keys and their values. Tables are flattened; lists and empty tables are values."""
     for key, item in value.items():
         if isinstance(item, dict) and item:
             yield from _flat(item, f"{prefix}{key}.")

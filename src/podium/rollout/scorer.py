@@ -1,6 +1,6 @@
-"""The scoring core that every trainer shares: a completion's text in, a graded rollout out.
+"""The scoring core that every trainer shares: it takes a completion's text and returns a graded rollout.
 
-It samples nothing and updates nothing; adapters for other trainers are thin wrappers of `Scorer.score`.
+It samples nothing and updates nothing. Adapters for other trainers are thin wrappers around `Scorer.score`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class FixedPlan:
     """What its access lists may hold."""
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """Parse the text against the request's pool; a text that cannot be read is an error value."""
+        """Parse the text for the request's pool. If it is no valid plan, the decision is an error value."""
         decision = parse(
             self.text,
             workers=len(request.pool),
@@ -49,15 +49,15 @@ class Scorer:
 
     reward: RewardSettings = field(default_factory=RewardSettings)
     cost_weights: tuple[float, ...] = ()
-    """Reward lost for each dollar at each level of cost sensitivity, in place of the reward's own weight."""
+    """Reward lost for each dollar, one weight for each level of cost sensitivity. They replace the reward's own."""
     budget: Budget = field(default_factory=Budget)
-    """Of one question. `score` would read its one completion again in each round: leave rounds at 1 for it."""
+    """The budget of one question. For `score` leave rounds at 1: it would use its one completion in every round."""
     max_steps: int = 5
     access: AccessRule = "lists"
     """What the access lists of a completion may hold."""
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     dispatcher: Dispatcher = field(default_factory=Dispatcher, compare=False)
-    """Holds the workers' limits for all that is scored, whatever the pools.
+    """Enforces the workers' limits over all rollouts, whatever their pools.
 
     If it has a response cache, the rollouts of a question share their identical calls.
     """
@@ -66,14 +66,15 @@ class Scorer:
         """Parse `completion`, run it over `pool` and grade the answer.
 
         Args:
-            completion: what the policy wrote, word for word; an unreadable one has reward 0.
-            seed: names the randomness of the workers: the same arguments give the same rollout.
+            completion: the policy's exact text. If it is no valid plan, the reward is 0.
+            seed: names the randomness of the workers; the same arguments give the same rollout.
 
         Returns:
-            None if workers failed the plan: that is never the policy's fault, so the rollout is left out of its group.
+            None if workers or the grader failed. That is never the policy's fault, so the rollout is left out of its
+            group.
 
         Raises:
-            BudgetError: the dollars that a run or a day may cost do not suffice.
+            BudgetError: the budget of the run or the day does not suffice.
         """
         return await self.roll(FixedPlan(completion, access=self.access), task, pool, seed=seed)
 
@@ -87,7 +88,23 @@ class Scorer:
         cost_sensitivity: int = 0,
         trace_id: str | None = None,
     ) -> Rollout | None:
-        """The same for any planner, round after round within the budget, at a level of cost sensitivity."""
+        """Run, grade and reward the plans of any planner, over the budget's rounds, at a level of cost sensitivity."""
+        rollout = await self.run(
+            planner, task, pool, seed=seed, cost_sensitivity=cost_sensitivity, trace_id=trace_id
+        )
+        return None if rollout.infrastructure_failed else rollout
+
+    async def run(
+        self,
+        planner: Planner,
+        task: Task,
+        pool: Pool,
+        *,
+        seed: str,
+        cost_sensitivity: int = 0,
+        trace_id: str | None = None,
+    ) -> Rollout:
+        """As `roll`, with the rollout also where workers or the grader failed: its reward means nothing then."""
         orchestrator = Orchestrator(
             planner,
             pool,
@@ -102,11 +119,10 @@ class Scorer:
             else self.reward
         )
         try:
-            rollout = await roll(orchestrator, task, seed=seed, settings=settings, trace_id=trace_id)
+            return await roll(orchestrator, task, seed=seed, settings=settings, trace_id=trace_id)
         except BudgetError:
-            # The caller gives up the whole batch. Calls in flight of its other rollouts are paid for: let them end
-            # first, so that their responses are kept.
+            # The caller gives up the whole batch. Let the calls in flight of its other rollouts end first: they are
+            # paid for, and so their responses are kept.
             for account in self.dispatcher.accounts:
                 await account.quiet()
             raise
-        return None if rollout.infrastructure_failed else rollout

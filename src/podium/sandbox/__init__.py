@@ -1,5 +1,6 @@
-"""Where graded code runs: programs that nobody has read, kept from the machine and from each other.
+"""Runs programs that nobody has reviewed, isolated from the machine and from each other.
 
-`inside` is loaded by the interpreter that waits in a sandbox, and shares its way of speaking with `cell`, its other
-end. This module imports nothing, so that the interpreter inside starts fast.
+`pool` keeps interpreters ready, and `sandbox` is the host's side of one of them. `inside` is what that interpreter
+loads; both sides frame their messages with `inside.frames`. This module imports nothing, so that interpreters start
+fast.
 """

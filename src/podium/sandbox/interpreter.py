@@ -1,4 +1,4 @@
-"""The interpreter that waits in a sandbox: its command, its environment, and its process with a pair of sockets."""
+"""The interpreter of a sandbox: its command line, its environment, and its process, which talks over a socket pair."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from pathlib import Path
 from podium.errors import ConfigError
 
 PACKAGE = Path("podium", "sandbox", "inside")
-"""Where the code that runs inside lies below a folder of packages."""
+"""Path of the code that runs inside, below the folder that holds the package."""
 ROOT = Path(__file__).resolve().parents[2]
-"""That folder, outside."""
+"""That folder, as this process sees it."""
 _CODE = "from podium.sandbox.inside.supervisor import main; main()"
 
 
 def command(others: int, user: int | None = None) -> list[str]:
-    """Program and arguments.
+    """The interpreter's command line.
 
     Args:
-        others: processes that count against the limit of processes, as `processes_of_user` has it.
-        user: whom programs run as; None: as the interpreter.
+        others: processes outside that the kernel counts against the limit of processes, see `processes_of_user`.
+        user: id of the user that programs run as; None: the interpreter's own user.
     """
-    # -S: the `site` module takes a third of an interpreter's start, and gives no more than these folders.
+    # -S: importing `site` takes a third of the start, and all it gives is these folders.
     return [
         sys.executable,
         "-S",
@@ -46,11 +46,11 @@ def command(others: int, user: int | None = None) -> list[str]:
 
 
 def environment(root: Path, temporary: Path) -> Mapping[str, str]:
-    """All of its environment: nothing is taken from ours.
+    """Its whole environment: it inherits no variable of this process.
 
     Args:
         root: the folder that holds `PACKAGE`, as the interpreter sees it.
-        temporary: the one folder to write to.
+        temporary: the one writable folder.
     """
     one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return {
@@ -68,7 +68,7 @@ def environment(root: Path, temporary: Path) -> Mapping[str, str]:
 
 
 def folders() -> list[Path]:
-    """What it reads: its own installation and its virtual environment, by all names that they go by.
+    """The folders that it reads: its installation and its virtual environment, as named and with links resolved.
 
     Raises:
         ConfigError: the user's home lies in one of them.
@@ -85,9 +85,9 @@ def folders() -> list[Path]:
 
 
 def processes_of_user() -> int:
-    """Processes and threads of this user, which the kernel counts together with a sandbox's own.
+    """Processes and threads of this user. The kernel counts a sandbox's own together with them.
 
-    Since Linux 5.14 those of a user namespace are counted apart.
+    Since Linux 5.14 it counts those of a user namespace apart.
     """
     me = os.getuid()
     count = 0
@@ -107,26 +107,26 @@ def counts_apart() -> bool:
 
 
 _PATIENCE_S = 5.0
-"""Time for a process to end by itself."""
+"""Seconds for a process to end by itself, before it is killed."""
 _GLANCE_S = 0.001
-"""Between two checks whether it has ended."""
+"""Seconds between two checks whether it has ended."""
 _AT_ONCE = 2**18
 
 
 class Process:
-    """A running process; we speak with it over a pair of sockets, its standard input and output.
+    """A running process, whose standard input and output are one end of a socket pair. Podium holds the other end.
 
-    It ends by itself when our side of that pair is closed, as it is when this process dies. It is killed only if it
-    does not: a process killed while it makes namespaces would leave behind what it has begun.
+    The process ends by itself when that other end is closed, also by Podium's own death. Only if it does not, it is
+    killed: a process that is killed while it makes namespaces leaves them behind half-made.
     """
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str], inherited: Collection[int] = ()
     ) -> None:
-        """Start it, out of reach of our terminal's signals.
+        """Start it, in a session of its own: the terminal's signals do not reach it.
 
         Args:
-            inherited: descriptors that it gets, besides its standard ones.
+            inherited: descriptors that it inherits besides its standard ones.
 
         Raises:
             OSError: it cannot be started.
@@ -152,12 +152,12 @@ class Process:
             os.close(error_sink)
         self._ours.setblocking(False)
         os.set_blocking(self._errors, False)
-        # For an event loop that ends before `end` was called.
+        # Ends the process where the event loop ends before `end` was called.
         self._finalizer = weakref.finalize(self, _end_now, os.getpid(), self._popen, self._ours, self._errors)
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """Its process id."""
         return self._popen.pid
 
     @property
@@ -174,10 +174,10 @@ class Process:
         await asyncio.get_running_loop().sock_sendall(self._ours, data)
 
     async def read(self, size: int) -> bytes:
-        """Read so many bytes from it.
+        """Read exactly `size` bytes from it.
 
         Raises:
-            OSError: it has ended before.
+            OSError: it ended before it wrote that many.
         """
         parts = bytearray()
         while len(parts) < size:
@@ -197,7 +197,7 @@ class Process:
 
     async def end(self) -> None:
         """Close the connection to it, and wait until it has ended."""
-        _hang_up(self._ours)
+        _disconnect(self._ours)
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 while self.alive:  # noqa: ASYNC110 - there is no event to wait for, and it takes milliseconds
@@ -210,8 +210,8 @@ class Process:
 
 def _end_now(owner: int, popen: subprocess.Popen[bytes], ours: socket.socket, errors: int) -> None:
     if os.getpid() != owner:
-        return  # a fork of ours, which leaves before us
-    _hang_up(ours)
+        return  # a fork of this process, which ends earlier
+    _disconnect(ours)
     os.close(errors)
     try:
         popen.wait(_PATIENCE_S)
@@ -220,8 +220,8 @@ def _end_now(owner: int, popen: subprocess.Popen[bytes], ours: socket.socket, er
         popen.wait()
 
 
-def _hang_up(ours: socket.socket) -> None:
-    # A fork of ours may hold the socket, too: closing it here alone would not end the connection.
+def _disconnect(ours: socket.socket) -> None:
+    # A fork of this process may have the socket open too; closing it here alone would not end the connection.
     with suppress(OSError):
         ours.shutdown(socket.SHUT_RDWR)
     ours.close()

@@ -24,18 +24,18 @@ from podium.sandbox.interpreter import Process
 
 
 class Isolation(ABC):
-    """One way to isolate programs, which docs and messages call walls."""
+    """One way to isolate programs."""
 
     name: str
     weak: bool
-    """Whether a program could leave it: read and write what we can, speak to the network, kill us."""
+    """Whether a program could escape: read and write this user's files, use the network, kill Podium."""
 
     @abstractmethod
     async def open(self) -> None:
         """Prepare what all sandboxes share.
 
         Raises:
-            OSError: this system does not let us.
+            OSError: this system does not allow it.
         """
 
     @abstractmethod
@@ -54,21 +54,21 @@ class Isolation(ABC):
         """
 
 
-class Bare(Isolation):
+class PlainProcess(Isolation):
     """A plain process with limits, killed with its descendants; for machines without namespaces.
 
-    It stops endless loops and output, and memory, processes and files that grow without end. A program that means harm
-    can read and write what this user can, use the network, and kill us.
+    It stops endless loops and output, and memory, processes and files that grow without end. A malicious program can
+    read and write this user's files, use the network, and kill Podium.
     """
 
-    name = "no walls"
+    name = "no isolation"
     weak = True
 
     async def open(self) -> None:
-        """Nothing is shared."""
+        """Sandboxes share nothing."""
 
     def close(self) -> None:
-        """Nothing is shared."""
+        """Sandboxes share nothing."""
 
     def start(self, closing: ExitStack) -> Process:
         folder = tempfile.TemporaryDirectory(prefix="podium-", ignore_cleanup_errors=True)
@@ -78,13 +78,13 @@ class Bare(Isolation):
 
 
 _DISK_BYTES = 64 * MIB
-"""Of each of the two folders to write to, which are memory."""
+"""Size of each of the two writable folders, which lie in memory."""
 _INSIDE, _TEMPORARY = Path("/inside"), Path("/tmp")
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _CONFIGURATION = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/etc/mime.types")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _CAPABILITIES = ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_KILL")
-"""What the first process needs to have programs run as another user, and to kill them."""
+"""The supervisor needs these to run programs as another user, and to kill them."""
 _STREAMS = (("", "fd"), ("/0", "stdin"), ("/1", "stdout"), ("/2", "stderr"))
 
 
@@ -95,12 +95,12 @@ class Bubblewrap(Isolation):
     weak = False
 
     def __init__(self, tool: str) -> None:
-        """Prepare; `open` makes them.
+        """Nothing is started yet.
 
         Args:
             tool: path of `bwrap`, 0.8 or later.
         """
-        self._walls = [tool, *_namespaces(), *_files(), "--chdir", str(_TEMPORARY)]
+        self._command = [tool, *_namespaces(), *_files(), "--chdir", str(_TEMPORARY)]
         self._filter = seccomp.program()
         self._users: SandboxUsers | None = None
         self._others = 0
@@ -108,7 +108,7 @@ class Bubblewrap(Isolation):
     async def open(self) -> None:
         if self._filter is None:
             warnings.warn(
-                f"Graded programs run without a filter of system calls: it is not known for {platform.machine()}.",
+                f"Graded programs run without a filter of system calls: Podium has none for {platform.machine()}.",
                 RuntimeWarning,
                 stacklevel=2,
             )
@@ -129,9 +129,9 @@ class Bubblewrap(Isolation):
             options = ["--userns", str(self._users.descriptor), *_CAPABILITIES]
         with ExitStack() as ours:
             if self._filter is not None:
-                held = ours.enter_context(_pipe_of(self._filter))
-                options, passed = [*options, "--seccomp", str(held)], [*passed, held]
-            command = [*self._walls, *options, "--", *interpreter.command(self._others, user)]
+                filter_pipe = ours.enter_context(_pipe_of(self._filter))
+                options, passed = [*options, "--seccomp", str(filter_pipe)], [*passed, filter_pipe]
+            command = [*self._command, *options, "--", *interpreter.command(self._others, user)]
             return Process(command, interpreter.environment(_INSIDE, _TEMPORARY), passed)
 
 
@@ -164,7 +164,7 @@ def _files() -> list[str]:
         options += ["--symlink", f"/proc/self/fd{end}", f"/dev/{name}"]
     for writable in ("/dev/shm", str(_TEMPORARY)):
         options += ["--perms", "1777", "--size", str(_DISK_BYTES), "--tmpfs", writable]
-    # Last, for what stands in /tmp itself would be hidden by the new one.
+    # Last: the new /tmp would hide folders that lie in the old one.
     for folder in interpreter.folders():
         options += _bound(folder, folder)
     options += _bound(interpreter.ROOT / interpreter.PACKAGE, _INSIDE / interpreter.PACKAGE)
@@ -172,7 +172,7 @@ def _files() -> list[str]:
 
 
 def _bound(outside: Path, inside: Path) -> list[str]:
-    """A folder, read-only, at a place to which every user of the sandbox finds the way."""
+    """Options that mount a folder read-only, with parents that every user of the sandbox may enter."""
     options: list[str] = []
     for parent in list(reversed(inside.parents))[1:]:
         options += ["--perms", "0755", "--dir", str(parent)]
@@ -181,7 +181,7 @@ def _bound(outside: Path, inside: Path) -> list[str]:
 
 @contextmanager
 def _pipe_of(data: bytes) -> Iterator[int]:
-    """A descriptor from which short data is read, once."""
+    """A descriptor from which short data can be read once."""
     source, sink = os.pipe()
     try:
         os.write(sink, data)
@@ -192,18 +192,18 @@ def _pipe_of(data: bytes) -> Iterator[int]:
 
 
 _USER_IDS = range(65024, 65534)
-"""User ids without an owner: systemd lends them to services while they run, Debian to none."""
+"""User ids that belong to no account: systemd gives them to services while they run, Debian gives them to none."""
 _MAP = f"0 0 1\n{_USER_IDS.start} {_USER_IDS.start} {len(_USER_IDS)}\n"
-"""Lines of: the first number inside, the first outside, how many."""
+"""Each line: the first id inside the namespace, the first id outside, how many ids."""
 _CODE = "import ctypes; print(ctypes.CDLL(None).unshare(0x10000000), flush=True); input()"
-"""Enters a new user namespace (CLONE_NEWUSER), and stays until its input ends."""
+"""Enters a new user namespace (CLONE_NEWUSER), and waits until its input ends."""
 
 
 class SandboxUsers:
-    """The users that programs run as where root starts them: one for each sandbox, in a user namespace that they share.
+    """The users that programs run as when root runs Podium: one for each sandbox, in one user namespace.
 
-    The kernel counts no processes of root, and lets root write what is root's. So root's programs run as other users,
-    which only a map written from outside makes known in a namespace.
+    The kernel does not limit the processes of root, and lets root write root's files. So programs run as other users.
+    A namespace knows these users only after its user map was written from outside.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -215,7 +215,7 @@ class SandboxUsers:
         """Make the namespace.
 
         Raises:
-            OSError: this system does not let us.
+            OSError: this system does not allow it.
         """
         holder = Process([sys.executable, "-S", "-I", "-c", _CODE], {})
         try:
@@ -230,12 +230,12 @@ class SandboxUsers:
         return next(self._numbers)
 
     def close(self) -> None:
-        """Let the namespace go; sandboxes that are in it keep it."""
+        """Close our descriptor of the namespace; sandboxes that run in it keep it alive."""
         os.close(self.descriptor)
 
 
 def _mapped(pid: int) -> int:
-    """A descriptor of the namespace of a process, when users have been made known in it."""
+    """Write the user map of a process's namespace, and open a descriptor of that namespace."""
     for kind in ("uid_map", "gid_map"):
         Path(f"/proc/{pid}/{kind}").write_text(_MAP)
     return os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)

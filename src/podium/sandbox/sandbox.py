@@ -1,193 +1,188 @@
-"""Sandboxes in stock: the strongest walls that this machine has, and interpreters that wait behind them.
+"""The host's side of one sandbox: an isolated interpreter that waits for a program, and runs one program alone.
 
-A program waits for no interpreter to start: one is there, is used for this program alone, and another takes its place.
-No more programs run at once than there are processors. What the walls stop, and what not: docs/sandbox.md.
+What the program prints or returns is bounded, and is data: nothing of it is executed here.
 """
 
 from __future__ import annotations
 
 import asyncio
-import compileall
-import os
-import shutil
-import warnings
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from itertools import cycle, islice
-from types import TracebackType
-from typing import Self
+import json
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Literal, Self
 
-from podium.errors import ConfigError, GraderError
-from podium.sandbox import interpreter
-from podium.sandbox.cell import Cell, Ended
-from podium.sandbox.inside.allowance import Allowance
-from podium.sandbox.isolation import Bare, Bubblewrap, Isolation
+from podium.errors import GraderError
+from podium.sandbox.inside import frames
+from podium.sandbox.inside.allowance import MIB, Allowance
+from podium.sandbox.isolation import Isolation
 
-_MOST_IN_STOCK = 8
-"""Interpreters that wait, at most: each holds ten megabytes, and what it has imported."""
-_TRIAL = "import colorsys; open('written', 'w').close(); print(input())"
+Role = Literal["program", "asserts", "suite"]
+"""What runs in the sandbox during a conversation: a server of a program's functions, plain asserts, or a unittest
+suite."""
+
+_START_S = 60.0
+"""For an interpreter to start, or for imports, on a machine that is busy."""
+_GRACE_S = 10.0
+"""For the sandbox to report that a limit was passed."""
+_LONGEST = 256 * MIB
+"""Bytes of a reply that are read at most, whatever length the sandbox announces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """The program has ended."""
+
+    reason: str
+    """"done"; "failed" (it raised, or exited with another status than 0); "killed" (by a signal); or the limit that it
+    passed: "time", "memory", "processes", "output"; "gone": it had ended before."""
+    output: bytes = b""
+    """What it had written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What the program sent; it still runs."""
+
+    data: bytes
 
 
 class Sandbox:
-    """Hands out cells, each for one program. What it started ends with it, at the latest with the event loop."""
+    """One isolated interpreter. It carries out orders one by one, and ends with the first that it cannot answer."""
 
-    def __init__(self, walls: Isolation | None = None, *, slots: int | None = None) -> None:
-        """Nothing is started yet.
-
-        Args:
-            walls: None: bubblewrap where it works, found out at the first use; else no walls, where that is allowed.
-            slots: programs at once; None: as many as there are processors for us.
-        """
-        self._given = walls
-        self._walls: Isolation | None = None
-        self._slots = slots or _processors()
-        self._free = asyncio.Semaphore(self._slots)
-        self._trying = asyncio.Lock()
-        self._weakness = "there is no bwrap on the PATH" if walls is None else "as asked for"
-        self._stock: list[tuple[str, asyncio.Task[Cell]]] = []
-        """Cells that wait or start, by what they import."""
-
-    async def __aenter__(self) -> Self:
-        await self.walls()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def walls(self) -> Isolation:
-        """The walls that programs run behind, which have been tried.
+    def __init__(self, isolation: Isolation) -> None:
+        """Start the interpreter; `start` also waits until it is ready.
 
         Raises:
-            GraderError: not even an ordinary process runs a program.
+            OSError: it cannot be started.
         """
-        async with self._trying:
-            if self._walls is None:
-                compileall.compile_dir(interpreter.ROOT / interpreter.PACKAGE, quiet=2)
-                self._walls = await self._strongest()
-        return self._walls
+        self._isolation = isolation
+        with ExitStack() as closing:
+            self._process = isolation.start(closing)
+            self._closing = closing.pop_all()
+        self._loaded = ""
+        self._wall_s = 0.0
 
-    async def admitted(self, *, allow_weak: bool) -> Isolation:
-        """The walls, if programs may run behind them.
+    @classmethod
+    async def start(cls, isolation: Isolation, imports: str = "") -> Self:
+        """A sandbox that is ready for orders.
 
         Args:
-            allow_weak: whether walls will do that do not hold whoever means harm.
+            imports: import statements that it runs first, so that programs find these modules loaded.
 
         Raises:
-            ConfigError: there are no strong walls here, and weak ones are not allowed.
-            GraderError: not even an ordinary process runs a program.
+            GraderError: it did not start, or an import failed; the message ends with the last line of its output.
         """
-        walls = await self.walls()
-        if walls.weak:
-            self._warn_of_weakness(allow_weak)
-        return walls
+        try:
+            sandbox = cls(isolation)
+        except OSError as error:
+            raise GraderError(f"A sandbox ({isolation.name}) cannot be started: {error}.") from None
+        try:
+            await sandbox._receive(_START_S)
+            await sandbox.load(imports)
+        except BaseException:
+            await sandbox.close()
+            raise
+        return sandbox
 
-    @asynccontextmanager
-    async def cells(
-        self, imports: Sequence[str] = ("",), *, allow_weak: bool = False
-    ) -> AsyncIterator[list[Cell]]:
-        """Cells for one program, and a slot to run it in.
-
-        Args:
-            imports: for each of the cells that work together for it, the import statements that it is to have run.
-                Those that are put in stock next have run the same, since the next program is likely to need them.
-            allow_weak: whether walls will do that do not hold whoever means harm.
-
-        Raises:
-            ConfigError: there are no strong walls here, and weak ones are not allowed.
-            GraderError: a sandbox cannot be started, or an import failed.
-        """
-        walls = await self.admitted(allow_weak=allow_weak)
-        async with self._free, AsyncExitStack() as stack:
-            taken = []
-            for wanted in imports:
-                cell = await self._take(walls, wanted)
-                stack.push_async_callback(cell.close)
-                await cell.load(wanted)
-                taken.append(cell)
-            yield taken
-            # Not before: what starts now would have taken a processor from this program.
-            self._restock(walls, imports)
+    @property
+    def alive(self) -> bool:
+        """Whether its process still runs."""
+        return self._process.alive
 
     async def close(self) -> None:
-        """End what waits; calling twice is fine."""
-        stock, self._stock = self._stock, []
-        for _, starting in stock:
-            starting.cancel()
-        for cell in await asyncio.gather(*(starting for _, starting in stock), return_exceptions=True):
-            if isinstance(cell, Cell):
-                await cell.close()
-        if self._walls is not None:
-            self._walls.close()
-            self._walls = None
+        """End it, and all that runs in it."""
+        try:
+            await self._process.end()
+        finally:
+            self._closing.close()
 
-    def _restock(self, walls: Isolation, imports: Sequence[str]) -> None:
-        missing = min(self._slots * len(imports), _MOST_IN_STOCK) - len(self._stock)
-        if self._walls is walls:  # and has not been closed meanwhile
-            for wanted in islice(cycle(imports), max(missing, 0)):
-                self._stock.append((wanted, asyncio.create_task(Cell.start(walls, wanted))))
+    async def load(self, imports: str) -> None:
+        """Import what the program is going to need.
 
-    async def _take(self, walls: Isolation, imports: str) -> Cell:
-        """One from the stock, if it can be of the right kind, else a new one."""
-        while self._stock:
-            entry = min(self._stock, key=lambda entry: (entry[0] != imports, not entry[1].done()))
-            self._stock.remove(entry)
-            try:
-                cell = await entry[1]
-            except GraderError:
-                continue
-            if cell.alive:
-                return cell
-            await cell.close()
-        return await Cell.start(walls)
+        Raises:
+            GraderError: an import failed.
+        """
+        if imports == self._loaded:
+            return
+        ended = await self._order({"do": "imports", "source": imports}, _START_S)
+        self._loaded = imports
+        if ended != Exit("done"):
+            output = ended.output if isinstance(ended, Exit) else ended.data
+            raise GraderError(f"What is needed to run the program is not here: {_last_line(output)}.")
 
-    async def _strongest(self) -> Isolation:
-        tool = shutil.which("bwrap")
-        if self._given is None and tool is not None:
-            try:
-                return await _tried(Bubblewrap(tool))
-            except GraderError as error:
-                self._weakness = str(error)
-        return await _tried(self._given or Bare())
+    async def run(
+        self, source: str, stdin: str, allowance: Allowance, prelude: str = "", *, report_error: bool = False
+    ) -> Exit:
+        """Run a program as a script.
 
-    def _warn_of_weakness(self, allow_weak: bool) -> None:
-        if not allow_weak:
-            raise ConfigError(
-                f"Programs would run without walls here ({self._weakness}); install bubblewrap, or, only for "
-                "programs that you trust, set allow_weak_sandbox = true in the table of whoever runs them."
-            )
-        warnings.warn(
-            f"Programs run WITHOUT WALLS ({self._weakness}): they can read and write your files, use the "
-            "network, and deceive their grader. Install bubblewrap.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        Args:
+            stdin: its standard input.
+            prelude: source that runs before it, in the same module.
+            report_error: whether an exception that the program raises is appended to its output, after
+                `inside.program.RAISED`.
+
+        Returns:
+            How it ended, and its standard output.
+
+        Raises:
+            GraderError: the sandbox failed; this says nothing about the program.
+        """
+        arguments = {"source": source, "prelude": prelude, "report_error": report_error}
+        order = {"do": "run", "with": arguments, "stdin": stdin, "allowance": allowance._asdict()}
+        received = await self._order(order, allowance.wall_s + _GRACE_S)
+        if isinstance(received, Output):
+            raise GraderError("A sandbox sent a message while its program still ran.")
+        return received
+
+    async def open(self, role: Role, arguments: dict[str, Any], allowance: Allowance) -> Output | Exit:
+        """Begin a conversation, and wait for the first message.
+
+        Args:
+            role: what runs in the sandbox.
+            arguments: of the function that serves this role in `inside`, by name.
+            allowance: for each exchange.
+
+        Raises:
+            GraderError: the sandbox failed; this says nothing about the program.
+        """
+        self._wall_s = allowance.wall_s + _GRACE_S
+        order = {"do": role, "with": arguments, "allowance": allowance._asdict()}
+        return await self._order(order, self._wall_s)
+
+    async def send(self, data: bytes) -> Output | Exit:
+        """Send the next message of the conversation, and wait for the reply.
+
+        Raises:
+            GraderError: the sandbox failed; this says nothing about the program.
+        """
+        return await self._send(frames.DATA + data, self._wall_s)
+
+    async def _order(self, order: dict[str, Any], seconds: float) -> Output | Exit:
+        return await self._send(frames.ORDER + json.dumps(order).encode(), seconds)
+
+    async def _send(self, body: bytes, seconds: float) -> Output | Exit:
+        try:
+            return await self._receive(seconds, sent=frames.to_frame(body))
+        except GraderError:
+            if self._isolation.weak:
+                return Exit("killed")  # by the program, which weak isolation allows
+            raise
+
+    async def _receive(self, seconds: float, sent: bytes = b"") -> Output | Exit:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._process.write(sent)
+                size = int.from_bytes(await self._process.read(frames.HEAD), "big")
+                body = await self._process.read(min(size, _LONGEST))
+        except (OSError, TimeoutError):
+            last_error = self._process.last_error() or "it wrote no error message"
+            raise GraderError(f"A sandbox ({self._isolation.name}) failed: {last_error}.") from None
+        if body[:1] == frames.DATA:
+            return Output(body[1:])
+        reason, _, output = body[1:].partition(b"\n")
+        return Exit(reason.decode(errors="replace"), output)
 
 
-async def _tried(walls: Isolation) -> Isolation:
-    """The walls, opened, when a program has run behind them."""
-    try:
-        await walls.open()
-        await _trial(walls)
-    except OSError as error:
-        walls.close()
-        raise GraderError(f"A sandbox ({walls.name}) cannot be made: {error}.") from None
-    except BaseException:
-        walls.close()
-        raise
-    return walls
-
-
-async def _trial(walls: Isolation) -> None:
-    cell = await Cell.start(walls)
-    try:
-        ended = await cell.run(_TRIAL, "it works\n", Allowance())
-    finally:
-        await cell.close()
-    if ended != Ended("done", b"it works\n"):
-        raise GraderError(f"A sandbox ({walls.name}) does not run programs: {ended.how}.")
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _last_line(output: bytes) -> str:
+    """The last line, in which tools say what is wrong."""
+    return output.decode(errors="replace").strip().rpartition("\n")[2].rstrip(".")[:300]

@@ -1,8 +1,8 @@
-"""A filter of system calls, as the kernel takes it: instructions of classic BPF (linux/filter.h, linux/seccomp.h).
+"""The filter of system calls, as instructions of classic BPF (linux/filter.h, linux/seccomp.h).
 
-It refuses what no graded program needs and what has opened sandboxes before: looking into other processes, mounting,
-new namespaces, kernel modules and keys, memory that no limit counts. A refused call fails, and the program goes on.
-The numbers of calls are known for x86_64 and aarch64; elsewhere there is no filter, and the sandbox says so.
+It refuses calls that no graded program needs and that have opened sandboxes before: inspecting other processes,
+mounting, new namespaces, kernel modules and keys, memory that no limit counts. A refused call fails with an error, and
+the program goes on. The filter exists for x86_64 and aarch64; on other machines there is none, and the sandbox warns.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Mapping
 _X86_64, _AARCH64 = 0, 1
 _ARCHITECTURES: Mapping[str, int] = {"x86_64": _X86_64, "aarch64": _AARCH64, "arm64": _AARCH64}
 _AUDIT = (0xC000003E, 0xC00000B7)
-"""AUDIT_ARCH_*: a call by the rules of any other instruction set ends the process."""
+"""AUDIT_ARCH_*: the kernel kills a process that makes a call of another instruction set."""
 _X32 = 0x40000000
-"""From here on calls of x86_64 are those of its 32-bit form, under other numbers."""
+"""On x86_64, numbers from here on are calls of its x32 form, which the list below does not cover."""
 _REFUSED: Mapping[str, tuple[int, int] | tuple[int]] = {
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
@@ -73,11 +73,11 @@ _REFUSED: Mapping[str, tuple[int, int] | tuple[int]] = {
     "ioperm": (173,),
     "uselib": (134,),
     "modify_ldt": (154,),
-    # Asynchronous calls are not filtered as these are.
+    # io_uring makes calls that no filter sees.
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
-    # Memory that counts for no process and in no file system.
+    # Memory that no limit of a process or file system counts.
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
     "shmget": (29, 194),
@@ -87,11 +87,11 @@ _REFUSED: Mapping[str, tuple[int, int] | tuple[int]] = {
 }
 _CLONE, _CLONE3, _SOCKET, _IOCTL = (56, 220), (435, 435), (41, 198), (16, 29)
 _NEW_NAMESPACES = 0x7E020000
-"""CLONE_NEW*, all of which `clone` takes."""
+"""All flags CLONE_NEW* that `clone` takes."""
 _FAMILIES = (1, 2, 10)
-"""Sockets of this machine and of IP, which has no network here; AF_VSOCK, for one, knows no namespaces."""
+"""AF_UNIX and IP, which has no network inside. Others are refused: AF_VSOCK, for one, ignores namespaces."""
 _TERMINAL_INPUT = (0x5412, 0x541C)
-"""TIOCSTI and TIOCLINUX: what types in the place of a terminal's owner."""
+"""TIOCSTI and TIOCLINUX, which type characters into a terminal as if its user had."""
 
 _LOAD, _JUMP_EQUAL, _JUMP_FROM, _JUMP_ANY, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
@@ -102,7 +102,7 @@ Instruction = tuple[int, int, int, int]
 
 
 def program(machine: str | None = None) -> bytes | None:
-    """The filter for a machine (as `platform.machine` names it; None: this one); None: its calls are not known."""
+    """The filter for a machine, as `platform.machine` names it (None: this one); None where Podium has no filter."""
     kind = _ARCHITECTURES.get(machine or platform.machine())
     if kind is None:
         return None
@@ -117,7 +117,7 @@ def program(machine: str | None = None) -> bytes | None:
     for numbers in _REFUSED.values():
         if kind < len(numbers):
             code += _on(numbers[kind], [_refuse(errno.EPERM)])
-    # Its flags lie in memory, where no filter sees them; whoever fails to find it takes `clone`.
+    # The flags of `clone3` lie in memory, which a filter cannot read. On ENOSYS the C library falls back to `clone`.
     code += _on(_CLONE3[kind], [_refuse(errno.ENOSYS)])
     code += _on(_CLONE[kind], _unless((_JUMP_ANY, _NEW_NAMESPACES), _FIRST_ARGUMENT))
     code += _on(_SOCKET[kind], _only(_FAMILIES, _FIRST_ARGUMENT))
@@ -131,18 +131,18 @@ def _refuse(error: int) -> Instruction:
 
 
 def _on(number: int, then: list[Instruction]) -> list[Instruction]:
-    """What is done at a call of this number; it must return."""
+    """The instructions `then`, for calls of this number; they must end with a return."""
     return [(_JUMP_EQUAL, 0, len(then), number), *then]
 
 
 def _unless(condition: tuple[int, ...], argument: int) -> list[Instruction]:
-    """Allowed, unless an argument fulfils one of the conditions: a jump and its operands."""
+    """Allow the call unless an argument fulfils the condition: a jump, and operands of which one must match."""
     jump, *operands = condition
     tests = [(jump, len(operands) - i, 0, operand) for i, operand in enumerate(operands)]
     return [(_LOAD, 0, 0, argument), *tests, (_RETURN, 0, 0, _ALLOW), _refuse(errno.EPERM)]
 
 
 def _only(values: tuple[int, ...], argument: int) -> list[Instruction]:
-    """Allowed if an argument is one of these values."""
+    """Allow the call only if an argument is one of these values."""
     tests = [(_JUMP_EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
     return [(_LOAD, 0, 0, argument), *tests, _refuse(errno.EPERM), (_RETURN, 0, 0, _ALLOW)]

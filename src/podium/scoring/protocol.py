@@ -6,11 +6,15 @@ environment or a notebook does not know which of them it has.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 from pydantic import Field
 
+from podium.errors import BudgetError, ConfigError, PodiumError, ServiceError, StoreError, UsageError
 from podium.types import Message, Value
+
+SETTINGS_HEADER = "X-Podium-Settings"
+"""The HTTP header with the digest of the settings that a client expects."""
 
 
 class RolloutRequest(Value):
@@ -68,6 +72,45 @@ class Score(Value):
     trace_id: str | None = None
 
 
+class SessionInfo(Value):
+    """What a session is: enough to see whether it is the one that a run needs."""
+
+    tasks: int
+    """How many there are."""
+    pool: tuple[str, ...]
+    """Names of the workers, in order."""
+    rounds: int
+    """Most plans of a rollout."""
+    digest: str
+    """`ScoringSettings.digest`: sessions with equal ones score alike."""
+    settings: dict[str, Any]
+    """`ScoringSettings.scoring`."""
+
+
+class Refusal(Value):
+    """An error as it crosses the wire: the client raises what the service raised."""
+
+    kind: str
+    """The name of its class, or of the nearest base class that crosses the wire."""
+    message: str
+
+    @classmethod
+    def of(cls, error: PodiumError) -> Self:
+        """Of an error of the service."""
+        found = (kind for kind in _KINDS if isinstance(error, kind))
+        return cls(kind=next(found, ServiceError).__name__, message=str(error))
+
+    @property
+    def error(self) -> PodiumError:
+        """The same error in the client."""
+        kinds = {kind.__name__: kind for kind in _KINDS}
+        return kinds.get(self.kind, ServiceError)(self.message)
+
+
+_KINDS: tuple[type[PodiumError], ...] = (BudgetError, ConfigError, UsageError, StoreError, ServiceError)
+"""A class before its bases."""
+
+
 class Scoring(Protocol):
     """Writes prompts, runs plans and rewards them. Concurrent calls are safe."""
 
@@ -75,6 +118,7 @@ class Scoring(Protocol):
         """The messages that ask for the next plan of a rollout; None: no further round follows.
 
         Raises:
+            BudgetError: as `score`.
             ConfigError: the session has no such task.
         """
         ...

@@ -10,11 +10,11 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from podium.conductor.prompt import build_prompt
-from podium.config import suggestion
+from podium.config import nearest
 from podium.errors import ConfigError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
@@ -22,9 +22,11 @@ from podium.planner import Outcome, Plan, PlanRequest
 from podium.recordings import was_simulated
 from podium.rollout import FixedPlan, Rollout, Scorer, round_reward
 from podium.rollout.random_pools import PoolSource
-from podium.scoring.protocol import RewardParts, RolloutRequest, Score
+from podium.scoring.judging import JudgePayment
+from podium.scoring.protocol import RewardParts, RolloutRequest, Score, SessionInfo
 from podium.scoring.settings import ScoringSettings
 from podium.tasks import ALL, Task, open_tasks, warnings_of
+from podium.tasks.graders.base import GraderSettings
 from podium.trace import Trace
 from podium.types import Budget, Message
 from podium.workers.pool import Pool
@@ -71,8 +73,20 @@ class ScoringSession:
         self.pool = pool
         self.dispatcher = dispatcher
         self._keep = keep
+        self._pay_judge = JudgePayment(dispatcher)
         self._pools = PoolSource(pool, settings.pool_draw)
         self._rolled: OrderedDict[RolloutRequest, Rollout] = OrderedDict()
+
+    @property
+    def info(self) -> SessionInfo:
+        """What the session is."""
+        return SessionInfo(
+            tasks=len(self.tasks),
+            pool=self.pool.names,
+            rounds=self.settings.rounds,
+            digest=self.settings.digest,
+            settings=self.settings.scoring,
+        )
 
     async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
         """See `Scoring.prompt`."""
@@ -80,7 +94,7 @@ class ScoringSession:
         outcomes: tuple[Outcome, ...] = ()
         if request.plans:
             rollout = await self._roll(request, task)
-            if rollout is None or finished(rollout.trace, self.settings.rounds):
+            if rollout.infrastructure_failed or finished(rollout.trace, self.settings.rounds):
                 return None
             outcomes = tuple(
                 Outcome(round_.workflow, round_.response or "")
@@ -109,15 +123,20 @@ class ScoringSession:
                 f"{self.settings.rounds}."
             )
         rollout = await self._roll(request, task)
-        if rollout is None:
-            return Score(reward=None, error="Workers or the grader failed, which is no fault of the plan.")
         self._keep(rollout.trace.model_copy(update={"metadata": _metadata(request)}))
+        if rollout.infrastructure_failed:
+            return _left_out(rollout)
         return _score(rollout, self._scorer(request), self.settings.rounds)
 
     def _task(self, task_id: str) -> Task:
         if task_id not in self.tasks:
-            raise ConfigError(f"The session has no task {task_id!r}; {suggestion(task_id, self.tasks)}")
-        return self.tasks[task_id]
+            near = nearest(task_id, self.tasks)
+            way_out = f"did you mean {near!r}?" if near else f"the first is {next(iter(self.tasks))!r}."
+            raise ConfigError(f"None of the session's {len(self.tasks)} tasks is {task_id!r}; {way_out}")
+        task = self.tasks[task_id]
+        if not isinstance(task.grader, GraderSettings):
+            return task
+        return replace(task, grader=task.grader.paid_by(self._pay_judge))
 
     def pool_of(self, request: RolloutRequest) -> Pool:
         """The workers that a rollout may use."""
@@ -141,18 +160,18 @@ class ScoringSession:
             dispatcher=self.dispatcher,
         )
 
-    async def _roll(self, request: RolloutRequest, task: Task) -> Rollout | None:
+    async def _roll(self, request: RolloutRequest, task: Task) -> Rollout:
         """The rollout; one that was just scored is not run again for the prompt of its next round."""
         if request in self._rolled:
             return self._rolled[request]
-        rollout = await self._scorer(request).roll(
+        rollout = await self._scorer(request).run(
             WrittenPlans(request.plans, self.settings.prompt.access),
             task,
             self.pool_of(request),
             seed=f"{request.seed}/{request.task}/{request.rollout}",
             trace_id=trace_id(request),
         )
-        if rollout is not None and self.settings.rounds > 1:
+        if self.settings.rounds > 1 and not rollout.infrastructure_failed:
             self._rolled[request] = rollout
             if len(self._rolled) > _REMEMBERED:
                 self._rolled.popitem(last=False)
@@ -211,6 +230,20 @@ def trace_id(request: RolloutRequest) -> str:
 
 def _metadata(request: RolloutRequest) -> dict[str, str]:
     return {"task": request.task, "group": request.seed, "rollout": str(request.rollout)}
+
+
+def _left_out(rollout: Rollout) -> Score:
+    """The score of a rollout whose workers or grader failed."""
+    trace = rollout.trace
+    failures = (f"{span.worker}: {span.error}" for span in trace.spans if span.status == "failed")
+    why = next(failures, None) or rollout.grade.failure or trace.error
+    return Score(
+        reward=None,
+        error=f"This is no fault of the plan: {why}",
+        calls=trace.calls,
+        cost_usd=trace.uncached_usd,
+        trace_id=trace.id,
+    )
 
 
 def _score(rollout: Rollout, scorer: Scorer, rounds: int) -> Score:

@@ -5,6 +5,10 @@ A training run's configuration holds the same keys, so the service can be starte
 
 from __future__ import annotations
 
+import hashlib
+import json
+from typing import Any
+
 from pydantic import Field
 
 from podium.conductor.prompt import PromptSettings
@@ -40,3 +44,13 @@ class ScoringSettings(Settings):
     """Reward lost for each dollar at each level of cost sensitivity of the prompt, in place of `reward.cost`."""
     seed: int = 42
     """Names the order of the questions, the pools and the workers' randomness."""
+
+    @property
+    def scoring(self) -> dict[str, Any]:
+        """The settings of this class alone, as JSON has them: without those that a training run adds."""
+        return self.model_dump(mode="json", include=set(ScoringSettings.model_fields))
+
+    @property
+    def digest(self) -> str:
+        """Equal for settings that score alike: 16 hexadecimal digits of `scoring`."""
+        return hashlib.sha256(json.dumps(self.scoring, sort_keys=True).encode()).hexdigest()[:16]

@@ -22,7 +22,7 @@ from podium.workflow import Acceptance, Workflow, render
 _PASSED_ON = ("length", "content_filter")
 """Finish reasons of a provider that are passed on; every other is reported as "stop"."""
 _OUT_OF_BUDGET = ("time_is_up", "budget_refused")
-"""Kinds of plan errors that say that a budget was in the way."""
+"""Kinds of plan errors that mean that a budget stopped the planner."""
 _SUBTASK_CHARS = 160
 """Characters of a subtask that a progress line shows."""
 

@@ -127,7 +127,7 @@ class JsonShape:
     refused before it is parsed. It does not check that the text is JSON: the parser does, and stops at the first fault.
     """
 
-    __slots__ = ("_held", "_inside", "_open", "deepest", "may_be_json", "values")
+    __slots__ = ("_inside", "_open", "_unread", "deepest", "may_be_json", "values")
 
     def __init__(self) -> None:
         self.deepest = 0
@@ -135,19 +135,19 @@ class JsonShape:
         self.values = 0
         """Members of all lists and objects together; an empty one counts as one."""
         self.may_be_json = True
-        """False once more brackets were closed than opened; nothing after that counts."""
+        """False once more brackets were closed than opened; nothing after that is measured."""
         self._open = 0
         self._inside = 0
-        self._held = b""
+        self._unread = b""
 
     def feed(self, piece: bytes) -> None:
         """Measure the next piece, which may begin and end anywhere."""
         if not self.may_be_json:
             return
-        text = self._held + piece
+        text = self._unread + piece
         # A backslash at the end escapes the first byte of the next piece.
         end = len(text) - (len(text) - len(text.rstrip(b"\\"))) % 2
-        self._held = text[end:]
+        self._unread = text[end:]
         parts = text[:end].replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
         marks = b"".join(parts[self._inside :: 2]).translate(None, _NOT_STRUCTURE)
         self._inside = (self._inside + len(parts) - 1) % 2

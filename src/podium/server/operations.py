@@ -1,8 +1,8 @@
-"""/healthz, /readyz and /metrics: for whoever operates the server.
+"""/healthz, /readyz and /metrics, for the operators of the server.
 
-Health checks need no key and say nothing private. Metrics are counted from finished traces and read from the dispatcher
-when Prometheus asks; their labels are names of workers, planners and routes, never texts or keys. /metrics needs an
-admin's key where keys are needed.
+Health checks need no key and say nothing private. Metrics are counted from finished traces, and read from the
+dispatcher when Prometheus scrapes them. Their labels are names of workers, planners and routes, never texts or keys.
+Where keys are needed, /metrics needs an admin's key.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class Metrics:
 
 
 class _CurrentState(Collector):
-    """The current state, read from the dispatcher and the store whenever Prometheus asks."""
+    """The current state, read from the dispatcher and the store at each scrape."""
 
     def __init__(self, service: Service, in_flight: InFlightRequests) -> None:
         self._service = service

@@ -1,6 +1,6 @@
 """What a caller may send: bodies parsed and checked from bytes, the object `podium`, and the resulting request.
 
-Errors name the field at fault. This module holds what all routes share; the fields of a route are in its own module.
+Errors name the field at fault. This module has what all routes share; the fields of a route are in its own module.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 _INLINE_BYTES = 64 * 2**10
 """Bytes that take a few milliseconds to check, so they are checked on the event loop."""
 _MAX_FAULTS = 100
-"""Faults that are searched for the one to report. A list has one at most; an object may have many."""
+"""Faults among which the one to report is chosen. A list has one at most; an object may have many."""
 _MAX_MESSAGE_CHARS = 1000
 """Characters of pydantic's message that are reported; it may repeat what was sent."""
 
@@ -232,7 +232,7 @@ def requested_steps(options: PodiumOptions, settings: ServeSettings) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One request for an answer, after parsing: what every route asks of the service."""
+    """One request for an answer, after parsing, in the form that the service takes from every route."""
 
     question: Question
     model: str = "podium"

@@ -1,7 +1,7 @@
-"""The service behind all routes: it holds the pool, planners, store and keys, and answers questions.
+"""The service behind all routes: it has the pool, planners, store and keys, and answers questions.
 
 A route turns HTTP into a `ChatRequest`, and a `Trace` into HTTP; the service knows no HTTP. It checks what a caller may
-ask for before it runs anything. `answer_all` and `stream_answers` answer one question several times at once.
+use before it runs anything. `answer_all` and `stream_answers` answer one question several times at once.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Service:
     Args:
         pool, dispatcher, store, keys: the code that opened them closes them.
         store: where traces are kept; None: no trace is kept.
-        keys: the API keys; None: every client that reaches the server may ask.
+        keys: the API keys; None: every client that reaches the server may use it.
         live: receives the events of every running question; None: the service makes one.
         observers: further observers of every question.
     """
@@ -107,16 +107,16 @@ class Service:
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
     ) -> Trace:
-        """Answer `request` and return the trace. The trace is kept whatever the outcome.
+        """Answer `request` and return the trace. The trace is stored whatever the outcome.
 
         Args:
             orchestrator: the result of `open_orchestrator` for this request; None: it is opened here.
             sample, on_event, streams: as in `Orchestrator.answer`.
 
         Raises:
-            APIError: the caller may not ask for this; nothing ran.
-            UsageError: the question cannot be answered as asked.
-            asyncio.CancelledError: the caller disconnected; the trace is kept as cancelled.
+            APIError: the caller may not do this; nothing ran.
+            UsageError: the question cannot be answered as requested.
+            asyncio.CancelledError: the caller disconnected; the trace is stored as cancelled.
         """
         orchestrator = orchestrator or await self.open_orchestrator(request, caller)
         observe = self._observer(request, caller, orchestrator, trace_id, on_event)
@@ -142,7 +142,7 @@ class Service:
         """Plan without running: the plan and its estimated cost, or None where the planner wrote no workflow.
 
         Raises:
-            UsageError: the question cannot be planned as asked.
+            UsageError: the question cannot be planned as requested.
             WorkerError: the planner's model did not answer.
         """
         question = request.question
@@ -205,9 +205,8 @@ class Service:
         assert self.store is not None
         try:
             self.store.add(trace)
-        except (
-            StoreError
-        ) as error:  # The answer is paid for and its caller is waiting, so a failing store must not lose it.
+        except StoreError as error:
+            # The answer is paid for and its caller is waiting, so a failing store must not lose it.
             _LOG.error("Trace %s is not kept: %s", trace.id, error)
 
     def _observer(
@@ -266,7 +265,7 @@ async def answer_all(
     """Answer the question once for each trace id, at the same time; the traces in that order.
 
     Raises:
-        UsageError: the question cannot be answered as asked.
+        UsageError: the question cannot be answered as requested.
     """
     if len(ids) == 1:
         return [await service.answer(request, caller, trace_id=ids[0], orchestrator=orchestrator)]

@@ -69,14 +69,14 @@ def listen(host: str, port: int) -> list[socket.socket]:
         if sockets and not isinstance(error, socket.gaierror):
             return sockets
         raise UsageError(
-            f"{where}: it cannot be listened on ({error.strerror}); take another, or 0 for any free port."
+            f"{where}: the server cannot listen there ({error.strerror}); take another port, or 0 for any free one."
         ) from error
     except (OverflowError, UnicodeError) as error:
-        raise UsageError(f"{where}: there is no such place to listen on.") from error
+        raise UsageError(f"{where}: this is not an address to listen on.") from error
     return sockets
 
 
-def run(serving: Coroutine[Any, Any, bool]) -> bool:
+def run_event_loop(serving: Coroutine[Any, Any, bool]) -> bool:
     """Run on the fastest event loop available, with as many connections as the system allows."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -88,7 +88,7 @@ def run(serving: Coroutine[Any, Any, bool]) -> bool:
         return runner.run(serving)
 
 
-async def serve(app: FastAPI, sockets: Sequence[socket.socket], ready: Callable[[], None]) -> bool:
+async def serve_app(app: FastAPI, sockets: Sequence[socket.socket], ready: Callable[[], None]) -> bool:
     """Serve until a signal stops the server. Returns whether all running questions ended in time.
 
     Args:
@@ -209,7 +209,7 @@ class Connection(HttpToolsProtocol):
             piece = data[start : start + _PIECE_BYTES]
             self._head_ended = False
             super().data_received(piece)
-            # A piece that ends a head or a body may begin the next head, but holds less than a piece of it.
+            # A piece that ends a head or a body may begin the next head, but has less than one piece of it.
             self._head = 0 if self._head_ended else self._head + len(piece)
             if self._head > _HEAD_BYTES and not self.transport.is_closing():
                 self.send_400_response("The request's headers are too long.")

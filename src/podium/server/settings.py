@@ -1,4 +1,4 @@
-"""The settings of a server: who plans, the limits of a question, and what requests may look like.
+"""The settings of a server: its planner, the limits of a question, and the limits of a request.
 
 Values alone; `podium serve` fills them from its options.
 """

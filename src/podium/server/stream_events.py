@@ -1,6 +1,6 @@
 """The stream events of `/api/traces/{id}/events`: made live from a question's events, or afterwards from its trace.
 
-A trace gives the same events without the pieces of text: the steps hold their whole responses.
+Events made from a trace are the same, but without the pieces of text: the steps have their whole responses.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def started_event(
     started_at: str,
     workers: Sequence[str],
 ) -> StreamEvent:
-    """The first event of a stream; None: unknown."""
+    """The first event of a stream. None: the value is unknown."""
     data = {
         "id": trace_id,
         "question": question,

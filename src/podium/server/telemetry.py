@@ -1,6 +1,6 @@
 """OpenTelemetry: sends finished traces to a collector, from a thread of its own, so that no question waits for it.
 
-On where the environment names a collector; needs the extra `otel`. `otel_spans` turns a trace into spans, and
+It is on if the environment names a collector, and needs the extra `otel`. `otel_spans` turns a trace into spans, and
 OpenTelemetry's own exporter sends them.
 """
 
@@ -37,7 +37,7 @@ _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _SUPPORTED = "http/protobuf"
 _CAPTURE_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-"""The variable that asks for the texts of messages as well."""
+"""The variable that turns on the texts of messages."""
 _YES = ("true", "1", "span_only", "span_and_event")
 
 

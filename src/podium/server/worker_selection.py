@@ -146,7 +146,7 @@ def _check_lists(pool: Pool, allowed: tuple[str, ...], request: ChatRequest) -> 
 def _check_allowed(name: str, allowed: tuple[str, ...], param: str) -> None:
     if name not in allowed:
         raise forbidden(
-            f"This key may not use the worker {name!r}; ask for another, or with another key.", param
+            f"This key may not use the worker {name!r}: name another worker, or use another key.", param
         )
 
 

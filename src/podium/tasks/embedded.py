@@ -1,9 +1,8 @@
 """The embedded task set: questions of 1 to 4 hops over small operations, with computed answers.
 
-A simulation's training ground: together with the specialists it has the shape of real coordination, not its
-content. One (split, seed, index) gives one question for ever. Splits are disjoint by construction: a problem,
-apart from its wording, belongs to the split that its key says, and some compositions of operations are kept for
-the test split alone.
+With the specialists it simulates the structure of real coordination, not its content. The same (split, seed, index)
+always gives the same question. Splits are disjoint by construction: the key of a problem, which ignores its wording,
+decides its split, and some compositions of operations are reserved for the test split.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ HOP_SHARES = (0.3, 0.35, 0.2, 0.15)
 """Shares of questions with 1, 2, 3 and 4 hops."""
 _HELD_OUT_SHARE = 0.2
 _EXACT = Exact()
-_UNASKED = frozenset({"yesno"})
-"""Types that make no sense as a value given in a question."""
+_NOT_GIVEN = frozenset({"yesno"})
+"""Types of values that a question never gives as an input."""
 
 
 def held_out(composition: tuple[str, str]) -> bool:
-    """Whether two operations feed one another in the test split alone."""
+    """Whether this composition, the first operation into the second, is reserved for the test split."""
     return chance("held out composition", *composition) < _HELD_OUT_SHARE
 
 
 def split_of(problem: Problem) -> Split:
-    """The one split in which `problem` may be asked."""
+    """The split that `problem` belongs to."""
     if any(map(held_out, problem.compositions)):
         return "test"
     place = chance("split", problem.key)
@@ -53,7 +52,7 @@ class EmbeddedTasks:
 
     @property
     def name(self) -> str:
-        """As reports and traces call it."""
+        """The name in reports and traces."""
         return f"embedded/{self.split}"
 
     def __len__(self) -> int:
@@ -64,7 +63,7 @@ class EmbeddedTasks:
 
     def __getitem__(self, index: int) -> Task:
         if not 0 <= index < self.size:
-            raise IndexError(f"{self.name} has {self.size} tasks; there is no number {index}")
+            raise IndexError(f"{self.name} has {self.size} tasks; there is no task {index}")
         rng = Random(f"embedded/{self.split}/{self.seed}/{index}")
         (hops,) = rng.choices(range(1, len(self.hop_shares) + 1), self.hop_shares)
         problem = draw_problem(rng, hops)
@@ -97,7 +96,7 @@ def draw_problem(rng: Random, hops: int) -> Problem:
 
 
 def _shape(rng: Random, hops: int) -> tuple[tuple[int, int] | None, int]:
-    """Lengths of the two branches (None: a chain) and of what follows the join."""
+    """The lengths of the two branches (None: a chain), and the number of hops after the join."""
     if hops < 3 or rng.random() < 0.5:
         return None, 0
     return rng.choice({3: [((1, 1), 0)], 4: [((1, 1), 1), ((2, 1), 0), ((1, 2), 0)]}[hops])
@@ -121,7 +120,7 @@ def _branch(rng: Random, length: int, start: int) -> list[Hop]:
         [
             operation
             for operation in _of_skill(rng.choice(SKILLS))
-            if not _UNASKED & set(operation.takes) and (length == 1 or not operation.joins)
+            if not _NOT_GIVEN & set(operation.takes) and (length == 1 or not operation.joins)
         ]
     )
     inputs = tuple(VALUE_TYPES[kind].write(VALUE_TYPES[kind].draw(rng)) for kind in source.takes)
@@ -141,7 +140,7 @@ def _following(rng: Random, hops: list[Hop]) -> Hop:
 
 
 def _choose(rng: Random, given: tuple[str, ...]) -> Operation:
-    """An operation that takes values of the types `given`: first a skill, so that none crowds out the others."""
+    """An operation that takes values of the types `given`; draws its skill first, so that skills are equally likely."""
     fitting = [
         operation
         for operation in OPERATIONS.values()

@@ -1,4 +1,4 @@
-"""A task file: the parts of a user's task set, each a task set itself, and how they are mixed.
+"""Reads a task file, whose parts are task sets, and mixes the tasks of its parts.
 
     name = "mine"
     [[part]]
@@ -7,7 +7,7 @@
     [[part]]
     set = "gsm8k"
 
-No question stands in a mixture twice, and a question of any part's later split is left out of the earlier splits of all
+A mixture contains no question twice. A question in a later split of any part is left out of the earlier splits of all
 parts.
 """
 
@@ -40,7 +40,7 @@ class TaskFile(Settings):
     """The content of a task file."""
 
     name: str = ""
-    """What reports call it; empty: the name of the task file."""
+    """Name in reports; empty: the name of the task file."""
     part: tuple[AnyTaskSet, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -81,13 +81,13 @@ def mix(
 ) -> TaskList:
     """Mix the tasks of a split of all parts, each part spread evenly over the whole.
 
-    Without weights the mixture holds all tasks of each part, `count` at most. With weights the parts have these shares,
-    and the mixture ends where the first part runs out. Any number of first tasks has nearly these shares, too. A larger
-    size adds tasks behind the others. The same arguments always give the same tasks.
+    Without weights the mixture has all tasks of each part, at most `count`. With weights the parts have these shares,
+    and the mixture ends when the first part has no more tasks. Its first n tasks have nearly these shares too. A
+    larger size appends tasks. The same arguments always give the same tasks.
 
     Args:
         name: the name of the task file or of the set.
-        seed: names which tasks of each part come first.
+        seed: decides which tasks of each part come first.
 
     Raises:
         ConfigError: no part has a task in the split, or a file of one cannot be read.
@@ -133,7 +133,7 @@ def _disjoint_splits(parts: Sequence[TaskSetSpec], split: str) -> list[LoadedSpl
 
 
 def _warnings(part: TaskSetSpec, loaded: LoadedSplit, split: str) -> Iterator[str]:
-    """What a user should know of a part: rows left out, tasks missing."""
+    """Warnings about a part: rows left out, tasks missing."""
     if split not in part.splits:
         yield f"it has no split {split!r}"
         return
@@ -149,7 +149,7 @@ def _with_set(task: Task, label: str) -> Task:
 
 
 def _interleave(mixed_parts: Sequence[_PartTasks]) -> list[Task]:
-    """All parts in one sequence: task k of a part stands at (k + 1/2) / weight, as Webster's method deals seats."""
+    """All parts in one sequence: task k of a part has the position (k + 1/2) / weight, as in Webster's method."""
     end = min((len(part.tasks) / part.weight for part in mixed_parts), default=0.0)
     placed = [
         ((k + 0.5) / part.weight, number, task)

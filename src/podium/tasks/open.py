@@ -38,14 +38,14 @@ def open_tasks(
 
     Args:
         name: "embedded", one of `NAMED_SETS`, a task file (NAME.toml) or a recording (NAME.parquet).
-        pool: for a recording, only questions that every recorded worker of this pool answered are taken.
+        pool: for a recording: only questions that every recorded worker of this pool answered are opened.
 
     Raises:
         ConfigError: an unknown set or split, a size below 1, or missing files; the message names the nearest
             known name, or what to fetch.
     """
     if size < 1:
-        raise ConfigError(f"A task set of {size} tasks holds nothing to ask; ask for at least 1.")
+        raise ConfigError(f"A task set of {size} tasks is empty; open at least 1.")
     if name.endswith(".parquet"):
         recording = Recording.open(Path(name))
         _check(split, recording.header.splits)

@@ -1,7 +1,7 @@
-"""Finds questions of one source in another: by their whole text, and by runs of words that they share.
+"""Finds questions of one source in another: equal texts, and texts that share n-grams.
 
-This is the check for contamination: a question that was trained on measures nothing. Translations and paraphrases are
-not found. The other source may be a table (the texts of its rows) or any text file (its paragraphs).
+This is the check for contamination: a question from the training data measures nothing. It does not find translations
+and paraphrases. The other source is a table (the texts of its rows) or any text file (its paragraphs).
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from podium.errors import UsageError
 from podium.rows import Row, is_table, read_rows
 
 NGRAM_WORDS = 13
-"""Words in a row that two questions must share to count as one (GPT-3, Brown et al. 2020, appendix C)."""
+"""Words of an n-gram; texts that share one overlap (GPT-3, Brown et al. 2020, appendix C)."""
 MIN_WORDS = 8
 """A question of fewer words than `NGRAM_WORDS`, but at least this many, is one n-gram as a whole (the same source)."""
 MAX_QUESTIONS = 10
-"""A question of fewer words than `NGRAM_WORDS`, but at least this many, is one n-gram (the same source)."""
+"""N-grams in more questions than this, and in more than a twentieth of them, are common and do not count."""
 
 _IGNORED = r"\\(?:left|right)(?![a-z])|\\[()\[\]!]"
 _NUMBER = r"\d+(?:\.\d+)+"
 _WORD = r"[^\W_]+"
 _SIGN = r"[^\w\s\\\"'`´‘’“”„«»$,.;:?…]|(?<!\S)_(?!\S)"
-"""Signs that distinguish questions; a lone underscore is an empty place of a board."""
+"""Signs that distinguish questions; an underscore alone is an empty place of a board."""
 _TOKEN = re.compile(rf"{_IGNORED}|({_NUMBER}|\\?{_WORD}|{_SIGN})")
 _WORDS = re.compile(_WORD)
 _DASH = re.compile(r"[‐-―−]")
@@ -36,20 +36,20 @@ _FRACTION = re.compile(r"\\[dt]frac(?![a-z])")
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """What a question shares with another source."""
+    """The overlap of a question with another source."""
 
     place: int
     """Index of the question."""
     where: str
-    """Place of the text in the other source that shares most with it."""
+    """Place of the text in the other source that overlaps most."""
     same: bool
-    """Whether that text is the question, apart from case, punctuation and space."""
+    """Whether that text equals the question, apart from case, punctuation and space."""
     shared: float
-    """The share of its n-grams that stand in the other source; 0 for a text without n-grams."""
+    """The share of its n-grams that the other source contains; 0 if it has none."""
 
 
 def question_key(text: str) -> str:
-    """The normalised text by which questions are compared: equal for questions that say the same.
+    """The normalised text by which questions are compared.
 
     Case, space, quotes, punctuation and LaTeX's spacing do not count; signs do, so `x + 1` and `x - 1` differ. The hash
     of this text decides the split of a question where a source has no splits: any change here moves questions.
@@ -60,13 +60,13 @@ def question_key(text: str) -> str:
 
 
 def overlaps(texts: Sequence[str], others: Iterable[tuple[str, str]]) -> list[Overlap]:
-    """Find the questions that share text with another source, those that share most first.
+    """Find the questions that overlap with another source, those that overlap most first.
 
     Memory holds only the n-grams of `texts`, so the other source may be of any size.
 
     Args:
         texts: the questions.
-        others: pairs of a place in the other source and the text that stands there.
+        others: pairs of a place in the other source and the text there.
     """
     index = _Index(texts)
     met: dict[int, set[int]] = defaultdict(set)
@@ -95,11 +95,11 @@ class _Index:
         for place, text in enumerate(texts):
             key = question_key(text)
             self._places_of_key[key].add(place)
-            said = _WORDS.findall(key)
-            length = min(NGRAM_WORDS, len(said))
+            words = _WORDS.findall(key)
+            length = min(NGRAM_WORDS, len(words))
             if length >= MIN_WORDS:
                 self._lengths.add(length)
-                for ngram in _ngrams(said, length):
+                for ngram in _ngrams(words, length):
                     self._places_of_ngram[ngram].append(place)
         common = max(MAX_QUESTIONS, len(texts) / 20)
         self._places_of_ngram = {
@@ -111,30 +111,30 @@ class _Index:
         """The questions that equal a text, and the n-grams that it shares with each question."""
         hits: dict[int, set[int]] = defaultdict(set)
         key = question_key(other)
-        said = _WORDS.findall(key)
+        words = _WORDS.findall(key)
         for length in self._lengths:
-            for ngram in _ngrams(said, length):
+            for ngram in _ngrams(words, length):
                 for place in self._places_of_ngram.get(ngram, ()):
                     hits[place].add(ngram)
         return self._places_of_key.get(key, set()), hits
 
 
-def _ngrams(said: Sequence[str], length: int) -> set[int]:
+def _ngrams(words: Sequence[str], length: int) -> set[int]:
     """Hashes of all n-grams of this many words."""
-    return {hash(tuple(said[start : start + length])) for start in range(len(said) - length + 1)}
+    return {hash(tuple(words[start : start + length])) for start in range(len(words) - length + 1)}
 
 
 def read_texts(file: Path) -> Iterator[Row]:
     """The rows of a table, or the paragraphs of a text.
 
     Raises:
-        UsageError: the file is missing, or is neither.
+        UsageError: the file is missing, or is no text.
     """
     return read_rows(file) if is_table(file) else _paragraphs(file)
 
 
 def row_texts(row: Row) -> list[str]:
-    """The texts of a row: of each cell, in lists and objects too, and all of them in one."""
+    """The texts of a row: of each cell, also within lists and objects, and then all of them joined."""
     texts: list[str] = []
     left: list[object] = [row.values]
     while left:

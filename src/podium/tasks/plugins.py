@@ -1,7 +1,6 @@
-"""Graders and task sets of other packages: found by entry point, joined to the tables of our own.
+"""Adds graders and task sets of other packages, found by entry point, to Podium's own tables.
 
-The two tables (`graders.registry`, `sets.registry`) are its only callers. A package offers a class in its
-`pyproject.toml`:
+Only the two tables (`graders.registry`, `sets.registry`) call it. A package names its class in its `pyproject.toml`:
 
     [project.entry-points."podium.graders"]
     mine = "my_package.graders:MyGrader"
@@ -22,7 +21,7 @@ Spec = TypeVar("Spec", bound=Settings)
 
 
 def with_plugins(table: Sequence[type[Spec]], base: type[Any], *, group: str, tag: str) -> list[type[Spec]]:
-    """The classes of a table, then those that installed packages offer.
+    """The classes of a table, then those of installed packages.
 
     Args:
         base: the class that each of them extends.
@@ -30,7 +29,7 @@ def with_plugins(table: Sequence[type[Spec]], base: type[Any], *, group: str, ta
         tag: the field whose default is the name in task files: "kind" of graders, "set" of task sets.
 
     Raises:
-        ConfigError: a package offers something else, or a name that is taken.
+        ConfigError: an entry point is no such class, or its name is taken.
     """
     known = {_name(one, tag): one for one in table}
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.value):
@@ -39,7 +38,7 @@ def with_plugins(table: Sequence[type[Spec]], base: type[Any], *, group: str, ta
         if not name:
             raise ConfigError(
                 f"The entry point {entry.value} of {group} is no {base.__name__} with a default {tag}; "
-                "mend or uninstall its package."
+                "fix or uninstall its package."
             )
         if name in known:
             raise ConfigError(
@@ -50,8 +49,8 @@ def with_plugins(table: Sequence[type[Spec]], base: type[Any], *, group: str, ta
 
 
 def tagged_union(classes: Sequence[type[Settings]], tag: str) -> Any:
-    """The type of a setting that is one of some classes, told apart by the tag."""
-    return Annotated[Union[tuple(classes)], Field(discriminator=tag)]  # noqa: UP007 - made when it runs
+    """The union of some classes, discriminated by the tag, as the type of a setting."""
+    return Annotated[Union[tuple(classes)], Field(discriminator=tag)]  # noqa: UP007 - known only at run time
 
 
 def _load(entry: EntryPoint) -> Any:
@@ -59,7 +58,7 @@ def _load(entry: EntryPoint) -> Any:
         return entry.load()
     except Exception as error:  # another package's code, which may raise anything
         raise ConfigError(
-            f"The entry point {entry.value} of {entry.group} cannot be loaded ({error}); mend or uninstall its package."
+            f"The entry point {entry.value} of {entry.group} cannot be loaded ({error}); fix or uninstall its package."
         ) from error
 
 

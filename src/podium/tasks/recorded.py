@@ -1,6 +1,6 @@
-"""The questions of a recording as tasks, graded by the verdicts that the recording holds.
+"""The questions of a recording as tasks, graded by the recorded verdicts.
 
-Graders of any kind have run once, where the recording was made; here they are not run again.
+The graders ran when the recording was made; they do not run again here.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from podium.workers.replay import ReplayWorker, with_answer
 from podium.workers.tool import is_result
 from podium.workers.vote import NOTHING
 
-UNJUDGED = "nobody judged this answer, and there is no gold answer to compare it with"
+UNJUDGED = "the recording has no verdict on this answer, and no gold answer to compare it with"
 _NAMED = 3
-"""Workers that a warning names, at most."""
+"""Most workers that a warning names."""
 
 
 class RecordedTasks(TaskList):
@@ -31,8 +31,8 @@ class RecordedTasks(TaskList):
 
     Args:
         size: at most this many; None: all of the split.
-        pool: a question is left out if a recorded worker of the pool never answered it, or if it has neither a gold
-            answer nor a verdict on a response of theirs; the warnings count them.
+        pool: a question is left out if a recorded worker of the pool never answered it, or if one of their responses
+            has no verdict and the question no gold answer. The warnings count these questions.
 
     Raises:
         ConfigError: no question is left.
@@ -104,7 +104,7 @@ class RecordedGrader:
             answer = final_answer(text)
             if answer is not None:
                 scores.setdefault(normalise(answer), Counter())[score] += 1
-        # Of equally frequent verdicts the lowest counts.
+        # In a tie, the lowest score counts.
         return {answer: max(sorted(seen), key=lambda score: seen[score]) for answer, seen in scores.items()}
 
 
@@ -150,11 +150,11 @@ class _QuestionFilter:
     def warnings(self) -> Iterator[str]:
         """What was left out, and why, half a sentence each."""
         reasons = (
-            (self.repeated, "since another one has their wording", ""),
+            (self.repeated, "since another one has the same text", ""),
             (self.unanswered, "since a worker of the pool never answered them", _most(self.unanswered_by)),
             (
                 self.unjudged,
-                "since they have no gold answer, and a response that nobody judged",
+                "since they have no gold answer, and a response without a verdict",
                 _most(self.ungradable),
             ),
         )

@@ -23,7 +23,7 @@ class Grade:
     found: str | None = None
     """The answer that the grader found in the response; None when there was none."""
     cost_usd: float = 0.0
-    """Dollars that grading cost, where a model grades; not part of what the answer cost."""
+    """Dollars that grading cost, where a model grades and nobody has booked them; not part of what the answer cost."""
     failure: str | None = None
     """Why the grader could not grade; then the score means nothing."""
 
@@ -90,14 +90,14 @@ def warnings_of(tasks: TaskSet) -> Iterator[str]:
 
 
 class TaskList:
-    """A task set in memory: the first `size` of some tasks, in an order that the seed names.
+    """A task set in memory: the first `size` of some tasks, in an order that the seed decides.
 
-    A larger size keeps these tasks and adds others behind them.
+    A larger size appends tasks to these.
 
     Args:
-        name: what reports and traces call it.
+        name: for reports and traces.
         size: at most this many tasks; None: all.
-        seed: names the order; None: as given.
+        seed: decides the order; None: as given.
         warnings: what was left out and what is missing, half a sentence each.
 
     Raises:
@@ -116,7 +116,7 @@ class TaskList:
         listed = list(tasks) if seed is None else shuffled(tasks, seed)
         if not listed:
             why = "; ".join(warnings) or "its source is empty"
-            raise NoTasksError(f"{name} has no tasks ({why}); take another split, or look at its source.")
+            raise NoTasksError(f"{name} has no tasks ({why}); use another split, or check its source.")
         self.name = name
         self.warnings = tuple(warnings)
         self._tasks = listed[:size]

@@ -1,4 +1,4 @@
-"""A server that fails as real endpoints do, for tests of pools and of whatever calls them.
+"""A server that fails as real endpoints do, for tests of pools and of programs that call models.
 
 `FaultServer` runs in a test's own event loop, in a thread, or as `python -m podium.testing RULES.toml`.
 """

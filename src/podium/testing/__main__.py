@@ -1,6 +1,6 @@
 """`python -m podium.testing [RULES.toml] [--port 0] [key=value ...]`: a fault server in a process of its own.
 
-Prints its address on a line, and runs until SIGTERM or SIGINT: exit status 0. A usage error is status 2.
+It prints its address and runs until SIGTERM or SIGINT, then exits with status 0. Wrong usage is status 2.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from podium.testing.server import FaultServer
 
 
 class AnswerSettings(Settings):
-    """What one model says; its fields are those of `Answer`."""
+    """The answer of one model; the fields are those of `Answer`."""
 
     text: str
     input_tokens: int | None = Field(default=None, ge=0)
@@ -40,12 +40,12 @@ def _from_text(given: Any) -> Any:
 
 
 class ServerSettings(Settings):
-    """Everything that a file can say of a server."""
+    """The settings of a server in a file; `FaultServer` explains them."""
 
     answer: str | None = None
-    """None: the beginning of what was said last."""
+    """None: the server repeats the beginning of the last message."""
     models: dict[str, Annotated[AnswerSettings, BeforeValidator(_from_text)]] | None = None
-    """Name -> answer, or its text alone."""
+    """By model name: the answer, or only its text."""
     rule: tuple[Rule, ...] = ()
     keys: tuple[str, ...] | None = None
     rpm: int | None = Field(default=None, ge=1)
@@ -56,7 +56,7 @@ class ServerSettings(Settings):
     port: int = Field(default=0, ge=0, le=65535)
 
     def to_server(self) -> FaultServer:
-        """The server, not started."""
+        """A server with these settings, not started yet."""
         return FaultServer(
             echo if self.answer is None else self.answer,
             models=self.models
@@ -78,9 +78,12 @@ def main(words: Sequence[str]) -> int:
         prog="python -m podium.testing", description="An endpoint that fails as its rules say."
     )
     parser.add_argument(
-        "words", nargs="*", metavar="RULES.toml key=value", help="a file, and what to change in it"
+        "words",
+        nargs="*",
+        metavar="RULES.toml key=value",
+        help="a file of settings, and settings that override it",
     )
-    parser.add_argument("--port", type=int, help="0: a free one")
+    parser.add_argument("--port", type=int, help="the port; 0 takes a free one")
     given = parser.parse_intermixed_args(words)
     overrides = [word for word in given.words if "=" in word]
     files = [Path(word) for word in given.words if "=" not in word]
@@ -88,7 +91,7 @@ def main(words: Sequence[str]) -> int:
         overrides.append(f"port={given.port}")
     try:
         if len(files) > 1:
-            raise UsageError(f"One file of rules is enough, and {', '.join(map(str, files))} are more.")
+            raise UsageError(f"Give one file of rules, not {len(files)} ({', '.join(map(str, files))}).")
         settings = (
             load(files[0], ServerSettings, overrides) if files else build({}, ServerSettings, overrides)
         )

@@ -1,6 +1,6 @@
-"""What a model of the fault server answers, and the answer as OpenAI writes it: a JSON object or server-sent events.
+"""The answer of a fault server's model, and its two forms in OpenAI's API: a JSON object or server-sent events.
 
-Plain values and tables, which faults take and spoil. Sends nothing.
+Makes plain values, which faults then spoil. Sends nothing.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class Answer:
     input_tokens: int | None = None
     """None: estimated from the messages."""
     output_tokens: int | None = None
-    """With those of thought. None: estimated from the text and the thought."""
+    """Reasoning tokens included. None: estimated from the text and the reasoning."""
     finish_reason: str = "stop"
     model: str | None = None
-    """The name that the reply gives; None: the one that was asked for."""
+    """The model name in the reply; None: the name in the request."""
     reasoning: str = ""
-    """Thought that is shown, as vLLM and others put it beside the text."""
+    """Text of the reply's `reasoning_content`, as vLLM and others have it."""
     reasoning_tokens: int = 0
     cached_tokens: int = 0
 
@@ -37,38 +37,38 @@ AnswerLike: TypeAlias = str | Answer
 AnswerFunction: TypeAlias = Callable[
     [list[dict[str, Any]], dict[str, Any]], AnswerLike | Awaitable[AnswerLike]
 ]
-"""From the messages and the whole body of a request, both as sent, to what the model says."""
+"""From the messages and the whole body of a request, both as sent, to the model's answer."""
 
 
 def echo(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
-    """The default: the beginning of what was said last."""
+    """The default answer: it repeats the beginning of the last message."""
     return f"You said: {content_text(messages[-1].get('content'))[:80]}" if messages else "You said nothing."
 
 
 async def make_answer(answer_source: AnswerLike | AnswerFunction, body: dict[str, Any]) -> Answer:
-    """The answer to a request, with all its counts."""
+    """The answer to a request, with all token counts filled in."""
     messages = body["messages"]
     given: Any = answer_source(messages, body) if callable(answer_source) else answer_source
     if isawaitable(given):
         given = await given
     given = given if isinstance(given, Answer) else Answer(given)
-    thought = given.reasoning_tokens or estimate_tokens(given.reasoning)
+    reasoning_tokens = given.reasoning_tokens or estimate_tokens(given.reasoning)
     return Answer(
         text=given.text,
         input_tokens=count_input(messages) if given.input_tokens is None else given.input_tokens,
-        output_tokens=thought + estimate_tokens(given.text)
+        output_tokens=reasoning_tokens + estimate_tokens(given.text)
         if given.output_tokens is None
         else given.output_tokens,
         finish_reason=given.finish_reason,
         model=given.model or body["model"],
         reasoning=given.reasoning,
-        reasoning_tokens=thought,
+        reasoning_tokens=reasoning_tokens,
         cached_tokens=given.cached_tokens,
     )
 
 
 def count_input(messages: list[dict[str, Any]]) -> int:
-    """Tokens of `messages`, estimated."""
+    """The estimated tokens of `messages`."""
     return sum(estimate_tokens(content_text(message.get("content"))) for message in messages)
 
 
@@ -84,12 +84,12 @@ def content_text(content: object) -> str:
 DONE = b"data: [DONE]\n\n"
 
 _PIECE = 16
-"""Characters of an event, where the text is not long."""
+"""Characters in an event of a stream; more if the text would need more than `_MOST_PIECES` events."""
 _MOST_PIECES = 256
 
 
 def completion(answer: Answer, number: int) -> dict[str, Any]:
-    """The reply to a request that is not streamed; `number` makes its id."""
+    """The whole reply to a request without streaming; `number` becomes part of its id."""
     message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": None}
     if answer.reasoning:
         message["reasoning_content"] = answer.reasoning
@@ -125,7 +125,7 @@ def chunks(answer: Answer, number: int, *, with_usage: bool) -> list[dict[str, A
 
 
 def usage(answer: Answer) -> dict[str, Any]:
-    """The counts of an answer that has them all."""
+    """The `usage` of an answer whose token counts are all known."""
     return {
         "prompt_tokens": answer.input_tokens,
         "completion_tokens": answer.output_tokens,
@@ -136,7 +136,7 @@ def usage(answer: Answer) -> dict[str, Any]:
 
 
 def pieces(text: str) -> list[str]:
-    """`text` in pieces of some words' length, as models stream it; together they are the text."""
+    """Split `text` into pieces of a few words, as models stream it."""
     size = max(_PIECE, -(-len(text) // _MOST_PIECES))
     return [text[start : start + size] for start in range(0, len(text), size)]
 
@@ -147,7 +147,7 @@ def event(payload: object) -> bytes:
 
 
 def error(message: str, kind: str, code: str | int | None = None) -> dict[str, Any]:
-    """An error as OpenAI and those who follow it write it."""
+    """An error in the form of OpenAI's API."""
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 

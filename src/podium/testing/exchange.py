@@ -1,6 +1,6 @@
-"""One request to the fault server: how a reply or a fault is written to it, and what the server remembers of it.
+"""One request to the fault server: writes the reply or the fault, and records the request.
 
-Sits on aiohttp's request; goes below HTTP only to cut the connection. It knows no particular fault and no rule.
+Uses aiohttp's request, and goes below HTTP only to cut the connection. It knows no particular fault and no rule.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from podium.testing.completion import (
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One request, as far as it had come when this was read."""
+    """The record of one request at the moment when `FaultServer.requests` was read."""
 
     number: int
     """In order of arrival, from 0."""
@@ -41,27 +41,27 @@ class Received:
     """Seconds of `time.monotonic`, which is also the clock of asyncio's own event loop."""
     path: str
     model: str | None
-    """None: the body named none."""
+    """None: the body names no model."""
     body: Mapping[str, Any]
-    """As sent; empty where it was no JSON object."""
+    """As sent; empty if it is no JSON object."""
     headers: Mapping[str, str] = field(repr=False)
-    """Names in lower case. With the key, so keep it out of what you print."""
+    """Names in lower case. They contain the API key, so do not print them."""
     fault: str | None
-    """The kind of the rule's fault; "key", "model", "limit", "body" or "path" where the server refused by itself,
-    "down" where `down()` or the server's end cut it; None: answered well."""
+    """The kind of the rule's fault; "key", "model", "limit", "body" or "path" if the server refused without a rule;
+    "down" if `down()` or the server's end cut the request. None: a good reply."""
     status: int | None
-    """HTTP status of the reply; None: none was begun."""
+    """HTTP status of the reply; None: no reply was begun."""
     input_tokens: int
     output_tokens: int
     """0 until the model has answered."""
     ended_at: float | None
     """None: still in flight."""
     gone_at: float | None
-    """When the client went away before the end; None: it did not."""
+    """When the client disconnected before the reply's end; None: it did not."""
 
     @property
     def in_flight(self) -> bool:
-        """Whether it had not ended."""
+        """Whether the request has not ended yet."""
         return self.ended_at is None
 
     @property
@@ -71,7 +71,7 @@ class Received:
 
     @property
     def seconds(self) -> float | None:
-        """From its arrival to its end; None: still in flight."""
+        """Seconds from arrival to end; None: still in flight."""
         return None if self.ended_at is None else self.ended_at - self.at
 
     @property
@@ -81,13 +81,13 @@ class Received:
 
     @property
     def text(self) -> str:
-        """All contents of its messages, a line between them: what `Rule.contains` looks at."""
+        """The contents of all messages, joined by line breaks. `Rule.contains` searches this text."""
         messages = self.body.get("messages")
         return messages_text(messages) if isinstance(messages, list) else ""
 
 
 class Minute(NamedTuple):
-    """The most of each kind that any window of a minute held; the two windows may differ."""
+    """The most requests and the most tokens in any window of a minute. The two windows may differ."""
 
     requests: int
     tokens: int
@@ -96,7 +96,7 @@ class Minute(NamedTuple):
 def worst_minute(requests: Iterable[Received], seconds: float = 60.0) -> Minute:
     """The most requests, and the most tokens, that arrived in any window of `seconds`.
 
-    Exact: every window [t, t + seconds) is looked at. Select a model's first, as its limits are its own.
+    Exact: it looks at every window [t, t + seconds). Limits are by model, so first select one model's requests.
     """
     window: deque[Received] = deque()
     tokens = most_requests = most_tokens = 0
@@ -112,7 +112,7 @@ def worst_minute(requests: Iterable[Received], seconds: float = 60.0) -> Minute:
 
 def most_at_once(requests: Iterable[Received]) -> int:
     """The most requests that were in flight at one moment."""
-    # An end comes before a beginning of the same moment: the two did not overlap.
+    # If one request ends in the moment in which another begins, they do not overlap: ends are counted first.
     known = list(requests)
     moments = [(each.at, 1) for each in known]
     moments += [(each.ended_at, -1) for each in known if each.ended_at is not None]
@@ -124,7 +124,7 @@ def most_at_once(requests: Iterable[Received]) -> int:
 
 
 def messages_text(messages: Iterable[object]) -> str:
-    """All contents, a line between them."""
+    """The contents of all messages, joined by line breaks."""
     return "\n".join(content_text(each.get("content")) for each in messages if isinstance(each, Mapping))
 
 
@@ -150,7 +150,7 @@ class Exchange:
         self.gone_at: float | None = None
         self.cut_by_us = False
         self.failure: Exception | None = None
-        """What the user's answer raised."""
+        """What the callable that answers has raised."""
         self.response: web.StreamResponse | None = None
 
     @property
@@ -160,17 +160,17 @@ class Exchange:
 
     @property
     def model(self) -> str | None:
-        """The model that was asked for, if the body names one."""
+        """The model that the request names, if any."""
         model = self.body.get("model")
         return model if isinstance(model, str) else None
 
     @property
     def streams(self) -> bool:
-        """Whether the client asked for events."""
+        """Whether the request wants a stream."""
         return self.body.get("stream") is True
 
     async def answer(self) -> Answer:
-        """What the model says, counted."""
+        """The model's answer. Its tokens are counted as the request's."""
         try:
             answer = await make_answer(self.answer_source, self.body)
         except Exception as problem:
@@ -181,22 +181,22 @@ class Exchange:
         return answer
 
     async def reply(self, answer: Answer) -> None:
-        """The whole of a good reply."""
+        """Send a whole good reply."""
         if self.streams:
             await self.send_events(self.chunks_of(answer))
         else:
             await self.send_json(completion(answer, self.number))
 
     async def completion(self) -> dict[str, Any]:
-        """The answer as one table."""
+        """The answer as the JSON object of a whole reply."""
         return completion(await self.answer(), self.number)
 
     async def chunks(self) -> list[dict[str, Any]]:
-        """The answer as the tables of events."""
+        """The answer as the JSON objects of a stream's events."""
         return self.chunks_of(await self.answer())
 
     def chunks_of(self, answer: Answer) -> list[dict[str, Any]]:
-        """An answer as the tables of events, with a last one of usage if the request has include_usage."""
+        """An answer as the JSON objects of a stream's events; the last has the usage if include_usage is set."""
         options = self.body.get("stream_options")
         with_usage = isinstance(options, dict) and options.get("include_usage") is True
         return chunks(answer, self.number, with_usage=with_usage)
@@ -204,7 +204,7 @@ class Exchange:
     async def send(
         self, content: bytes, kind: str = JSON, *, code: int = 200, headers: Mapping[str, str] | None = None
     ) -> None:
-        """The whole reply at once."""
+        """Send the whole reply at once."""
         response = web.Response(body=content, status=code, headers={"Content-Type": kind, **(headers or {})})
         self.response = response
         await response.prepare(self.request)
@@ -213,11 +213,11 @@ class Exchange:
     async def send_json(
         self, payload: object, *, code: int = 200, headers: Mapping[str, str] | None = None
     ) -> None:
-        """A table, as the whole reply."""
+        """Send a JSON object as the whole reply."""
         await self.send(encoded(payload), code=code, headers=headers)
 
     async def send_events(self, tables: Iterable[object]) -> None:
-        """A whole stream, with its closing `[DONE]`, as fast as it goes."""
+        """Send a whole stream without delays, with the closing `[DONE]`."""
         await self.begin(EVENTS)
         await self.write(b"".join(map(event, tables)) + DONE)
         await self.end()
@@ -232,12 +232,12 @@ class Exchange:
         await response.prepare(self.request)
 
     async def write(self, content: bytes) -> None:
-        """The next piece of a reply that was begun; waits for a client that does not read."""
+        """Send the next piece of a reply that was begun. Waits while the client does not read."""
         assert self.response is not None
         await self.response.write(content)
 
     async def end(self) -> None:
-        """The orderly end of a reply that was begun."""
+        """End a reply that was begun, in order."""
         assert self.response is not None
         await self.response.write_eof()
 
@@ -256,7 +256,7 @@ class Exchange:
             transport.close()
 
     def record(self) -> Received:
-        """What is known of it now."""
+        """The request's record at this moment."""
         return Received(
             number=self.number,
             at=self.at,
@@ -274,11 +274,11 @@ class Exchange:
 
 
 class Fault(Settings):
-    """What a request gets in place of a good reply, or how the good reply comes."""
+    """One way to fail: what the server sends instead of a good reply, or how it delays or spoils one."""
 
     kind: str
-    """The word for it in files and records."""
+    """The fault's name in files and records."""
 
     @abstractmethod
     async def serve(self, exchange: Exchange) -> None:
-        """Reply, or fail to. It may be cancelled wherever it waits."""
+        """Send the reply of this fault, if any. The server may cancel this at any await."""

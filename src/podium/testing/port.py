@@ -18,11 +18,11 @@ from podium.errors import ConfigError
 
 HOST = "127.0.0.1"
 _WAITING = 1024
-"""Connections that may wait until they are taken."""
+"""Connections that may wait to be accepted."""
 
 
 class Port:
-    """Refuses when made."""
+    """One port, which refuses connections until `take` is called."""
 
     def __init__(
         self,
@@ -44,22 +44,22 @@ class Port:
         self._coming: set[asyncio.Task[None]] = set()
 
     def take(self) -> None:
-        """Connections are taken from now on."""
+        """Accept connections from now on."""
         self._empty()
         self._socket.listen(_WAITING)
         self._loop.add_reader(self._socket, self._accept)
 
     def refuse(self) -> None:
-        """Connections are refused from now on; those that stand are not touched."""
+        """Refuse new connections from now on. Open connections stay open."""
         self._stop()
         # Bound and not listening, it refuses, and no other process gets the port meanwhile.
         self._socket = _bound(self.number)
 
     def hang(self) -> None:
-        """Connections are neither taken nor refused from now on.
+        """Neither accept nor refuse connections from now on.
 
-        On Linux the queue of those that wait is full, so that connecting itself hangs; elsewhere the connection may
-        stand without being read.
+        On Linux connecting itself hangs, because the queue of waiting connections is full. Elsewhere a connection may
+        open, and nothing reads from it.
         """
         self.refuse()
         self._socket.listen(0)
@@ -75,7 +75,7 @@ class Port:
 
     @property
     def coming(self) -> bool:
-        """Whether connections were taken that do not stand yet, as in the middle of a TLS handshake."""
+        """Whether some accepted connections are not open yet, as in the middle of a TLS handshake."""
         return bool(self._coming)
 
     def _stop(self) -> None:
@@ -105,7 +105,7 @@ class Port:
         try:
             await self._loop.connect_accepted_socket(self._protocol, connection, ssl=self._encryption)
         except OSError:
-            # The client went away, or did not trust our certificate: its own tests say so.
+            # The client disconnected, or did not trust our certificate. It sees that error itself.
             connection.close()
         except asyncio.CancelledError:
             connection.close()
@@ -126,7 +126,7 @@ def _bound(number: int) -> socket.socket:
 
 @asynccontextmanager
 async def self_signed() -> AsyncIterator[tuple[ssl.SSLContext, Path]]:
-    """What a server on loopback encrypts with, and the certificate's file (PEM), for a client that is to trust it.
+    """A TLS context with a new certificate for loopback, and the certificate's file (PEM), which a client can trust.
 
     Raises:
         ConfigError: there is no openssl program, or it makes no certificate.
@@ -134,7 +134,7 @@ async def self_signed() -> AsyncIterator[tuple[ssl.SSLContext, Path]]:
     program = shutil.which("openssl")
     if program is None:
         raise ConfigError(
-            "FaultServer(tls=True) needs the openssl program, which is not on the PATH; install it, or ask https_url "
+            "FaultServer(tls=True) needs the openssl program, which is not on the PATH; install it, or use https_url "
             "of a server without TLS, where every handshake fails."
         )
     with TemporaryDirectory(prefix="podium-testing-") as folder:
@@ -158,5 +158,5 @@ async def _run(*command: str) -> None:
     )
     _, output = await process.communicate()
     if process.returncode:
-        last = output.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+        last = output.decode(errors="replace").strip().splitlines()[-1:] or ["without a message"]
         raise ConfigError(f"openssl made no certificate ({last[0]}); use version 1.1.1 or later.")

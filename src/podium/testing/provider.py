@@ -1,4 +1,4 @@
-"""What a provider does: checks the key, the model and the limits per minute, then a rule or a model answers."""
+"""The fault server's provider: checks key, model and rate limits, then lets a rule's fault or the model answer."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from podium.testing.rule import ActiveRules, Rule
 
 @dataclass(slots=True)
 class Admission:
-    """A request that was let through."""
+    """A request that the rate limits accepted."""
 
     at: float
     tokens: int
-    """As far as they are known."""
+    """At first those of the input; with those of the output once the reply is complete."""
     over: bool = False
     """Whether its minute is past."""
 
 
 class Quota:
-    """What one model lets through in `minute` seconds. None: no limit."""
+    """The rate limits of one model: requests and tokens in `minute` seconds. None: no limit."""
 
     def __init__(self, rpm: int | None, tpm: int | None, minute: float) -> None:
         self._rpm = rpm
@@ -36,7 +36,7 @@ class Quota:
         self._tokens = 0
 
     def admit(self, tokens: int) -> Admission | float:
-        """Let a request of so many tokens through, or say in how many seconds it would be."""
+        """Accept a request with this many tokens, or return the seconds until it would be accepted."""
         now = time.monotonic()
         while self._window and now - self._window[0].at >= self._minute:
             past = self._window.popleft()
@@ -57,14 +57,14 @@ class Quota:
         return self._minute
 
     def settle(self, admission: Admission, tokens: int) -> None:
-        """The request took so many tokens in the end."""
+        """Correct the tokens of an accepted request to those that it used."""
         if not admission.over:
             self._tokens += tokens - admission.tokens
             admission.tokens = tokens
 
 
 class Provider:
-    """What `FaultServer` serves; its arguments are explained there."""
+    """Answers the requests to a `FaultServer`, which explains the arguments."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Provider:
         self._answers = (
             models if models is None or isinstance(models, Mapping) else dict.fromkeys(models, answer)
         )
-        # A lone text is a collection of its letters, and every key would be wrong.
+        # A str is a collection of its letters; without this, every key would be wrong.
         self._keys = {keys} if isinstance(keys, str) else keys
         self._limits = limits
         self._quotas: dict[str, Quota] = {}
@@ -88,11 +88,11 @@ class Provider:
         self.active = ActiveRules(rules, seed)
 
     def set_rules(self, rules: Sequence[Rule]) -> None:
-        """Put other rules in force; their counts and draws begin anew."""
+        """Replace the rules. Counts and draws begin anew."""
         self.active = ActiveRules(rules, self._seed)
 
     async def serve(self, exchange: Exchange) -> None:
-        """Reply, refuse, or do what the first rule says that gives its fault."""
+        """Refuse the request, or serve the fault of the first rule that applies, or send a good reply."""
         route = (exchange.request.method, exchange.request.path)
         if not self._knows_key(exchange):
             message = "Incorrect API key provided."
@@ -144,7 +144,7 @@ class Provider:
     def _knows_key(self, exchange: Exchange) -> bool:
         if self._keys is None:
             return True
-        # Providers differ in the header that takes it, and Azure's takes it bare.
+        # Providers use different headers for the key, and Azure's has no "Bearer".
         return any(value.removeprefix("Bearer ") in self._keys for value in exchange.request.headers.values())
 
 
@@ -154,7 +154,7 @@ async def _refuse(exchange: Exchange, fault: str, code: int, message: str, word:
 
 
 async def _read(exchange: Exchange) -> str | None:
-    """Read the body; what is wrong with it, if anything."""
+    """Read the body into `exchange`; returns a sentence if it is wrong."""
     try:
         body = json.loads(await exchange.request.read())
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""Which request gets which fault: rules, and the counts of the rules in force.
+"""Decides which request gets which fault: rules, and the counts of the rules that a server has now.
 
-A rule is a value without counts, so one rule may serve in many servers.
+A rule is a value without counts, so several servers may use the same rule.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from podium.testing.faults import AnyFault
 
 
 class Rule(Settings):
-    """A fault, and the requests that get it: those that match every condition that is given."""
+    """A fault, and conditions. A request gets the fault if it meets all conditions that are set."""
 
     fault: AnyFault
     model: str | None = None
@@ -24,26 +24,26 @@ class Rule(Settings):
     contains: str | None = None
     """Text in the content of any message."""
     after: int = Field(default=0, ge=0)
-    """Matching requests that get a good reply first."""
+    """How many matching requests pass without the fault before the first one that may get it."""
     every: int = Field(default=1, ge=1)
-    """Of the matching requests the first gets the fault, and then one of every so many."""
+    """Of the matching requests behind those, the first may get the fault, and then every n-th."""
     share: float = Field(default=1.0, ge=0, le=1)
-    """Chance of the fault for each, drawn by the server's seed."""
+    """With this chance such a request gets the fault; drawn by the server's seed."""
     times: int | None = Field(default=None, ge=0)
-    """The most times that the fault is given; None: no limit."""
+    """The most requests that get the fault; None: no limit."""
 
     def matches(self, exchange: Exchange) -> bool:
-        """Whether the request is for this model and holds this text; `ActiveRules` checks the counts."""
+        """Whether the request is for this model and contains this text; `ActiveRules` checks the counts."""
         if self.model is not None and self.model != exchange.model:
             return False
         return self.contains is None or self.contains in messages_text(exchange.body["messages"])
 
 
 class ActiveRules:
-    """The rules in force, with how many requests each has matched and how many faults it has given.
+    """The rules that a server has now. It counts for each how many requests matched it and how many faults it gave.
 
-    The first rule that gives its fault decides; only requests that come to a rule are counted for it. So rules one
-    after another are a sequence: two refusals, then one that hangs, then good replies.
+    The first rule that gives its fault decides, and later rules do not count that request. So several rules are a
+    sequence: two refusals, then one reply that hangs, then good replies.
     """
 
     def __init__(self, rules: Sequence[Rule], seed: str) -> None:
@@ -53,7 +53,7 @@ class ActiveRules:
         self._draws = [Random(f"{seed}/rule/{place}") for place in range(len(self.rules))]
 
     def fault(self, exchange: Exchange) -> Fault | None:
-        """What this request gets; None: a good reply. It is counted."""
+        """The fault that this request gets; None: a good reply. The request is counted."""
         for place, rule in enumerate(self.rules):
             if rule.matches(exchange) and self._gives(place, rule):
                 self._given[place] += 1

@@ -1,10 +1,10 @@
-"""An OpenAI-compatible server on loopback that fails as its rules say and remembers every request.
+"""An OpenAI-compatible server on loopback that fails as its rules say and records every request.
 
     async with FaultServer("Four.", rules=[Rule(fault=Status(code=503), times=2)]) as server:
         ...  # ask the endpoint at server.url
     assert len(server.requests) == 3
 
-For tests: it is no proxy, holds no model, and listens to this machine alone.
+For tests: it is no proxy, has no model, and only this machine can reach it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,14 @@ from podium.testing.rule import Rule
 
 _LARGEST_REQUEST = 256 * 2**20
 _UNTIL_CUT = 5.0
-"""Seconds that an answer which was cancelled is given to end."""
+"""Seconds that a cancelled answer has to end."""
 
 
 class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
-    """Serves POST /v1/chat/completions, streamed or not, and GET /v1/models. Runs while it is entered, once."""
+    """Serves POST /v1/chat/completions, streamed or not, and GET /v1/models.
+
+    It runs inside `async with`, and only once.
+    """
 
     def __init__(
         self,
@@ -50,20 +53,22 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
         tls: bool = False,
         port: int = 0,
     ) -> None:
-        """Nothing is started yet.
+        """Keep the settings. Entering the server starts it.
 
         Args:
-            answer: what models say that have no answer of their own: a text, an `Answer`, or a callable from messages
-                and body to one, async or not. What it raises is a 500, and raised again when the server ends.
-            models: their names, or an answer for each; another model is a 404. None: any name is known.
-            rules: what goes wrong with chat completions; the first rule that gives its fault decides.
-            keys: another key is a 401. None: no key is needed.
-            rpm, tpm: requests and tokens a minute that each model lets through; more is a 429, with the seconds until
-                it would be let through. None: no limit.
-            minute: seconds that a minute of these lasts.
-            seed: names the draws of rules with a share.
-            tls: with a certificate of its own, which nobody trusts; needs the openssl program.
-            port: 0: a free one.
+            answer: the answer of every model that has none in `models`: a text, an `Answer`, or a callable, async or
+                not, that gets messages and body and returns one of these. If it raises an exception, the reply is a
+                500, and the server raises the exception again when it ends.
+            models: the names of the models, or an answer for each name. Any other model gets a 404. None: every name
+                is known.
+            rules: the faults of chat completions; the first rule that gives its fault decides.
+            keys: the API keys that are accepted; any other gets a 401. None: no key is needed.
+            rpm, tpm: the most requests and tokens a minute of each model. A request beyond them gets a 429 with the
+                seconds to wait. None: no limit.
+            minute: how many seconds such a minute has.
+            seed: seeds the draws of rules with a share.
+            tls: whether to serve https, with a new self-signed certificate; needs the openssl program.
+            port: the port; 0: a free one.
         """
         self._provider = Provider(
             answer, models=models, rules=rules, keys=keys, limits=(rpm, tpm, minute), seed=seed
@@ -78,13 +83,13 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
         self._exchanges: list[Exchange] = []
         self._failure: Exception | None = None
         self._silent = True
-        """Whether requests that still come through are cut: it is down, or ends."""
+        """Whether the server is down or ends, so that it cuts requests that still arrive."""
         self.certificate: Path | None = None
-        """The file (PEM) of its certificate, with `tls`, while it runs; for a client that is to trust it."""
+        """With `tls`, while the server runs: the file (PEM) of its certificate, which a client can trust."""
         self.in_flight = 0
-        """Requests that have come and not ended."""
+        """Requests that have arrived and not ended."""
         self.peak = 0
-        """The most that were in flight at one moment."""
+        """The most requests that were in flight at one moment."""
 
     async def __aenter__(self) -> Self:
         if self._loop is not None:
@@ -119,7 +124,7 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
                 # A transport closes its socket in the loop's next turn.
                 await asyncio.sleep(0)
         except TimeoutError:
-            raise RuntimeError("An answer of the FaultServer goes on though it was cancelled.") from problem
+            raise RuntimeError("An answer of the FaultServer was cancelled and still runs.") from problem
         finally:
             await self._http.shutdown(0)
             await self._stack.aclose()
@@ -132,12 +137,12 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
 
     @property
     def url(self) -> str:
-        """What a pool file calls base_url."""
+        """The address for a pool file's `base_url`."""
         return f"{'https' if self._tls else 'http'}://{HOST}:{self.port}/v1"
 
     @property
     def https_url(self) -> str:
-        """The same address by https: a server without `tls` speaks none, and every handshake fails."""
+        """The same address with https. Without `tls` the server does not speak TLS, and every handshake fails."""
         return f"https://{HOST}:{self.port}/v1"
 
     @property
@@ -147,7 +152,7 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules in force. Setting them, also while it runs, begins their counts and draws anew."""
+        """The server's rules. Setting them, also while it runs, begins their counts and draws anew."""
         return self._provider.active.rules
 
     @rules.setter
@@ -156,35 +161,35 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
 
     @property
     def connections(self) -> int:
-        """Sockets that are open."""
+        """How many connections are open."""
         assert self._http is not None
         return len(self._http.connections)
 
     @property
     def requests(self) -> tuple[Received, ...]:
-        """Every request so far, in order of arrival, as it stands now."""
+        """A record of each request so far, in order of arrival."""
         return tuple(exchange.record() for exchange in tuple(self._exchanges))
 
     async def idle(self) -> None:
-        """Wait until nothing is in flight. In any event loop, not only the server's."""
+        """Wait until no request is in flight. Can be called in any event loop."""
         while self.in_flight:  # noqa: ASYNC110 - an event belongs to one loop
             await asyncio.sleep(0.005)
 
     async def arrived(self, number: int) -> None:
-        """Wait until so many requests have come, refused ones too. In any event loop."""
+        """Wait until this many requests have arrived, refused ones included. Can be called in any event loop."""
         while len(self._exchanges) < number:  # noqa: ASYNC110 - an event belongs to one loop
             await asyncio.sleep(0.001)
 
     def down(self) -> None:
-        """Cut all connections and refuse new ones, as when its process is gone."""
+        """Cut all connections and refuse new ones, as if the server's process had ended."""
         self._change(self._running_port().refuse, silent=True)
 
     def deaf(self) -> None:
-        """Cut all connections and leave new ones hanging before they stand, as when its machine is gone."""
+        """Cut all connections and let new ones hang before they open, as if the server's machine were gone."""
         self._change(self._running_port().hang, silent=True)
 
     def up(self) -> None:
-        """Take connections again, at the same address."""
+        """Accept connections again, at the same address."""
         self._change(self._running_port().take, silent=False)
 
     def _change(self, act: Callable[[], None], *, silent: bool) -> None:
@@ -240,7 +245,7 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
         except Exception as problem:
             if isinstance(problem, ConnectionError) and exchange.failure is None:
                 self._note_cut(exchange)
-                # As where the connection's end came first; aiohttp would log any other exception.
+                # aiohttp would log any other exception; it raises this one itself if it sees the disconnection first.
                 raise asyncio.CancelledError from problem
             self._failure = self._failure or problem
             if exchange.begun:
@@ -260,7 +265,7 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
             exchange.gone_at = time.monotonic()
 
     def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
-        # aiohttp's own limit is a megabyte; a long context is more.
+        # aiohttp's own limit is a megabyte, and a long context has more.
         loop = asyncio.get_running_loop()
         return web.BaseRequest(
             message, payload, protocol, writer, task, loop, client_max_size=_LARGEST_REQUEST
@@ -272,7 +277,7 @@ S = TypeVar("S")
 
 @contextmanager
 def in_thread(server: AbstractAsyncContextManager[S, None]) -> Iterator[S]:
-    """Run `server` until the block ends. What its start or its end raises is raised here."""
+    """Run `server` in a thread until the block ends. An exception of its start or end is raised here."""
     started: Future[tuple[S, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
     ended: Future[None] = Future()
 

@@ -1,4 +1,4 @@
-"""What happened: the record of one question, and where it is kept."""
+"""The trace, which is the record of one question; and the stores that keep traces."""
 
 from podium.trace.model import Attempt, RoundTrace, Span, Trace, TraceStatus, VoteCount
 

@@ -1,6 +1,6 @@
-"""How long the answers of workers were, as a store of traces has it: what estimates are made of.
+"""The lengths of workers' past answers, read from a trace store: cost estimates are based on them.
 
-Reads the newest traces, in SQLite's own JSON: some tens of milliseconds. Never writes, and makes no file.
+SQLite's JSON functions read the newest traces in some tens of milliseconds. Nothing is written, and no file is made.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from podium.errors import UsageError
 from podium.trace.sqlite_store import WAY_OUT, open_reader
 
 NEWEST = 500
-"""Traces that are looked at."""
+"""Traces that are read."""
 _QUERY = """
 SELECT json_extract(span.value, '$.answered_by') AS worker,
        json_extract(span.value, '$.usage.output_tokens'),
@@ -32,18 +32,18 @@ WHERE json_extract(span.value, '$.status') = 'done'
 
 @dataclass(frozen=True, slots=True)
 class PastAnswers:
-    """What one worker answered; both in the same order."""
+    """The answers of one worker; both fields have the same order."""
 
     output_tokens: tuple[int, ...]
     seconds: tuple[float, ...]
-    """As claimed by a simulated worker, else by the clock, waiting and retries included."""
+    """As a simulated worker claims, else by the clock, with waiting and retries."""
 
     def __len__(self) -> int:
         return len(self.output_tokens)
 
 
 def past_answers(store: Path, *, newest: int = NEWEST) -> Mapping[str, PastAnswers]:
-    """By the name of the worker that answered; cached answers are left out, since they are others' copies.
+    """The past answers by the name of the worker that answered. Cached answers are left out: they are copies.
 
     Raises:
         UsageError: the file is not a store of traces, or cannot be read.

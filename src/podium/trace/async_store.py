@@ -1,7 +1,7 @@
 """The trace store of a server: one table of a database, used from any event loop and thread.
 
-`AsyncTraceStore` holds what SQLite and PostgreSQL share; `sqlite_store` and `postgres_store` run the statements, and
-the same tests hold for both. `podium.trace.store` opens the right one. Commands that run once use its `TraceStore`.
+`AsyncTraceStore` is the part that SQLite and PostgreSQL share; `sqlite_store` and `postgres_store` run the statements,
+and pass the same tests. `podium.trace.store` opens the right one. Commands that run once use its `TraceStore`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class AsyncTraceStore(ABC):
     Args:
         place: the store as messages name it.
         dialect: of its database.
-        spill: the folder for traces that cannot be written in the end.
-        bounds: of the `WriteQueue`.
+        spill: the folder for files of traces that cannot be written.
+        bounds: passed on to the `WriteQueue`.
     """
 
     def __init__(self, place: str, dialect: Dialect, spill: Path, **bounds: Any) -> None:
@@ -51,14 +51,14 @@ class AsyncTraceStore(ABC):
 
     @property
     def trouble(self) -> str | None:
-        """Why traces cannot be written now, in one sentence; they wait meanwhile. None: they can."""
+        """A sentence that says why traces cannot be written now, and wait; None: they can."""
         return self._queue.trouble
 
     def add(self, trace: Trace) -> None:
         """Queue `trace` for writing, without waiting; it replaces one with the same id.
 
         Raises:
-            StoreError: the queue is full, because the database has been away for long.
+            StoreError: the queue is full, because traces could not be written for long.
         """
         self._queue.put(to_row(trace))
 
@@ -126,10 +126,10 @@ class AsyncTraceStore(ABC):
                 return
 
     async def close(self) -> None:
-        """Write what waits, then close the database. Calling twice is fine.
+        """Write the traces that wait, then close the database. Calling twice is fine.
 
         Raises:
-            StoreError: something could not be written; says where it lies now.
+            StoreError: traces could not be written; the message names their files.
         """
         try:
             await asyncio.to_thread(self._queue.close)
@@ -137,7 +137,7 @@ class AsyncTraceStore(ABC):
             await asyncio.to_thread(self._disconnect)
 
     async def _read(self, statement: Statement) -> Sequence[Sequence[Any]]:
-        """The rows of a statement that sees what was added before."""
+        """The rows of a statement that is run once the traces that were added before are written."""
         await self._wait_for_writes()
         return await self._rows(statement)
 

@@ -1,6 +1,6 @@
-"""The trace: all that is needed to draw a question, grade it again and run it again (design §9).
+"""The trace: all that is needed to show how a question was answered, to grade it again and to run it again.
 
-Frozen and derived-free: totals are properties. Times are seconds since the trace began.
+Values are frozen, and totals are properties. Times are in seconds since the trace began.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SpanStatus = Literal["done", "failed", "skipped", "refused", "cancelled"]
 
 
 class VoteCount(Value):
-    """How a vote went."""
+    """The result of a vote, in numbers."""
 
     agreeing: int
     """Responses that gave the winning answer."""
@@ -35,7 +35,7 @@ class Attempt(Value):
     """None: the try succeeded."""
     error: str | None = None
     cost_usd: float = 0.0
-    """Dollars that a try cost which gave no answer."""
+    """Dollars that the try cost although it gave no answer."""
     hedge: bool = False
     """A second request, made because the first was slow."""
 
@@ -74,20 +74,20 @@ class Span(Value):
     first_token_s: float | None = None
     """Seconds until a streamed response began."""
     votes: VoteCount | None = None
-    """Where the worker is a vote that was decided."""
+    """The result of the vote, if the worker is a vote that was decided."""
     tool_calls: tuple[ToolCall, ...] = ()
     """Calls that the worker wants its caller to make; its response may be empty then."""
     nested: Trace | None = None
-    """What another team did, where the worker is one."""
+    """The trace of another team, if the worker is one."""
     started_s: float = 0.0
     ended_s: float = 0.0
     simulated_s: float | None = None
-    """Seconds that a simulated worker claims instead of the clock's."""
+    """Seconds that a simulated worker claims; they count instead of the clock's."""
     recorded: str | None = None
     """Which recorded response this is, as recording#question/worker/sample; None: it was made for this step."""
     attempts: tuple[Attempt, ...] = ()
     error: str | None = None
-    """One sentence: why the step failed or was refused, or why a vote did without it."""
+    """One sentence: why the step failed or was refused, or why a vote did not need it."""
 
     @property
     def seconds(self) -> float:
@@ -119,19 +119,19 @@ class RoundTrace(Value):
 
     plan_text: str
     workflow: Workflow | None = None
-    """What was run. None: the plan was an acceptance, or an error and no worker took the question."""
+    """The workflow that was run. None: the plan was an acceptance, or an error and no worker took the question."""
     accepted: bool = False
     """The planner accepted the answer of the round before."""
     plan_error: str | None = None
-    """The whole text of the error, when there was no plan that could be run. If there is a workflow, the question went
-    to one worker instead."""
+    """The whole text of the error, if the planner wrote no plan that could be run. If there is a workflow all the same,
+    one worker got the question instead."""
     plan_error_kind: str | None = None
     plan_usage: Usage = Usage()
     plan_cost_usd: float = 0.0
     plan_unpriced: bool = False
-    """The plan cost dollars at an unknown price; `plan_cost_usd` lacks them."""
+    """Whether the plan was paid for at an unknown price, which `plan_cost_usd` leaves out."""
     plan_saved_usd: float = 0.0
-    """Dollars that the plan had cost when it was made, where it is from the response cache."""
+    """Dollars that the plan had cost when it was made, if it is from the response cache."""
     plan_seconds: float = 0.0
     spans: tuple[Span, ...] = ()
     response: str | None = None
@@ -141,10 +141,10 @@ class RoundTrace(Value):
     def critical_path_s(self) -> float:
         """Seconds along the slowest chain of steps that read one another, or waited for one another.
 
-        What the workflow takes with idle workers: the time that calls wait for limits and retries is left out.
+        It is the time that the workflow takes with idle workers: waiting for limits and retries is left out.
         """
         finish: dict[int, float] = {}
-        # A step may have waited for one that the plan names after it.
+        # A step may have waited for one that comes later in the plan.
         for span in sorted(self.spans, key=lambda span: span.started_s):
             if span.called:
                 finish[span.position] = span.working_s + max(
@@ -190,7 +190,7 @@ class Trace(Value):
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """Calls that the worker of the answer wants made; none where the answer stands."""
+        """Tool calls that the answering worker wants its caller to make; empty if the answer is final."""
         spans = self.rounds[-1].spans if self.rounds else ()
         return spans[-1].tool_calls if spans else ()
 
@@ -214,7 +214,7 @@ class Trace(Value):
 
     @property
     def uncached_usd(self) -> float:
-        """Dollars that it would have cost without the response cache: what plans are compared by."""
+        """Dollars that it would have cost without the response cache. Comparisons use this."""
         # Span by span: sums of floats depend on their order, and the same question costs the same.
         return sum(s.cost_usd + s.saved_usd for s in self.spans) + sum(
             r.plan_cost_usd + r.plan_saved_usd for r in self.rounds

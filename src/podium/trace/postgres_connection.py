@@ -1,6 +1,6 @@
-"""What a PostgreSQL store connects with: an address whose password is never shown, and an event loop in a thread.
+"""What the PostgreSQL stores share: an address whose password is never shown, and an event loop in a thread.
 
-Reads "postgresql://user:password@host:port/database" and "postgresql+asyncpg://...".
+The address reads "postgresql://user:password@host:port/database" and "postgresql+asyncpg://...".
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class PostgresAddress:
         """The address in `text`.
 
         Raises:
-            UsageError: it is none; what is in it is not repeated.
+            UsageError: it is not an address. The message does not repeat it: it may have a password.
         """
         scheme, _, rest = text.strip().partition("://")
         if scheme not in _SCHEMES:
-            raise UsageError(f"{scheme[:40]}:// is no store; give a file, or {_FORM}.")
+            raise UsageError(f"{scheme[:40]}:// is not a trace store; give a file, or {_FORM}.")
         dsn = f"postgresql://{rest}"
         try:
             parts = urlsplit(dsn)
@@ -46,7 +46,7 @@ class PostgresAddress:
         except ValueError:
             host, port = "", None
             parts = urlsplit("")
-        # A sign that has a meaning in addresses cuts the password, and its end looks like a path.
+        # An unescaped / ? # or @ in the password ends it early, and its rest looks like a path.
         if not host or "@" in parts.path + parts.query + parts.fragment or not parts.path.strip("/"):
             raise UsageError(
                 f"The address of the store cannot be read; write {_FORM}, and in the password %40 for @, %2F for /, "
@@ -62,10 +62,10 @@ class PostgresAddress:
 
     def scrub(self, text: object) -> str:
         """`text` without the password."""
-        said = str(text)
+        scrubbed = str(text)
         for secret in self.secrets:
-            said = said.replace(secret, _HIDDEN)
-        return said
+            scrubbed = scrubbed.replace(secret, _HIDDEN)
+        return scrubbed
 
 
 T = TypeVar("T")
@@ -74,7 +74,7 @@ T = TypeVar("T")
 class LoopThread:
     """An event loop in its own thread, which runs coroutines for other threads and loops.
 
-    For what belongs to one loop and is used from others. Ends with `close`, or with the process.
+    For objects that belong to one loop and are used from others. It ends with `close`, or with the process.
     """
 
     def __init__(self, name: str) -> None:
@@ -87,7 +87,7 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work`; cancelled with its caller."""
+        """Run `work` and wait for its result. Cancelling the caller cancels it."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     def close(self) -> None:

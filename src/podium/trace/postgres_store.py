@@ -1,7 +1,7 @@
 """The traces of any number of servers in one PostgreSQL database. Needs the package asyncpg (extra `postgres`).
 
-Connections live in a thread with an event loop of its own, so that the store may be used from any. Reads take one of
-a few connections each; writes go through the `WriteQueue`.
+The connections belong to an event loop in a thread of its own, so that the store may be used from any event loop. A
+read takes one of a few connections; writes go through the `WriteQueue`.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 _VERSION = 1
 _LOCK = 0x506F4469
-"""The advisory lock that is held while the tables are made."""
+"""The advisory lock for creating the tables, so that two servers do not create them at once."""
 _CONNECT_S = 10.0
 _STATEMENT_S = 30.0
 _CONNECTIONS = 8
 _TABLES = (
-    # Half of PostgreSQL's collations are no order of letters' numbers, and beginnings of ids are looked for by them.
+    # The search for the beginning of an id compares code points, as only the collation "C" surely does.
     """CREATE TABLE IF NOT EXISTS podium_traces (
         id text COLLATE "C" PRIMARY KEY, started double precision NOT NULL, planner text NOT NULL,
         status text NOT NULL, question text NOT NULL, calls integer NOT NULL, cost_usd double precision NOT NULL,
         seconds double precision NOT NULL, document text NOT NULL, owner text, workers text[] NOT NULL,
         searched text NOT NULL
     )""",
-    # Documents out of the way of lists and searches, and nothing else.
+    # Keep the long documents, and no other column, out of the rows that lists and searches read.
     "ALTER TABLE podium_traces SET (toast_tuple_target = 1024)",
     "ALTER TABLE podium_traces ALTER searched SET STORAGE MAIN, ALTER question SET STORAGE MAIN, "
     "ALTER workers SET STORAGE MAIN",
@@ -62,17 +62,17 @@ _DIALECT = Dialect(
     workers=tuple,
 )
 _PERMANENT = ("21", "22", "23", "54")
-"""Classes of errors about the data itself: they would come again."""
+"""Classes of SQLSTATE for errors in the data itself, which a retry would meet again."""
 
 
 class PostgresTraceStore(AsyncTraceStore):
-    """A database of traces, whose tables are made if they are missing.
+    """A database of traces. Its tables are created if they are missing.
 
     Args:
         url: "postgresql://user:password@host:port/database"; "+asyncpg" may stand behind the first word.
 
     Raises:
-        UsageError: it cannot be reached or used so, or asyncpg is missing.
+        UsageError: the database cannot be reached or used, or asyncpg is missing.
     """
 
     def __init__(self, url: str, **bounds: Any) -> None:
@@ -121,7 +121,7 @@ class PostgresTraceStore(AsyncTraceStore):
         return pool
 
     async def _make(self, connection: Any) -> None:
-        """The tables; servers that start together make them one after the other."""
+        """Create the tables. Servers that start together do so one after the other."""
         encoding = await connection.fetchval("SHOW server_encoding")
         if encoding != "UTF8":
             raise UsageError(
@@ -177,7 +177,7 @@ class PostgresTraceStore(AsyncTraceStore):
                 try:
                     yield connection
                 except asyncpg.InternalClientError:
-                    # It was cut in the midst of a batch, and does not know it: the pool would lend it again.
+                    # The connection broke within a batch and does not know it: the pool would hand it out again.
                     connection.terminate()
                     raise
         except broken as error:
@@ -187,10 +187,9 @@ class PostgresTraceStore(AsyncTraceStore):
             ) from None
 
     def _sentence(self, done: str, error: BaseException) -> str:
-        said = self._address.scrub(error).strip().splitlines()
-        reason = (
-            said[0].rstrip(".") if said else "no answer in time" if isinstance(error, TimeoutError) else ""
-        )
+        lines = self._address.scrub(error).strip().splitlines()
+        timed_out = "no answer in time" if isinstance(error, TimeoutError) else ""
+        reason = lines[0].rstrip(".") if lines else timed_out
         return f"The trace store {self._address.shown} cannot be {done} ({reason or type(error).__name__})."
 
     def _disconnect(self) -> None:

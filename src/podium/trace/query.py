@@ -1,6 +1,6 @@
-"""Which traces are wanted, and the SQL that finds them, in the words of SQLite and of PostgreSQL.
+"""Filters of traces, and the SQL that finds these traces, written once for SQLite and PostgreSQL.
 
-It composes statements and reads their rows; the stores run them.
+This module builds statements and reads their rows; the stores run them.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from podium.trace.model import TraceStatus
 from podium.trace.serialization import plain, to_searched
 
 MAX_PAGE = 200
-"""Traces of one page."""
+"""Traces that one page may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which traces: all conditions that are given must hold. None: no condition."""
+    """Which traces to find: those that meet all conditions. None: no condition."""
 
     since: datetime | None = None
-    """Begun then or later."""
+    """Started then or later."""
     until: datetime | None = None
-    """Begun before."""
+    """Started before."""
     planner: str | None = None
     worker: str | None = None
-    """One that answered a step or failed to."""
+    """A worker that answered a step or failed to."""
     status: TraceStatus | None = None
     min_cost: float | None = None
     """Dollars."""
@@ -51,7 +51,7 @@ class Page:
     next: str | None
     """Where the next page begins; None: this is the last."""
     total: int | None
-    """Traces of all pages; with the first page only, and None where they are too many to count."""
+    """Traces of all pages. Only the first page has it; None also if they are too many to count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class TraceSummary:
 
 LISTED = "id, started, planner, status, question, calls, cost_usd, seconds, workers, owner"
 _COUNTED, _COUNTED_FILTERED = 250_000, 10_000
-"""Traces that are counted at most: of all or of one owner, and of those that pass further filters."""
+"""Traces that are counted at most: without filters or by owner alone, and with other filters."""
 
 Statement = tuple[str, tuple[Any, ...]]
 
@@ -101,13 +101,13 @@ class Dialect:
     """The names in the column `workers`."""
 
     def page(self, filters: Filters, cursor: str | None, limit: int) -> Statement:
-        """Rows for summaries, newest first, and one more row than asked for, if there are more.
+        """Rows for summaries, newest first: one more than `limit` if there are more.
 
         Raises:
             UsageError: the cursor or the limit cannot be used.
         """
         if not 1 <= limit <= MAX_PAGE:
-            raise UsageError(f"{limit} traces cannot be had in one page; ask for 1 to {MAX_PAGE}.")
+            raise UsageError(f"limit={limit}: one page has from 1 to {MAX_PAGE} traces.")
         where = self._where(filters)
         if cursor is not None:
             where.before(*read_cursor(cursor))
@@ -174,7 +174,9 @@ class Dialect:
         if filters.status is not None:
             where.add("status = {}", filters.status)
             if filters.status != "ok":
-                where.say("status <> 'ok'")  # By which a database knows that its index of these has them all.
+                where.add_fixed(
+                    "status <> 'ok'"
+                )  # Tells the database that its partial index has all of them.
         if filters.min_cost is not None:
             where.add("cost_usd >= {}", filters.min_cost)
         if filters.max_cost is not None:
@@ -198,7 +200,7 @@ class _Where:
         """`condition` with {} where the value stands."""
         self._conditions.append(condition.format(self._mark(value)))
 
-    def say(self, condition: str) -> None:
+    def add_fixed(self, condition: str) -> None:
         """`condition`, without a value."""
         self._conditions.append(condition)
 

@@ -1,8 +1,8 @@
-"""A trace as text: one line of JSON, in UTF-8; and as a row of a database.
+"""A trace as one line of JSON in UTF-8, and as a row of a database.
 
-A row has in columns what lists and filters need, and the whole trace as JSON. No column holds what a database cannot:
-half surrogate pairs become "?", and null characters U+FFFD. In the JSON, null characters are escaped and stay.
-Nothing here opens a file or a database.
+A row has one column for each thing that lists and filters need, and one for the whole trace as JSON. Characters that
+databases refuse are replaced: half a surrogate pair by "?", a null character by U+FFFD. In the JSON, null characters
+stay, escaped. Nothing here opens a file or a database.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def write(traces: Iterable[Trace], stream: TextIO) -> int:
+def write_jsonl(traces: Iterable[Trace], stream: TextIO) -> int:
     """Write each trace as one line; returns how many."""
     count = 0
     for trace in traces:
@@ -41,8 +41,8 @@ def write(traces: Iterable[Trace], stream: TextIO) -> int:
     return count
 
 
-def read(lines: Iterable[str | bytes], source: str) -> Iterator[Trace]:
-    """The traces of `lines`; blank lines are passed over.
+def read_jsonl(lines: Iterable[str | bytes], source: str) -> Iterator[Trace]:
+    """The traces of `lines`; blank lines are skipped.
 
     Raises:
         UsageError: a line is not a trace; names `source`, the line (from 1) and the field.
@@ -61,7 +61,7 @@ def read(lines: Iterable[str | bytes], source: str) -> Iterator[Trace]:
 
 _QUESTION_START = 200
 _SEARCHED = 1000
-"""Characters of a question's beginning, and of its end, that are searched: questions may hold whole books."""
+"""Characters of a question's beginning, and of its end, that are searched: a question may be as long as a book."""
 
 
 class TraceRow(NamedTuple):

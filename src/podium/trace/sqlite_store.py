@@ -1,6 +1,6 @@
-"""The one table of a trace store in a file: its columns, how rows get in, and how older files are brought up to date.
+"""Traces in an SQLite file: its one table, the upgrade of older files, and `SqliteTraceStore`, the store of a server.
 
-Below `store` and `sqlite_store`, which own threads and connections; here is what is said to SQLite.
+`store` has `TraceStore`, for commands that run once; it uses the same table.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ WHERE json_valid(document)"""
 
 
 def _indexed(filters: Filters) -> str:
-    """The table, with the index said outright: SQLite without statistics takes any that fits."""
+    """The table, and the index to use: without statistics, SQLite may choose a worse one."""
     if filters.owner is not None:
         return "traces INDEXED BY listed_of"
     return f"traces INDEXED BY {'listed' if filters.status in (None, 'ok') else 'troubled'}"
@@ -61,7 +61,7 @@ SQLITE = Dialect(
 
 
 def _upgrade(connection: sqlite3.Connection, version: int) -> None:
-    """From format 1, which had no owner, no workers and nothing to search. Traces stay as they are."""
+    """From format 1, which had no columns for owner, workers and search. The documents stay as they are."""
     del version
     for column in ("owner TEXT", "workers TEXT DEFAULT '[]'", "searched TEXT DEFAULT ''"):
         connection.execute(f"ALTER TABLE traces ADD COLUMN {column}")
@@ -76,7 +76,7 @@ _FORM = FileForm(
     tables=(
         f"CREATE TABLE IF NOT EXISTS traces {_TABLE}",
         "CREATE INDEX IF NOT EXISTS by_start ON traces (started)",
-        # Lists are read from these alone: rows of the table hold whole traces, and are hundreds of times as wide.
+        # Lists read these indexes alone: the table's rows have whole traces, and are hundreds of times as wide.
         f"CREATE INDEX IF NOT EXISTS listed ON traces (started, id, owner, status, {_NARROW})",
         f"CREATE INDEX IF NOT EXISTS listed_of ON traces (owner, started, id, status, {_NARROW})",
         f"CREATE INDEX IF NOT EXISTS troubled ON traces (status, started, id, owner, {_NARROW}) WHERE status <> 'ok'",
@@ -106,15 +106,15 @@ def open_reader(path: Path) -> sqlite3.Connection:
     return _FORM.open_read_only(path)
 
 
-def insert(writer: sqlite3.Connection, traces: Iterable[Trace]) -> int:
+def insert_traces(writer: sqlite3.Connection, traces: Iterable[Trace]) -> int:
     """Write `traces`, all or none, replacing those with the same ids; returns how many."""
     return insert_rows(writer, map(to_row, traces))
 
 
 def insert_rows(writer: sqlite3.Connection, rows: Iterable[TraceRow]) -> int:
-    """As `insert`.
+    """As `insert_traces`.
 
-    They are staged and then copied in one statement, so that a slow source never holds the file.
+    The rows are staged and then copied in one statement, so that a slow source never locks the file.
     """
     count = 0
     marks = ", ".join("?" * len(TraceRow._fields))
@@ -148,7 +148,7 @@ class SqliteTraceStore(AsyncTraceStore):
 
     @property
     def shared(self) -> bool:
-        """Not over machines."""
+        """Not between machines."""
         return False
 
     async def _rows(self, statement: Statement) -> Sequence[Sequence[Any]]:
@@ -160,9 +160,8 @@ class SqliteTraceStore(AsyncTraceStore):
                 reader = self._readers.get_nowait()
             except Empty:
                 reader = connect(self.path)
-                reader.execute(
-                    "PRAGMA secure_delete = ON"
-                )  # What is deleted is overwritten in the file, too.
+                # A deleted trace is overwritten in the file too.
+                reader.execute("PRAGMA secure_delete = ON")
             try:
                 return reader.execute(*statement).fetchall()
             finally:
@@ -176,9 +175,8 @@ class SqliteTraceStore(AsyncTraceStore):
         try:
             insert_rows(self._writer, rows)
         except sqlite3.Error as error:
-            retryable = not isinstance(
-                error, sqlite3.DataError
-            )  # A document that is larger than SQLite takes.
+            # A `DataError` is a document that is larger than SQLite takes.
+            retryable = not isinstance(error, sqlite3.DataError)
             raise StoreError(
                 f"The trace store {self.path} cannot be written ({error}).", retryable=retryable
             ) from error

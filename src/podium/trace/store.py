@@ -1,4 +1,4 @@
-"""Where traces are kept: where the file is, how a server opens its store, and `TraceStore` for one command.
+"""The trace stores: the default file, the store that a server opens, and `TraceStore` for commands that run once.
 
 `TraceStore` is one SQLite file in WAL mode, written by one thread. `add` never waits for the disk; `flush` and `close`
 do. A process that is killed loses at most what it had not flushed, and the file stays whole. Several processes may
@@ -25,7 +25,7 @@ from podium.errors import StoreError, UsageError
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.model import Trace, TraceStatus
 from podium.trace.query import LISTED, TraceSummary
-from podium.trace.sqlite_store import SQLITE, WAY_OUT, SqliteTraceStore, insert, open_writer
+from podium.trace.sqlite_store import SQLITE, WAY_OUT, SqliteTraceStore, insert_traces, open_writer
 
 _BATCH = 256
 _MAX_WAITING = 10_000
@@ -37,12 +37,12 @@ def default_path(environ: Mapping[str, str] = os.environ) -> Path:
     """`$PODIUM_STORE`, else `traces.sqlite` in the folder for data.
 
     Raises:
-        UsageError: PODIUM_STORE is an address, which servers alone use.
+        UsageError: PODIUM_STORE is the address of a database, which only servers use.
     """
     chosen = environ.get("PODIUM_STORE")
     if chosen and "://" in chosen:
         raise UsageError(
-            "PODIUM_STORE is the address of a server's store, and this is kept in a file; give one with --store."
+            "PODIUM_STORE is the address of a server's database, and this needs a file; give one with --store."
         )
     return Path(chosen).expanduser() if chosen else data_folder(environ) / "traces.sqlite"
 
@@ -64,8 +64,8 @@ class TraceStore:
     """Traces by id, newest first.
 
     Args:
-        path: the SQLite file; it and its folders are made if `create`.
-        create: whether a missing file is made; else it is a `UsageError`.
+        path: the SQLite file.
+        create: whether a missing file is made. If not, a missing file is a `UsageError`.
 
     Raises:
         UsageError: the file is missing, cannot be opened, or is not a trace store.
@@ -78,7 +78,7 @@ class TraceStore:
         self._failure: BaseException | None = None
         """Why the traces that wait cannot be written now; None: they can."""
         self._refused: BaseException | None = None
-        """Why a trace was given up for good, until `flush` or `close` has raised it."""
+        """Why a trace could not be written at all, until `flush` or `close` has raised it."""
         self._closed = False
         self._reading = threading.Lock()
         self._reader, self._writer = self._open(create)
@@ -116,7 +116,7 @@ class TraceStore:
         """Return once everything added before is on disk.
 
         Raises:
-            StoreError: something could not be written. What waits is written once that is possible again.
+            StoreError: traces could not be written. Those that wait are written once that is possible again.
         """
         self.add_all(())
         self._raise_failure()
@@ -125,7 +125,7 @@ class TraceStore:
         """Flush, then close the file. Calling twice is fine.
 
         Raises:
-            StoreError: something could not be written; what still waits is lost.
+            StoreError: traces could not be written; those that still wait are lost.
         """
         if self._closed:
             return
@@ -209,7 +209,7 @@ class TraceStore:
             raise failure
 
     def _write(self) -> None:
-        """The writer thread: traces that wait together go to disk together, so a burst costs one sync."""
+        """The writer thread. Traces that wait together are written in one transaction, so a burst costs one sync."""
         while True:
             job: Trace | _Batch | _Retry | None
             try:
@@ -251,7 +251,7 @@ class TraceStore:
         self._failure = None
 
     def _insert(self, traces: Iterable[Trace]) -> int:
-        return insert(self._writer, traces)
+        return insert_traces(self._writer, traces)
 
     def _write_batch(self, batch: _Batch) -> None:
         try:
@@ -271,7 +271,7 @@ class _Retry:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Traces to write in one transaction, and where to say how many there were."""
+    """Traces to write in one transaction, and the future that gets their number."""
 
     traces: Iterable[Trace]
     written: Future[int]

@@ -1,8 +1,9 @@
-"""Rows on their way to a database: a bounded queue, and one thread that writes.
+"""A bounded queue of rows for a database, and the one thread that writes them.
 
-`put` never waits. Rows that wait together are written together. While the database is away they wait, and the thread
-retries. When too many wait, or the process ends, the thread spills them to files. It writes the files to the database
-when the database is back, or when the same store is opened again. What the database refuses for good is spilled, too.
+`put` never waits. Rows that wait together are written together. While the database cannot be reached, the rows wait and
+the thread retries. When too many wait, or the process ends, the thread spills them to files. It writes the files to the
+database when that works again, or when the same store is next opened. Rows that the database refuses for good are
+spilled too, and stay in their file.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from podium.errors import StoreError, UsageError
-from podium.trace.serialization import TraceRow, read, to_row
+from podium.trace.serialization import TraceRow, read_jsonl, to_row
 
 _BATCH = 256
 _BATCH_CHARACTERS = 8 * 2**20
@@ -31,12 +32,12 @@ class WriteQueue:
     """The rows that wait, and the thread that writes them.
 
     Args:
-        write: writes rows, all or none; raises `StoreError`, which says whether trying again may help.
+        write: writes all rows or none; raises a `StoreError`, which says whether a retry may help.
         place: the store, as messages name it.
         spill: the folder for spill files.
         most: rows that may wait.
-        most_characters: of their documents.
-        patience_s: for the database, when closing.
+        most_characters: characters of their documents together.
+        patience_s: seconds that `close` goes on trying to write.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class WriteQueue:
         self._spilled: list[Path] = []
         self._lost = 0
         self._close_by: float | None = None
-        self._thread = threading.Thread(target=self._run, name="podium-outbox", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="podium-trace-writer", daemon=True)
         self._thread.start()
 
     @property
@@ -75,7 +76,7 @@ class WriteQueue:
 
     @property
     def trouble(self) -> str | None:
-        """Why rows cannot be written now; None: they can."""
+        """A sentence that says why rows cannot be written now; None: they can."""
         error, waiting = self._error, len(self._waiting)
         return None if error is None else f"{error} Traces that wait for it: {waiting}."
 
@@ -92,7 +93,7 @@ class WriteQueue:
             if full:
                 reason = self._error or f"{self._place} is slower than traces are made."
                 raise StoreError(
-                    f"A trace cannot be kept: {len(self._waiting)} wait to be written already. {reason}"
+                    f"A trace cannot be kept: {len(self._waiting)} others already wait to be written. {reason}"
                 )
             self._waiting.append(row)
             self._characters += len(row.document)
@@ -100,7 +101,7 @@ class WriteQueue:
             self._changed.notify()
 
     def flushed(self) -> Future[None]:
-        """A future that is done when all that was put before is written or spilled."""
+        """A future that is done when all rows that were put before are written or spilled."""
         flushed: Future[None] = Future()
         with self._changed:
             if self._done == self._put:
@@ -110,22 +111,21 @@ class WriteQueue:
         return flushed
 
     def close(self) -> None:
-        """Write what waits, and end the thread. Calling twice is fine.
+        """Write the rows that wait, and end the thread. Calling twice is fine.
 
         Raises:
-            StoreError: something could not be written; says where it lies.
+            StoreError: rows could not be written; the message names their files.
         """
         with self._changed:
-            first, self._close_by = (
-                self._close_by is None,
-                self._close_by or (time.monotonic() + self._patience_s),
-            )
+            first = self._close_by is None
+            self._close_by = self._close_by or time.monotonic() + self._patience_s
             self._changed.notify()
         self._thread.join()
         there = [str(path) for path in self._spilled if path.exists()]
         if first and (there or self._lost):
+            files = ", ".join(there)
             lies = (
-                f" lie in {', '.join(there)}: what can be is written when it is opened again" if there else ""
+                f" are in {files}: those that it accepts are written when it is next opened" if there else ""
             )
             lost = f", {self._lost} are lost" if self._lost else ""
             reason = "" if self._error is None else f" {self._error}"
@@ -157,7 +157,7 @@ class WriteQueue:
         return 2 * len(self._waiting) >= self._most or 2 * self._characters >= self._most_characters
 
     def _pause(self, seconds: float) -> None:
-        """Wait; less when closing begins meanwhile, or is to be over by then."""
+        """Wait; less if `close` is called meanwhile, or its patience ends."""
         with self._changed:
             if self._close_by is None:
                 self._changed.wait_for(lambda: self._close_by is not None, seconds)
@@ -178,7 +178,7 @@ class WriteQueue:
             return batch
 
     def _failure(self, rows: Sequence[TraceRow]) -> StoreError | None:
-        """Why rows could not be written; None: they are."""
+        """Write rows. Returns why they could not be written; None: they are."""
         try:
             self._write(rows)
         except StoreError as error:
@@ -214,7 +214,7 @@ class WriteQueue:
 
     def _note(self, error: StoreError | None) -> None:
         if error is not None and self._error is None:
-            _log.error("%s Traces wait and are written when it is back.", error)
+            _log.error("%s Traces wait, and are written when that works again.", error)
         elif error is None and self._error is not None:
             _log.warning("The trace store %s can be written again.", self._place)
         self._error = error
@@ -235,21 +235,21 @@ class WriteQueue:
                 )
             return False
         self._spilled.append(path)
-        _log.error("%d traces are put aside in %s.", len(rows), path)
+        _log.error("%d traces are spilled to %s.", len(rows), path)
         return True
 
     def _load_spilled(self) -> None:
-        """Write spilled rows, of any process, to the database. Twice is fine: equal ids replace each other."""
+        """Write spilled rows, of any process, to the database. Writing twice is harmless: a row replaces its like."""
         for path in sorted(self._spill.glob(f"{self._mark}-*.jsonl")):
             try:
                 with path.open("rb") as lines:
-                    rows = [to_row(trace) for trace in read(lines, str(path))]
+                    rows = [to_row(trace) for trace in read_jsonl(lines, str(path))]
             except FileNotFoundError:
                 continue
             except (OSError, UsageError) as error:
-                _log.error("%s cannot be taken up: %s", path, error)
+                _log.error("The spilled traces in %s cannot be read: %s", path, error)
                 continue
             if self._failure(rows) is not None:
                 return
             path.unlink(missing_ok=True)
-            _log.warning("%d traces that were put aside in %s are written.", len(rows), path)
+            _log.warning("%d traces that were spilled to %s are written.", len(rows), path)

@@ -1,4 +1,5 @@
 """Training the Conductor by GRPO in plain torch, on one device, for small policies.
 
-Nothing is imported here: `settings`, `display` and `process` load no torch, the rest do.
+Nothing is imported here, so that a caller can import `settings`, `display`, `runtime`, `shape`, `objective` or
+`random_pools` without loading torch. The other modules load it.
 """

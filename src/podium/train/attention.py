@@ -1,9 +1,9 @@
-"""Attention of a group's completions to the prompt they share, without copying the prompt.
+"""Attention of a group's completions to the prompt that they share, without copying the prompt.
 
-The scores against the prompt are one large product for the whole group; those within a completion are a
-small causal product for each row; one softmax spans both. The backward pass is written out, since
-autograd's own would pass over the scores twice as often. Shape suffixes: B questions x key/value heads, G
-rows, M query heads of a key/value head x positions, T positions, P prompt positions, D head size.
+One large product gives the scores against the prompt for the whole group, and a small causal product for each row gives
+the scores within a completion. One softmax spans both. The backward pass is written out, because autograd's would read
+the scores twice as often. Shape suffixes: B questions x key/value heads, G rows, M query heads of a key/value head x
+positions, T positions, P prompt positions, D head size.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 
 
 class _SharedPromptAttention(torch.autograd.Function):
-    """See `attend_shared`. Keeps unnormalised probabilities and their sums for the backward pass."""
+    """See `attend_shared`. Saves unnormalised probabilities and the inverse of their sums for the backward pass."""
 
     @staticmethod
     def forward(  # noqa: PLR0917 (autograd passes by position)
@@ -58,7 +58,7 @@ class _SharedPromptAttention(torch.autograd.Function):
         B, G, M, D = query.shape
         T = key.shape[1]
         flat, rows = query.view(B, G * M, D), query.view(B * G, M, D)
-        # Scaling the gradient by 1/total once spares normalising both probability matrices.
+        # Scaling the gradient once by 1/sum is cheaper than normalising both probability matrices.
         grad = grad_BGMD.reshape(B, G * M, D) * inverse
         grad_rows = grad.view(B * G, M, D)
         shift = (grad * output).sum(-1, keepdim=True).neg_()
@@ -93,11 +93,11 @@ def attend_shared(
     prompt_bias_B1P: Tensor | None,
     causal_MT: Tensor,
 ) -> Tensor:
-    """Attention of G rows to P shared and up to T own positions; gradients flow to all five tensors.
+    """Attention of G rows to P shared and up to T own positions. Gradients flow to all five tensors.
 
     Args:
         prompt_bias_B1P: 0 where a prompt has a token and -inf where it is padding; None: no padding.
-        causal_MT: 0 where a query may see an own position and -inf elsewhere.
+        causal_MT: 0 where a query may attend to a position of its own row, -inf elsewhere.
 
     Returns:
         The mixed values, shaped like the query.
@@ -115,7 +115,7 @@ def attend_shared(
 
 
 class _Place(torch.autograd.Function):
-    """Copies rows to distinct places of a zero tensor. The backward pass reads them back: no accumulation."""
+    """Copies rows to distinct places of a zero tensor. The backward pass only reads them back: nothing is summed."""
 
     @staticmethod
     def forward(ctx: Any, rows_ND: Tensor, places_N: Tensor, size: int) -> Tensor:

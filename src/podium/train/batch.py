@@ -1,7 +1,7 @@
-"""From groups of completions to the tensors of a micro-batch.
+"""Makes the tensors of a micro-batch from groups of completions.
 
-Real tokens are packed one after another; only attention sees the padded [Q, G, T]. A completion without an
-advantage (its workers failed) is left out as if it had never been sampled. Pure.
+The tokens of all rows are packed one after another; only attention sees the padded [Q, G, T]. A completion without an
+advantage (its workers failed) is left out, as if it had never been sampled. All functions are pure.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from torch import Tensor
 from podium.train.objective import TokenWeights
 from podium.train.sampler import pad_prompts
 
-Row = tuple[tuple[int, ...], int]
-"""Tokens that follow a prompt, and how many of the first of them are a prompt suffix, which is not trained on."""
+TokenRow = tuple[tuple[int, ...], int]
+"""The tokens that follow a prompt, and the number of prompt-suffix tokens at their start, which are not trained on."""
 
 
 @dataclass(slots=True)
 class RowTerms:
-    """What the loss needs of a row, summed over the completions that it stands for."""
+    """What the loss reads of a row. Equal completions share a row, so its weights and advantages are sums over them."""
 
     weight: float = 0.0
-    """Of each of its tokens."""
-    gain: float = 0.0
-    """Advantage times weight, of the completions with a positive advantage."""
-    loss: float = 0.0
-    """The same of those with a negative one: the clip treats the two differently."""
+    """Weight of each token."""
+    positive_advantage: float = 0.0
+    """Advantage times weight, summed over the completions with a positive advantage."""
+    negative_advantage: float = 0.0
+    """The same for a negative advantage. The two are kept apart because the clip treats them differently."""
     old_logprobs: tuple[float, ...] = ()
-    """Of its tokens that are trained on; empty: not known."""
+    """Log-probabilities of the trained tokens under the policy that sampled them; empty: not known."""
     reference_logprobs: tuple[float, ...] = ()
-    """Likewise; empty: there is no KL term."""
+    """The same under the reference; empty: there is no KL term."""
 
     @property
     def weighted_advantage(self) -> float:
-        """Advantage times weight, of all its completions."""
-        return self.gain + self.loss
+        """Advantage times weight, summed over all completions of the row."""
+        return self.positive_advantage + self.negative_advantage
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,38 +49,39 @@ class Group:
     completions: tuple[tuple[int, ...], ...]
     """Token ids; none is empty."""
     advantages: tuple[float | None, ...]
-    """None: left out."""
+    """None: the completion is left out."""
     prompt_suffixes: tuple[tuple[int, ...], ...] | None = None
-    """Of each completion, the end of its prompt that the others do not share; None: nothing."""
+    """For each completion, the end of its prompt, which the other prompts do not share; None: all prompts are equal."""
     trainable_tokens: tuple[int, ...] | None = None
     """How many tokens of each completion, from the first, are trained on (`count_trainable_tokens`); None: all."""
 
     old_logprobs: tuple[tuple[float, ...], ...] | None = None
-    """Of each token of each completion, under the policy that sampled it; None: that is the one that is trained."""
+    """Log-probabilities of each completion's tokens under the policy that sampled them; None: the policy that is
+    trained sampled them."""
     reference_logprobs: tuple[tuple[float, ...], ...] | None = None
     """The same under the policy that training started from; None: there is no KL term."""
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Tokens of the completions that count."""
+        """Lengths in tokens of the completions that have an advantage."""
         pairs = zip(self.completions, self.advantages, strict=True)
         return tuple(len(completion) for completion, advantage in pairs if advantage is not None)
 
     @property
-    def dead(self) -> bool:
-        """Whether no completion is better than another, so that the group has no gradient but that of a KL term."""
+    def zero_variance(self) -> bool:
+        """Whether all rewards are equal. Then all advantages are 0, and only a KL term gives the group a gradient."""
         return not any(self.advantages)
 
-    def rows(self, weights: Mapping[int, float]) -> dict[Row, RowTerms]:
-        """Each different row once, with the sums over the completions that it stands for.
+    def rows(self, weights: Mapping[int, float]) -> dict[TokenRow, RowTerms]:
+        """Each distinct row once. Equal completions share a row, and its terms are sums over them.
 
-        The loss is linear in these sums, so the gradient is that of all completions: a token that several of them begin
-        with had the same probability in each.
+        Equal completions have equal probabilities and the loss is linear in these sums, so the gradient is the same as
+        with one row for each completion.
 
         Args:
-            weights: of a token, by the length of its completion.
+            weights: the weight of a token, by the length of its completion.
         """
-        rows: dict[Row, RowTerms] = {}
+        rows: dict[TokenRow, RowTerms] = {}
         ends = self.trainable_tokens or tuple(map(len, self.completions))
         suffixes = self.prompt_suffixes or ((),) * len(ends)
         olds = self.old_logprobs or ((),) * len(ends)
@@ -95,16 +96,17 @@ class Group:
                     row, RowTerms(old_logprobs=old[:end], reference_logprobs=reference[:end])
                 )
                 terms.weight += weight
-                terms.gain += max(advantage, 0.0) * weight
-                terms.loss += min(advantage, 0.0) * weight
+                terms.positive_advantage += max(advantage, 0.0) * weight
+                terms.negative_advantage += min(advantage, 0.0) * weight
         return rows
 
 
 def count_trainable_tokens(logprobs: Sequence[float], freeze_prob: float) -> int:
-    """Tokens up to the last that was drawn with less than the probability `freeze_prob`; at least one.
+    """How many tokens to train on: up to the last one drawn with a probability below `freeze_prob`; at least one.
 
-    Most of a plan is form that the policy writes with a probability near 1, and a token's gradient is as small as the
-    distance of its probability from 1. If the probability falls again, the token counts again.
+    Most tokens of a plan are fixed syntax, which the policy writes with a probability near 1. The gradient of such a
+    token is as small as the distance of its probability from 1. If the probability falls, the token is trained on
+    again.
     """
     uncertain = [count for count, value in enumerate(logprobs, 1) if math.exp(value) < freeze_prob]
     return max(uncertain, default=1)
@@ -112,67 +114,66 @@ def count_trainable_tokens(logprobs: Sequence[float], freeze_prob: float) -> int
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """Some groups as tensors."""
+    """Some groups of the batch, as tensors."""
 
     prompt_QP: Tensor
     """All but the last token of each prompt."""
     prompt_lengths_Q: Tensor
     places_N: Tensor
-    """Where token n lies in the flattened [Q, G, T]; G counts different rows."""
+    """Where token n lies in the flattened [Q, G, T]; G counts distinct rows."""
     size_QGT: torch.Size
     inputs_N: Tensor
-    """The token before each target; that of the first is the last of the prompt."""
+    """The token before each target. Before a row's first target that is the last token of the prompt."""
     targets_N: Tensor
-    gains_N: Tensor
-    """Advantage times weight, summed over the completions that the token stands for and whose advantage is positive; 0
-    in a prompt suffix."""
-    losses_N: Tensor
-    """The same of the completions whose advantage is negative."""
+    positive_advantages_N: Tensor
+    """`RowTerms.positive_advantage` of each token's row; 0 in a prompt suffix."""
+    negative_advantages_N: Tensor
+    """`RowTerms.negative_advantage` of each token's row; 0 in a prompt suffix."""
     token_weights_N: Tensor
-    """The weights alone, summed and 0 likewise."""
+    """`RowTerms.weight` of each token's row; 0 in a prompt suffix."""
     old_logprobs_N: Tensor | None
-    """Under the policy that sampled; 0 in a prompt suffix; None: not known."""
+    """Under the policy that sampled the tokens; 0 in a prompt suffix; None: not known."""
     reference_logprobs_N: Tensor | None
     """Under the reference; 0 in a prompt suffix; None: there is no KL term."""
 
     @property
     def weighted_advantages_N(self) -> Tensor:  # noqa: N802 (a tensor, named with its shape)
-        """Advantage times weight, summed over all completions that the token stands for."""
-        return self.gains_N + self.losses_N
+        """`RowTerms.weighted_advantage` of each token's row; 0 in a prompt suffix."""
+        return self.positive_advantages_N + self.negative_advantages_N
 
 
 def micro_batches(
     groups: Sequence[Group], token_weights: TokenWeights, *, max_tokens: int, questions: int = 1
 ) -> list[MicroBatch]:
-    """The batch in parts of `questions` groups each.
+    """Split the batch into micro-batches of `questions` groups each.
 
-    Groups without a gradient are left out, and equal completions of a group are one row, but all of their
-    tokens count in the weights: that changes the work and not the result. One group at a time needs no padding of
-    prompts and stays in the processor's cache.
+    Groups without a gradient are left out, and equal completions of a group share one row. The token weights still
+    count every completion, so this saves work and changes no result. With one group at a time no prompt is padded, and
+    the tensors stay in the processor's cache.
     """
     lengths = [length for group in groups for length in group.lengths]
     weights = dict(zip(lengths, token_weights(lengths, max_tokens=max_tokens), strict=True))
-    alive = [
+    with_gradient = [
         (group.prompt, group.rows(weights))
         for group in groups
-        if group.lengths and (group.reference_logprobs or not group.dead)
+        if group.lengths and (group.reference_logprobs or not group.zero_variance)
     ]
-    return [_collate(alive[at : at + questions]) for at in range(0, len(alive), questions)]
+    return [_collate(with_gradient[at : at + questions]) for at in range(0, len(with_gradient), questions)]
 
 
-def _collate(groups: Sequence[tuple[tuple[int, ...], Mapping[Row, RowTerms]]]) -> MicroBatch:
-    """Of prompts, each with its rows."""
+def _collate(groups: Sequence[tuple[tuple[int, ...], Mapping[TokenRow, RowTerms]]]) -> MicroBatch:
+    """One micro-batch of prompts, each with its rows."""
     prompt_QP, lengths_Q = pad_prompts([prompt for prompt, _ in groups])
     height = max(len(rows) for _, rows in groups)
     longest = max(len(tokens) for _, rows in groups for tokens, _ in rows)
     places: list[Tensor] = []
     inputs: list[int] = []
     targets: list[int] = []
-    gains: list[float] = []
-    losses: list[float] = []
-    olds: list[float] = []
+    positive: list[float] = []
+    negative: list[float] = []
+    old_logprobs: list[float] = []
     token_weights: list[float] = []
-    references: list[float] = []
+    reference_logprobs: list[float] = []
     for q, (prompt, rows) in enumerate(groups):
         for g, ((tokens, suffix), terms) in enumerate(rows.items()):
             start = (q * height + g) * longest
@@ -180,13 +181,13 @@ def _collate(groups: Sequence[tuple[tuple[int, ...], Mapping[Row, RowTerms]]]) -
             inputs += (prompt[-1], *tokens[:-1])
             targets += tokens
             count = len(tokens) - suffix
-            gains += [0.0] * suffix + [terms.gain] * count
-            losses += [0.0] * suffix + [terms.loss] * count
+            positive += [0.0] * suffix + [terms.positive_advantage] * count
+            negative += [0.0] * suffix + [terms.negative_advantage] * count
             token_weights += [0.0] * suffix + [terms.weight] * count
             if terms.old_logprobs:
-                olds += (*[0.0] * suffix, *terms.old_logprobs)
+                old_logprobs += (*[0.0] * suffix, *terms.old_logprobs)
             if terms.reference_logprobs:
-                references += (*[0.0] * suffix, *terms.reference_logprobs)
+                reference_logprobs += (*[0.0] * suffix, *terms.reference_logprobs)
     return MicroBatch(
         prompt_QP=prompt_QP,
         prompt_lengths_Q=lengths_Q,
@@ -194,9 +195,9 @@ def _collate(groups: Sequence[tuple[tuple[int, ...], Mapping[Row, RowTerms]]]) -
         size_QGT=torch.Size((len(groups), height, longest)),
         inputs_N=torch.tensor(inputs),
         targets_N=torch.tensor(targets),
-        gains_N=torch.tensor(gains),
-        losses_N=torch.tensor(losses),
-        old_logprobs_N=torch.tensor(olds) if olds else None,
+        positive_advantages_N=torch.tensor(positive),
+        negative_advantages_N=torch.tensor(negative),
+        old_logprobs_N=torch.tensor(old_logprobs) if old_logprobs else None,
         token_weights_N=torch.tensor(token_weights),
-        reference_logprobs_N=torch.tensor(references) if references else None,
+        reference_logprobs_N=torch.tensor(reference_logprobs) if reference_logprobs else None,
     )

@@ -1,8 +1,8 @@
-"""Policies on disk: a model as an ordinary Hugging Face folder, and the checkpoints of a training run.
+"""Reads and writes policies as ordinary Hugging Face folders, and keeps the checkpoints of a training run.
 
-Our layers keep query, key and value in one matrix, and gate and up; on disk they are apart, under Hugging Face's
-names. A run's checkpoint is such a folder with two files more (optimiser and training state), so `podium ask` can use
-it as a conductor. What a checkpoint folder states of its prompt is `podium.conductor.checkpoint`'s.
+Our layers fuse query, key and value into one matrix, and gate and up into another. On disk they are separate, under
+Hugging Face's names. A run's checkpoint is such a folder with two more files, the optimiser state and the training
+state, so `podium ask` can use it as a conductor. `podium.conductor.checkpoint` reads and describes checkpoint folders.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def read_model(checkpoint: Checkpoint) -> PolicyModel:
     """The model of a checkpoint, in fp32.
 
     Raises:
-        CheckpointError: it is of another architecture, or its weights are missing or of another size.
+        CheckpointError: it has another architecture, or its weights are missing or have other sizes.
     """
     shape = ModelShape.read(checkpoint.config, str(checkpoint.path / "config.json"))
     path = checkpoint.path / "model.safetensors"
@@ -81,9 +81,9 @@ def write_model(
     """Write the model as a folder that transformers loads.
 
     Args:
-        folder: made if it is not there.
-        config: the `config.json`, as `ModelShape.config` or a checkpoint has it.
-        companions: files to copy beside it: tokenizer, podium.json.
+        folder: made if it does not exist.
+        config: the content of `config.json`, from `ModelShape.config` or from a checkpoint.
+        companions: files to copy into the folder: the tokenizer's, podium.json.
         dtype: of the stored weights.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -96,13 +96,13 @@ def write_model(
     )
     written = {key: value for key, value in config.items() if key != "torch_dtype"} | {"dtype": dtype}
     settings.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    weights.chmod(settings.stat().st_mode)  # safetensors lets the owner alone read them.
+    weights.chmod(settings.stat().st_mode)  # safetensors makes the file readable for its owner only.
     for companion in companions:
         (folder / companion.name).write_bytes(companion.read_bytes())
 
 
 def companions_of(folder: Path) -> list[Path]:
-    """The files of a checkpoint that training does not change."""
+    """The files of a checkpoint folder that training copies unchanged."""
     return [folder / name for name in _COMPANIONS if (folder / name).is_file()]
 
 
@@ -117,7 +117,7 @@ def stored_tensors(model: PolicyModel) -> Iterator[tuple[str, Tensor]]:
 
 
 def stored_names(name: str, shape: ModelShape) -> list[tuple[str, int]]:
-    """The tensors, with their rows, that one of our parameters is stored as."""
+    """The names of the tensors that store one of our parameters, each with its number of rows."""
     if name == "embedding.weight":
         return [("model.embed_tokens.weight", shape.vocab)]
     if name == "norm.weight":
@@ -145,24 +145,24 @@ def _join(parts: Sequence[Tensor | None]) -> Tensor | None:
 
 @dataclass(frozen=True, slots=True)
 class TrainingState:
-    """How far a run had come when a checkpoint was taken."""
+    """The progress of a run when a checkpoint was saved."""
 
     iteration: int
-    """Iterations done."""
+    """Number of finished iterations."""
     elapsed_s: float
-    """Seconds of training so far, over all resumptions."""
+    """Seconds of training so far, summed over all times that the run was resumed."""
 
 
 class Checkpoints:
-    """The newest checkpoint of a run; older ones are removed."""
+    """Saves and restores the checkpoints of a run. Only the newest is kept."""
 
     def __init__(self, folder: Path, start: Checkpoint) -> None:
         self.folder = folder
         self.start = start
-        """Where configuration and tokenizer come from."""
+        """Its configuration and tokenizer are copied into every checkpoint."""
 
     def latest(self) -> Path | None:
-        """The newest whole checkpoint."""
+        """The newest checkpoint that was written completely; None: there is none."""
         return max(self._whole(), default=None, key=lambda path: int(path.name))
 
     def save(self, model: PolicyModel, optimizers: Optimizers, state: TrainingState) -> Path:
@@ -181,7 +181,8 @@ class Checkpoints:
         return path
 
     def restore(self, path: Path, model: PolicyModel, optimizers: Optimizers) -> TrainingState:
-        """Put a checkpoint's weights and optimiser state back, and return the training state."""
+        """Load a checkpoint's weights and optimiser state into the model and the optimisers. Returns its training
+        state."""
         model.load_state_dict(read_model(Checkpoint.read(path)).state_dict())
         stored = load_file(path / _OPTIMIZER)
         names = {parameter: name for name, parameter in model.named_parameters()}
@@ -196,7 +197,7 @@ class Checkpoints:
         return TrainingState(**json.loads((path / _TRAINING_STATE).read_text(encoding="utf-8")))
 
     def write_policy(self, model: PolicyModel, folder: Path) -> None:
-        """Write the policy alone, in fp32."""
+        """Write the policy in fp32, without optimiser and training state."""
         write_model(
             model,
             folder,

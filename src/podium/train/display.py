@@ -1,6 +1,6 @@
-"""Live progress of a training run: the policy's figures now, beside those at first.
+"""Shows the progress of a training run: the policy's figures at first and now.
 
-A panel on a terminal, lines elsewhere. It reads metrics rows and nothing else. Loads no torch.
+On a terminal it draws a panel, elsewhere it prints lines. It reads metrics rows and nothing else, and loads no torch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 _SPAN = 10
-"""Rows that "at first" and "now" are means of: single iterations are noisy."""
+""""At first" and "now" are means over this many rows, because single iterations are noisy."""
 _LEVELS = "▁▂▃▄▅▆▇█"
 _FIGURES = (
     ("reward", "reward", "{:.3f}"),
@@ -33,14 +33,14 @@ _FIGURES = (
 
 
 class Display(Protocol):
-    """Shows rows as they come."""
+    """Shows metrics rows while a run trains."""
 
     def begin(self, rows: Sequence[Mapping[str, Any]], *, elapsed_s: float) -> None:
-        """The rows that a resumed run already has."""
+        """Take the rows that a resumed run already has."""
         ...
 
     def show(self, row: Mapping[str, Any], *, elapsed_s: float) -> None:
-        """The next row, and the seconds of training so far."""
+        """Show the next row. `elapsed_s` is the time of training so far."""
         ...
 
 
@@ -53,7 +53,7 @@ def training_display(
 
 
 class PlainDisplay:
-    """A line for every tenth iteration and the first and last."""
+    """Prints a line for the first, every tenth and the last iteration."""
 
     def __init__(self, console: Console, *, iterations: int, minutes: float | None, title: str) -> None:
         self._console, self._iterations, self._minutes, self._title = console, iterations, minutes, title
@@ -95,12 +95,12 @@ class PlainDisplay:
 
 
 class LiveDisplay:
-    """One panel, drawn again at each row; it stays when training ends."""
+    """Draws one panel anew for each row. The panel stays on the screen when training ends."""
 
     def __init__(self, console: Console, *, iterations: int, minutes: float | None, title: str) -> None:
         self._iterations, self._minutes, self._title = iterations, minutes, title
         self._rows: list[Mapping[str, Any]] = []
-        # Drawn on rows alone: a refreshing thread would compete with torch for the processor.
+        # Drawn only when a row comes: a refresh thread would compete with torch for the processor.
         self._live = Live(console=console, auto_refresh=False)
 
     def __enter__(self) -> Self:
@@ -139,7 +139,7 @@ def training_panel(
     minutes: float | None,
     title: str,
 ) -> Panel:
-    """How far the run is, its figures at first and now, and the share of each worker."""
+    """The run's progress, its figures at first and now, and each worker's share of the planned steps."""
     left = seconds_left(rows, elapsed_s, iterations, minutes)
     progress = Table.grid(padding=(0, 2))
     progress.add_row(
@@ -156,7 +156,7 @@ def training_panel(
 def seconds_left(
     rows: Sequence[Mapping[str, Any]], elapsed_s: float, iterations: int, minutes: float | None
 ) -> float | None:
-    """Seconds until the last iteration or the time limit, whichever is first; None before the first row."""
+    """Estimated seconds until the last iteration or the time limit, whichever comes first; None without rows."""
     if not rows:
         return None
     by_iterations = elapsed_s / len(rows) * (iterations - len(rows))
@@ -164,13 +164,13 @@ def seconds_left(
 
 
 def clock(seconds: float) -> str:
-    """ "2:05"."""
+    """Minutes and seconds, as in "2:05"."""
     whole = round(seconds)
     return f"{whole // 60}:{whole % 60:02d}"
 
 
 def sparkline(values: Sequence[float], width: int = 32) -> str:
-    """The values in order, averaged into at most `width` blocks."""
+    """Draw the values, in order, as at most `width` block characters, each the mean of its part."""
     count = min(width, len(values))
     edges = [round(i * len(values) / count) for i in range(count + 1)]
     blocks = [fmean(values[a:b]) for a, b in pairwise(edges)]
@@ -192,7 +192,7 @@ def _figures(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _workers(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Each worker's share of the planned steps, now."""
+    """Each worker's share of the planned steps, over the latest rows."""
     recent = [row["workers"] for row in rows[-_SPAN:]]
     shares = {
         name: fmean(row.get(name, 0.0) for row in recent) for name in sorted({n for r in recent for n in r})

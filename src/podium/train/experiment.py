@@ -1,6 +1,6 @@
-"""Runs the training that a configuration file describes: the one place that wires its parts together.
+"""Runs the training that a configuration file describes. Only this module connects the pool, tasks, scorer and loop.
 
-The settings themselves are in `settings`, the iterations in `loop`.
+`settings` has the settings, `loop` the iterations.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from podium.tasks.embedded import EmbeddedTasks
 from podium.tasks.task import warnings_of
 from podium.train.display import Display
 from podium.train.loop import DrawTasks, Evaluate, train
-from podium.train.settings import FREE, Experiment
+from podium.train.settings import CHANGEABLE_ON_RESUME, Experiment
 from podium.types import Budget
 from podium.workers.pool import Pool, has_real_workers
 
 _ENDLESS = 10**9
 
 Dispatch = Callable[[Pool], AbstractAsyncContextManager[Dispatcher]]
-"""Opens the dispatcher of a pool's workers. It is called once the run's folder is there."""
+"""Opens the dispatcher of a pool's workers. It is called after the run folder has been made."""
 
 
 async def run_experiment(
@@ -45,23 +45,24 @@ async def run_experiment(
     display: AbstractContextManager[Display] | None = None,
     on_warning: Callable[[str], None] = lambda warning: None,
 ) -> Path:
-    """Train in a run folder, or resume the run that it holds. Returns the folder of the trained policy.
+    """Train in a run folder, or resume the run that is in it. Returns the folder of the trained policy.
 
     Args:
+        dispatch: opens the dispatcher, with its limits, cache and budget; by default a plain one.
         on_warning: called with a sentence about each sort of question that is left out.
 
     Raises:
-        CheckpointError: `start` is no checkpoint that can be trained.
+        CheckpointError: this trainer cannot train the checkpoint `start`.
         ConfigError: the pool cannot be used.
-        RunMismatchError: the folder belongs to another configuration.
-        BudgetError: the dollars of the run or the day are spent; the same call resumes from the newest checkpoint.
+        RunMismatchError: the folder was made with another configuration.
+        BudgetError: the budget of the run or the day is spent. The same call later resumes from the newest checkpoint.
     """
     start = Checkpoint.read(experiment.start)
     pool = numbered_pool(open_pool(experiment.pool), start.prompt)
-    start = _restated(start, experiment, pool)
+    start = _with_conducts(start, experiment, pool)
     try:
         draw_tasks = make_draw_tasks(experiment, pool, on_warning)
-        run = RunFolder.open(folder, experiment, free=FREE)
+        run = RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME)
         async with dispatch(pool) as dispatcher:
             return await train(
                 experiment.grpo,
@@ -84,8 +85,9 @@ async def run_experiment(
 
 
 def can_train(start: str) -> bool:
-    """Whether the small engine trains this start: a Llama- or Qwen2-shaped checkpoint of a few million parameters that
-    reads plain text, in one file.
+    """Whether the small engine can train this start.
+
+    It can if the checkpoint is Llama- or Qwen2-shaped, has few parameters in one file, and reads plain text.
     """
     if start not in SHIPPED and not Path(start).is_dir():
         return False
@@ -100,8 +102,8 @@ def can_train(start: str) -> bool:
     )
 
 
-def _restated(start: Checkpoint, experiment: Experiment, pool: Pool) -> Checkpoint:
-    """The checkpoint with a statement of what the policy of this run will conduct."""
+def _with_conducts(start: Checkpoint, experiment: Experiment, pool: Pool) -> Checkpoint:
+    """The checkpoint, whose `podium.json` now states which questions and pools the trained policy can conduct."""
     before = start.conducts
     embedded = experiment.tasks == "embedded"
     conducts = Conducts(
@@ -116,7 +118,7 @@ def _restated(start: Checkpoint, experiment: Experiment, pool: Pool) -> Checkpoi
 def make_draw_tasks(
     experiment: Experiment, pool: Pool, on_warning: Callable[[str], None] = lambda warning: None
 ) -> DrawTasks:
-    """A function that draws the tasks of an iteration, each with the pool that may answer it."""
+    """Make the function that draws the tasks of an iteration, each with the pool that may answer it."""
     pools = PoolSource(pool, experiment.pool_draw)
     tasks_of = (
         _embedded_tasks(experiment)
@@ -134,7 +136,7 @@ def make_draw_tasks(
 
 
 def _embedded_tasks(experiment: Experiment) -> Callable[[int], list[Task]]:
-    """Random questions of an endless set, by the curriculum."""
+    """Draws random embedded questions. The curriculum's stage gives their hop shares."""
 
     def tasks_of(iteration: int) -> list[Task]:
         stage = [stage for stage in experiment.curriculum if stage.start <= iteration][-1]
@@ -148,7 +150,7 @@ def _embedded_tasks(experiment: Experiment) -> Callable[[int], list[Task]]:
 def _recorded_tasks(
     experiment: Experiment, pool: Pool, on_warning: Callable[[str], None]
 ) -> Callable[[int], list[Task]]:
-    """All questions of a finite set in turn, in a new order in each epoch."""
+    """Draws every question of a finite task set once in each epoch, in a new order each time."""
     tasks = open_tasks(experiment.tasks, "train", size=_ENDLESS, pool=pool)
     for warning in warnings_of(tasks):
         on_warning(warning)

@@ -1,6 +1,6 @@
-"""One GRPO update: groups in, gradients added up over micro-batches, one step of the optimiser. And the reference.
+"""One GRPO update: add up the gradients of the micro-batches, then take one optimiser step. Also the reference policy.
 
-The loss itself is `objective`'s, the tensors of a micro-batch are `batch`'s.
+`objective` has the loss, `batch` makes the tensors of a micro-batch.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from podium.train.sampler import Samples
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What one update did."""
+    """The result of one update."""
 
     loss: float
     grad_norm: float
     """Before clipping."""
     stepped: bool
-    """False: no group had a gradient, and nothing changed."""
+    """False: no group had a gradient, so the policy stayed as it was."""
 
 
 def completion_logprobs(model: PolicyModel, batch: MicroBatch, temperature: float = 1.0) -> Tensor:
@@ -48,12 +48,12 @@ def accumulate(
     beta: float = 0.0,
     questions: int = 1,
 ) -> float | None:
-    """Add the gradient of the batch to the parameters' and return the loss; None when there is none.
+    """Add the gradient of the batch to the parameters' gradients. Returns the loss; None if no group has a gradient.
 
     Args:
         loss_type: a name in `LOSSES`.
-        beta: weight of the KL divergence from the reference, for groups that have its log-probabilities.
-        questions: groups of a micro-batch; it changes memory and time, not the gradient.
+        beta: weight of the KL term. Groups without log-probabilities of the reference have no KL term.
+        questions: groups in a micro-batch. It changes memory and time, not the gradient.
     """
     loss_of = LOSSES[loss_type]
     batches = micro_batches(groups, loss_of.token_weights, max_tokens=max_tokens, questions=questions)
@@ -62,13 +62,15 @@ def accumulate(
     total = 0.0
     for batch in batches:
         logprobs_N = completion_logprobs(model, batch, temperature)
-        # Tokens of a prompt suffix may be so unlikely that their ratios overflow, and infinity times 0 is no number.
+        # A token of a prompt suffix may be so unlikely that its ratio overflows; infinity times the weight 0 is NaN.
         trained = batch.token_weights_N.nonzero().flatten()
         logprobs_N = logprobs_N[trained]
         old_N = None if batch.old_logprobs_N is None else batch.old_logprobs_N[trained]
-        # Completions of either sign share a row, and the clip bounds the ratio of the one above, of the other below.
-        gain = loss_of.surrogate(logprobs_N, batch.gains_N[trained], old_logprobs_N=old_N, clip=clip)
-        loss = gain + loss_of.surrogate(logprobs_N, batch.losses_N[trained], old_logprobs_N=old_N, clip=clip)
+        # A row may stand for completions of both signs. The clip bounds the ratio from above where the advantage is
+        # positive and from below where it is negative, so each sign has a surrogate of its own.
+        positive_N, negative_N = batch.positive_advantages_N[trained], batch.negative_advantages_N[trained]
+        loss = loss_of.surrogate(logprobs_N, positive_N, old_logprobs_N=old_N, clip=clip)
+        loss = loss + loss_of.surrogate(logprobs_N, negative_N, old_logprobs_N=old_N, clip=clip)
         if batch.reference_logprobs_N is not None:
             kl_N = kl_to_reference(logprobs_N, batch.reference_logprobs_N[trained], old_logprobs_N=old_N)
             loss = loss + beta * (kl_N * batch.token_weights_N[trained]).sum()
@@ -90,9 +92,9 @@ def update(
     beta: float = 0.0,
     max_norm: float = 1.0,
 ) -> Update:
-    """One step of the optimisers on the whole batch.
+    """Take one optimiser step on the whole batch.
 
-    When no group has a gradient no step is taken: Adam's momentum would move the policy without evidence.
+    If no group has a gradient, no step is taken: Adam's momentum would move the policy without evidence.
     """
     loss = accumulate(
         model,
@@ -112,12 +114,8 @@ def update(
     )
 
 
-class Reference:
-    """The frozen policy that training started from: how far has the trained one moved away from it?
-
-    A completion's log-ratio is log p(completion) under the policy minus that under the reference. Its mean over the
-    policy's own completions is the KL divergence.
-    """
+class ReferencePolicy:
+    """A frozen copy of the policy that training started from. The KL term measures the divergence from it."""
 
     def __init__(self, model: PolicyModel, temperature: float = 1.0) -> None:
         self._model = model.frozen()
@@ -129,7 +127,7 @@ class Reference:
         prompt_suffixes: Sequence[tuple[int, ...]],
         completions: Sequence[tuple[int, ...]],
     ) -> tuple[tuple[float, ...], ...]:
-        """Of each token of completions, each of which follows the prompt and its own suffix."""
+        """Log-probabilities of each completion's tokens. A completion follows the prompt and its own prompt suffix."""
         rows = list(zip(prompt_suffixes, completions, strict=True))
         distinct = list(dict.fromkeys(rows))
         group = Group(
@@ -147,5 +145,8 @@ class Reference:
 
 
 def log_ratios(samples: Samples, reference_logprobs: Sequence[Sequence[float]]) -> list[float]:
-    """By how many nats each completion is likelier under the policy that drew it than under the reference."""
+    """Each completion's log-ratio in nats: its log-probability under the sampling policy minus the reference's.
+
+    The mean over completions that the policy samples is the KL divergence.
+    """
     return [fsum(drawn) - fsum(row) for drawn, row in zip(samples.logprobs, reference_logprobs, strict=True)]

@@ -1,7 +1,7 @@
-"""The training loop: draw tasks, sample plans, run and grade them, update the policy; again.
+"""The training loop: each iteration draws tasks, samples plans, runs and grades them, and updates the policy.
 
-It wires the parts and owns none of their work. The caller hands in what draws tasks, what runs and scores a rollout,
-and what evaluates a policy. Everything random is named by the seed and the iteration, so a run that was killed and
+The loop connects the parts and leaves the work to them. The caller passes the functions that draw tasks, score a
+rollout and evaluate a policy. All randomness is named by the seed and the iteration, so a run that was killed and
 resumed gives the same policy as one that was not.
 """
 
@@ -26,7 +26,7 @@ from podium.rollout.run_folder import RunFolder
 from podium.tasks.task import Task
 from podium.train.checkpoints import Checkpoints, TrainingState, read_model
 from podium.train.display import Display, NoDisplay
-from podium.train.grpo import Reference, log_ratios, update
+from podium.train.grpo import ReferencePolicy, log_ratios, update
 from podium.train.metrics import metrics_row
 from podium.train.model import PolicyModel
 from podium.train.objective import ADVANTAGES, kl_weight
@@ -37,14 +37,14 @@ from podium.train.settings import GRPOSettings
 from podium.workers.pool import Pool
 
 DrawTasks = Callable[[int], Sequence[tuple[Task, Pool]]]
-"""The tasks of an iteration, each with the pool that may answer it; the same iteration gives the same ones."""
+"""Takes an iteration and returns its tasks, each with the pool that may answer it. It always returns the same ones."""
 
 Evaluate = Callable[[Path], Awaitable[Mapping[str, Any]]]
-"""Evaluates the policy in a folder; its result stands in the iteration's row, under "evaluation"."""
+"""Evaluates the policy in a folder. The loop writes the result into the iteration's row, under "evaluation"."""
 
 
 class Score(Protocol):
-    """Runs and grades what a planner plans, as `podium.rollout.Scorer.roll` does."""
+    """Runs one rollout of a task with a planner and rewards it, as `podium.rollout.Scorer.roll` does."""
 
     async def __call__(
         self, planner: Planner, task: Task, pool: Pool, *, seed: str, cost_sensitivity: int = 0
@@ -68,14 +68,14 @@ async def train(
 
     Raises:
         CheckpointError: `start` cannot be trained by this loop.
-        ConfigError: a prompt is too long for the policy, or it knows other levels of cost sensitivity.
+        ConfigError: a prompt is too long for the policy, or the policy has another number of cost-sensitivity levels.
     """
     trainer = _Trainer.of(settings, start, draw_tasks, score)
     rows = run.rows()
     checkpoints = Checkpoints(run.path / "checkpoints", start)
     model = read_model(start)
     model.dtype = resolve_dtype(settings.dtype)
-    reference = Reference(model, settings.temperature) if settings.beta or settings.beta_end else None
+    reference = ReferencePolicy(model, settings.temperature) if settings.beta or settings.beta_end else None
     optimizers = OPTIMIZERS[settings.optimizer](model)
     latest = checkpoints.latest()
     state = TrainingState(0, 0.0) if latest is None else checkpoints.restore(latest, model, optimizers)
@@ -108,7 +108,7 @@ async def train(
 
 @dataclass(frozen=True, slots=True)
 class _Trainer:
-    """What stays the same from iteration to iteration."""
+    """The parts that are the same in every iteration."""
 
     settings: GRPOSettings
     start: Checkpoint
@@ -121,23 +121,23 @@ class _Trainer:
     def of(cls, settings: GRPOSettings, start: Checkpoint, draw_tasks: DrawTasks, score: Score) -> _Trainer:
         if start.chats:
             raise CheckpointError(
-                f"{start.path} is asked through a chat template; this loop trains plain-text policies."
+                f"{start.path} is prompted through a chat template; this loop trains plain-text policies."
             )
         if len(settings.cost_weights) != start.prompt.levels:
             raise ConfigError(
-                f"{start.path} knows {start.prompt.levels} levels of cost sensitivity, and grpo.cost_weights has "
+                f"{start.path} has {start.prompt.levels} levels of cost sensitivity, and grpo.cost_weights has "
                 f"{len(settings.cost_weights)}: give one weight for each level."
             )
         if len(start.ends) != 1:
             raise CheckpointError(
-                f"{start.path} names {len(start.ends)} tokens that end a text; one is needed."
+                f"{start.path} names {len(start.ends)} end tokens; this loop needs exactly one."
             )
         return cls(settings, start, Codec.of(start), next(iter(start.ends)), draw_tasks, score)
 
     async def iterate(
-        self, iteration: int, model: PolicyModel, optimizers: Optimizers, reference: Reference | None
+        self, iteration: int, model: PolicyModel, optimizers: Optimizers, reference: ReferencePolicy | None
     ) -> dict[str, Any]:
-        """One batch of rollouts, and the steps on it. Sampling and updates block the event loop."""
+        """Run one batch of rollouts and update the policy on it. Sampling and updates block the event loop."""
         settings = self.settings
         name = f"train/{settings.seed}/{iteration}"
         clock = [time.perf_counter()]
@@ -218,7 +218,7 @@ class _Trainer:
 
 
 def _levels(count: int, questions: int, name: str) -> list[int]:
-    """The level of cost sensitivity of each question; 0 if there are no levels."""
+    """Draw the level of cost sensitivity of each question; 0 if there are no levels."""
     rng = Random(f"{name}/thrift")
     return [rng.randrange(count) if count else 0 for _ in range(questions)]
 
@@ -226,7 +226,7 @@ def _levels(count: int, questions: int, name: str) -> list[int]:
 async def _evaluation(
     evaluate: Evaluate, checkpoints: Checkpoints, model: PolicyModel, folder: Path
 ) -> dict[str, Any]:
-    """Evaluate the policy from a folder of its own: the row is written before the checkpoint."""
+    """Evaluate the policy. It is written to a temporary folder, because the checkpoint is saved after the row."""
     checkpoints.write_policy(model, folder)
     try:
         return dict(await evaluate(folder))

@@ -1,7 +1,7 @@
-"""One row of metrics for each iteration. Pure: what happened in, a JSON-ready row out.
+"""Computes the row of metrics of an iteration, ready for JSON. It writes no file.
 
-All but "seconds" is the same when a run is killed and resumed. Shares and means are over the rollouts that
-were scored; those whose workers failed are counted in "dropped" alone.
+When a run is killed and resumed, everything but "seconds" comes out the same. Shares and means are over the rollouts
+that were scored. A rollout whose workers failed counts in "dropped" only.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ def metrics_row(
 ) -> dict[str, Any]:
     """The row of an iteration counted from 0.
 
-    Steps, calls and cost are means over rollouts; "entropy" is in nats a token, estimated without bias by the
-    mean of -log p of the sampled tokens; "kl" in nats a rollout, from the policy at the start, 0 where there is no
-    KL term; "workers" is each worker's share of the planned steps. Whether a simulated worker answered, and
-    whether a recorded one did, is said for reports.
+    "entropy": nats a token, estimated without bias by the mean of -log p of the sampled tokens.
+    "kl": nats a rollout, from the policy that training started from; 0 if there is no KL term.
+    "zero_variance_groups": share of the groups whose rewards are all equal (called "dead_groups" in older files).
+    "workers": each worker's share of the planned steps.
+    "simulated", "recorded": whether a simulated or a recorded worker answered; reports say so.
+    Steps, calls and cost are means over rollouts.
     """
     scored = [rollout for group in rollouts for rollout in group if rollout is not None]
     valid = [rollout for rollout in scored if rollout.valid]
@@ -55,7 +57,7 @@ def metrics_row(
         "kl": _mean([nats for group in log_ratios for nats in group]),
         "completion_tokens": len(logprobs) / len(ended),
         "cut_off": 1 - _mean(ended),
-        "dead_groups": _mean([group.dead for group in groups]),
+        "zero_variance_groups": _mean([group.zero_variance for group in groups]),
         "dropped": sum(rollout is None for group in rollouts for rollout in group),
         "simulated": any(was_simulated(span) for span in spans),
         "recorded": any(span.recorded is not None for span in spans),
@@ -67,7 +69,7 @@ def metrics_row(
 
 
 def worker_shares(rollouts: Sequence[Rollout]) -> dict[str, float]:
-    """Each worker's share of the steps that the first plans hold, by name; names in order."""
+    """Each worker's share of the steps of the rollouts' first plans, by worker name, in alphabetical order."""
     counts = Counter(
         rollout.trace.pool[step.worker].name
         for rollout in rollouts

@@ -1,9 +1,9 @@
-"""The policy's model in plain torch: Llama and Qwen2 form, with a prompt shared by its group.
+"""The policy's language model in plain torch, in the form of Llama and Qwen2. A group shares the prefill of its prompt.
 
-One layer serves four ways of running: whole sequences (pre-training), prompts, completions that see their
-prompt's keys and values, and single tokens (the sampler); they differ in the `Attend` that the layer is
-handed. Files are `weights`', sampling is `sampler`'s. Shape suffixes: N tokens, Q questions, G rows of a
-group, T and P positions, H heads, K key/value heads, D head size, V vocabulary.
+The same layers run in four ways: on whole sequences (supervised training), on prompts, on completions that attend to
+their prompt's keys and values, and on single tokens (sampling). Only the `Attend` function differs. `checkpoints` reads
+and writes the weights, `sampler` samples. Shape suffixes: N tokens, B sequences, Q questions, G rows of a group, T and
+P positions, H heads, K key/value heads, D head size (or hidden size, after N alone), V vocabulary.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from podium.train.attention import attend_shared, pick, place
 from podium.train.shape import ModelShape
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""(layer, query_NHD, key_NKD, value_NKD) -> mixed values [N, H*D]; queries and keys are rotated already."""
+"""(layer, query_NHD, key_NKD, value_NKD) -> mixed values [N, H*D]. Queries and keys carry their rotary positions."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptKeys:
-    """What completions need of their prompts: keys and values of each layer."""
+    """The keys and values of the prompts in each layer, to which completions attend."""
 
     keys: tuple[Tensor, ...]
     """For each layer [Q, K, P, D], rotated."""
     values: tuple[Tensor, ...]
     lengths_Q: Tensor
-    """True length of each prompt; positions beyond are padding."""
+    """Length of each prompt; later positions are padding."""
 
     def bias(self, dtype: torch.dtype) -> Tensor | None:
-        """[Q, 1, P]: 0 for a token and -inf for padding; None when nothing is padded."""
+        """[Q, 1, P]: 0 for a token and -inf for padding; None if nothing is padded."""
         P = self.keys[0].shape[2]
         padding_QP = torch.arange(P) >= self.lengths_Q.unsqueeze(1)
         if not bool(padding_QP.any()):
@@ -56,7 +56,7 @@ class Norm(nn.Module):
 
 
 class Layer(nn.Module):
-    """One pre-norm block. Queries, keys and values share a matrix, and so do gate and up: larger products."""
+    """One pre-norm block. Queries, keys and values share one matrix, gate and up another: fewer, larger products."""
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class Layer(nn.Module):
     def forward(
         self, index: int, x_ND: Tensor, rotary: tuple[Tensor, Tensor], attend: Attend, dtype: torch.dtype
     ) -> Tensor:
-        """The residual stream after this layer, in fp32; the products run in `dtype`."""
+        """The residual stream after this layer, in fp32. The matrix products run in `dtype`."""
         shape = self.shape
         qkv = linear(self.attention_norm(x_ND), self.qkv, dtype).view(len(x_ND), -1, shape.head_size)
         query_key = rotate(qkv[:, : shape.heads + shape.kv_heads], rotary)
@@ -86,7 +86,7 @@ class Layer(nn.Module):
 
 
 class PolicyModel(nn.Module):
-    """A causal language model. Parameters are fp32; `dtype` is what its matrix products run in."""
+    """A causal language model. Its parameters are fp32; its matrix products run in `dtype`."""
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class PolicyModel(nn.Module):
                 nn.init.normal_(parameter, std=deviation, generator=generator)
 
     def frozen(self) -> PolicyModel:
-        """A copy to sample from: its products' weights are cast once, and none has a gradient."""
+        """A copy for inference: its weights are cast to `dtype` once and have no gradients."""
         copy = PolicyModel(self.shape)
         copy.load_state_dict(self.state_dict())
         copy.dtype = self.dtype
@@ -122,11 +122,11 @@ class PolicyModel(nn.Module):
         return copy.requires_grad_(False)
 
     def forward(self, tokens_BT: Tensor) -> Tensor:
-        """Logits [B, T, V] of whole sequences. Pad on the right: no real token sees padding."""
+        """Logits [B, T, V] of whole sequences. Pad them on the right; then no token attends to padding."""
         return self.logits(self.sequences(tokens_BT))
 
     def sequences(self, tokens_BT: Tensor) -> Tensor:
-        """Hidden states [B, T, hidden] of whole sequences, for who needs the logits of some tokens alone."""
+        """Hidden states [B, T, hidden] of whole sequences, for a caller that needs the logits of only some tokens."""
         B, T = tokens_BT.shape
         attend = _Causal(self.shape, B, T, self.dtype)
         return self.run(tokens_BT.flatten(), torch.arange(T).repeat(B), attend).view(B, T, -1)
@@ -141,12 +141,12 @@ class PolicyModel(nn.Module):
     def completions(
         self, tokens_N: Tensor, places_N: Tensor, size_QGT: torch.Size, prompt: PromptKeys
     ) -> Tensor:
-        """Hidden states [N, hidden] of completion tokens that see their question's prompt and their own past.
+        """Hidden states [N, hidden] of completion tokens, which attend to their question's prompt and their own row.
 
         Args:
-            tokens_N: the real tokens alone; padding costs nothing outside attention.
-            places_N: where each lies in the flattened [Q, G, T]; rows are filled from position 0 on.
-            size_QGT: questions, rows of a group, positions; row positions follow on the prompt's true length.
+            tokens_N: the tokens without padding; only attention computes padded positions.
+            places_N: where each token lies in the flattened [Q, G, T]. Each row is filled from position 0 on.
+            size_QGT: questions, rows of a group, positions. A row's positions continue those of its prompt.
         """
         attend = _Shared(self.shape, places_N, size_QGT, prompt)
         _, G, T = size_QGT
@@ -154,7 +154,7 @@ class PolicyModel(nn.Module):
         return self.run(tokens_N, start_N + places_N % T, attend)
 
     def run(self, tokens_N: Tensor, positions_N: Tensor, attend: Attend) -> Tensor:
-        """Hidden states [N, hidden] after the final norm; `attend` says who sees whom."""
+        """Hidden states [N, hidden] after the final norm. `attend` decides which tokens attend to which."""
         x_ND = self.embedding(tokens_N)
         rotary = self.rotary(positions_N)
         for index, layer in enumerate(self.layers):
@@ -167,13 +167,13 @@ class PolicyModel(nn.Module):
         return linear(hidden_N, self.head, self.dtype)
 
     def logprobs(self, hidden_ND: Tensor, targets_N: Tensor, temperature: float = 1.0) -> Tensor:
-        """log p(target) [N] in fp32; the way to a loss that spares most of the logits' memory traffic."""
+        """log p(target) [N] in fp32, with much less memory traffic than computing the logits first."""
         return token_logprobs(
             hidden_ND.to(self.dtype), self.head.weight.to(self.dtype), targets_N, temperature=temperature
         )
 
     def rotary(self, positions_N: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosines and sines [N, 1, D] of rotary positions, in the dtype of the products."""
+        """Cosines and sines [N, 1, D] of the rotary positions, in the dtype of the products."""
         D = self.shape.head_size
         frequency = self.shape.rope_theta ** (-torch.arange(0, D, 2, dtype=torch.float32) / D)
         angle_ND = torch.outer(positions_N.float(), frequency).repeat(1, 2).unsqueeze(1)
@@ -187,7 +187,7 @@ def linear(x: Tensor, layer: nn.Linear, dtype: torch.dtype) -> Tensor:
 
 
 def rotate(x_NHD: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:
-    """Rotary positions, halves as Hugging Face pairs them."""
+    """Apply rotary positions; dimensions are paired by halves, as in Hugging Face."""
     cosine, sine = rotary
     first, second = x_NHD.chunk(2, dim=-1)
     return x_NHD * cosine + torch.cat((-second, first), dim=-1) * sine
@@ -209,7 +209,7 @@ class _Causal:
         )
         self.keys.append(key)
         self.values.append(value)
-        # Written out: on a processor the fused attention's backward pass takes several times as long.
+        # Written out, because on a CPU the backward pass of torch's fused attention takes several times as long.
         B, T, D = self.batch, self.length, self.shape.head_size
         K = self.shape.kv_heads
         scores = torch.baddbmm(
@@ -251,7 +251,7 @@ class _Shared:
 
 
 def _causal(length: int, queries_per_kv: int, dtype: torch.dtype) -> Tensor:
-    """[queries_per_kv * T, T]: 0 where a query may see a position of its own row and -inf elsewhere."""
+    """[queries_per_kv * T, T]: 0 where a query may attend to a position of its own row, -inf elsewhere."""
     mask_TT = torch.full((length, length), -torch.inf, dtype=dtype).triu_(1)
     return mask_TT.repeat(queries_per_kv, 1)
 
@@ -272,10 +272,10 @@ _SLICE = 256
 
 
 class _TokenLogprobs(torch.autograd.Function):
-    """See `token_logprobs`. Its backward pass overwrites what it kept, so it runs once.
+    """See `token_logprobs`. The backward pass overwrites the saved logits, so it can run only once.
 
-    The logits of a micro-batch are its largest tensor by far. They are made once, read and written in slices that
-    stay in the processor's cache, and in the backward pass turned into their own gradient in place.
+    The logits are by far the largest tensor of a micro-batch. They are computed once, then read and written in slices
+    that fit into the processor's cache. The backward pass turns them into their own gradient in place.
     """
 
     @staticmethod
@@ -307,10 +307,10 @@ class _TokenLogprobs(torch.autograd.Function):
 def token_logprobs(
     hidden_ND: Tensor, weight_VD: Tensor, targets_N: Tensor, *, temperature: float = 1.0
 ) -> Tensor:
-    """log p(target) for each of N tokens, in fp32, from hidden states and the output matrix in one piece.
+    """log p(target) of each of N tokens, in fp32, computed from hidden states and output matrix in one autograd step.
 
     Args:
-        hidden_ND: after the final norm, in the dtype of the products, as the output matrix is.
+        hidden_ND: after the final norm, in the dtype of the products; `weight_VD` has the same dtype.
         temperature: the logits are divided by it.
     """
     logprobs_N: Tensor = _TokenLogprobs.apply(  # type: ignore[no-untyped-call]

@@ -19,7 +19,7 @@ PAPER_STD_EPS = 1e-4
 
 
 Rewards = Sequence[float | None]
-"""The rewards of one group. None: workers failed that rollout, so it has no advantage and counts in no other."""
+"""The rewards of one group. None: the rollout's workers failed; it has no advantage and changes no other."""
 
 Advantages = tuple[float | None, ...]
 
@@ -37,9 +37,9 @@ class Advantage(Protocol):
 
         Args:
             scale_rewards: whose standard deviation they are divided by.
-            std_eps: added to that standard deviation. A value far above the paper's keeps
-                small differences small. With the paper's, a group whose answers are all right and whose costs differ
-                by a cent has advantages as large as a group in which some answers are wrong.
+            std_eps: added to that standard deviation. With the paper's value, a group of right answers whose costs
+                differ by a cent gets advantages as large as a group in which some answers are wrong. A much larger
+                value keeps the advantages of the first group small.
         """
         ...
 
@@ -65,11 +65,11 @@ def grpo_advantages(
 
 
 ADVANTAGES: dict[str, Advantage] = {"grpo": grpo_advantages}
-"""By the name that settings have for them."""
+"""By their names in settings."""
 
 
 def _mean_and_deviation(rewards: Rewards) -> tuple[float, float]:
-    """Of the known rewards; the standard deviation is exactly 0 where they are equal, or fewer than two."""
+    """Mean and standard deviation of the known rewards. The latter is exactly 0 for equal rewards or fewer than two."""
     known = [reward for reward in rewards if reward is not None]
     if len(known) < 2 or min(known) == max(known):
         return (known[0] if known else 0.0), 0.0
@@ -77,20 +77,20 @@ def _mean_and_deviation(rewards: Rewards) -> tuple[float, float]:
 
 
 class TokenWeights(Protocol):
-    """How tokens are averaged."""
+    """How the loss averages over tokens."""
 
     def __call__(self, lengths: Sequence[int], *, max_tokens: int) -> tuple[float, ...]:
         """The weight of each token of each completion of the batch.
 
         Args:
-            lengths: tokens of every completion that counts, those of groups with equal rewards included.
-            max_tokens: the longest that a completion may be.
+            lengths: tokens of every completion that has an advantage, also where all advantages of a group are 0.
+            max_tokens: most tokens of a completion.
         """
         ...
 
 
 class Surrogate(Protocol):
-    """What a loss makes of log-probabilities and advantages."""
+    """Turns log-probabilities and advantages into a loss."""
 
     def __call__(
         self,
@@ -104,20 +104,20 @@ class Surrogate(Protocol):
 
         Args:
             logprobs_N: of the sampled tokens under the policy that is trained.
-            weighted_advantages_N: the advantage of each token's completion, times the token's weight; summed over equal
-                completions whose advantages have one sign.
-            old_logprobs_N: under the policy that sampled them. None: that is the policy before this one step, so the
-                ratio is 1 and never clipped, and its gradient is that of the log-probability.
-            clip: how far the ratio may leave 1 before a further step in that direction gains nothing.
+            weighted_advantages_N: the advantage of each token's completion times the token's weight, summed over equal
+                completions whose advantages have the same sign.
+            old_logprobs_N: of the same tokens under the policy that sampled them. None: the policy that is trained
+                sampled them. Then the ratio is 1 and never clipped, and its gradient is that of the log-probability.
+            clip: the loss rewards no further change of a ratio that is this far from 1.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A loss is a weighted sum over tokens, and the weights depend on the lengths of the whole batch alone.
+    """A loss: a weighted sum over tokens, whose weights depend only on the lengths of the batch's completions.
 
-    So it can be taken a few groups at a time and the gradients added up: the result is that of the batch.
+    So the trainer can compute it for a few groups at a time and add up the gradients: the sum is that of the batch.
     """
 
     token_weights: TokenWeights
@@ -125,17 +125,17 @@ class Loss:
 
 
 def mean_over_tokens(lengths: Sequence[int], *, max_tokens: int) -> tuple[float, ...]:
-    """Over all tokens of the batch."""
+    """The mean over all tokens of the batch."""
     return (1.0 / max(sum(lengths), 1),) * len(lengths)
 
 
 def mean_over_completions(lengths: Sequence[int], *, max_tokens: int) -> tuple[float, ...]:
-    """Over the tokens of each completion, and then over completions."""
+    """The mean over the tokens of each completion, and then over completions."""
     return tuple(1.0 / (max(length, 1) * len(lengths)) for length in lengths)
 
 
 def mean_over_limits(lengths: Sequence[int], *, max_tokens: int) -> tuple[float, ...]:
-    """Over completions, as if each had as many tokens as it may have."""
+    """The sum over all tokens, divided by the number of completions times `max_tokens`."""
     return (1.0 / (max_tokens * max(len(lengths), 1)),) * len(lengths)
 
 
@@ -158,7 +158,7 @@ LOSSES: dict[str, Loss] = {
     "grpo": Loss(mean_over_completions, clipped_surrogate),
     "dr_grpo": Loss(mean_over_limits, clipped_surrogate),
 }
-"""By the name that settings, and TRL, have for them."""
+"""By their names in settings, which are TRL's."""
 
 
 def kl_to_reference(
@@ -166,8 +166,8 @@ def kl_to_reference(
 ) -> Tensor:
     """[N]: an estimate of the KL divergence from the reference at each sampled token (Schulman's k3, as in TRL).
 
-    It is never negative, and its mean over tokens that the policy draws is the divergence. It is multiplied by the
-    ratio to the policy that sampled the tokens, as in TRL, so that its gradient is that of the divergence too.
+    It is never negative, and its mean over tokens that the policy samples is the KL divergence. As in TRL, each value
+    is multiplied by the importance ratio, so that the mean has the gradient of the KL divergence too.
     """
     old_logprobs_N = logprobs_N.detach() if old_logprobs_N is None else old_logprobs_N
     log_ratio_N = reference_logprobs_N - logprobs_N
@@ -175,7 +175,11 @@ def kl_to_reference(
 
 
 def kl_weight(iteration: int, *, first: float, last: float | None, iterations: int) -> float:
-    """The weight of the KL term in iteration 0, 1, ...: from `first` to `last` in equal ratios; to 0 in equal steps."""
+    """The weight of the KL term in an iteration counted from 0; `first` throughout if `last` is None.
+
+    From `first` to `last`, each iteration multiplies the weight by the same factor. If one of the two is 0, each
+    iteration adds the same amount instead.
+    """
     if last is None or iterations < 2:
         return first
     progress = iteration / (iterations - 1)

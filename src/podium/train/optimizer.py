@@ -1,9 +1,9 @@
-"""Optimisers and the learning rate.
+"""The optimisers and the learning-rate schedule.
 
-As in the paper: AdamW without weight decay, a cosine with warm-up, clipped gradients. For the warm start, and for GRPO
-where the settings say so: Muon on the matrices of the layers, and AdamW on the rest.
+GRPO uses, as in the paper, AdamW without weight decay, a cosine schedule with warm-up, and clipped gradients. The warm
+start, and GRPO with `optimizer = "muon"`, use Muon on the layers' matrices and AdamW on the other parameters.
 
-The learning rate is a function of the iteration alone, so that a resumed run goes on exactly.
+The learning rate depends only on the iteration, so a resumed run continues exactly.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from podium.train.model import Layer, PolicyModel
 
 
 def learning_rate(iteration: int, *, peak: float, iterations: int, warmup: float) -> float:
-    """The rate of an iteration counted from 0: linear up to `peak`, then half a cosine down to 0.
+    """The rate of an iteration counted from 0. It rises linearly to `peak`, then falls along half a cosine to 0.
 
     Args:
         warmup: share of the iterations that the rise takes.
@@ -32,7 +32,7 @@ def learning_rate(iteration: int, *, peak: float, iterations: int, warmup: float
 
 
 Optimizers = Sequence[torch.optim.Optimizer]
-"""Each over its part of the parameters."""
+"""One or more optimisers, each for its part of the parameters."""
 
 
 def adamw(model: nn.Module) -> Optimizers:
@@ -45,13 +45,13 @@ def adamw(model: nn.Module) -> Optimizers:
 
 
 class _SplitMuon(torch.optim.Muon):
-    """Muon that takes each matrix within a fused one for itself: queries, keys and values, gate and up.
+    """Muon that treats the parts of a fused matrix separately: queries, keys and values; gate and up.
 
-    To make a fused matrix orthogonal would tie matrices together that have nothing to do with one another. Its momentum
-    is kept in one piece, since that is the same.
+    Muon makes each update orthogonal. For a fused matrix that would couple parts that are independent. The momentum
+    stays fused, because splitting it makes no difference.
 
     Args:
-        rows: of the fused weights, the rows of each matrix within.
+        rows: for each fused weight, the number of rows of each part.
     """
 
     def __init__(self, weights: list[nn.Parameter], rows: Mapping[Tensor, Sequence[int]]) -> None:
@@ -76,10 +76,10 @@ class _SplitMuon(torch.optim.Muon):
 
 
 def muon(model: PolicyModel) -> Optimizers:
-    """Muon over the matrices of the layers, and AdamW over embedding, norms and biases.
+    """Muon over the layers' matrices, and AdamW over embedding, norms and biases.
 
-    Muon (Jordan 2024) makes each matrix's update orthogonal; scaled as AdamW's updates are (Liu et al. 2025, arXiv
-    2502.16982). The rates are set at each step.
+    Muon (Jordan 2024) makes each matrix's update orthogonal. It is scaled to the size of AdamW's updates (Liu et al.
+    2025, arXiv 2502.16982). The rates are set at each step.
     """
     matrices = [weight for weight in model.layers.parameters() if weight.ndim == 2]
     muons = set(matrices)
@@ -97,7 +97,7 @@ def muon(model: PolicyModel) -> Optimizers:
 
 
 OPTIMIZERS: Mapping[str, Callable[[PolicyModel], Optimizers]] = {"adamw": adamw, "muon": muon}
-"""By the name that settings have for them."""
+"""By their names in settings."""
 
 
 def step(
@@ -107,7 +107,11 @@ def step(
     rates: Sequence[float],
     max_norm: float = 1.0,
 ) -> float:
-    """Clip the gradients to `max_norm` together, step at these rates, clear them. Returns the norm before clipping."""
+    """Clip the norm of all gradients to `max_norm`, take a step at these rates, and clear the gradients.
+
+    Returns:
+        The norm before clipping.
+    """
     norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
     for optimizer, rate in zip(optimizers, rates, strict=True):
         for group in optimizer.param_groups:

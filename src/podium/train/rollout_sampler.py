@@ -1,7 +1,7 @@
-"""Samples the plans of a batch of rollouts with one policy, and keeps what the update needs of them.
+"""Samples the plans of a batch of rollouts with one policy, and keeps the samples for the update.
 
-`BatchedPolicy` runs the rollouts at the same time and collects their requests, so that each round of all rollouts is
-one call of `RolloutSampler.generate`. Drawing tokens is `sampler`'s, grading is the scorer's.
+`BatchedPolicy` runs the rollouts concurrently and collects their plan requests, so that one call of
+`RolloutSampler.generate` samples a round of all rollouts. `sampler` draws the tokens; the scorer grades the rollouts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from podium.errors import ConfigError
 from podium.planner import Plan, Planner, PlanRequest
 from podium.rollout import FixedPlan
 from podium.train.batch import Group, count_trainable_tokens
-from podium.train.grpo import Reference
+from podium.train.grpo import ReferencePolicy
 from podium.train.model import PolicyModel
 from podium.train.sampler import Samples, sample
 from podium.train.settings import GRPOSettings
@@ -28,20 +28,20 @@ from podium.workflow import AccessRule
 T = TypeVar("T")
 
 Logprobs = tuple[tuple[float, ...], ...]
-"""Of each token of each completion."""
+"""The log-probability of each token of each completion."""
 
 SampleRequest = tuple[int, PlanRequest]
 """The number of a rollout, and its request."""
 
 Generate = Callable[[Sequence[SampleRequest]], Sequence[str]]
-"""Completions for a batch of requests, in their order: by rollout."""
+"""Returns a completion for each request of a batch, in the order of the requests."""
 
 
 class BatchedPolicy:
-    """The planner of all rollouts of a batch.
+    """Plans for all rollouts of a batch.
 
-    It waits until every rollout that still runs has made a request, and then has all of them completed at once. So
-    each round of a batch is sampled together, and a rollout is an ordinary question to an ordinary orchestrator.
+    Each rollout is an ordinary question to an ordinary orchestrator, whose planner sends its request here. When every
+    rollout that still runs has sent a request, all requests are completed in one call of `generate`.
     """
 
     def __init__(self, generate: Generate, access: AccessRule = "lists") -> None:
@@ -53,9 +53,9 @@ class BatchedPolicy:
         self._all_wait = asyncio.Event()
 
     async def run(self, rollouts: Sequence[Callable[[Planner], Awaitable[T]]]) -> list[T]:
-        """Run rollouts, each with a planner that requests its plans here.
+        """Run rollouts, each with a planner that sends its requests to this policy.
 
-        Sampling blocks the event loop: nothing else runs meanwhile.
+        Sampling blocks the event loop: nothing else runs in the meantime.
         """
         self._running = len(rollouts)
         try:
@@ -68,18 +68,18 @@ class BatchedPolicy:
                     await self._all_wait.wait()
                     self._all_wait.clear()
                     self._complete_all()
-        except BaseExceptionGroup as failures:  # The caller sees the exception itself, not a group of one.
+        except BaseExceptionGroup as failures:  # The caller gets the exception itself, not a group around it.
             raise failures.exceptions[0] from None
         return [done.result() for done in pending]
 
     async def request(self, number: int, request: PlanRequest) -> str:
-        """The completion for a rollout, once every other rollout waits or has ended."""
+        """Wait until every other rollout waits too or has ended; then return this rollout's completion."""
         completion: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._waiting[number] = request, completion
         self._check_all_wait()
         try:
             return await completion
-        finally:  # A rollout that was cancelled while it waited holds up nothing.
+        finally:  # Also for a rollout that is cancelled while it waits: the others must not wait for it.
             self._waiting.pop(number, None)
 
     def _complete_all(self) -> None:
@@ -87,7 +87,7 @@ class BatchedPolicy:
         if waiting:
             texts = self._generate([(number, request) for number, (request, _) in waiting])
             for (_, (_, completion)), text in zip(waiting, texts, strict=True):
-                if not completion.done():  # The rollout may have been cancelled at this very moment.
+                if not completion.done():  # A rollout may have been cancelled after it sent its request.
                     completion.set_result(text)
 
     async def _run_one(self, rollout: Callable[[Planner], Awaitable[T]], planner: Planner) -> T:
@@ -117,19 +117,19 @@ class _RolloutPlanner:
 
 @dataclass(frozen=True, slots=True)
 class SampledRound:
-    """One round of those rollouts of one question that reached it: their prompts and completions."""
+    """The prompts and completions of one round, for those rollouts of a question that reached the round."""
 
     question: int
     rollouts: tuple[int, ...]
-    """Which of the question's rollouts, one for each row."""
+    """Numbers of these rollouts within the question's group, one for each row."""
     prompt: tuple[int, ...]
-    """Tokens that all their prompts begin with."""
+    """The tokens with which all prompts begin."""
     prompt_suffixes: tuple[tuple[int, ...], ...]
     """The rest of each prompt."""
     samples: Samples
 
-    def reference_logprobs(self, reference: Reference) -> Logprobs:
-        """Of each token of each row, under the reference."""
+    def reference_logprobs(self, reference: ReferencePolicy) -> Logprobs:
+        """Log-probabilities of the completions under the reference."""
         return reference.logprobs(self.prompt, self.prompt_suffixes, self.samples.tokens)
 
     def group(
@@ -138,10 +138,10 @@ class SampledRound:
         freeze_prob: float,
         reference_logprobs: Logprobs | None = None,
     ) -> Group:
-        """What the update reads.
+        """The group that the update reads.
 
         Args:
-            advantages: of all rollouts of the question.
+            advantages: of all rollouts of the question, also those that did not reach this round.
             freeze_prob: see `GRPOSettings.freeze_prob`.
             reference_logprobs: None: there is no KL term.
         """
@@ -158,11 +158,11 @@ class SampledRound:
 
 @dataclass(slots=True)
 class RolloutSampler:
-    """Samples completions for the requests of a batch of rollouts, and keeps them.
+    """Samples completions for the requests of a batch of rollouts, and keeps them in `rounds`.
 
     Args:
         end: id of the token that ends a completion.
-        cost_sensitivity: the level of each question, where the settings have levels.
+        cost_sensitivity: the level of each question, if the settings have levels.
         seed: names the randomness.
     """
 
@@ -175,13 +175,13 @@ class RolloutSampler:
     seed: str
     rounds: list[SampledRound] = field(default_factory=list)
     seconds: float = 0.0
-    """Spent on sampling."""
+    """Seconds spent on sampling."""
     _generations: int = 0
 
     def generate(self, requests: Sequence[SampleRequest]) -> list[str]:
-        """A completion for each request: rollout r of question q is number q * group + r.
+        """Sample a completion for each request. Rollout r of question q has the number q * group + r.
 
-        The requests of one question are sampled together, so that the common part of their prompts is read once.
+        The requests of one question are sampled together, so that the common start of their prompts is prefilled once.
 
         Raises:
             ConfigError: a prompt is too long for the policy.
@@ -217,7 +217,7 @@ class RolloutSampler:
         return [self.codec.decode(tokens) for samples in drawn for tokens in samples.tokens]
 
     def _encode(self, request: PlanRequest, question: int, encoded: dict[str, list[int]]) -> list[int]:
-        """The prompt of a request; `encoded` keeps those that were encoded before."""
+        """The tokens of a request's prompt. `encoded` caches them by the prompt's text."""
         prompt = self.start.prompt
         if self.settings.cost_weights:
             prompt = prompt.model_copy(update={"cost_sensitivity": self.cost_sensitivity[question]})
@@ -228,16 +228,17 @@ class RolloutSampler:
             longest = len(encoded[text]) + self.settings.max_tokens
             if longest > self.start.context:
                 raise ConfigError(
-                    f"The prompt of the question {request.question.text[:60]!r} has {len(encoded[text])} tokens; "
-                    f"with max_tokens = {self.settings.max_tokens} that exceeds the {self.start.context} that the "
-                    "policy can read."
+                    f"The prompt of the question {request.question.text[:60]!r} has {len(encoded[text])} tokens. "
+                    f"With max_tokens = {self.settings.max_tokens} that exceeds the policy's context of "
+                    f"{self.start.context} tokens; lower grpo.max_tokens or leave out the question."
                 )
         return encoded[text]
 
 
 def _common_start(prompts: Sequence[list[int]]) -> tuple[int, ...]:
-    """The tokens that all prompts begin with."""
-    first, last = min(prompts), max(prompts)  # In order, those that lie between begin with what these share.
+    """The tokens with which all prompts begin."""
+    # All prompts lie between the first and the last in sorted order, so they begin with what these two share.
+    first, last = min(prompts), max(prompts)
     return tuple(
         first[: next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
     )

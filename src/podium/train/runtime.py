@@ -1,6 +1,6 @@
-"""How torch runs here: variables of the process, number format of the matrix products, named random generators.
+"""How torch runs here: environment variables of the process, dtype of the matrix products, named random generators.
 
-Importing this module loads no torch: the command line calls `missing_variables` before torch starts.
+Importing this module does not load torch, because the command line calls `missing_variables` before torch starts.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     import torch
 
 _WANTED = {
-    # Threads that spin while they wait made training up to 20 times slower beside another busy process.
+    # Otherwise threads spin while they wait, and beside another busy process training is up to 20 times slower.
     "OMP_WAIT_POLICY": "PASSIVE",
-    # A tiny policy's products are too small to share: two threads took 4.9 s an iteration, one 2.8 s.
+    # A tiny policy's products are too small to split: two threads took 4.9 s an iteration, one 2.8 s.
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
-    # Otherwise the kernel maps large tensors anew at each use, and takes them back after it.
+    # Otherwise the allocator maps memory anew for each large tensor and unmaps it right after use.
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": str(2**32),
 }
@@ -27,7 +27,7 @@ Precision = Literal["auto", "fp32", "bf16"]
 
 
 def missing_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment variables that torch on a CPU runs well under and that the user has not set.
+    """Environment variables that make torch fast on a CPU, with their values, without those that the user has set.
 
     They take effect only if they are set before torch is loaded, so the caller sets them and starts the process again.
     """
@@ -35,9 +35,9 @@ def missing_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def resolve_dtype(precision: Precision) -> torch.dtype:
-    """The dtype of the matrix products. "auto" is bf16 where the processor multiplies it natively, else fp32.
+    """The dtype of the matrix products. "auto" is bf16 if the processor multiplies bf16 natively, else fp32.
 
-    It asks the processor and times nothing, so that a resumed run resolves to the same dtype.
+    "auto" reads the processor's capabilities and measures no time, so a resumed run gets the same dtype.
     """
     import torch  # noqa: PLC0415 - the command line imports this module before torch may start
 
@@ -47,9 +47,9 @@ def resolve_dtype(precision: Precision) -> torch.dtype:
 
 
 def generator(name: str) -> torch.Generator:
-    """A CPU generator whose stream depends on `name` alone."""
+    """A CPU generator whose random numbers depend only on `name`."""
     import torch  # noqa: PLC0415 - see above
 
     digest = hashlib.sha256(name.encode()).digest()
-    # torch takes 64-bit seeds; the top bit is left out because it would be read as a sign.
+    # torch takes signed 64-bit seeds, so the top bit is left out.
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)

@@ -1,9 +1,9 @@
-"""Draws a group of completions for each of several prompts, reading each prompt once.
+"""Samples a group of completions for each of several prompts. Each prompt is prefilled once for its whole group.
 
-Tokens are drawn by inverting the cumulative distribution at one uniform number a token, made in advance
-from a named generator: a row's draws do not depend on which other rows have ended. Rows that have ended are
-dropped from the batch when that saves enough. Nothing here knows of text. Suffixes as in `model`; A rows
-still running of a question, R query heads of a key/value head.
+A token is drawn by inverting the cumulative distribution at a uniform random number. A named generator makes these
+numbers for all rows in advance, so a row's tokens do not depend on when other rows end. Rows that have ended are
+dropped from the batch when that saves enough work. This module handles token ids, never text. Shape suffixes as in
+`model`, and: A rows of a question that still run, R query heads that share a key/value head.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from podium.train.model import PolicyModel, PromptKeys
 from podium.train.runtime import generator
 
 _COMPACT_BELOW = 0.85
-"""Rows are dropped when this share or less would remain: dropping copies the cache."""
+"""Ended rows are dropped when this share of the rows or less would remain. Dropping copies the cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """The completions of one prompt."""
+    """The completions of one prompt, one row each."""
 
     tokens: tuple[tuple[int, ...], ...]
-    """Each ends with the end token, unless it reached the limit of tokens first."""
+    """A row ends with the end token, unless it reached `max_tokens` first."""
     logprobs: tuple[tuple[float, ...], ...]
-    """Of each token, under the distribution that it was drawn from."""
+    """Log-probability of each token under the distribution from which it was drawn."""
     ended: tuple[bool, ...]
-    """False: cut off at the limit of tokens."""
+    """False: the row was cut off at `max_tokens`."""
 
 
 @torch.no_grad()
@@ -48,8 +48,8 @@ def sample(
 
     Args:
         prompts: token ids, at least two each.
-        prompt_suffixes: for each prompt its rows: the rest of each row's own prompt, often empty. Rows whose prompts
-            begin alike share the reading of what they have in common.
+        prompt_suffixes: for each prompt, one token sequence for each row: what follows the prompt in that row before
+            its completion begins. It is often empty.
         end: id of the token that ends a completion.
         seed: names the randomness.
 
@@ -57,7 +57,7 @@ def sample(
         For each prompt its completions, in the order of its rows.
 
     Raises:
-        ValueError: a prompt has fewer than two tokens, or with `max_tokens` more than the model's positions.
+        ValueError: a prompt has fewer than two tokens, or prompt, suffix and `max_tokens` exceed the model's positions.
     """
     model = model.frozen()
     tokens_QP, lengths_Q = pad_prompts(prompts)
@@ -80,7 +80,7 @@ def sample(
         drawn_NT[row, : len(tokens)] = torch.tensor(tokens, dtype=torch.long)
     logprobs_NT = torch.zeros(Q * G, max_tokens)
     length_N = suffix_N + max_tokens
-    # Rows that only fill up a shorter list have ended before they begin.
+    # A question with fewer rows than the others is padded with rows that count as ended from the start.
     ended_N = torch.tensor([g >= len(rows) for rows in prompt_suffixes for g in range(G)])
 
     cache = _Cache(model, model.prompt(tokens_QP, lengths_Q), G, most)
@@ -89,7 +89,7 @@ def sample(
     for step in range(most):
         hidden_ND = model.run(token_N, cache.positions(step), cache)
         rows_N = rows_QA.flatten()
-        # Rows that ended earlier are computed until they are dropped, but no token of theirs is kept.
+        # Rows that have ended are computed until they are dropped, but their tokens are not kept.
         drawing = ((suffix_N[rows_N] <= step) & ~ended_N[rows_N]).nonzero().flatten()
         if len(drawing):
             live = rows_N[drawing]
@@ -123,9 +123,10 @@ def sample(
 
 
 def pad_prompts(prompts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """All but the last token of each prompt, padded on the right to [Q, P], and the true lengths [Q].
+    """The prompts without their last tokens, padded on the right to [Q, P], and their lengths [Q] without padding.
 
-    The last token of a prompt is the first input of its completions: it predicts their first token.
+    The last token of a prompt is left out because it is the first input of the completions and predicts their first
+    token.
     """
     if min(map(len, prompts)) < 2:
         raise ValueError("a prompt needs at least two tokens")
@@ -137,17 +138,17 @@ def pad_prompts(prompts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
 
 
 def _draw(logits_NV: Tensor, uniform_N: Tensor) -> tuple[Tensor, Tensor]:
-    """One token for each row, and its log-probability."""
+    """Draw one token for each row. Returns the tokens and their log-probabilities."""
     logprobs_NV = logits_NV.log_softmax(-1)
     cumulative_NV = logprobs_NV.exp().cumsum(-1)
-    # Scaled by the last sum, since rounding may leave it below 1 and a draw above it would fall off the end.
+    # Rounding may leave the last sum below 1. Scaled by that sum, no number lies beyond the last token.
     target_N1 = (uniform_N * cumulative_NV[:, -1]).unsqueeze(1)
     token_N1 = torch.searchsorted(cumulative_NV, target_N1, right=True).clamp_(max=logits_NV.shape[1] - 1)
     return token_N1.squeeze(1), logprobs_NV.gather(1, token_N1).squeeze(1)
 
 
 _Row = tuple[tuple[int, ...], tuple[float, ...], bool]
-"""Tokens, their log-probabilities, and whether the last ends the text."""
+"""Tokens, their log-probabilities, and whether the last one is the end token."""
 
 
 def _row(tokens_T: Tensor, logprobs_T: Tensor, end: int) -> _Row:
@@ -165,7 +166,7 @@ def _samples(rows: Sequence[_Row]) -> Samples:
 
 
 class _Cache:
-    """Keys and values of the completions so far; the `Attend` of one decoding step."""
+    """The KV cache of prompts and completions; called as the `Attend` of a decoding step."""
 
     def __init__(self, model: PolicyModel, prompt: PromptKeys, group: int, max_tokens: int) -> None:
         shape = model.shape
@@ -179,7 +180,7 @@ class _Cache:
         self.values = [value.new_empty(size) for value in prompt.values]
 
     def positions(self, step: int) -> Tensor:
-        """Positions of the tokens of this step, one for each row; begins the step."""
+        """Begin a step. Returns the positions of its tokens, one for each row."""
         self.length = step + 1
         return (self.lengths_Q + step).repeat_interleave(self.rows)
 
@@ -205,7 +206,7 @@ class _Cache:
         return mixed.view(Q, K, A, R, D).transpose(1, 2).reshape(Q * A, K * R * D)
 
     def keep(self, questions_Q: Tensor, rows_QA: Tensor, length: int) -> None:
-        """Go on with these questions and these rows of each, whose first `length` positions are filled."""
+        """Keep only these questions, and of each only these rows, whose first `length` positions are filled."""
         self.rows = rows_QA.shape[1]
         for cache in (self.keys, self.values):
             for layer, old in enumerate(cache):

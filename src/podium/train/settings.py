@@ -19,7 +19,7 @@ from podium.train.runtime import Precision
 
 
 def _named_in(table: Mapping[str, object]) -> AfterValidator:
-    """A validator that takes the names in a table, as it is when the settings are read."""
+    """A validator that accepts the names in a table. It looks them up when the settings are read."""
 
     def check(name: str) -> str:
         if name not in table:
@@ -33,77 +33,83 @@ class GRPOSettings(Settings):
     """One run of GRPO on one device."""
 
     iterations: int = Field(default=130, ge=1)
-    """Each is one batch of rollouts; the learning rate's cosine ends here."""
+    """Number of batches of rollouts. The cosine schedule of the learning rate ends with the last one."""
     questions: int = Field(default=16, ge=1)
-    """Tasks of an iteration."""
+    """Tasks in each iteration."""
     group: int = Field(default=16, ge=2)
-    """Rollouts of each task."""
+    """Rollouts of each task (TRL's `num_generations`)."""
     lr: float = Field(default=2e-4, gt=0)
     """Peak learning rate."""
     optimizer: Literal["adamw", "muon"] = "adamw"
-    """AdamW, as in the paper, or Muon on the layers' matrices. AdamW follows the largest directions of a gradient,
-    Muon makes all of them equally long; what a policy learns about few questions is a small part of a gradient."""
+    """AdamW, as in the paper, or Muon on the layers' matrices. AdamW mostly follows the largest directions of the
+    gradient. Muon gives all directions the same length, so the policy also learns what only a few questions teach."""
     warmup: float = Field(default=0.03, ge=0, lt=1)
     """Share of the iterations in which the learning rate rises."""
     temperature: float = Field(default=0.7, gt=0)
-    """Of sampling in training. The most likely plan is what runs after training, so training looks near it."""
+    """Sampling temperature in training. After training the most likely plan is run, so a temperature below 1 samples
+    plans close to it."""
     max_tokens: int = Field(default=128, ge=1)
-    """Longest completion; one that is cut off there is most likely no plan and earns nothing."""
+    """Most tokens of a completion. A completion that is cut off there is rarely a valid plan, and then earns 0."""
     max_steps: int = Field(default=5, ge=1)
-    """Longest plan."""
+    """Most steps of a plan."""
     early_stop: bool = False
     """Whether a vote calls no more workers once its result is certain."""
     rounds: int = Field(default=1, ge=1)
-    """Most plans of a rollout. With more than 1 the policy sees what came of its plan, and accepts the answer or plans
-    again. All rounds of a rollout earn its one reward."""
+    """Most rounds of a rollout. With more than 1 the policy sees the result of its plan, then accepts the answer or
+    plans again. A rollout has one reward, and every round of it is trained on that reward."""
     loss_type: Annotated[str, _named_in(LOSSES)] = "bnpo"
-    """How tokens are averaged, in TRL's words: "bnpo" over all tokens of the batch, as in the paper's code, "grpo" over
-    each completion and then over completions, "dr_grpo" over completions times `max_tokens`."""
+    """How the loss averages over tokens, in TRL's words. "bnpo", as in the paper's code: over all tokens of the batch.
+    "grpo": over the tokens of each completion, then over completions. "dr_grpo": the sum over all tokens is divided by
+    the number of completions times `max_tokens`."""
     advantage: Annotated[str, _named_in(ADVANTAGES)] = "grpo"
-    """How rewards become advantages: "grpo" against the mean of their group."""
+    """How rewards become advantages. "grpo": a reward is compared with the mean of its group."""
     scale_rewards: ScaleRewards = "group"
-    """What an advantage is divided by, in TRL's words: the standard deviation of its "group", as in the paper, that of
-    the whole "batch", or by nothing ("none"), as in Dr. GRPO. docs/training.md says what that does to penalties."""
+    """What an advantage is divided by, in TRL's words. "group", as in the paper: the standard deviation of its group.
+    "batch": that of the whole batch. "none", as in Dr. GRPO: nothing. docs/training.md says how each choice changes the
+    effect of a penalty."""
     std_eps: float = Field(default=0.1, gt=0, validation_alias=AliasChoices("std_eps", "floor"))
-    """Added to the standard deviation that advantages are divided by. The paper's code has 1e-4. Where rewards have
-    small parts, such as costs, a larger value keeps groups that differ in those alone from counting like the others."""
+    """Added to the standard deviation that advantages are divided by. The paper's code has 1e-4. The larger default
+    keeps advantages small in groups whose rewards differ only a little, for instance only by costs."""
     cost_weights: tuple[float, ...] = Field(
         default=(), validation_alias=AliasChoices("cost_weights", "thrift")
     )
-    """Reward lost for each dollar, at each level of cost sensitivity that the prompt may name, in place of
-    `reward.cost`. Each question has one level, drawn by the seed. Empty: the prompt names no level."""
+    """Reward lost for each dollar, one weight for each level of cost sensitivity. The weights replace `reward.cost`.
+    The seed draws a level for each question, and the prompt names it. Empty: there are no levels."""
     beta: float = Field(default=0.0, ge=0, validation_alias=AliasChoices("beta", "kl"))
-    """At first, the weight in the loss of the KL divergence from the policy that training started from. The paper has
-    none; with one, plans that are seldom tried are not given up before they could pay."""
+    """Weight of the KL term in the loss, in the first iteration. The KL divergence is measured from the policy that
+    training started from. The paper has no KL term. With one, the policy does not give up plans that it samples rarely
+    before they have earned a reward."""
     beta_end: float | None = Field(default=None, ge=0, validation_alias=AliasChoices("beta_end", "kl_end"))
-    """The same weight at the end, reached in equal ratios; None: it stays as it is."""
+    """Weight of the KL term in the last iteration. Each iteration multiplies the weight by the same factor. None: the
+    weight stays at `beta`."""
     freeze_prob: float = Field(default=1.0, gt=0, le=1, validation_alias=AliasChoices("freeze_prob", "sure"))
-    """At the end of a completion, tokens that were all drawn with this probability or more are left out of the update:
-    0.999 halves the work and changes the gradient by a thousandth. 1: only those of probability 1."""
+    """The update leaves out the last tokens of a completion if the policy drew each of them with at least this
+    probability. 0.999 halves the work and changes the gradient by a thousandth. 1 leaves out only tokens of
+    probability 1."""
     num_iterations: int = Field(default=1, ge=1)
-    """Steps of the optimiser on each batch of rollouts (TRL's name; the paper has 1). From the second on the policy has
-    moved away from the one that sampled."""
+    """Optimiser steps on each batch of rollouts (TRL's name; the paper has 1). From the second step on, the policy that
+    is trained differs from the policy that sampled, and `clip` takes effect."""
     clip: float = Field(default=0.2, gt=0, lt=1)
-    """How far the ratio of a token's probability to the one that it was sampled with may leave 1, before moving further
-    gains nothing."""
+    """The importance ratio of a token is its probability now over its probability when it was sampled. The loss rewards
+    no further change once the ratio is this far from 1."""
     max_norm: float = Field(default=1.0, gt=0)
-    """Gradients are scaled down to this norm."""
+    """Gradients are clipped to this norm."""
     dtype: Precision = "auto"
-    """Of the matrix products; weights and optimiser are always fp32."""
+    """Dtype of the matrix products. Weights and optimiser states are always fp32."""
     minutes: float | None = Field(default=None, gt=0)
-    """Stop before this time is exceeded; the learning rate does not depend on it."""
+    """Training stops before it takes longer than this. The learning rate does not depend on it."""
     seed: int = 0
     save_every: int = Field(default=10, ge=1)
-    """Iterations from checkpoint to checkpoint; a killed run repeats fewer than that."""
+    """Iterations between checkpoints. A resumed run repeats fewer iterations than that."""
     eval_every: int = Field(default=0, ge=0)
-    """Iterations from evaluation to evaluation; 0: none."""
+    """Iterations between evaluations; 0: none."""
 
 
 class Stage(Settings):
     """One stage of a curriculum."""
 
     start: int = Field(ge=0)
-    """The iteration from which it holds."""
+    """The first iteration of the stage."""
     hop_shares: tuple[float, ...]
     """Shares of questions with 1, 2, ... hops."""
 
@@ -119,9 +125,9 @@ class Experiment(Settings):
     """A shipped pool's name, or a pool file."""
     pool_draw: PoolDraw = PoolDraw()
     tasks: str = "embedded"
-    """The task set, or a recording, NAME.parquet: its training questions, each once before any comes again."""
+    """A task set, or a recording, NAME.parquet. An epoch draws each training question once."""
     curriculum: tuple[Stage, ...] = (Stage(start=0, hop_shares=HOP_SHARES),)
-    """Of the embedded questions."""
+    """Stages of the embedded questions; other task sets have none."""
     grpo: GRPOSettings = GRPOSettings()
     reward: RewardSettings = RewardSettings()
 
@@ -129,9 +135,11 @@ class Experiment(Settings):
     def _begins_at_once(self) -> Experiment:
         starts = [stage.start for stage in self.curriculum]
         if not starts or starts[0] != 0 or starts != sorted(set(starts)):
-            raise ValueError("the curriculum's stages must start at 0 and then later and later")
+            raise ValueError(
+                "the curriculum's first stage must start at 0, and each other after the one before"
+            )
         return self
 
 
-FREE = ("grpo.minutes", "grpo.eval_every", "grpo.save_every")
-"""Settings that a resumed run may change: they do not change what is learned."""
+CHANGEABLE_ON_RESUME = ("grpo.minutes", "grpo.eval_every", "grpo.save_every")
+"""Settings that may differ when a run is resumed, because they do not change what the policy learns."""

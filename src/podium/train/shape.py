@@ -16,7 +16,7 @@ _ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM"}
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """Sizes of the model; the defaults are the tiny policy's."""
+    """Sizes of the model. The defaults are those of the tiny policy that ships."""
 
     vocab: int
     hidden: int = 192
@@ -25,7 +25,7 @@ class ModelShape:
     kv_heads: int = 2
     head_size: int = 32
     inner: int = 512
-    """Width of the SwiGLU."""
+    """Width of the SwiGLU layer (`intermediate_size`)."""
     positions: int = 1024
     """Longest sequence, in tokens."""
     rope_theta: float = 10_000.0
@@ -45,7 +45,7 @@ class ModelShape:
         return self.heads // self.kv_heads
 
     def config(self, *, bos: int, eos: int, pad: int, dtype: str) -> dict[str, Any]:
-        """The `config.json` of this shape; `dtype` as Hugging Face spells it."""
+        """The `config.json` of this shape. `dtype` is spelled as in Hugging Face."""
         kind = "qwen2" if self.qkv_bias else "llama"
         return {
             "architectures": [_ARCHITECTURES[kind]],
@@ -76,18 +76,18 @@ class ModelShape:
         """The shape that a `config.json` describes.
 
         Raises:
-            CheckpointError: it is of another architecture, or lacks a size.
+            CheckpointError: it describes another architecture, or lacks a size.
         """
         kind = config.get("model_type")
         if kind not in _ARCHITECTURES:
             raise CheckpointError(
-                f"{source} is a {kind!r} model; this trainer knows {' and '.join(sorted(_ARCHITECTURES))}."
+                f"{source} is a {kind!r} model; this trainer supports {' and '.join(sorted(_ARCHITECTURES))}."
             )
         rope = dict(config.get("rope_scaling") or {}) | dict(config.get("rope_parameters") or {})
         rope_type = rope.get("rope_type", rope.get("type", "default"))
         if rope_type != "default" or (config.get("use_sliding_window") and kind == "qwen2"):
             raise CheckpointError(
-                f"{source} uses scaled rotary positions or sliding windows, which this trainer does not know."
+                f"{source} uses scaled rotary positions or sliding windows, which this trainer does not support."
             )
         try:
             heads = int(config["num_attention_heads"])

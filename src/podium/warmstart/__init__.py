@@ -1,5 +1,6 @@
-"""The warm start: what an instructed model knows before any reinforcement, for a policy of a few million parameters.
+"""The warm start: supervised training of a small policy, from which GRPO starts.
 
-It learns to write valid plans at random, to copy spans, to say what a question is made of, and which profile goes
-with which need. It never sees a plan that is good for its question.
+It teaches a policy of a few million parameters what an instructed model knows before any reinforcement: to write valid
+plans, to copy spans, to name the parts of a question, and to match skills with profiles. Its plans are random, unless
+`Shares.from_verdicts` chooses plans for recordings by their verdicts.
 """

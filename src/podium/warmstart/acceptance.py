@@ -1,7 +1,7 @@
-"""The gate: what a warm-started policy must be able to do before reinforcement is worth its time.
+"""The acceptance check: the skills that a warm-started policy needs before reinforcement is worth its time.
 
-Without it, learning cannot bind a profile to its number. Teams and questions are new ones; questions come from the
-validation split. Shares are over the cases of each kind.
+A policy that fails it does not connect a worker's profile with its number, and GRPO would not teach it. Questions come
+from the validation split, and teams were not seen in training. Each share is over the cases of its own test.
 """
 
 from __future__ import annotations
@@ -38,30 +38,32 @@ from podium.workflow import PlanError, parse
 
 NAME_TO_NUMBER, SKILL_TO_NUMBER, COPYING, VALID_PLANS = 0.95, 0.90, 0.99, 0.99
 _GREEDY = 1e-4
-"""A temperature at which the most likely token is drawn."""
+"""A temperature so low that the most likely token is drawn."""
 _LONGEST = 160
 _MOST_STEPS = 5
 _FEW = 10
-"""Of a length that is seldom drawn, so many plans say something."""
+"""Fewest plans of one length for which a share is reported."""
 _ALL = "all"
-"""Stands for a length where no length has so many."""
+"""Reported in place of a length if no length has that many plans."""
 _TOGETHER = 250
-"""Prompts that are sampled from at once."""
+"""Prompts in one sampling batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptanceReport:
-    """Shares in [0, 1]."""
+    """What a policy can do with embedded questions. All figures are shares in [0, 1]."""
 
     name_to_number: float
+    """Worker names to which the policy gave the right number."""
     skill_to_number: float
-    """Of skills that somebody in the team claims; 1 where nobody claims one."""
+    """Skills to which the policy gave the number of a worker that claims it. Only skills that a worker of the team
+    claims are tested; 1 if there are none."""
     copying: float
-    """Spans copied without a wrong character, of questions taken apart."""
+    """Parts of questions that the policy copied without a wrong character."""
     thought: float
-    """Parts of questions for which the thought names the right skill and one who claims it."""
+    """Parts of questions for which the thought names the right skill and a worker that claims it."""
     valid_plans: dict[str, float]
-    """At temperature 1, by number of steps; "all" where no number was seen often."""
+    """Valid plans at temperature 1, by number of steps; "all" if no number of steps occurred often."""
 
     @property
     def passed(self) -> bool:
@@ -76,14 +78,15 @@ class AcceptanceReport:
 
 @dataclass(frozen=True, slots=True)
 class FormatReport:
-    """Whether plans can be read at all: what a policy for a recording must have learned before it is reinforced."""
+    """Whether plans are valid. A policy for recordings must have learned this before reinforcement."""
 
     valid_plans: dict[str, float]
-    """Shares in [0, 1] at temperature 1, by number of steps; "all" where no number was seen often. Empty: of none."""
+    """Shares of valid plans at temperature 1, by number of steps; "all" if no number of steps occurred often. Empty:
+    there were no plans."""
 
     @property
     def passed(self) -> bool:
-        """Whether reinforcement may begin; it may not where no plan was seen."""
+        """Whether reinforcement may begin. Without any plan it may not."""
         return min(self.valid_plans.values(), default=0.0) >= VALID_PLANS
 
 
@@ -96,10 +99,10 @@ def measure_format(
     max_steps: int,
     seed: int = 0,
 ) -> FormatReport:
-    """Draw one plan for each prompt and see whether it can be read."""
-    exam = AcceptanceCheck(model, tokenizer, seed)
-    said = exam.complete([(prompt,) for prompt in prompts], max_tokens=_LONGEST, temperature=1.0)
-    return FormatReport(valid_by_steps(((text, workers) for text in said), max_steps))
+    """Sample one plan for each prompt and check whether it is valid."""
+    check = AcceptanceCheck(model, tokenizer, seed)
+    completions = check.complete([(prompt,) for prompt in prompts], max_tokens=_LONGEST, temperature=1.0)
+    return FormatReport(valid_by_steps(((text, workers) for text in completions), max_steps))
 
 
 def measure(
@@ -110,25 +113,25 @@ def measure(
     cases: int = 1000,
     seed: int = 0,
 ) -> dict[str, AcceptanceReport]:
-    """Measure a policy on `cases` cases of each kind, over each of `teams` (None: over a new one in each case)."""
-    exam = AcceptanceCheck(model, tokenizer, seed)
-    copying = exam.copying(cases)
+    """Run every test with `cases` cases, over each of `teams`; None stands for a new synthetic team in each case."""
+    check = AcceptanceCheck(model, tokenizer, seed)
+    copying = check.copying(cases)
     reports = {}
     for what, team in teams.items():
-        names, skills = exam.numbers(cases, team)
-        reports[what] = AcceptanceReport(names, skills, copying, *exam.plans(cases, team))
+        names, skills = check.numbers(cases, team)
+        reports[what] = AcceptanceReport(names, skills, copying, *check.plans(cases, team))
     return reports
 
 
 class AcceptanceCheck:
-    """The questions and answers of one measurement."""
+    """The tests of the acceptance check, for one policy and seed."""
 
     def __init__(self, model: PolicyModel, tokenizer: Tokenizer, seed: int) -> None:
         self.model, self.tokenizer, self.seed = model, tokenizer, seed
         self.tasks = EmbeddedTasks("validation", size=10**6, seed=seed, hop_shares=(0.25, 0.25, 0.25, 0.25))
 
     def numbers(self, cases: int, known: Team | None) -> tuple[float, float]:
-        """Shares of names and of skills to which the most likely next token is the right number."""
+        """Shares of names and of skills after which the most likely next token is the right number."""
         rng = Random(f"gate/numbers/{self.seed}")
         names, skills = [], []
         for _ in range(cases):
@@ -143,18 +146,18 @@ class AcceptanceCheck:
     def _answered(self, queries: Sequence[tuple[tuple[str, ...], tuple[int, ...]]]) -> float:
         if not queries:
             return 1.0
-        said = self.complete([pieces for pieces, _ in queries], max_tokens=1, temperature=_GREEDY)
-        right = [text.strip() in map(str, fit) for text, (_, fit) in zip(said, queries, strict=True)]
+        completions = self.complete([pieces for pieces, _ in queries], max_tokens=1, temperature=_GREEDY)
+        right = [text.strip() in map(str, fit) for text, (_, fit) in zip(completions, queries, strict=True)]
         return sum(right) / len(right)
 
     def copying(self, cases: int) -> float:
-        """Share of spans that are copied exactly when a question is taken apart."""
+        """Share of a question's parts that the policy copies exactly."""
         read = [self._question(index) for index in range(cases)]
-        said = self.complete(
+        completions = self.complete(
             [(reading_prompt(question),) for question, _ in read], max_tokens=_LONGEST, temperature=_GREEDY
         )
         spans = right = 0
-        for text, (_, problem) in zip(said, read, strict=True):
+        for text, (_, problem) in zip(completions, read, strict=True):
             lines = text.split("\n")
             for place, line in enumerate(reading_text(problem).split("\n")):
                 spans += 1
@@ -163,27 +166,29 @@ class AcceptanceCheck:
         return right / spans
 
     def plans(self, cases: int, known: Team | None) -> tuple[float, dict[str, float]]:
-        """Share of parts that the thought reads rightly; shares of valid plans by number of steps."""
+        """Share of parts for which the thought is right, and shares of valid plans by number of steps."""
         rng = Random(f"gate/plans/{self.seed}")
-        asked: list[tuple[str, Problem, Team]] = []
+        cases_drawn: list[tuple[str, Problem, Team]] = []
         for index in range(cases):
             question, problem = self._question(index)
             team = known or draw_team(rng)
             (message,) = build_prompt(PlanRequest(question, team.profiles), PROMPT)
-            asked.append((message.content, problem, team))
-        said = self.complete([(prompt,) for prompt, _, _ in asked], max_tokens=_LONGEST, temperature=1.0)
+            cases_drawn.append((message.content, problem, team))
+        completions = self.complete(
+            [(prompt,) for prompt, _, _ in cases_drawn], max_tokens=_LONGEST, temperature=1.0
+        )
         parts = right = 0
-        for text, (_, problem, team) in zip(said, asked, strict=True):
+        for text, (_, problem, team) in zip(completions, cases_drawn, strict=True):
             read = read_thought(text)
             for place, skill in enumerate(problem.skills):
                 parts += 1
                 fit = [*map(str, team.fit(skill))] or ["none"]
                 right += place < len(read) and read[place][0] == skill and read[place][1] in fit
-        sizes = (len(team.profiles) for _, _, team in asked)
-        return right / parts, valid_by_steps(zip(said, sizes, strict=True), _MOST_STEPS)
+        sizes = (len(team.profiles) for _, _, team in cases_drawn)
+        return right / parts, valid_by_steps(zip(completions, sizes, strict=True), _MOST_STEPS)
 
     def tokens(self, text: str) -> list[int]:
-        """Of one piece."""
+        """The tokens of one piece of a prompt."""
         ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
@@ -196,8 +201,8 @@ class AcceptanceCheck:
     def complete(
         self, prompts: Sequence[tuple[str, ...]], *, max_tokens: int, temperature: float
     ) -> list[str]:
-        """What the policy goes on with. Pieces of a prompt become tokens apart from each other, as in the lessons."""
-        said = []
+        """The policy's completion of each prompt. The pieces of a prompt are tokenized separately, as in training."""
+        completions = []
         for start in range(0, len(prompts), _TOGETHER):
             encoded = [
                 [BEGIN_ID, *chain.from_iterable(map(self.tokens, pieces))]
@@ -213,16 +218,19 @@ class AcceptanceCheck:
                     seed=f"gate/{self.seed}/{start}",
                     temperature=temperature,
                 )
-            said += [
+            completions += [
                 self.tokenizer.decode(list(drawn.tokens[0]), skip_special_tokens=True) for drawn in samples
             ]
-        return said
+        return completions
 
 
 def valid_by_steps(plans: Iterable[tuple[str, int]], max_steps: int) -> dict[str, float]:
-    """Shares of plans that can be read, by number of steps; each comes with the size of its pool.
+    """Shares of valid plans, by number of steps.
 
-    Numbers that are seldom seen are left out; where all are, all plans count together.
+    Numbers of steps with few plans are left out. If all have few, all plans count together, as "all".
+
+    Args:
+        plans: each with the number of workers in its pool.
     """
     valid: dict[int, list[bool]] = defaultdict(list)
     for text, workers in plans:

@@ -1,8 +1,9 @@
-"""Where SFT examples come from, and batches of them.
+"""The sources of SFT examples, and the batches made of them.
 
-A source is the embedded questions and teams, or the questions of recordings and their pools. It draws the examples of
-a stage, says how its policy is prompted, and checks the policy at the end. Batches are endless and the same for one
-name; examples are drawn several batches at a time and sorted by length, so that little of a batch is padding.
+A source is either the embedded questions and teams, or recordings with their pools. It draws the examples of a stage,
+defines the policy's prompt, and runs the acceptance check at the end. A source never runs out of batches, and the same
+name always gives the same ones. Examples are drawn for several batches at once and sorted by length, so that a batch
+has little padding.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from podium.recordings import Recording
 from podium.tasks import ALL, open_tasks, warnings_of
 from podium.tasks.overlap import question_key
 from podium.train.model import PolicyModel
-from podium.warmstart import recorded_examples as recorded_lessons
+from podium.warmstart import recorded_examples
 from podium.warmstart.acceptance import AcceptanceReport, FormatReport, measure, measure_format
 from podium.warmstart.committee_value import CommitteeValues
 from podium.warmstart.embedded_examples import (
@@ -41,22 +42,22 @@ from podium.warmstart.embedded_examples import (
     draw_example,
     team_of,
 )
-from podium.warmstart.recorded_examples import MOST_STEPS, Read, RecordedSource
+from podium.warmstart.recorded_examples import MOST_STEPS, ExampleQuestion, RecordedSource
 from podium.warmstart.tokenizer import BEGIN_ID, END_ID, PAD_ID
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 
 _SORTED_TOGETHER = 8
-"""Batches whose lessons are sorted by length together."""
+"""The examples of this many batches are sorted by length together."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExampleBatch:
-    """Whole texts, padded on the right."""
+    """Whole texts as tokens, padded on the right."""
 
     tokens_BT: Tensor
     learned_BT: Tensor
-    """True where the token is to be predicted from what stands before it."""
+    """True for the tokens whose prediction counts in the loss (the completion mask)."""
 
 
 def batches(
@@ -67,12 +68,12 @@ def batches(
     size: int,
     count: int,
 ) -> Iterator[ExampleBatch]:
-    """`count` batches of `size` lessons of the course called `name`; `draw` makes each by name and number."""
+    """`count` batches of `size` examples each. `draw` makes an example from `name` and its number."""
     index = 0
     while count > 0:
         drawn = [encode(draw(name, index + i), tokenizer) for i in range(size * _SORTED_TOGETHER)]
         index += len(drawn)
-        drawn.sort(key=lambda lesson: len(lesson[0]))
+        drawn.sort(key=lambda example: len(example[0]))
         order = list(range(_SORTED_TOGETHER))
         Random(f"course/{name}/{index}").shuffle(order)
         for place in order[:count]:
@@ -80,22 +81,22 @@ def batches(
         count -= len(order)
 
 
-def encode(lesson: SFTExample, tokenizer: Tokenizer) -> tuple[list[int], list[bool]]:
-    """Tokens of a lesson between BEGIN and END, and which of them are learned; END is."""
-    tokens = [BEGIN_ID, *tokenizer.encode(lesson.prompt, add_special_tokens=False).ids]
+def encode(example: SFTExample, tokenizer: Tokenizer) -> tuple[list[int], list[bool]]:
+    """The tokens of an example between BEGIN and END, and for each whether it counts in the loss; END does."""
+    tokens = [BEGIN_ID, *tokenizer.encode(example.prompt, add_special_tokens=False).ids]
     learned = [False] * len(tokens)
-    for text, learn in lesson.pieces:
+    for text, learn in example.pieces:
         piece = tokenizer.encode(text, add_special_tokens=False).ids
         tokens += piece
         learned += [learn] * len(piece)
     return [*tokens, END_ID], [*learned, True]
 
 
-def _padded(lessons: list[tuple[list[int], list[bool]]]) -> ExampleBatch:
-    longest = max(len(tokens) for tokens, _ in lessons)
-    tokens_BT = torch.full((len(lessons), longest), PAD_ID)
-    learned_BT = torch.zeros(len(lessons), longest, dtype=torch.bool)
-    for row, (tokens, learned) in enumerate(lessons):
+def _padded(examples: list[tuple[list[int], list[bool]]]) -> ExampleBatch:
+    longest = max(len(tokens) for tokens, _ in examples)
+    tokens_BT = torch.full((len(examples), longest), PAD_ID)
+    learned_BT = torch.zeros(len(examples), longest, dtype=torch.bool)
+    for row, (tokens, learned) in enumerate(examples):
         tokens_BT[row, : len(tokens)] = torch.tensor(tokens)
         learned_BT[row, : len(learned)] = torch.tensor(learned)
     return ExampleBatch(tokens_BT, learned_BT)
@@ -107,80 +108,82 @@ _LATER = 0.3
 """Of plans about recordings, those that come after an earlier round."""
 
 DrawExample = Callable[[str, int], SFTExample]
-"""The lesson of a course's name and a number; the same one for ever."""
+"""Makes an example from a name and a number; the same arguments always give the same example."""
 
 Reports = Mapping[str, AcceptanceReport | FormatReport]
-"""By what was examined."""
+"""Reports of the acceptance check, by the pool or teams that were used."""
 
 
 class DataSource(Protocol):
-    """Where lessons come from."""
+    """A source of examples."""
 
     @property
     def prompt(self) -> PromptSettings: ...
 
     @property
     def words(self) -> Sequence[str]:
-        """What is to be one token each."""
+        """Texts that the tokenizer keeps as one token each."""
         ...
 
-    def draw(self, shares: Shares, made_up: float) -> DrawExample:
-        """The lessons of a stage; `made_up` is the share that is about a team of its own."""
+    def draw(self, shares: Shares, synthetic_teams: float) -> DrawExample:
+        """The function that draws a stage's examples. `synthetic_teams` is the share that has a synthetic team."""
         ...
 
-    def examine(
-        self, model: PolicyModel, tokenizer: Tokenizer, *, made_up: float, cases: int, seed: int
+    def run_check(
+        self, model: PolicyModel, tokenizer: Tokenizer, *, synthetic_teams: float, cases: int, seed: int
     ) -> Reports:
-        """The gate."""
+        """Run the acceptance check."""
         ...
 
 
 class Source(Settings):
-    """A recording and the pool that it is asked over."""
+    """A recording and the pool that answers its questions."""
 
     tasks: str
     pool: str
     rounds: int = Field(default=1, ge=1, le=2)
-    """2: taught plans may ask few at first, and more where they disagree."""
+    """2: plans that are chosen by verdicts may call few workers first, and more in a second round if these disagree."""
     weight: float = Field(default=1.0, gt=0)
-    """Share of lessons, beside the others'."""
+    """How often the source is drawn, relative to the other sources."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedSettings:
-    """What lessons about recordings are told."""
+    """The settings that only examples from recordings use; see `WarmStartSettings`."""
 
     sources: tuple[Source, ...]
     cost_weights: tuple[float, ...]
     question_chars: int
-    taught: bool
-    """Whether some lessons follow verdicts."""
+    from_verdicts: bool
+    """Whether any stage chooses plans by verdicts."""
     early_stop: bool = False
-    """Whether taught plans are priced as votes that stop early cost."""
+    """Whether a committee's cost is that of a vote that stops early."""
 
 
-def open_data(recorded: RecordedSettings, tell: Callable[[str], None] = lambda note: None) -> DataSource:
-    """That of the embedded tasks, or of recordings, NAME.parquet.
+def open_data(
+    recorded: RecordedSettings, on_warning: Callable[[str], None] = lambda note: None
+) -> DataSource:
+    """Open the source that the settings name: the embedded tasks, or recordings.
 
     Args:
-        tell: told of what is left out of a recording's questions, a sentence each.
+        on_warning: called with a sentence about each sort of question that is left out.
 
     Raises:
-        ConfigError: both at once, or what is told of one is for the other.
+        ConfigError: embedded tasks are combined with recordings or with settings of recordings.
     """
     embedded = [source.tasks == "embedded" for source in recorded.sources]
     if not any(embedded):
-        return RecordedData(recorded, tell)
+        return RecordedData(recorded, on_warning)
     if len(embedded) > 1 or recorded.cost_weights:
         raise ConfigError(
-            "Lessons about embedded tasks have no further sources and no cost weights: leave `also` and "
+            "Examples about embedded tasks have no further sources and no cost weights: leave `extra_sources` and "
             "`cost_weights` out."
         )
     return EmbeddedData(recorded.sources[0].pool)
 
 
 class EmbeddedData:
-    """Embedded questions, a pool to know well and made-up teams."""
+    """Examples about embedded questions, over one fixed pool and synthetic teams."""
 
     prompt = PROMPT
     words = ()
@@ -189,32 +192,32 @@ class EmbeddedData:
         self._pool = pool
         self._known = team_of(open_pool(pool).profiles)
 
-    def draw(self, shares: Shares, made_up: float) -> DrawExample:
-        """Plans, rolls, teams and readings."""
-        return partial(draw_example, teams=TeamSource(self._known, made_up), shares=shares)
+    def draw(self, shares: Shares, synthetic_teams: float) -> DrawExample:
+        """Draws plans, lookups, teams and readings."""
+        return partial(draw_example, teams=TeamSource(self._known, synthetic_teams), shares=shares)
 
-    def examine(
-        self, model: PolicyModel, tokenizer: Tokenizer, *, made_up: float, cases: int, seed: int
+    def run_check(
+        self, model: PolicyModel, tokenizer: Tokenizer, *, synthetic_teams: float, cases: int, seed: int
     ) -> Reports:
-        """Over the pool that is known, and over made-up teams."""
-        examined: dict[str, Team | None] = {}
-        if made_up < 1:
-            examined[self._pool] = self._known
-        if made_up > 0:
-            examined["made-up teams"] = None
-        return measure(model, tokenizer, examined, cases=cases, seed=seed)
+        """Run the acceptance check over the fixed pool and over synthetic teams, if the examples had them."""
+        teams: dict[str, Team | None] = {}
+        if synthetic_teams < 1:
+            teams[self._pool] = self._known
+        if synthetic_teams > 0:
+            teams["made-up teams"] = None
+        return measure(model, tokenizer, teams, cases=cases, seed=seed)
 
 
 class RecordedData:
-    """The training questions of recordings, each with its pool.
+    """Examples about the training questions of recordings, each with its pool.
 
-    A question of which another of the recordings holds the same wording out is left out.
+    A training question is left out if it stands in a validation or test split of any of the recordings.
 
     Raises:
-        ConfigError: a recording or a pool cannot be read, or has nothing to examine a policy on.
+        ConfigError: a recording or a pool cannot be read, or there are no questions for the acceptance check.
     """
 
-    def __init__(self, settings: RecordedSettings, tell: Callable[[str], None]) -> None:
+    def __init__(self, settings: RecordedSettings, on_warning: Callable[[str], None]) -> None:
         opened = [(source, Recording.open(Path(source.tasks))) for source in settings.sources]
         withheld = {
             question_key(question.text)
@@ -223,42 +226,44 @@ class RecordedData:
             if question.split != "train"
         }
         self.prompt = _prompt(settings)
-        self._courses = tuple(
-            _course(source, recording, settings, withheld, tell) for source, recording in opened
+        self._sources = tuple(
+            _recorded_source(source, recording, settings, withheld, on_warning)
+            for source, recording in opened
         )
-        # A kind is one token, so what is learned about it has a place of its own; so is what a rating says.
-        kinds = {
-            f"#{kind}"
-            for course in self._courses
-            if course.pool.ratings
-            for kind in course.pool.ratings.kinds
+        # The name of a cluster is one token, so that what the policy learns about a cluster is tied to one embedding.
+        # The words of a rating are one token each for the same reason.
+        clusters = {
+            f"#{cluster}"
+            for source in self._sources
+            if source.pool.ratings
+            for cluster in source.pool.ratings.clusters
         }
-        rated = any(course.pool.ratings for course in self._courses)
-        self.words = (*sorted(kinds), *(rating_words() if rated else ()))
+        rated = any(source.pool.ratings for source in self._sources)
+        self.words = (*sorted(clusters), *(rating_words() if rated else ()))
         self._unseen = tuple(question.text for question in opened[0][1].of_split("validation"))
         if not self._unseen:
             raise ConfigError(
-                f"{opened[0][1].path} has no validation questions, on which the policy is examined at the end."
+                f"{opened[0][1].path} has no validation questions, which the acceptance check at the end needs."
             )
 
-    def draw(self, shares: Shares, made_up: float) -> DrawExample:
-        """Readings of questions, and plans; `made_up` is for teams that profiles describe, and not used."""
+    def draw(self, shares: Shares, synthetic_teams: float) -> DrawExample:
+        """Draws readings and plans. `synthetic_teams` is ignored: recordings have no synthetic teams."""
         return partial(
-            recorded_lessons.draw_example,
-            courses=self._courses,
+            recorded_examples.draw_example,
+            sources=self._sources,
             prompt=self.prompt,
             shares=shares,
             later=_LATER,
         )
 
-    def examine(
-        self, model: PolicyModel, tokenizer: Tokenizer, *, made_up: float, cases: int, seed: int
+    def run_check(
+        self, model: PolicyModel, tokenizer: Tokenizer, *, synthetic_teams: float, cases: int, seed: int
     ) -> Reports:
-        """Whether plans for questions that it has not seen can be read."""
-        pool = self._courses[0].pool
-        asked = recorded_lessons.prompts(self._unseen[:cases], pool, self.prompt)
+        """Check whether the policy writes valid plans for validation questions."""
+        pool = self._sources[0].pool
+        prompts = recorded_examples.prompts(self._unseen[:cases], pool, self.prompt)
         most, workers = MOST_STEPS, len(pool)
-        return {"form": measure_format(model, tokenizer, asked, workers=workers, max_steps=most, seed=seed)}
+        return {"form": measure_format(model, tokenizer, prompts, workers=workers, max_steps=most, seed=seed)}
 
 
 def _prompt(settings: RecordedSettings) -> PromptSettings:
@@ -273,41 +278,44 @@ def _prompt(settings: RecordedSettings) -> PromptSettings:
     )
 
 
-def _course(
+def _recorded_source(
     source: Source,
     recording: Recording,
     settings: RecordedSettings,
     withheld: Collection[str],
-    tell: Callable[[str], None],
+    on_warning: Callable[[str], None],
 ) -> RecordedSource:
     pool = numbered_pool(open_pool(source.pool), _prompt(settings))
     samples = [worker.samples for worker in pool if isinstance(worker, ReplayWorker)]
     if source.rounds > 1 and max(samples, default=1) > 1:
         raise ConfigError(
-            f"{source.tasks}: rounds = {source.rounds} is taught where each worker has one sample; set rounds = 1."
+            f"{source.tasks}: rounds = {source.rounds} needs a recording with one sample of each worker; "
+            "set rounds = 1."
         )
     opened = open_tasks(source.tasks, "train", size=ALL, pool=pool)
     for note in warnings_of(opened):
-        tell(note)
+        on_warning(note)
     tasks = [task for task in opened if question_key(task.question.text) not in withheld]
-    kind_of = {task.question.text: _kind(pool, task.question.text) for task in tasks}
-    questions = tuple(Read(text, kind, _answers(recording, text)) for text, kind in kind_of.items())
-    worth = None
-    if settings.taught:
+    cluster_of = {task.question.text: _cluster_name(pool, task.question.text) for task in tasks}
+    questions = tuple(
+        ExampleQuestion(text, cluster, _answers(recording, text)) for text, cluster in cluster_of.items()
+    )
+    values = None
+    if settings.from_verdicts:
         answers = asyncio.run(read_answers(tasks, measurable(pool, tasks)))
-        worth = CommitteeValues(
-            answers, kind_of, settings.cost_weights, source.rounds, early_stop=settings.early_stop
+        values = CommitteeValues(
+            answers, cluster_of, settings.cost_weights, source.rounds, early_stop=settings.early_stop
         )
-    return RecordedSource(questions, pool, worth, source.weight)
+    return RecordedSource(questions, pool, values, source.weight)
 
 
-def _kind(pool: Pool, question: str) -> str:
-    """As the prompt names it; empty where it names none."""
-    kind = pool.ratings.kind_of(question) if pool.ratings else ""
-    return f"#{kind}" if kind else ""
+def _cluster_name(pool: Pool, question: str) -> str:
+    """The question's cluster as the prompt names it; empty if the prompt names none."""
+    cluster = pool.ratings.cluster_of(question) if pool.ratings else ""
+    return f"#{cluster}" if cluster else ""
 
 
 def _answers(recording: Recording, question: str) -> tuple[str, ...]:
-    """Of each worker's first response, as far as there is one."""
+    """The answer in each worker's first response, if it has one."""
     given = (samples[0].answer for samples in recording.responses(question).values())
     return tuple(answer for answer in given if answer is not None)

@@ -1,13 +1,13 @@
-"""SFT examples about embedded questions: texts, with the parts that the policy learns marked.
+"""SFT examples about embedded questions: texts, with the parts that count in the loss marked.
 
-Four kinds. A *plan* is the policy's own prompt, a thought that says of each part of the question which skill it
-needs and who claims that skill, and then a plan at random (`random_workflow`). A *lookup* asks again and again for the
-number of a name or of a skill. A *team* writes the same thought and then, as a list, the numbers that it named: who
-goes with which part, and no plan. A *reading* copies out the parts of a question with their skills.
-Questions come from the train split alone.
+There are four kinds. A *plan* is the policy's own prompt, then a thought, then a random plan (`random_workflow`); the
+thought names for each part of the question the skill that it needs and a worker that claims the skill. A *lookup* asks
+repeatedly for the number of a worker's name or of a skill. A *team* has the same thought, then the list of the numbers
+that it named, and no plan. A *reading* copies the parts of a question and names their skills. All questions come from
+the train split.
 
-Teams are a pool that is known, and made-up ones that change from example to example: a policy that always sees one team
-learns its numbers by heart; one that sees many must read the profiles.
+Teams are either one fixed pool or synthetic, a new one in each example. A policy that sees only one team memorises
+which number is which worker; a policy that sees many has to read the profiles.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from pydantic import Field, PositiveFloat
+from pydantic import AliasChoices, Field, PositiveFloat
 
 from podium.baselines.phrases import CHECK, COMPARE, FINISH, NEXT, PARTS, WHOLE
 from podium.conductor.prompt import PromptSettings, build_prompt
@@ -42,26 +42,26 @@ TOOL = Profile(name="vote", description="counts votes")
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """A pool as a prompt shows it, with what its profiles mean."""
+    """A pool as a prompt shows it, and the skills that its profiles claim."""
 
     profiles: tuple[Profile, ...]
     strengths: tuple[frozenset[str], ...]
-    """For each member the skills that its profile claims."""
+    """For each member, the skills that its profile claims."""
 
     def fit(self, skill: str) -> tuple[int, ...]:
-        """Members whose profile claims `skill`; else those who are fair at everything; else nobody."""
+        """Members whose profile claims `skill`. If there are none: generalists. If there are none: an empty tuple."""
         strong = tuple(i for i, skills in enumerate(self.strengths) if skill in skills)
         return strong or tuple(i for i, p in enumerate(self.profiles) if p.description == GENERALIST)
 
 
 def team_of(profiles: Sequence[Profile]) -> Team:
-    """A pool as a team: a profile claims the skills that its description names."""
+    """Make a team of a pool. A profile claims the skills that its description names."""
     claimed = (frozenset(re.findall(r"\w+", profile.description)) & set(SKILLS) for profile in profiles)
     return Team(tuple(profiles), tuple(claimed))
 
 
 def draw_team(rng: Random) -> Team:
-    """Three to eight members in random order, each strong at one to three skills, or a generalist, or the tool."""
+    """Draw a synthetic team of three to eight members: specialists in one to three skills, generalists, the vote."""
     size = rng.randint(3, 8)
     profiles, strengths = [], []
     for name in rng.sample(NAMES, size):
@@ -80,79 +80,91 @@ def draw_team(rng: Random) -> Team:
 
 @dataclass(frozen=True, slots=True)
 class TeamSource:
-    """Where the teams of a course's lessons come from."""
+    """Draws the team of each example."""
 
     known: Team | None = None
-    made_up: float = 1.0
-    """Share of lessons with a team of their own."""
+    synthetic_teams: float = 1.0
+    """Share of the examples with a synthetic team."""
 
     def draw(self, rng: Random) -> Team:
-        """The team of one lesson."""
-        if self.known is None or rng.random() < self.made_up:
+        """The team of one example."""
+        if self.known is None or rng.random() < self.synthetic_teams:
             return draw_team(rng)
         return self.known
 
 
-MADE_UP = TeamSource()
-"""Ever new teams."""
+SYNTHETIC_TEAMS = TeamSource()
+"""A new synthetic team for every example."""
 
 
 PROMPT = PromptSettings(style="brief", pool="described", examples=0)
 ONLY = "Only this: {}"
-"""A part named by its own words."""
+"""A subtask that quotes one part of the question."""
 _HOP_SHARES = (0.25, 0.25, 0.25, 0.25)
 _QUERIES = 14
-"""Of a roll."""
+"""Numbers that one lookup example asks for."""
 _NEEDS = "needs "
 _SAID = (WHOLE, WHOLE, NEXT, NEXT, FINISH, CHECK, COMPARE)
-"""Subtasks that name no part; twice what a plan can begin with."""
+"""Subtasks that name no part. Those with which a plan can begin stand here twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class SFTExample:
-    """Pieces of one text, in order."""
+    """One training text: a prompt and the pieces that follow it."""
 
     prompt: str
     pieces: tuple[tuple[str, bool], ...]
-    """What follows the prompt, and whether it is learned or only read."""
+    """Each piece, and whether its tokens count in the loss."""
 
 
 class Shares(Settings):
-    """How often each kind of lesson comes, and of what the plans are made."""
+    """How often each kind of example is drawn, and how its plans are made.
+
+    `plan`, `team`, `reading` and `lookup` are weights: only their ratios count.
+    """
 
     plan: float = Field(default=0.5, ge=0)
     team: float = Field(default=0.15, ge=0)
+    """Of embedded questions only."""
     reading: float = Field(default=0.2, ge=0)
-    roll: float = Field(default=0.15, ge=0)
-    """Among taught plans about recordings, the share that is one question at every level of cost, thoughts alone."""
-    taught: float = Field(default=0.0, ge=0, le=1)
-    """Of plans about recordings, the share that follow the verdicts on training questions (`worth`)."""
+    lookup: float = Field(default=0.15, ge=0)
+    """Of embedded questions only."""
+    level_sweep: float = Field(default=0.15, ge=0)
+    """Share of the plans chosen by verdicts that are replaced by a level sweep: one question at every level of cost
+    sensitivity, with thoughts and without plans. Of recordings only."""
+    from_verdicts: float = Field(
+        default=0.0, ge=0, le=1, validation_alias=AliasChoices("from_verdicts", "taught")
+    )
+    """Share of the plans that are chosen by the verdicts on training questions (`committee_value`); the others are
+    random. Of recordings only."""
     relevant: float = Field(default=0.0, ge=0, le=1)
-    """Of the steps of plans, the share that goes to somebody who claims what some part of the question needs,
-    whichever; the others go to anybody."""
+    """Share of the steps whose worker claims a skill that some part of the question needs. The other steps get a random
+    worker."""
     steps: tuple[PositiveFloat, ...] = Field(default=(0.22, 0.28, 0.22, 0.16, 0.12), min_length=1)
-    """Weights of plans of one step, of two and so on."""
+    """Weights of plans with one step, with two steps and so on."""
     fitting: float = Field(default=0.0, ge=0, le=1)
-    """Of plans, the share that have as many steps as the question has parts, whoever does which; the number of the
-    others has nothing to do with the question."""
+    """Share of the plans that have as many steps as the question has parts. `steps` draws the length of the others."""
 
 
-def draw_example(name: str, index: int, teams: TeamSource = MADE_UP, shares: Shares = Shares()) -> SFTExample:
-    """One lesson of an endless course; the same arguments give the same one for ever.
+def draw_example(
+    name: str, index: int, teams: TeamSource = SYNTHETIC_TEAMS, shares: Shares = Shares()
+) -> SFTExample:
+    """Draw one example. The same arguments always give the same example.
 
     Args:
-        name: of the course: two courses have different lessons.
+        name: names a sequence of examples; another name gives other examples.
+        index: the example's place in that sequence.
     """
     rng = Random(f"lesson/{name}/{index}")
     plan = partial(_plan, shares=shares)
     (draw,) = rng.choices(
-        (plan, _roll, _team, _reading), (shares.plan, shares.roll, shares.team, shares.reading)
+        (plan, _lookup, _team, _reading), (shares.plan, shares.lookup, shares.team, shares.reading)
     )
     return draw(rng, teams.draw(rng))
 
 
 def draw_question(rng: Random) -> tuple[Question, Problem]:
-    """A question of the train split with its reading."""
+    """Draw a question of the train split. Returns it with its parts."""
     tasks = EmbeddedTasks("train", size=10**9, seed=1, hop_shares=_HOP_SHARES)
     question = tasks[rng.randrange(10**9)].question
     problem = read_problem(question.text)
@@ -161,18 +173,18 @@ def draw_question(rng: Random) -> tuple[Question, Problem]:
 
 
 def thought(problem: Problem, team: Team, rng: Random) -> str:
-    """For each part the skill that it needs and one who claims it: "needs dates 3, sums 0"."""
+    """Name for each part the skill that it needs and a worker that claims it: "needs dates 3, sums 0"."""
     return _needs(problem, _claimants(problem, team, rng))
 
 
 def read_thought(text: str) -> list[tuple[str, str]]:
-    """What a completion's thought says: skills, each with a number or "none". The inverse of `thought`."""
+    """Parse a completion's thought into skills, each with a number or "none". The inverse of `thought`."""
     named = re.split("[;\n]", text)[0].removeprefix(_NEEDS)
     return [(skill, number) for skill, _, number in (part.rpartition(" ") for part in named.split(", "))]
 
 
 def _claimants(problem: Problem, team: Team, rng: Random) -> list[str]:
-    """For each part the number of one who claims its skill, or "none"."""
+    """For each part, the number of a worker that claims its skill, or "none"."""
     return [f"{rng.choice(fit)}" if (fit := team.fit(skill)) else "none" for skill in problem.skills]
 
 
@@ -184,10 +196,10 @@ def _needs(problem: Problem, claimants: Sequence[str]) -> str:
 def random_workflow(
     rng: Random, problem: Problem, team: Team, *, max_steps: int = 5, shares: Shares = Shares()
 ) -> Workflow:
-    """A valid workflow that is coherent, as a writer's plans are, but not made to be good.
+    """Draw a valid and coherent workflow that is not chosen to be good.
 
-    The number of steps, the workers, the manner of the subtasks and that of the access lists are drawn apart from one
-    another; `shares` says how. Subtasks are numbered: a small model cannot count what bears no number.
+    Number of steps, workers, style of the subtasks and style of the access lists are drawn independently, as `shares`
+    says. Subtasks are numbered, because a small model cannot count steps without numbers.
     """
     steps = _steps(rng, problem, max_steps, shares)
     subtasks = [f"{place}. {subtask}" for place, subtask in enumerate(_subtasks(rng, problem, steps), 1)]
@@ -214,7 +226,7 @@ def _worker(rng: Random, problem: Problem, team: Team, relevant: float) -> int:
 
 
 def _subtasks(rng: Random, problem: Problem, steps: int) -> list[str]:
-    """Subtasks in one of four manners: mixed, one said again and again, parts by number, parts by their words."""
+    """Draw subtasks in one of four styles: mixed, one subtask repeated, parts by number, parts quoted."""
     (manner,) = rng.choices(("mixed", "same", "numbers", "words"), (0.4, 0.15, 0.2, 0.25))
     if manner == "same":
         return [rng.choice(_SAID)] * steps
@@ -234,7 +246,7 @@ def _subtask(rng: Random, problem: Problem) -> str:
 
 
 def _accesses(rng: Random, steps: int) -> list[Access]:
-    """Access lists in one of four manners: all see all, nobody sees anything, each sees the one before, mixed."""
+    """Draw access lists in one of four styles: each step sees all earlier ones, none, the one before, or mixed."""
     (manner,) = rng.choices(("all", "none", "last", "mixed"), (0.5, 0.15, 0.1, 0.25))
     later = range(1, steps)
     if manner == "all":
@@ -266,24 +278,24 @@ def _team(rng: Random, team: Team) -> SFTExample:
     question, problem = draw_question(rng)
     (message,) = build_prompt(PlanRequest(question, team.profiles), PROMPT)
     numbers = _claimants(problem, team, rng)
-    # Who cannot be named is left to chance: a list of numbers has no word for nobody.
+    # A list of numbers cannot say "none", so a random worker stands for a part that no worker fits.
     listed = [number if number.isdecimal() else str(rng.randrange(len(team.profiles))) for number in numbers]
     prompt = message.content.removesuffix("Plan:\n") + "Team:\n"
     return SFTExample(prompt, ((f"{_needs(problem, numbers)}\nmodel_id = [{', '.join(listed)}]", True),))
 
 
 def query_prompt(team: Team) -> str:
-    """The head of a roll."""
+    """The beginning of a lookup example."""
     listed = "\n".join(f"{i}: {p.name}: {p.description}" for i, p in enumerate(team.profiles))
     return f"Models:\n{listed}\nNumbers:\n"
 
 
-def query_line(asked: str) -> str:
-    """What stands before the number of a name or of a skill."""
-    return f"- {asked} "
+def query_line(key: str) -> str:
+    """A line of a lookup up to the number that the policy completes; `key` is a worker's name or a skill."""
+    return f"- {key} "
 
 
-def _roll(rng: Random, team: Team) -> SFTExample:
+def _lookup(rng: Random, team: Team) -> SFTExample:
     pieces: list[tuple[str, bool]] = []
     for _ in range(_QUERIES):
         if rng.random() < 0.4:
@@ -298,12 +310,12 @@ def _roll(rng: Random, team: Team) -> SFTExample:
 
 
 def reading_prompt(question: Question) -> str:
-    """The head of a reading."""
+    """The prompt of a reading."""
     return f"Question: {question.text}\nParts:\n"
 
 
 def reading_text(problem: Problem) -> str:
-    """The parts of a question, a numbered line each, with the skill of each."""
+    """The completion of a reading: a numbered line for each part, with the part's skill."""
     return "\n".join(f"{i}: {hop.clause} = {hop.operation.skill}" for i, hop in enumerate(problem.hops, 1))
 
 

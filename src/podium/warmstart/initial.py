@@ -1,17 +1,17 @@
-"""Initial weights that can already copy.
+"""Initial weights with which a model can copy before it is trained.
 
-Copying a span needs two layers that work together: heads that fetch what stood a fixed distance back, and heads that
-find the place where the same was said before and fetch what came next ("induction heads", Olsson et al. 2022, arXiv
-2209.11895). A small model from plain random weights takes thousands of steps to find the pair. Here they are the
-initial weights, in the spirit of "mimetic initialisation" (Trockman and Kolter 2023, arXiv 2305.09828):
+Copying a span takes two layers: in the first, heads fetch the token a fixed distance back; in the second, heads find an
+earlier occurrence of the current token and fetch the token that followed it ("induction heads", Olsson et al. 2022,
+arXiv 2209.11895). A small model takes thousands of steps to find this pair from random weights. Here the initial
+weights contain it, in the spirit of "mimetic initialisation" (Trockman and Kolter 2023, arXiv 2305.09828):
 
-- Layer 0: a head looks its fixed distance back, through biases that rotary positions turn into distances, and writes
-  what it finds into a subspace of its own, its *slot*.
-- Layers 1 and 2: queries hold the current token (and, for some heads, the one before it), keys the slots; the two
-  match where the same token stood before, one place on. Values go back out as the tokens that they came from.
-- Later layers look for tokens like the current one. What the feed-forward parts add is 0 at first.
+- Layer 0: each head attends a fixed distance back. Its biases, turned by the rotary positions, select the distance. It
+  writes the token that it finds into a subspace of its own, its *slot*.
+- Layers 1 and 2: a query holds the current token (and, for some heads, the one before it), a key holds the slots. They
+  match one position after an earlier occurrence of the current token. Values are written back as the tokens they were.
+- Later layers attend to tokens like the current one. The feed-forward parts add 0 at first.
 
-Training is free to change all of it.
+Training may change all of these weights.
 """
 
 from __future__ import annotations
@@ -22,47 +22,47 @@ from torch import Tensor
 from podium.train.model import Layer, PolicyModel, rotate
 
 DISTANCES = (1, 2, 3, 4)
-"""Tokens back that the first layer's heads look, in turn."""
+"""How many tokens back the heads of the first layer attend, in turn."""
 _DEVIATION = 0.05
-"""Of the embedding's entries, and of whatever is not set here."""
+"""Standard deviation of the embedding's entries, and of all weights that this module does not set."""
 _FAINT = 0.1
-"""What is left of the first layer's queries and keys besides their biases."""
+"""The first layer's query and key weights are scaled by this, so that their biases dominate."""
 _AMPLITUDES = (0.5, 0.2, 0.06, 0.06, 0.06, 0.06, 0.06)
-"""Shares of the rotary pairs, from the fastest, in the biases: fast ones tell neighbours apart, slower ones tell
-the right distance from those at which the fast ones come round again."""
+"""Shares of the rotary pairs in the biases, the fastest pair first. Fast pairs distinguish neighbouring positions;
+slower pairs distinguish the right distance from those at which the fast pairs have turned full circle."""
 _POSITION_NATS = 25.0
-"""Score of the right distance in the first layer."""
+"""Attention score of the right distance in the first layer."""
 _MATCH_NATS = 12.0
-"""Score of one matching token in the layers that look for one."""
+"""Attention score of one matching token in the matching layers."""
 _MATCHING = (1, 2)
-"""Layers that look for the place where the same stood before."""
+"""Layers that attend to earlier occurrences of the current token."""
 _FAST = 1 / 3
-"""Share of the rotary pairs that turn too fast to carry what a token is over a hundred positions."""
+"""Share of the rotary pairs that turn too fast to match tokens over a hundred positions."""
 _LOUD = 2.0
-"""How much larger a fetched token is written than it was."""
+"""A fetched token is written back this many times larger."""
 
 
 @torch.no_grad()
 def initialise(model: PolicyModel, generator: torch.Generator) -> None:
-    """Fresh weights; the model must have biases on queries and keys."""
+    """Set fresh weights. The model must have biases on queries and keys."""
     model.initialise(generator, _DEVIATION)
     _Start(model, generator).write()
 
 
 class _Start:
-    """The matrices that layers share. Suffixes as in `model`; N the residual stream's width here."""
+    """Writes the initial weights. Shape suffixes as in `model`, but N is the width of the residual stream."""
 
     def __init__(self, model: PolicyModel, generator: torch.Generator) -> None:
         self.model, self.shape, self.generator = model, model.shape, generator
         shape = self.shape
         N, D, H = shape.hidden, shape.head_size, shape.heads
         self.token_DN = _orthogonal(D, N, generator)
-        """What the first layer's heads keep of a token."""
+        """The projection of a token that the first layer's heads fetch."""
         slots = _orthogonal(N, min(N, H * D), generator)
         self.slots_ND = [slots[:, head * D : (head + 1) * D] for head in range(H) if (head + 1) * D <= N]
-        """Where they write it, head by head."""
+        """The slots into which they write it, one for each head."""
         self.part = N / (1 + len(self.slots_ND))
-        """Squared length of a token's own part, and of each slot, in the normed stream after the first layer."""
+        """Squared length of the token's own part, and of each slot, in the normed stream after the first layer."""
         self.carrying = [i for i in range(D) if i % (D // 2) >= _FAST * D / 2]
 
     def write(self) -> None:
@@ -95,7 +95,7 @@ class _Start:
             output_NHD[:, head] = slot_ND * (_DEVIATION * (shape.hidden / D) ** 0.5)
 
     def _turned_back(self, bias_D: Tensor, distance: int) -> Tensor:
-        """The query that fits the key `bias_D` best when that stands `distance` tokens earlier."""
+        """The query that matches the key `bias_D` best when the key is `distance` tokens earlier."""
         cosine, sine = (part.float() for part in self.model.rotary(torch.tensor([float(distance)])))
         return rotate(bias_D.view(1, 1, -1), (cosine, -sine)).flatten()
 
@@ -120,10 +120,10 @@ class _Start:
                 weight_HDN[queries] = weight_HDN[H + key]
 
     def _match(self, queries: int) -> tuple[Tensor, Tensor]:
-        """Keys [D, N] of the last two tokens; queries [R, D, N] of the current one, every second also of the last."""
+        """Keys [D, N] for the last two tokens; queries [R, D, N] for the current one, every second for the last too."""
         D, N = self.shape.head_size, self.shape.hidden
         share = len(self.carrying) / D
-        # A token's own part is read through D of N directions and a slot through all of its own: level them.
+        # A token's own part is read through D of its N directions, a slot through all of its own. Make them equal.
         seen = (self.part * D / N * share, self.part * share)
         level = (seen[1] / seen[0]) ** 0.25
         scale = (_MATCH_NATS * D**0.5 / (seen[0] * seen[1]) ** 0.5) ** 0.5

@@ -1,14 +1,14 @@
-"""SFT examples about a recording: its training questions, and committees for them.
+"""SFT examples about recordings: readings of their training questions, and plans for them.
 
-Two sorts. A *reading* is a question to be read on, word by word, so that the policy comes to know what clusters of
-questions there are. A *plan* is the policy's own prompt, a thought that names the cluster of the question, and a random
-committee. Some plans come after an earlier round, and then every second one accepts its answer. Verdicts are not looked
-at: random committees are no better than chance, but a policy that has a cluster's habits has a place for each
-cluster's own.
+In a *reading* the policy predicts the words of a question, and so learns which clusters of questions there are. A
+*plan* is the policy's own prompt, a thought that names the question's cluster, and a random committee. In some plans an
+earlier round comes first; half of these accept its answer. Random plans ignore verdicts, so they are no better than
+chance. But each cluster prefers some workers at random (its *habit*), so that the policy learns to make plans depend on
+the cluster.
 
-*Supervised* plans are drawn by what committees were worth on training questions of the same cluster
-(`committee_value`), so a policy that learns from them is trained, and no longer one to begin with. A *level sweep* is
-one question at every level of cost sensitivity, thoughts alone.
+Plans *from verdicts* are drawn by the values of committees on training questions of the same cluster
+(`committee_value`). A policy that learns from them is a trained Conductor, not only a start for GRPO. A *level sweep*
+is one question at every level of cost sensitivity, with thoughts and without plans.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from podium.workflow import Acceptance, Step, Workflow, render
 MOST_STEPS = 6
 """Five answers and a vote."""
 _SIZES = (0.35, 0.1, 0.28, 0.0, 0.27)
-"""How often one worker is asked, two, and so on: odd numbers have no ties, and two can agree."""
+"""Shares of committees with one answer, two answers and so on. Odd numbers have no ties, and two answers can agree."""
 _DIFFERENT = (0.4, 0.4, 0.2)
-"""How often the answers are one worker's, two workers', three workers'."""
+"""Shares of committees with one, two and three different workers."""
 _HABIT = 1.2
-"""Deviation of the logits by which a kind prefers workers."""
+"""Standard deviation of the logits with which a cluster prefers workers."""
 _SIZE_HABIT = 0.5
-"""The same of sizes."""
+"""Standard deviation of the logits with which a cluster prefers sizes."""
 _ALL = 0.3
-"""How often the team is the whole pool."""
+"""Share of the teams that are the whole pool."""
 _PAIR = 2
 _FEWEST = 3
 """Workers of the smallest pool."""
 
 
 def random_team(rng: Random, profiles: Sequence[Profile]) -> tuple[Profile, ...]:
-    """At times all, else some in any order behind the voting tool, if there is one."""
+    """The whole pool, or some of its workers in random order; the voting tool, if there is one, always comes first."""
     if rng.random() < _ALL or len(profiles) <= _FEWEST:
         return tuple(profiles)
     workers = [profile for profile in profiles if profile.name != VOTE]
@@ -57,34 +57,34 @@ def random_team(rng: Random, profiles: Sequence[Profile]) -> tuple[Profile, ...]
 
 
 def random_committee(
-    rng: Random, profiles: Sequence[Profile], kind: str | None = None, *, max_steps: int = MOST_STEPS
+    rng: Random, profiles: Sequence[Profile], cluster: str | None = None, *, max_steps: int = MOST_STEPS
 ) -> Workflow:
-    """One worker alone, or up to five answers of up to three workers and a vote, by the habits of a kind, if any.
+    """Draw one worker alone, or up to five answers of up to three workers and a vote, by the cluster's habits, if any.
 
-    Subtasks are numbered: a small model cannot count what bears no number.
+    Subtasks are numbered, because a small model cannot count steps without numbers.
     """
     workers = [i for i, profile in enumerate(profiles) if profile.name != VOTE]
     can_vote = len(workers) < len(profiles)
-    sizes = [share * _habit(kind, f"{size}", _SIZE_HABIT) for size, share in enumerate(_SIZES)]
+    sizes = [share * _habit(cluster, f"{size}", _SIZE_HABIT) for size, share in enumerate(_SIZES)]
     fitting = sizes[: max(1, max_steps - 1)] if can_vote else sizes[:1]
     (size,) = rng.choices(range(1, len(fitting) + 1), fitting)
     (different,) = rng.choices(range(1, len(_DIFFERENT) + 1), _DIFFERENT)
-    liked = {worker: _habit(kind, profiles[worker].name, _HABIT) for worker in workers}
-    asked: list[int] = []
+    liked = {worker: _habit(cluster, profiles[worker].name, _HABIT) for worker in workers}
+    members: list[int] = []
     for _ in range(min(different, size, len(workers))):
-        asked += rng.choices(list(liked), list(liked.values()))
-        del liked[asked[-1]]
-    return _voting(sorted(asked + rng.choices(asked, k=size - len(asked))), profiles)
+        members += rng.choices(list(liked), list(liked.values()))
+        del liked[members[-1]]
+    return _voting(sorted(members + rng.choices(members, k=size - len(members))), profiles)
 
 
 def supervised_committee(
-    rng: Random, request: PlanRequest, worth: CommitteeValues, kind: str, level: int
+    rng: Random, request: PlanRequest, values: CommitteeValues, cluster: str, level: int
 ) -> Workflow:
-    """A committee that is worth much on questions of this kind, at a level of cost sensitivity."""
+    """Draw a committee with a high value on questions of this cluster, at a level of cost sensitivity."""
     team = request.pool
-    drawn = worth.draw(
+    drawn = values.draw(
         rng,
-        kind,
+        cluster,
         [profile.name for profile in team],
         level=level,
         most=most_answers(request),
@@ -94,16 +94,17 @@ def supervised_committee(
 
 
 def most_answers(request: PlanRequest) -> int:
-    """Of one plan: the vote is a step too, and one answer needs none."""
+    """Most answers of one plan. The vote takes a step too, but a single answer needs no vote."""
     can_vote = any(profile.name == VOTE for profile in request.pool)
     return max(1, request.max_steps - 1) if can_vote else 1
 
 
 def committee_of(names: Sequence[str], team: Sequence[Profile]) -> Workflow:
-    """These workers, one as often as it is named, and a vote if they are several.
+    """The plan of a committee: a step for each name, which may repeat, and a vote if there are several.
 
-    Of two that differ the first wins; of more, the prompt's own order is soonest learned, though worth is measured in
-    another: measured in this one, which the same verdicts made, committees of many look better than they are.
+    A pair keeps its order, because the first answer wins if the two differ. Larger committees are written in the order
+    of the prompt, which the policy learns fastest. Their values are measured in another order: the prompt's order comes
+    from the same verdicts, and measured in it large committees look better than they are.
     """
     of_all = [profile.name for profile in team]
     members = [of_all.index(name) for name in names]
@@ -116,159 +117,172 @@ def _voting(members: Sequence[int], profiles: Sequence[Profile]) -> Workflow:
 
 
 @cache
-def _habit(kind: str | None, what: str, deviation: float) -> float:
-    """How much a kind prefers something, as a factor, the same for ever; 1 where there is no kind."""
-    return 1.0 if kind is None else math.exp(Random(f"habit/{kind}/{what}").gauss(0.0, deviation))
+def _habit(cluster: str | None, what: str, deviation: float) -> float:
+    """The factor by which a cluster prefers something. It never changes; without a cluster it is 1."""
+    return 1.0 if cluster is None else math.exp(Random(f"habit/{cluster}/{what}").gauss(0.0, deviation))
 
 
 _ROUNDS = 2
-"""Rounds that there may be."""
+"""Most rounds of a question."""
 _WIDEST = 0.6
-"""How often a plan may be as long as any, and else only so long as is drawn."""
+"""Share of the prompts that allow `MOST_STEPS` steps; the others draw a smaller limit."""
 _ACCEPTING = 0.1
-"""How often lessons about a pool that is taught one round show a second one, which accepts."""
+"""Share of the examples from a source with one round that show a second round, which accepts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """A training question, as lessons use it."""
+class ExampleQuestion:
+    """A training question of a recording."""
 
     text: str
-    kind: str
-    """Empty: lessons name none."""
+    cluster: str
+    """As the prompt names it; empty: examples name none."""
     answers: tuple[str, ...]
-    """What workers once answered, right or wrong."""
+    """Recorded answers of workers, right or wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedSource:
-    """The training questions of one recording, and the pool that they are asked over."""
+    """The training questions of one recording, and the pool that answers them."""
 
-    questions: tuple[Read, ...]
+    questions: tuple[ExampleQuestion, ...]
     pool: Pool
-    worth: CommitteeValues | None = None
-    """None: nothing is taught by verdicts."""
+    values: CommitteeValues | None = None
+    """None: no plan is chosen by verdicts."""
     weight: float = 1.0
-    """How often it is drawn, beside the others."""
+    """How often the source is drawn, relative to the other sources."""
 
 
 def draw_example(
     name: str,
     index: int,
     *,
-    courses: Sequence[RecordedSource],
+    sources: Sequence[RecordedSource],
     prompt: PromptSettings,
     shares: Shares,
     later: float,
 ) -> SFTExample:
-    """One lesson of an endless course; the same arguments give the same one for ever.
+    """Draw one example. The same arguments always give the same example.
 
     Args:
-        later: share of plans that come after an earlier round.
+        name: names a sequence of examples; another name gives other examples.
+        index: the example's place in that sequence.
+        later: share of the random plans that come after an earlier round.
     """
     rng = Random(f"recorded lesson/{name}/{index}")
-    (course,) = rng.choices(courses, [course.weight for course in courses])
-    asked = rng.choice(course.questions)
+    (source,) = rng.choices(sources, [source.weight for source in sources])
+    question = rng.choice(source.questions)
     if rng.random() * (shares.reading + shares.plan) < shares.reading:
-        return SFTExample("", ((f"Question: {shortened(asked.text, prompt.question_chars)}", True),))
+        return SFTExample("", ((f"Question: {shortened(question.text, prompt.question_chars)}", True),))
     request = PlanRequest(
-        Question(text=asked.text),
-        random_team(rng, course.pool.profiles_for(asked.text)),
+        Question(text=question.text),
+        random_team(rng, source.pool.profiles_for(question.text)),
         max_steps=MOST_STEPS if rng.random() < _WIDEST else rng.randint(1, MOST_STEPS - 1),
         rounds=rng.randint(1, _ROUNDS),
     )
     if prompt.levels:
         prompt = prompt.model_copy(update={"cost_sensitivity": rng.randrange(prompt.levels)})
-    if course.worth is not None and rng.random() < shares.taught:
-        taught = _SupervisedPlans(rng, course.worth, asked, request, prompt)
-        return taught.roll() if prompt.levels and rng.random() < shares.roll else taught.plan()
-    decision, outcomes = _untaught(rng, asked, request, later)
+    if source.values is not None and rng.random() < shares.from_verdicts:
+        plans = _VerdictPlans(rng, source.values, question, request, prompt)
+        sweep = prompt.levels and rng.random() < shares.level_sweep
+        return plans.level_sweep() if sweep else plans.plan()
+    decision, outcomes = _random_plan(rng, question, request, later)
     rounds = 1 if outcomes else request.rounds
-    return _lesson(asked, replace(request, outcomes=outcomes, rounds=rounds), decision, prompt)
+    return _example(question, replace(request, outcomes=outcomes, rounds=rounds), decision, prompt)
 
 
-def _lesson(
-    asked: Read, request: PlanRequest, decision: Workflow | Acceptance, prompt: PromptSettings
+def _example(
+    question: ExampleQuestion, request: PlanRequest, decision: Workflow | Acceptance, prompt: PromptSettings
 ) -> SFTExample:
     (message,) = build_prompt(request, prompt)
-    written = f"{thought(asked.kind, decision, request.pool)}\n{render(decision)}"
+    written = f"{thought(question.cluster, decision, request.pool)}\n{render(decision)}"
     return SFTExample(message.content, ((written, True),))
 
 
-def _untaught(
-    rng: Random, asked: Read, request: PlanRequest, later: float
+def _random_plan(
+    rng: Random, question: ExampleQuestion, request: PlanRequest, later: float
 ) -> tuple[Workflow | Acceptance, tuple[Outcome, ...]]:
-    """Any committee, or what may follow one."""
-    team, kind = request.pool, asked.kind or None
-    committee = random_committee(rng, team, kind, max_steps=request.max_steps)
+    """Draw a random committee, or a random second round and the outcome of its first round."""
+    team, cluster = request.pool, question.cluster or None
+    committee = random_committee(rng, team, cluster, max_steps=request.max_steps)
     if rng.random() >= later:
         return committee, ()
-    before = random_committee(rng, team, kind, max_steps=request.max_steps)
-    asked_before = max(1, len(before.steps) - 1)
-    outcome = _outcome(before, rng.choice(asked.answers or ("",)), rng.randint(1, asked_before), asked_before)
+    before = random_committee(rng, team, cluster, max_steps=request.max_steps)
+    answered = max(1, len(before.steps) - 1)
+    outcome = _outcome(before, rng.choice(question.answers or ("",)), rng.randint(1, answered), answered)
     return (Acceptance() if rng.random() < 0.5 else committee), (outcome,)
 
 
-class _SupervisedPlans:
-    """One question, with what its plans are worth; half the time, where a second round may follow, after a first.
+class _VerdictPlans:
+    """Draws the plans of one question by the values of committees.
+
+    If the source has two rounds, half of the questions are shown in their second round.
 
     Args:
-        situation: before a first round.
+        request: the request of the first round.
     """
 
     def __init__(
-        self, rng: Random, worth: CommitteeValues, asked: Read, request: PlanRequest, prompt: PromptSettings
+        self,
+        rng: Random,
+        values: CommitteeValues,
+        question: ExampleQuestion,
+        request: PlanRequest,
+        prompt: PromptSettings,
     ) -> None:
         self._rng = rng
-        self._worth = worth
-        self._asked = asked
+        self._values = values
+        self._question = question
         self._request = request
         self._prompt = prompt
         self._members: tuple[str, ...] = ()
         self._agree = 0
-        if rng.random() < (0.5 if worth.rounds > 1 else _ACCEPTING):
+        if rng.random() < (0.5 if values.rounds > 1 else _ACCEPTING):
             self._begin()
 
     def plan(self) -> SFTExample:
-        """At the level of cost sensitivity that the prompt names."""
+        """An example with a plan, at the level of cost sensitivity that the prompt names."""
         decision = self._decision(self._prompt.cost_sensitivity)
-        return _lesson(self._asked, self._request, decision, self._prompt)
+        return _example(self._question, self._request, decision, self._prompt)
 
-    def roll(self) -> SFTExample:
-        """At every level of cost sensitivity, in any order: thoughts alone, for plans follow from them."""
+    def level_sweep(self) -> SFTExample:
+        """An example with the thoughts at every level of cost sensitivity, in random order.
+
+        It has no plans, because a plan follows from its thought.
+        """
         levels = self._rng.sample(range(self._prompt.levels), self._prompt.levels)
         pieces: list[tuple[str, bool]] = []
         for level in levels:
             if pieces:
                 pieces.append((f"\nThrift: {level}\nPlan:\n", False))
-            pieces.append((thought(self._asked.kind, self._decision(level), self._request.pool), True))
+            pieces.append((thought(self._question.cluster, self._decision(level), self._request.pool), True))
         (message,) = build_prompt(
             self._request, self._prompt.model_copy(update={"cost_sensitivity": levels[0]})
         )
         return SFTExample(message.content, tuple(pieces))
 
     def _begin(self) -> None:
-        """The committee that is worth most, and what came of it; then the last round is left."""
+        """Run a first round: draw a committee and its outcome. Then the request is that of the last round."""
         team = self._request.pool
         self._request = replace(self._request, rounds=_ROUNDS)
         committee = self._committee(self._prompt.cost_sensitivity)
         self._members = tuple(
             team[step.worker].name for step in committee.steps if team[step.worker].name != VOTE
         )
-        self._agree, answered = self._worth.agreeing(self._members, self._asked.text)
-        answer = self._rng.choice(self._asked.answers or ("",))
+        self._agree, answered = self._values.agreeing(self._members, self._question.text)
+        answer = self._rng.choice(self._question.answers or ("",))
         outcome = _outcome(committee, answer, self._agree, answered)
         self._request = replace(self._request, outcomes=(outcome,), rounds=1)
 
     def _decision(self, level: int) -> Workflow | Acceptance:
-        """What is worth most; after a first round, where it mends nothing, acceptance."""
+        """Draw a committee; or accept, if no second round improves on the answer of the first."""
         request = self._request
         if not request.outcomes:
             return self._committee(level)
         names = [profile.name for profile in request.pool]
-        second = self._worth.draw_next(
+        second = self._values.draw_next(
             self._rng,
-            self._asked.kind,
+            self._question.cluster,
             names,
             self._members,
             self._agree,
@@ -278,32 +292,32 @@ class _SupervisedPlans:
         return committee_of(second, request.pool) if second else Acceptance()
 
     def _committee(self, level: int) -> Workflow:
-        return supervised_committee(self._rng, self._request, self._worth, self._asked.kind, level)
+        return supervised_committee(self._rng, self._request, self._values, self._question.cluster, level)
 
 
 def prompts(texts: Sequence[str], pool: Pool, prompt: PromptSettings) -> list[str]:
-    """What the policy is asked for each question, where a plan may be as long as any."""
-    situations = (
+    """The policy's prompt for each question, with the largest limit of steps."""
+    requests = (
         PlanRequest(Question(text=text), pool.profiles_for(text), max_steps=MOST_STEPS) for text in texts
     )
-    return [build_prompt(request, prompt)[0].content for request in situations]
+    return [build_prompt(request, prompt)[0].content for request in requests]
 
 
-def thought(kind: str, decision: Workflow | Acceptance, team: Sequence[Profile]) -> str:
-    """The kind of the question, the numbers of who answers, and how long the lists become.
+def thought(cluster: str, decision: Workflow | Acceptance, team: Sequence[Profile]) -> str:
+    """The thought of a plan: the question's cluster, the numbers of the workers that answer, and the number of steps.
 
-    The numbers stand right behind the kind: what follows from a token is learned far sooner than what must be fetched
-    from some tokens back. Those of two digits stand in brackets, or 110 would be two committees. A number of steps that
-    is said can be kept to.
+    The numbers stand right behind the cluster, because a policy learns what follows from the token before much sooner
+    than what it has to fetch from further back. Numbers of two digits stand in brackets; otherwise 110 could be two
+    committees. The number of steps is written first so that the policy keeps to it.
     """
     steps = decision.steps if isinstance(decision, Workflow) else ()
-    asked = [step.worker for step in steps if team[step.worker].name != VOTE]
-    numbers = "".join(f"{number}" if number < 10 else f"({number})" for number in asked)
-    return f"{kind}{numbers}; steps {len(steps)}"
+    workers = [step.worker for step in steps if team[step.worker].name != VOTE]
+    numbers = "".join(f"{number}" if number < 10 else f"({number})" for number in workers)
+    return f"{cluster}{numbers}; steps {len(steps)}"
 
 
 def _outcome(workflow: Workflow, answer: str, agree: int, answered: int) -> Outcome:
-    """What a round came to in which so many of those who answered agree."""
+    """The outcome of a round in which `agree` of `answered` answers are equal."""
     if len(workflow.steps) == 1:
         return Outcome(workflow, answer)
     if not answered:

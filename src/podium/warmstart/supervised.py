@@ -1,7 +1,7 @@
-"""Supervised training of the tiny policy: its settings, its stages, and the run folder that holds the result.
+"""Supervised training of the tiny policy: settings, stages, and the run folder with the result.
 
-Tokenizer, examples, next-token prediction where an example says so, the acceptance check, and a checkpoint folder that
-anyone can load.
+A run trains the tokenizer and then the policy, stage by stage, by next-token prediction on the completions of SFT
+examples. Then it runs the acceptance check and writes an ordinary checkpoint folder. `data` draws the examples.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, model_validator
 from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
@@ -46,114 +46,145 @@ from podium.warmstart.tokenizer import BEGIN_ID, END_ID, PAD_ID, save_tokenizer,
 
 
 class SupervisedStage(Settings):
-    """One stretch of the course."""
+    """One stage of the training."""
 
     steps: int = Field(ge=1)
     shares: Shares = Shares()
-    made_up: float | None = Field(default=None, ge=0, le=1)
-    """In place of the settings' own, for this stage."""
+    synthetic_teams: float | None = Field(
+        default=None, ge=0, le=1, validation_alias=AliasChoices("synthetic_teams", "made_up")
+    )
+    """Replaces the settings' own value in this stage."""
     restart: float | None = Field(default=None, gt=0, le=1)
-    """The learning rate begins anew here, at this share of its peak; None: its course goes on."""
+    """The learning-rate schedule restarts here, at this share of its peak. None: the schedule continues."""
 
 
 class WarmStartSettings(Settings):
-    """How the tiny policy is made. The defaults made the one that ships."""
+    """How the tiny policy is trained. The defaults are those of the policy that ships."""
 
     seed: int = 0
     tasks: str = "embedded"
-    """What lessons are about: the embedded tasks, or a recording, NAME.parquet."""
-    also: tuple[Source, ...] = ()
-    """Further recordings."""
+    """Where the examples' questions come from: the embedded tasks, or a recording, NAME.parquet."""
+    extra_sources: tuple[Source, ...] = Field(
+        default=(), validation_alias=AliasChoices("extra_sources", "also")
+    )
+    """Further recordings, each with its pool."""
     start: str | None = None
-    """A policy to go on from, with its tokenizer and sizes; None: a fresh one."""
+    """A checkpoint to continue from, with its tokenizer and sizes. None: training starts from fresh weights."""
     cost_weights: tuple[float, ...] = Field(
         default=(), validation_alias=AliasChoices("cost_weights", "thrift")
     )
-    """Levels of cost sensitivity that prompts about recordings may name, each with the accuracy that an answer at the
-    mean price must bring in taught plans; other plans have nothing to do with them."""
+    """One weight for each level of cost sensitivity that a prompt about a recording can name. The weight is the
+    accuracy that an answer at the mean price must add to be worth its price. Plans that are chosen by verdicts obey it;
+    random plans ignore it."""
     early_stop: bool = False
-    """Whether taught plans are for an executor whose votes stop once they are certain, and so cost less."""
+    """Whether the value of a committee counts its cost with early stopping, as for an executor that stops votes."""
     question_chars: int = Field(default=700, ge=20)
-    """Longer questions of a recording are shown without their middle."""
+    """The prompt shows longer questions of a recording without their middle."""
     pool: str = "embedded"
-    """A pool to know well: a shipped pool's name or a pool file."""
-    made_up: float = Field(default=0.6, ge=0, le=1)
-    """Share of lessons that are about a team of their own instead, so that profiles must be read."""
+    """The pool that the policy learns well: a shipped pool's name or a pool file."""
+    synthetic_teams: float = Field(
+        default=0.6, ge=0, le=1, validation_alias=AliasChoices("synthetic_teams", "made_up")
+    )
+    """Share of the examples that show a synthetic team instead of the pool, so that the policy has to read the
+    profiles. Each has a team of its own."""
     stages: tuple[SupervisedStage, ...] = (
         SupervisedStage(steps=1500),
-        SupervisedStage(steps=2100, shares=Shares(plan=0.55, roll=0.1, relevant=0.5)),
+        SupervisedStage(steps=2100, shares=Shares(plan=0.55, lookup=0.1, relevant=0.5)),
         SupervisedStage(
             steps=4000,
             restart=0.6,
-            made_up=0.5,
+            synthetic_teams=0.5,
             shares=Shares(
                 plan=0.6,
                 team=0.1,
                 reading=0.2,
-                roll=0.1,
+                lookup=0.1,
                 relevant=0.5,
                 fitting=0.4,
                 steps=(0.15, 0.2, 0.2, 0.2, 0.25),
             ),
         ),
     )
-    """One after the other, each with optimisers of its own."""
+    """Trained one after the other, each with new optimisers."""
     lr: float = Field(default=2e-3, gt=0)
-    """Peak learning rate of embedding, norms and biases (AdamW), with a cosine down to 0 at the end or at the next
+    """Peak learning rate of embedding, norms and biases (AdamW). It falls along a cosine to 0 at the end or at the next
     restart."""
     matrix_lr: float = Field(default=4e-3, gt=0)
-    """The same of the layers' matrices (Muon)."""
+    """The same for the layers' matrices (Muon)."""
     batch: int = Field(default=32, ge=1)
-    """Lessons a step."""
+    """Examples in each step."""
     warmup: float = Field(default=0.03, ge=0, le=1)
+    """Share of the schedule in which the learning rate rises."""
     vocabulary: int = Field(default=2048, ge=400)
-    vocabulary_lessons: int = Field(default=20_000, ge=1)
-    """Lessons that the tokenizer is trained on."""
+    """Most entries of the tokenizer."""
+    vocabulary_examples: int = Field(
+        default=20_000, ge=1, validation_alias=AliasChoices("vocabulary_examples", "vocabulary_lessons")
+    )
+    """Number of examples on which the tokenizer is trained."""
     hidden: int = 192
     layers: int = 4
     heads: int = 4
     kv_heads: int = 2
     inner: int = 512
     initial: Literal["copying", "plain"] = "copying"
-    """Heads that copy from the beginning (`initial`), or none: what is found by association needs free heads."""
+    """Initial weights: "copying" gives some heads weights that copy (`initial`). "plain" leaves all heads random, which
+    is better where the policy has to learn associations."""
     rope_theta: float = 100_000.0
-    """Slow rotary positions: what a token is must be found again a hundred tokens on."""
+    """Rotary positions turn slowly, because a head has to recognise a token a hundred tokens later."""
     dtype: Precision = "auto"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_roll(cls, values: Any) -> Any:
+        """Read the former share `roll`: of embedded questions it meant lookups, of recordings level sweeps."""
+        if not isinstance(values, dict) or "stages" not in values:
+            return values
+        name = "lookup" if values.get("tasks", "embedded") == "embedded" else "level_sweep"
+        return values | {"stages": [_renamed(stage, "roll", name) for stage in values["stages"]]}
 
     @property
     def recorded(self) -> RecordedSettings:
-        """The part that lessons about recordings are told."""
+        """The settings that only examples from recordings use."""
         return RecordedSettings(
-            sources=(Source(tasks=self.tasks, pool=self.pool), *self.also),
+            sources=(Source(tasks=self.tasks, pool=self.pool), *self.extra_sources),
             cost_weights=self.cost_weights,
             question_chars=self.question_chars,
-            taught=any(stage.shares.taught for stage in self.stages),
+            from_verdicts=any(stage.shares.from_verdicts for stage in self.stages),
             early_stop=self.early_stop,
         )
 
     @property
     def steps(self) -> int:
-        """Of all stages."""
+        """Steps of all stages together."""
         return sum(stage.steps for stage in self.stages)
+
+
+def _renamed(stage: Any, former: str, name: str) -> Any:
+    """A stage as a file has it, with one of its shares under its name of today."""
+    shares = stage.get("shares") if isinstance(stage, dict) else None
+    if not isinstance(shares, dict) or former not in shares:
+        return stage
+    return stage | {"shares": {name if key == former else key: value for key, value in shares.items()}}
 
 
 @dataclass(frozen=True, slots=True)
 class WarmStartStep:
-    """What one step showed."""
+    """The result of one step."""
 
     step: int
-    """From 1, over all stages."""
+    """Counted from 1, over all stages."""
     loss: float
-    """Nats a learned token."""
+    """Mean over the learned tokens, in nats."""
     tokens: int
+    """Number of learned tokens."""
 
 
-def make_tokenizer(settings: WarmStartSettings, material: DataSource) -> Tokenizer:
-    """The tokenizer of these settings."""
-    draw = material.draw(Shares(), settings.made_up)
-    lessons = (draw(f"{settings.seed}", index) for index in range(settings.vocabulary_lessons))
-    texts = (lesson.prompt + "".join(text for text, _ in lesson.pieces) for lesson in lessons)
-    return train_tokenizer(texts, settings.vocabulary, material.words)
+def make_tokenizer(settings: WarmStartSettings, data: DataSource) -> Tokenizer:
+    """Train the tokenizer of these settings."""
+    draw = data.draw(Shares(), settings.synthetic_teams)
+    examples = (draw(f"{settings.seed}", index) for index in range(settings.vocabulary_examples))
+    texts = (example.prompt + "".join(text for text, _ in example.pieces) for example in examples)
+    return train_tokenizer(texts, settings.vocabulary, data.words)
 
 
 def make_model(settings: WarmStartSettings, vocabulary: int) -> PolicyModel:
@@ -188,37 +219,39 @@ def example_loss(model: PolicyModel, batch: ExampleBatch) -> Tensor:
 
 def learning_rates(settings: WarmStartSettings) -> list[float]:
     """The learning rate of each step, over all stages, as a share of its peak."""
-    courses: list[tuple[float, int]] = []
+    schedules: list[tuple[float, int]] = []
     for stage in settings.stages:
-        if stage.restart is None and courses:
-            peak, steps = courses.pop()
-            courses.append((peak, steps + stage.steps))
+        if stage.restart is None and schedules:
+            peak, steps = schedules.pop()
+            schedules.append((peak, steps + stage.steps))
         else:
-            courses.append((stage.restart or 1.0, stage.steps))
+            schedules.append((stage.restart or 1.0, stage.steps))
     return [
         learning_rate(step, peak=peak, iterations=steps, warmup=settings.warmup)
-        for peak, steps in courses
+        for peak, steps in schedules
         for step in range(steps)
     ]
 
 
 def train_stage(
-    model: PolicyModel, tokenizer: Tokenizer, settings: WarmStartSettings, material: DataSource, place: int
+    model: PolicyModel, tokenizer: Tokenizer, settings: WarmStartSettings, data: DataSource, place: int
 ) -> Iterator[WarmStartStep]:
-    """Train `model` in place through the stage at `place`, counted from 0, one step for each that is asked for."""
+    """Train `model` in place through the stage `place`, counted from 0. Each iteration of the result is one step."""
     stage = settings.stages[place]
     done = sum(before.steps for before in settings.stages[:place])
     rates = learning_rates(settings)
     optimizers = muon(model)
     model.train()
-    course = batches(
+    examples = batches(
         tokenizer,
-        material.draw(stage.shares, settings.made_up if stage.made_up is None else stage.made_up),
+        data.draw(
+            stage.shares, settings.synthetic_teams if stage.synthetic_teams is None else stage.synthetic_teams
+        ),
         name=f"{settings.seed}/{place}" if place else f"{settings.seed}",
         size=settings.batch,
         count=stage.steps,
     )
-    for batch in course:
+    for batch in examples:
         loss = example_loss(model, batch)
         loss.backward()  # type: ignore[no-untyped-call]
         step(optimizers, model, rates=[rates[done] * settings.matrix_lr, rates[done] * settings.lr])
@@ -227,9 +260,9 @@ def train_stage(
 
 
 _ROW_EVERY = 20
-"""Steps that a row of metrics is the mean of."""
+"""A row of metrics is the mean over this many steps."""
 _STAGES = "stages"
-"""The folder of policies as finished stages left them."""
+"""The folder with the policy after each finished stage."""
 
 
 def run_warmstart(
@@ -237,33 +270,34 @@ def run_warmstart(
     folder: Path,
     *,
     show: Callable[[dict[str, Any]], None] = lambda row: None,
-    tell: Callable[[str], None] = lambda note: None,
+    on_warning: Callable[[str], None] = lambda note: None,
     check_cases: int = 1000,
 ) -> Reports:
-    """Make a policy in the run folder: `policy/`, `metrics.jsonl` and `gate.json`.
+    """Train a policy in a run folder. Writes `policy/`, `metrics.jsonl` and `gate.json` (the acceptance check).
 
-    A run that was killed goes on after the last stage that it finished.
+    A run that was killed continues after the last stage that it finished.
 
     Args:
-        show: told of each row of metrics.
-        tell: told of what is left out of the questions, a sentence each.
-        check_cases: cases of each kind in the gate; questions and made-up teams are new.
+        show: called with each row of metrics.
+        on_warning: called with a sentence about each sort of question that is left out.
+        check_cases: cases of each test of the acceptance check.
 
     Returns:
-        The gate's reports: of embedded lessons over the pool that is known, and over made-up teams.
+        The reports of the acceptance check; for embedded questions one over the fixed pool and one over synthetic
+        teams.
 
     Raises:
         CheckpointError: `start` is no checkpoint.
-        ConfigError: what lessons are about cannot be read.
+        ConfigError: the tasks or a pool cannot be read.
         RunMismatchError: the folder belongs to another configuration, or already holds a policy.
     """
     policy = folder / "policy"
     if policy.exists():
         raise RunMismatchError(f"{policy} is there already; choose a new folder, or use the policy in it.")
-    material = open_data(settings.recorded, tell)
+    data = open_data(settings.recorded, on_warning)
     start = None if settings.start is None else Checkpoint.read(settings.start)
     run = RunFolder.open(folder, settings)
-    tokenizer = make_tokenizer(settings, material) if start is None else start.tokenizer()
+    tokenizer = make_tokenizer(settings, data) if start is None else start.tokenizer()
     finished = max((int(stage.name) for stage in folder.glob(f"{_STAGES}/[0-9]*")), default=0)
     if finished:
         model = read_model(Checkpoint.read(folder / _STAGES / f"{finished}"))
@@ -276,8 +310,8 @@ def run_warmstart(
     rows.truncate(sum(math.ceil(stage.steps / _ROW_EVERY) for stage in settings.stages[:finished]))
     began = time.perf_counter() - max((row["seconds"] for row in rows.read()), default=0.0)
     for place in range(finished, len(settings.stages)):
-        course = train_stage(model, tokenizer, settings, material, place)
-        while steps := list(islice(course, _ROW_EVERY)):
+        trained_steps = train_stage(model, tokenizer, settings, data, place)
+        while steps := list(islice(trained_steps, _ROW_EVERY)):
             row = {
                 "step": steps[-1].step,
                 "loss": sum(step.loss for step in steps) / len(steps),
@@ -285,13 +319,13 @@ def run_warmstart(
             }
             rows.append(row)
             show(row)
-        _keep(model, tokenizer, material.prompt, folder / _STAGES / f"{place + 1}", dtype="float32")
-    reports = material.examine(
-        model, tokenizer, made_up=settings.made_up, cases=check_cases, seed=settings.seed
+        _keep(model, tokenizer, data.prompt, folder / _STAGES / f"{place + 1}", dtype="float32")
+    reports = data.run_check(
+        model, tokenizer, synthetic_teams=settings.synthetic_teams, cases=check_cases, seed=settings.seed
     )
     measured = {what: asdict(report) for what, report in reports.items()}
     replace_file(folder / "gate.json", json.dumps(measured, indent=2).encode() + b"\n")
-    _keep(model, tokenizer, material.prompt, policy)
+    _keep(model, tokenizer, data.prompt, policy)
     shutil.rmtree(folder / _STAGES)
     return reports
 
@@ -304,7 +338,7 @@ def _keep(
     *,
     dtype: StoredDtype = "bfloat16",
 ) -> None:
-    """Write a policy so that a kill leaves all of it or none."""
+    """Write a policy under a temporary name and rename it, so that a kill leaves the whole policy or none."""
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     write_policy(model, tokenizer, prompt, part, dtype=dtype)
@@ -319,9 +353,9 @@ def write_policy(
     *,
     dtype: StoredDtype = "bfloat16",
 ) -> None:
-    """Write a policy of this tokenizer as a checkpoint folder. Half precision halves what is shipped."""
+    """Write a policy and its tokenizer as a checkpoint folder. With bfloat16 the shipped file is half as large."""
     config = model.shape.config(bos=BEGIN_ID, eos=END_ID, pad=PAD_ID, dtype=dtype)
     write_model(model, folder, config=config, companions=(), dtype=dtype)
     save_tokenizer(tokenizer, folder)
-    asked = json.dumps({"prompt": prompt.model_dump(exclude_none=True)}, indent=2)
-    (folder / "podium.json").write_text(asked + "\n", encoding="utf-8")
+    podium_json = json.dumps({"prompt": prompt.model_dump(exclude_none=True)}, indent=2)
+    (folder / "podium.json").write_text(podium_json + "\n", encoding="utf-8")

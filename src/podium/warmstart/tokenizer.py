@@ -1,7 +1,7 @@
-"""The tiny policy's tokenizer: byte-level BPE, trained on its own lessons.
+"""The tiny policy's tokenizer: byte-level BPE, trained on the policy's own SFT examples.
 
-Words carry the space before them, a digit is the same token wherever it stands, and a run of marks such as `"], ["`
-is one piece, so that a plan is short; bytes are the fallback, so any text can be read.
+A word includes the space before it. A digit is the same token wherever it stands. A run of marks such as `"], ["` is
+one piece, which keeps plans short. Bytes are the fallback, so any text can be encoded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def train_tokenizer(texts: Iterable[str], size: int, words: Iterable[str] = ()) 
     """A tokenizer of at most `size` entries; BEGIN, END and PAD have the ids named here.
 
     Args:
-        words: further entries, one token each wherever they stand.
+        words: further entries; each becomes one token wherever it stands.
     """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -43,7 +43,7 @@ def train_tokenizer(texts: Iterable[str], size: int, words: Iterable[str] = ()) 
 
 
 def save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
-    """tokenizer.json, and the tokenizer_config.json that transformers expects beside it."""
+    """Write tokenizer.json, and tokenizer_config.json, which transformers expects next to it."""
     tokenizer.save(str(folder / "tokenizer.json"))
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",

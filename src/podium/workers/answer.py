@@ -1,6 +1,6 @@
-"""The final answer of a response: found, then normalised for comparison.
+"""Extracts the final answer of a response, and normalises it for comparison.
 
-For tools that compare workers' answers. Not a grader: it decides nothing about right and wrong.
+Tools use it to compare workers' answers. It is no grader: it does not judge whether an answer is right.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _FENCE = re.compile(r"[ \t]*```[^`]*")
 
 
 def final_answer(text: str) -> str | None:
-    """The answer that `text` ends with, as written; None when there is no text.
+    """The final answer in `text`, as written; None when there is no text.
 
-    The last `Answer: ...` line or `<answer>...</answer>`, whichever begins later, else the last `\\boxed{...}`,
-    else the last line that is not empty.
+    It is the last `Answer: ...` line or the last `<answer>...</answer>`, whichever begins later; else the last
+    `\\boxed{...}`; else the last line that is not empty.
     """
     start, stop, tag = _in_tag(text)
-    place, said = _after_word(text, start, stop)
-    named = (said, tag) if place > start else (tag, said)
+    place, line = _after_word(text, start, stop)
+    named = (line, tag) if place > start else (tag, line)
     for found in (*named, boxed(text), last_line(text)):
         answer = bare(found or "")
         if answer:
@@ -32,12 +32,12 @@ def final_answer(text: str) -> str | None:
 
 
 def normalise(answer: str) -> str:
-    """What two answers that say the same have in common: case, outer space and a final dot do not count."""
+    """The answer without what does not distinguish answers: case, repeated and outer spaces, a final dot."""
     return " ".join(answer.casefold().split()).rstrip(". ")
 
 
 def _after_word(text: str, start: int, stop: int) -> tuple[int, str | None]:
-    """Where it begins, and what it says; a line from `start` to `stop` is part of a tagged answer."""
+    """Position and text of the last `Answer:` line. Lines between `start` and `stop`, a tagged answer, do not count."""
     last = None
     for match in _ANSWER.finditer(text):
         if not start < match.end() <= stop:
@@ -49,7 +49,7 @@ def _after_word(text: str, start: int, stop: int) -> tuple[int, str | None]:
 
 
 def _in_tag(text: str) -> tuple[int, int, str | None]:
-    """Where it begins and ends, and what it says."""
+    """Start, end and content of the last `<answer>...</answer>`."""
     closing = _last(_CLOSING, text)
     opening = None if closing is None else _last(_OPENING, text[: closing.start()])
     if closing is None or opening is None:
@@ -65,12 +65,12 @@ def _last(mark: re.Pattern[str], text: str) -> re.Match[str] | None:
 
 
 def tagged(text: str) -> str | None:
-    """What stands in the last `<answer>...</answer>`."""
+    """The content of the last `<answer>...</answer>`."""
     return _in_tag(text)[2]
 
 
 def boxed(text: str) -> str | None:
-    """What stands in the last `\\boxed{...}`, if its bracket closes."""
+    """The content of the last `\\boxed{...}`, if its brace is closed."""
     start = text.rfind(_BOXED)
     if start < 0:
         return None
@@ -84,7 +84,7 @@ def boxed(text: str) -> str | None:
 
 
 def last_block(text: str) -> str | None:
-    """The inside of the last fenced block (```) that is closed."""
+    """The content of the last fenced block (```) that is closed."""
     block: list[str] | None = None
     last = None
     for line in text.splitlines(keepends=True):

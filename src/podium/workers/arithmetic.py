@@ -1,8 +1,8 @@
-"""Arithmetic in text: found, and computed exactly, in bounded time and memory.
+"""Finds arithmetic expressions in text, and computes them exactly, in bounded time and memory.
 
-Nothing is executed: Python's parser reads an expression, and what is no arithmetic is none. Numbers are fractions, so
-0.1 + 0.2 is 0.3; a root that is not exact has 30 decimals. Whole numbers may be hexadecimal, and be shifted. Words,
-units and letters for numbers are not understood.
+Nothing is executed: Python's parser reads an expression, and only arithmetic is computed. Numbers are fractions, so
+0.1 + 0.2 is 0.3; irrational roots have 30 decimals. Integers may be hexadecimal and be shifted. It understands no
+words, units or variables.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from fractions import Fraction
 from podium.syntax import parse_expression
 
 _MOST = 20_000
-"""Characters of a text that are looked through, from its end."""
+"""Only the last characters of a text are searched."""
 _LONGEST = 1000
-"""Characters of an expression."""
+"""Most characters of an expression."""
 _DEEPEST = 300
-"""Operations within each other."""
+"""Most levels of nested operations."""
 _BITS = 10_000
-"""Of a numerator or denominator: three thousand digits."""
+"""Most bits of a numerator or denominator: three thousand digits."""
 _ROOT_DIGITS = 30
 _DECIMALS = 300
-"""That a number may be rounded to."""
+"""Most decimals that `round` may be given."""
 _FIGURES = 12
-"""Of a number that is not shown whole."""
+"""Significant figures of a number that is not shown in full."""
 _PLAIN = 1_000_000
-"""A denominator up to this is shown."""
+"""Largest denominator of a value that is shown as a fraction."""
 _TOO_LARGE = "it is too large"
 
 _FUNCTIONS = ("sqrt", "abs", "min", "max", "round", "gcd")
@@ -42,9 +42,9 @@ _STRETCH = re.compile(
     rf"|\b(?:{'|'.join(_FUNCTIONS)})(?=[ \t]*+\())+"
 )
 _EDGES = " \t,<>"
-"""Of a stretch, no part of an expression."""
+"""Characters at the ends of a stretch that belong to no expression."""
 _BULLET = re.compile(r"^[ \t]*+[-*+•][ \t]+", re.MULTILINE)
-_DRESS = re.compile(r"\\[()\[\]]|\\left|\\right|\$")
+_LATEX_MARKS = re.compile(r"\\[()\[\]]|\\left|\\right|\$")
 _SIGNS: Mapping[str, str] = {
     r"\times": "*",
     r"\cdot": "*",
@@ -60,13 +60,13 @@ _GROUPED = re.compile(r"(?<![\d.])\d{1,3}(?:,\d{3})+(?!\d)")
 _FACTORIAL = r"(?:[\d)\]}]|\b[A-Za-z])!+"
 _OPERAND_BEFORE = re.compile(rf"(?:[\w)\]}}]|{_FACTORIAL})\s*$")
 _FACTOR_BEFORE = re.compile(rf"[\w\]]$|(?:\}}|{_FACTORIAL})\s*$")
-"""What a bracket behind it multiplies, or calls."""
+"""Before an opening bracket: the bracket multiplies this, or is a call of it."""
 _GROUP_BEFORE = re.compile(r"(?:[\d)\]}*_]|\\(?!boxed|text|math)[A-Za-z]+)\s*\{\s*$|√\s*$")
-"""What is in it is a part of something: `\\frac{3 + 4}{5}`, `2^{3 + 4}`; but not `\\boxed{3 + 4}`."""
+"""Before a brace whose content is part of an expression: `\\frac{3 + 4}{5}`, `2^{3 + 4}`; not `\\boxed{3 + 4}`."""
 _MORE_BEHIND = re.compile(r"(?<=[\d)])!(?!=)|\s*[\]}]\s*[-+*/%({!]|\s*\\(?:[cdt]?frac|sqrt|[bp]?mod)\b")
-"""Behind an expression, what makes it a part of a larger one: `[3 + 4] * 5`, `3 + 4!`."""
+"""After an expression that is part of a larger one: `[3 + 4] * 5`, `3 + 4!`."""
 _PERCENT = re.compile(r"\S%(?=[-+\s])|%\s*[-+]\s")
-"""A sign that stands behind its number like a unit; between two numbers it is the remainder."""
+"""A percent sign. Between two numbers % is the remainder."""
 _WORD_BEFORE = re.compile(r"[A-Za-z]{2}\s+$")
 _SIMPLE: Mapping[type[ast.operator], Callable[[Fraction, Fraction], Fraction | int]] = {
     ast.Add: operator.add,
@@ -79,8 +79,8 @@ _SIMPLE: Mapping[type[ast.operator], Callable[[Fraction, Fraction], Fraction | i
 
 
 def expressions(text: str) -> Iterator[str]:
-    """The expressions in a text, in order, in the signs of Python; a bare number is none, nor is one with names."""
-    text = _DRESS.sub(" ", _BULLET.sub("", text[-_MOST:]))
+    """The expressions in a text, in order, in Python's notation. Bare numbers and formulas with names are left out."""
+    text = _LATEX_MARKS.sub(" ", _BULLET.sub("", text[-_MOST:]))
     for sign, ours in _SIGNS.items():
         text = text.replace(sign, ours)
     for stretch in _STRETCH.finditer(text):
@@ -89,7 +89,7 @@ def expressions(text: str) -> Iterator[str]:
             continue
         if _goes_on(text[: stretch.end() - len(stretch[0].lstrip(_EDGES))], written):
             continue
-        if not any(name in written for name in _FUNCTIONS):  # whose arguments are parted by commas
+        if not any(name in written for name in _FUNCTIONS):  # in calls, commas separate arguments
             written = _GROUPED.sub(lambda number: number[0].replace(",", ""), written)
         tree = _parsed(written)
         parts: Sequence[ast.expr] = tree.elts if isinstance(tree, ast.Tuple) else [tree] if tree else []
@@ -110,7 +110,7 @@ def compute(expression: str) -> Fraction:
     return _value(tree, expression, 0)
 
 
-def shown(value: Fraction) -> str:
+def format_number(value: Fraction) -> str:
     """A value as a whole number, a decimal of at most 12 places, or a fraction; else rounded to 12 figures."""
     if value.denominator == 1:
         return str(value.numerator)
@@ -123,11 +123,11 @@ def shown(value: Fraction) -> str:
 
 
 _WIDE = Context(prec=_BITS)
-"""In which every number of ours is exact."""
+"""Wide enough for every number within the bounds."""
 
 
 def _goes_on(before: str, written: str) -> bool:
-    """Whether an expression goes on from what is before it and no number: `x + 3 * 4`, `f(3 + 4)`, `5! - 3 * 2`."""
+    """Whether the expression continues what stands before it: `x + 3 * 4`, `f(3 + 4)`, `5! - 3 * 2`."""
     tail = before[-80:]
     if _GROUP_BEFORE.search(tail):
         return True
@@ -149,10 +149,10 @@ def _parsed(written: str) -> ast.expr | None:
 
 def _value(node: ast.expr, written: str, depth: int) -> Fraction:
     if depth > _DEEPEST:
-        raise ValueError(f"it has more than {_DEEPEST} operations within each other")
+        raise ValueError(f"it has more than {_DEEPEST} nested operations")
     match node:
         case ast.Constant():
-            # Its digits, and not the binary number next to them.
+            # From its digits, since a float is not exact.
             digits = written[node.col_offset : node.end_col_offset]
             if re.fullmatch(_HEXADECIMAL, digits):
                 return _bounded(Fraction(int(digits, 16)))
@@ -164,7 +164,7 @@ def _value(node: ast.expr, written: str, depth: int) -> Fraction:
         case ast.BinOp(left=left, op=op, right=right):
             return _applied(op, _value(left, written, depth + 1), _value(right, written, depth + 1))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
-            return _bounded(_called(name, [_value(given, written, depth + 1) for given in args]))
+            return _bounded(_called(name, [_value(argument, written, depth + 1) for argument in args]))
     raise ValueError("it is not arithmetic")
 
 
@@ -186,7 +186,7 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
         raise ValueError("an exponent is no whole number; for roots there is sqrt")
     if not base and power < 0:
         raise ValueError("it divides by zero")
-    if base in (-1, 0, 1):  # whose powers are as small, however large the exponent
+    if base in (-1, 0, 1):  # their powers stay small, however large the exponent
         power = min(power, 2 + power % 2) if power > 0 else power % 2
     if _bits(base) * abs(power) > _BITS:
         raise ValueError(_TOO_LARGE)
@@ -194,7 +194,7 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
 
 
 def _shifted(value: Fraction, places: Fraction) -> Fraction:
-    """To the left; to the right where `places` is below 0, and what falls off is lost."""
+    """Shift left by `places` bits; right where it is negative, rounding down."""
     if value.denominator != 1 or places.denominator != 1:
         raise ValueError("only whole numbers are shifted")
     if abs(places) > _BITS:

@@ -1,4 +1,4 @@
-"""The worker protocol: whatever answers messages."""
+"""The worker protocol: what every worker has, the request that it gets, and the reply that it returns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from podium.workers.view import View, read_view
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a worker is asked."""
+    """One call of a worker."""
 
     messages: tuple[Message, ...]
     seed: str
@@ -23,22 +23,22 @@ class Request:
     repeat: int = 0
     """Steps of this question before this one that went to the same worker."""
     sample: int = 0
-    """Which independent answering of this question it belongs to."""
+    """Which of several independent samples of this question it belongs to, from 0."""
     mark: str = ""
-    """The random mark in the messages' fences; it says nothing, and is no part of what is asked."""
+    """The random mark in the messages' fences. The cache ignores it: it is no part of the question."""
     missing: tuple[int, ...] = ()
-    """Places, from 0, among the responses that it was to see, of those that there are not: their steps failed, or were
-    not asked. Tools look at it, which no cache keeps answers of; to others it says nothing."""
+    """Positions, from 0, of the responses that the worker should see but that do not exist, since their steps failed or
+    were skipped. Only tools read this, whose replies are not cached."""
     options: AnswerOptions = AnswerOptions()
-    """Over the worker's own; a worker without tools or temperature has no use for them."""
+    """They win over the worker's own settings. A worker ignores those that it does not have."""
     structured: View | None = None
-    """What the messages say, as data. None: the executor did not write them."""
+    """The content of the messages as data. None: the messages do not come from the executor."""
     on_text: Callable[[str], None] | None = None
-    """Told the text piece by piece as it is written, by workers that can; their reply is the whole all the same."""
+    """Workers that stream call it with each piece of text; the reply has the whole text in any case."""
 
     @property
     def view(self) -> View:
-        """What the worker is shown: from the executor as data, else read out of the messages."""
+        """What the worker is shown: `structured`, else parsed from the messages."""
         return read_view(self.messages) if self.structured is None else self.structured
 
 
@@ -49,34 +49,34 @@ class Reply:
     text: str
     usage: Usage
     latency_s: float | None = None
-    """Seconds that a simulated worker claims; None where the clock's own measure is the truth."""
+    """Seconds that a simulated or recorded worker reports; None: the executor measures them."""
     recorded: str | None = None
-    """Which recorded response this is; None: the worker answered just now."""
+    """Which recorded response this is; None: it is not from a recording."""
     finish: str | None = None
-    """Why the text ends, in the provider's word; "length": it was cut off at max_tokens."""
+    """The provider's finish_reason; "length": the text was cut off at max_tokens."""
     model: str | None = None
     """The model that the provider says answered."""
     first_token_s: float | None = None
     """Seconds until a streamed reply began."""
     cost_usd: float | None = None
-    """Dollars, where they are not told by usage and price."""
+    """Dollars of the call; None: computed from usage and price."""
     cached: bool = False
-    """From the response cache: it costs nothing now."""
+    """Whether it comes from the response cache, and so costs nothing now."""
     tool_calls: tuple[ToolCall, ...] = ()
-    """Calls that the worker wants made by whoever asked."""
+    """Calls of the caller's tools that the worker requests."""
     votes: VoteCount | None = None
-    """Of a vote that was decided."""
+    """The count, if the worker held a vote that has a winner."""
     nested: Trace | None = None
-    """What another team did to answer, where the worker is one."""
+    """The trace of the nested team, if the worker is a team."""
 
     def price(self, profile: Profile) -> float:
-        """Dollars that this reply cost when it was made by the worker of `profile`."""
+        """Dollars that the call cost, at the prices of `profile`."""
         return profile.price.cost(self.usage) if self.cost_usd is None else self.cost_usd
 
 
 @runtime_checkable
 class Worker(Protocol):
-    """Answers messages. One call, no retries: those are the executor's."""
+    """Answers messages. A call is one attempt; the executor retries."""
 
     @property
     def profile(self) -> Profile:
@@ -85,19 +85,19 @@ class Worker(Protocol):
 
     @property
     def limits(self) -> Limits:
-        """What this worker may be asked for."""
+        """Limits of its calls: concurrency, rates, timeouts, tokens."""
         ...
 
     @property
     def fallback(self) -> str | None:
-        """Name of the worker in the same pool that takes over a call that failed for good."""
+        """Name of the worker in the same pool that gets a call after its last retry failed here."""
         ...
 
     @property
     def identity(self) -> Mapping[str, Any] | None:
-        """All but the messages that can change an answer (endpoint, model, sampling), as JSON has it, without secrets.
+        """What besides the messages can change an answer (endpoint, model, sampling), as JSON without secrets.
 
-        None: it is not worth a cache, since asking it costs nothing.
+        None: its replies are not cached, since a call costs nothing.
         """
         ...
 
@@ -106,18 +106,18 @@ class Worker(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give back connections. Calling twice is fine."""
+        """Close connections. Calling twice is fine."""
         ...
 
 
 @runtime_checkable
 class Decider(Protocol):
-    """A tool whose result may be certain before all that it is to see is there."""
+    """A tool whose result may be certain before all responses that it reads have arrived."""
 
     def is_certain(self, subtask: str, responses: Sequence[str | None]) -> bool:
-        """Whether its result is the same whatever those say that are still to come.
+        """Whether the responses that are still to come cannot change its result.
 
         Args:
-            responses: that it is to see, in order; None: still to come, "": there is none, for its step failed.
+            responses: those that it reads, in order; None: still to come; "": its step failed.
         """
         ...

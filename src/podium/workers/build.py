@@ -1,8 +1,7 @@
-"""Turns a worker's spec into the worker: a table of kinds, each with its spec and what builds it.
+"""Builds a worker from its spec, by a table of kinds: each row has a spec class and a build function.
 
-Another package adds a kind without a change here: an entry point of the group "podium.workers" names it, and its value
-is a `WorkerKind`. Each built-in worker is imported when one is built, so that a pool without endpoints loads no HTTP
-client.
+Another package adds a kind by an entry point of the group "podium.workers", whose value is a `WorkerKind`. A worker's
+module is imported when the first of its kind is built, so a pool without endpoints loads no HTTP client.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class BuildContext:
     connections: Connections = field(default_factory=Connections)
     recordings: RecordingLoader = field(default_factory=RecordingLoader)
     folder: Path = Path()
-    """Paths in specs are seen from here; those of recordings from the folder of `recordings`."""
+    """Paths in specs are relative to it; those of recordings to the folder of `recordings`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class WorkerKind:
     spec: type[WorkerSpec]
     """Its table in a pool file; it has a field `kind`, a `Literal` of the name."""
     build: Callable[[Any, BuildContext], Worker]
-    """From such a spec to the worker. Raises `ConfigError`, whose `where` is the key at fault."""
+    """Builds the worker from such a spec. Raises `ConfigError`, whose `where` is the key at fault."""
 
 
 def build_worker(
@@ -69,7 +68,7 @@ def build_worker(
 
     Args:
         spec: one `[[worker]]` of a pool file.
-        context: shared by the workers of a pool; None: this worker has its own.
+        context: shared by the workers of a pool; None: this worker gets its own.
         kinds: the kinds to choose from, by name; None: `BUILT_IN`.
 
     Raises:
@@ -91,21 +90,21 @@ def installed_kind(name: str) -> WorkerKind | None:
             kind = entry.load()
         except (ImportError, AttributeError) as error:
             raise ConfigError(
-                f"The kind of worker {name!r} is {entry.value}, which cannot be loaded ({error}); mend that package."
+                f"The kind of worker {name!r} is {entry.value}, which cannot be loaded ({error}); fix that package."
             ) from None
         if not isinstance(kind, WorkerKind):
             raise ConfigError(
-                f"The kind of worker {name!r} is {entry.value}, which is no WorkerKind; mend that package."
+                f"The kind of worker {name!r} is {entry.value}, which is no WorkerKind; fix that package."
             )
         return kind
     return None
 
 
 class UnreadyWorker:
-    """Stands in a pool that is only listed or checked for a worker that could not be built; every call fails.
+    """Takes the place of a worker that could not be built, in a pool that is only listed or checked. Every call fails.
 
     Args:
-        spec: of the worker that it stands for; planners see its profile.
+        spec: of the worker that could not be built; planners see its profile.
         reason: why that worker could not be built.
     """
 
@@ -125,7 +124,7 @@ class UnreadyWorker:
         raise WorkerError(self.reason, kind="unready")
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to close."""
 
 
 def _openai(spec: OpenAISpec, context: BuildContext) -> Worker:
@@ -198,7 +197,7 @@ def _command(spec: CommandSpec, context: BuildContext) -> Worker:
     secrets = context.connections.secrets
     folder = (context.folder / spec.folder).absolute()
     if not folder.is_dir():
-        raise ConfigError(f"{owner}: {folder} is not a folder; mend `folder`.", ("folder",))
+        raise ConfigError(f"{owner}: {folder} is not a folder; correct `folder`.", ("folder",))
     try:
         command = (find_program(spec.command[0], folder), *spec.command[1:])
     except ConfigError as error:
@@ -257,9 +256,9 @@ def _function(spec: FunctionSpec, context: BuildContext) -> Worker:
 def _read_env(names: Iterable[str], owner: str) -> dict[str, str]:
     """The variables of a spec's `env`, with their values."""
     for name in names:
-        if not name.isidentifier():  # Most likely the secret itself, so it is not repeated.
+        if not name.isidentifier():  # It is most likely the secret itself, so the message does not repeat it.
             raise ConfigError(
-                f"{owner}: env holds what is not the name of an environment variable; give names, not values.",
+                f"{owner}: env contains an item that is no name of an environment variable; give names, not values.",
                 ("env",),
             )
         if name not in os.environ:

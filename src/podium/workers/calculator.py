@@ -1,7 +1,7 @@
 """`calculator`: a tool that computes the arithmetic in its subtask, or in the latest final answer that it is shown.
 
-Exact, deterministic and free. It computes what is written as a formula, and rounds as the text says; it understands
-nothing else that is told in words.
+It is exact, deterministic and free. It computes formulas, and rounds as the text requests; it understands no other
+words.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from itertools import islice
 from podium.types import Limits, Profile
 from podium.workers import tool
 from podium.workers.answer import final_answer
-from podium.workers.arithmetic import compute, expressions, shown
+from podium.workers.arithmetic import compute, expressions, format_number
 from podium.workers.base import Reply, Request
-from podium.workers.rounding import Rounding, asked_rounding
+from podium.workers.rounding import Rounding, requested_rounding
 
 DESCRIPTION = (
     "A tool: computes exactly the arithmetic that is written as a formula in its subtask, or in the latest final "
@@ -24,11 +24,11 @@ NO_EXPRESSION = tool.no_result(
     "neither the subtask nor a final answer that is shown holds a formula of numbers"
 )
 _MOST = 10
-"""Expressions of one text that are computed."""
+"""Most expressions of one text that are computed."""
 
 
 class CalculatorWorker:
-    """Computes; of several expressions each, and the last that has a value is the answer."""
+    """Computes every expression that it finds; the value of the last one is the answer."""
 
     identity = None
 
@@ -45,19 +45,19 @@ class CalculatorWorker:
         self.fallback = fallback
 
     async def answer(self, request: Request) -> Reply:
-        """What each expression comes to, and the answer; where there is none, a sentence that says so.
+        """The value of each expression, and the answer; without an expression, a sentence that says so.
 
         Raises:
-            WorkerError: "missing": there is no expression, and responses that it was to see are missing.
+            WorkerError: "missing": there is no expression, and a step failed whose response it should see.
         """
         subtask, *others = tool.material(request)
         for text in (subtask, *(final_answer(other) or "" for other in others)):
             if found := list(islice(expressions(text), _MOST)):
-                return tool.free(_computed(found, asked_rounding(text)))
+                return tool.free(_computed(found, requested_rounding(text)))
         return tool.nothing(request, NO_EXPRESSION)
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to close."""
 
 
 def _computed(found: list[str], rounding: Rounding) -> str:
@@ -78,7 +78,7 @@ def _computed(found: list[str], rounding: Rounding) -> str:
 
 
 def _written(value: Fraction, expression: str, rounding: Rounding) -> str:
-    """As is asked for; hexadecimal where the expression is."""
+    """The value, rounded as the text requests; hexadecimal if the expression is."""
     if "0x" in expression.lower() and value.denominator == 1:
         return hex(value.numerator)
-    return rounding.write(value) if rounding else shown(value)
+    return rounding.write(value) if rounding else format_number(value)

@@ -1,6 +1,6 @@
-"""The check of a pool: sends every worker one small question, all at once, and returns how each answered.
+"""Checks a pool: sends one small question to all workers at once, and returns how each answered.
 
-One attempt each, without retries, fallbacks and the response cache: it shows how things are. Prints nothing.
+Each call is one attempt, without retries, fallbacks and the response cache. Nothing is printed here.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class CheckResult:
     worker: str
     answered: bool
     seconds: float
-    """By the clock."""
+    """Wall time of the call."""
     text: str
     """The reply, or why there is none."""
-    mend: str | None = None
-    """What to do about it, where `text` does not say."""
+    remedy: str | None = None
+    """What the user can do about the failure, where `text` does not say."""
     error: str | None = None
     """Kind of the `WorkerError`."""
     first_token_s: float | None = None
@@ -37,12 +37,12 @@ class CheckResult:
     input_tokens: int = 0
     output_tokens: int = 0
     estimated: bool = False
-    """Whether the tokens were counted by us."""
+    """Whether Podium estimated the tokens."""
     cost_usd: float = 0.0
     unpriced: bool = False
     """Whether it cost money at an unknown price."""
     role: Literal["worker", "planner"] = "worker"
-    """A planner was asked to plan."""
+    """The planner's check is a plan."""
     simulated: bool = False
     """Its cost is simulated."""
     model: str | None = None
@@ -53,7 +53,7 @@ async def check(workers: Iterable[Worker], limit_s: float | None = None) -> tupl
     """Call all of `workers` at once; returns the results in order.
 
     Args:
-        limit_s: seconds at most for each; None: as its limits have it.
+        limit_s: time limit of each call; None: the worker's own timeout.
     """
     async with asyncio.TaskGroup() as group:
         checks = [group.create_task(_ask(worker, limit_s)) for worker in workers]
@@ -68,13 +68,15 @@ async def _ask(worker: Worker, limit_s: float | None) -> CheckResult:
         async with asyncio.timeout(limit):
             reply = await worker.answer(Request((Message(role="user", content=QUESTION),), seed="check"))
     except WorkerError as error:
-        taken = time.perf_counter() - started
-        # A replay worker is fine if its recording can be read, whatever it lacks.
+        seconds = time.perf_counter() - started
+        # A replay worker works if its recording can be read, even without this question.
         answered = error.kind == "unrecorded"
-        return CheckResult(name, answered, taken, str(error), None if answered else _mend(error), error.kind)
+        return CheckResult(
+            name, answered, seconds, str(error), None if answered else _remedy(error), error.kind
+        )
     except TimeoutError:
         late = WorkerError(f"No answer within {limit:g} s.", kind="timeout", retryable=True)
-        return CheckResult(name, False, time.perf_counter() - started, str(late), _mend(late), late.kind)
+        return CheckResult(name, False, time.perf_counter() - started, str(late), _remedy(late), late.kind)
     return CheckResult(
         name,
         True,
@@ -90,15 +92,15 @@ async def _ask(worker: Worker, limit_s: float | None) -> CheckResult:
     )
 
 
-def _mend(error: WorkerError) -> str | None:
+def _remedy(error: WorkerError) -> str | None:
     """What to do about a failure whose message only says what happened."""
     match error.kind:
         case "timeout":
-            return "See whether it is up, or give it more time in its limits."
+            return "See whether the server is up, or raise the timeout in its limits."
         case "connection" if error.retryable:
-            return "See whether its server runs, and whether base_url is right."
+            return "See whether the server runs, and whether base_url is right."
         case "limited":
             return "Wait, then set limits.rpm and limits.tpm to what the provider allows, or pay for more."
         case "status" if error.retryable:
-            return "The trouble is its provider's: try again later, or name a fallback."
+            return "The provider has a problem: try again later, or name a fallback."
     return None

@@ -1,7 +1,7 @@
 """`code`: a tool that runs the Python program it is given or shown, in the sandbox, and returns what it printed.
 
-The program reads the responses that the tool is shown from its standard input, so it may choose among them, or check
-them. It is never trusted: what it may do is in docs/sandbox.md. No model: it writes no programs, and mends none.
+The program can read the responses that the tool is shown from its standard input, to check them or choose among them.
+It is never trusted: docs/sandbox.md says what it may do. The tool is no model: it writes and repairs no programs.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import ast
 import json
 
 from podium.errors import ConfigError, GraderError, WorkerError
-from podium.sandbox.cell import Ended
 from podium.sandbox.inside.allowance import MIB, Allowance
 from podium.sandbox.inside.program import RAISED
-from podium.sandbox.sandboxes import Sandboxes
+from podium.sandbox.pool import SandboxPools
+from podium.sandbox.sandbox import Exit
 from podium.syntax import parse_program
 from podium.types import Limits, Profile, Usage
 from podium.workers import tool
@@ -25,18 +25,18 @@ DESCRIPTION = (
 )
 NO_PROGRAM = tool.no_result("neither the subtask nor a response that is shown holds a Python program")
 _PATIENCE = 3
-"""Seconds by the clock for each of processor time, as for graded programs."""
+"""Wall time, as a multiple of CPU time, as for graded programs."""
 _CHARACTERS = 4
-"""Of a token, where none are counted."""
+"""Characters a token; the output is not tokenized."""
 
 
 class CodeWorker:
     """Runs programs, each in a sandbox of its own.
 
     Args:
-        seconds: processor time of a program; three times as much by the clock.
-        memory_mb: megabytes of a program with all its processes.
-        allow_weak_sandbox: whether programs run without walls where there are no strong ones.
+        seconds: limit of CPU time of a program; its wall time may be three times as long.
+        memory_mb: memory limit of a program with all its processes.
+        allow_weak_sandbox: whether programs run without isolation where bubblewrap does not work.
     """
 
     identity = None
@@ -56,44 +56,44 @@ class CodeWorker:
         self.limits = limits or Limits(retries=0)
         self.fallback = fallback
         self._allow_weak = allow_weak_sandbox
-        self._sandboxes = Sandboxes()
+        self._pools = SandboxPools()
         self._allowance = Allowance(cpu_s=seconds, wall_s=_PATIENCE * seconds, memory_bytes=memory_mb * MIB)
 
     async def answer(self, request: Request) -> Reply:
-        """What the program printed, or why it did not end well; where there is none, a sentence that says so.
+        """What the program printed, or why it failed; without a program, a sentence that says so.
 
         Raises:
-            WorkerError: "unready": there are no walls here, and that is not allowed; "status": the sandbox failed;
-                "missing": there is no program, and responses that it was to see are missing.
+            WorkerError: "unready": there is no strong isolation here, and a weak one is not allowed; "status": the
+                sandbox failed; "missing": there is no program, and a step failed whose response it should see.
         """
         programs = map(program_in, tool.material(request))
         program = next((found for found in programs if found is not None), None)
         try:
-            sandbox = await self._sandboxes.sandbox()
+            pool = await self._pools.pool()
             if program is None:
-                # A checkup has no program, and is to tell whether one could be run.
-                await sandbox.admitted(allow_weak=self._allow_weak)
+                # A checkup sends no program, and must find out whether one could run.
+                await pool.checked_isolation(allow_weak=self._allow_weak)
                 return tool.nothing(request, NO_PROGRAM)
-            async with sandbox.cells(allow_weak=self._allow_weak) as (cell,):
-                ended = await cell.run(program, _shown(request), self._allowance, tell=True)
+            async with pool.acquire(allow_weak=self._allow_weak) as (sandbox,):
+                ended = await sandbox.run(program, _shown(request), self._allowance, report_error=True)
         except ConfigError as error:
             raise WorkerError(str(error), kind="unready") from None
         except GraderError as error:
             raise WorkerError(str(error), kind="status") from None
-        said = self._said(ended)
+        text = self._text(ended)
         most = _CHARACTERS * min(self.limits.max_tokens, request.options.max_tokens or self.limits.max_tokens)
-        if len(said) <= most:
-            return Reply(said, Usage())
-        left = len(said) - most
-        return Reply(f"{said[:most]}\n[{left} more characters are cut off]", Usage(), finish="length")
+        if len(text) <= most:
+            return Reply(text, Usage())
+        left = len(text) - most
+        return Reply(f"{text[:most]}\n[{left} more characters are cut off]", Usage(), finish="length")
 
     async def close(self) -> None:
         """End the sandboxes of the running event loop."""
-        await self._sandboxes.close()
+        await self._pools.close()
 
-    def _said(self, ended: Ended) -> str:
-        printed = ended.words.decode(errors="replace")
-        if ended.how == "done":
+    def _text(self, ended: Exit) -> str:
+        printed = ended.output.decode(errors="replace")
+        if ended.reason == "done":
             return (
                 _result(printed.strip()) if printed.strip() else tool.no_result("the program printed nothing")
             )
@@ -101,11 +101,11 @@ class CodeWorker:
         if mark:
             reason, printed = f"the program failed with {raised.strip().rstrip('.')}", before
         else:
-            reason = self._reason(ended.how)
-        told = f"\nBefore that it printed:\n{printed.strip()}" if printed.strip() else ""
-        return f"{tool.no_result(reason)}{told}"
+            reason = self._reason(ended.reason)
+        more = f"\nBefore that it printed:\n{printed.strip()}" if printed.strip() else ""
+        return f"{tool.no_result(reason)}{more}"
 
-    def _reason(self, how: str) -> str:
+    def _reason(self, reason: str) -> str:
         seconds, bytes_ = self._allowance.cpu_s, self._allowance.memory_bytes
         return {
             "time": f"the program had not ended after {seconds:g} s of processor time, or {_PATIENCE} times as much "
@@ -114,11 +114,11 @@ class CodeWorker:
             "output": f"the program printed more than {self._allowance.output_bytes // MIB} MiB",
             "processes": f"the program started more than {self._allowance.processes} processes and threads",
             "failed": "the program ended with an exit status that is not 0",
-        }.get(how, "the program was killed")
+        }.get(reason, "the program was killed")
 
 
 def program_in(text: str) -> str | None:
-    """The program in a text: its last fenced block, else the whole where it is Python that calls something."""
+    """The program in a text: its last fenced block; else the whole text, if it is Python that calls something."""
     block = last_block(text)
     if block is not None:
         return block if block.strip() else None
@@ -126,18 +126,18 @@ def program_in(text: str) -> str | None:
         tree = parse_program(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    # One word of prose is Python, too; but what calls nothing prints nothing.
+    # A single word is valid Python too; but a program without a call prints nothing.
     return text if any(isinstance(node, ast.Call) for node in ast.walk(tree)) else None
 
 
 def _shown(request: Request) -> str:
-    """What the program is told: the responses that are shown, in order, with the answer that each ends with."""
+    """The program's standard input: the responses that the tool is shown, in order, each with its final answer."""
     responses = tool.responses(request.view)
     return json.dumps([{"response": text, "answer": final_answer(text)} for text in responses])
 
 
 def _result(printed: str) -> str:
-    """What was printed; one line is an answer, as votes count them."""
+    """The output; one line alone is marked as the answer, so that votes count it."""
     if "\n" in printed or printed.casefold().startswith("answer:"):
         return printed
     return tool.stated(printed)

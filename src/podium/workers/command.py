@@ -19,7 +19,7 @@ from typing import Any, Literal
 from podium.errors import ConfigError, WorkerError
 from podium.types import Limits, Profile
 from podium.workers.base import Reply, Request
-from podium.workers.program import Ended, Program
+from podium.workers.program import CompletedProgram, Program
 from podium.workers.reply_form import read_form, text_reply
 
 Output = Literal["text", "json"]
@@ -27,14 +27,14 @@ Output = Literal["text", "json"]
 _MOST = 16 * 2**20
 """Bytes of an answer."""
 _SHOWN = 300
-"""Characters of a program's complaint that a message repeats."""
+"""Characters of a program's standard error that a message repeats."""
 _LINES = 3
-"""Last lines of it."""
+"""Last lines of the standard error that a message repeats."""
 _TRY_LATER = 75
 """EX_TEMPFAIL of sysexits.h."""
-_PASSING = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY}
-"""Why a program could not be started just now."""
-_GIVEN = ("PATH", "HOME", "LANG", "TMPDIR")
+_RETRYABLE = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY}
+"""Errors at the start of a program that may pass."""
+_PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR")
 
 
 class CommandWorker:
@@ -43,12 +43,12 @@ class CommandWorker:
     Args:
         profile: as for any worker.
         command: an absolute path and arguments.
-        folder: where it is run.
-        environment: all that it sees of ours.
-        output: whether it writes its answer as it is, or a JSON object of `reply_form`.
-        limits, fallback: as for any worker. Its `max_tokens` is told to the program, which may do with it as it likes.
-        scrub: takes secrets out of what it says.
-        identity: as for any worker; None: its answers are not kept.
+        folder: its working directory.
+        environment: its whole environment.
+        output: whether it prints the answer as plain text, or a JSON object of `reply_form`.
+        limits, fallback: as for any worker. The program gets `max_tokens`, and may ignore it.
+        scrub: removes secrets from its output.
+        identity: as for any worker; None: its answers are not cached.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class CommandWorker:
         """Run the program once.
 
         Raises:
-            WorkerError: "status": it failed, as it may again unless its exit status is 75; "protocol": what it wrote
+            WorkerError: "status": it failed; a retry is useful only if its exit status is 75; "protocol": its output
                 is no answer; "connection": it could not be started.
         """
         input_ = {
@@ -95,21 +95,21 @@ class CommandWorker:
             program = Program(self._command, self._folder, self._environment)
         except OSError as error:
             raise self._error(
-                f"cannot be started ({error.strerror})", "connection", retryable=error.errno in _PASSING
+                f"cannot be started ({error.strerror})", "connection", retryable=error.errno in _RETRYABLE
             ) from None
         ended = await program.run(json.dumps(input_).encode() + b"\n", _MOST)
         if ended.cut:
             raise self._error(f"wrote more than {_MOST // 2**20} MiB", "protocol")
         if ended.status:
             raise self._error(
-                f"{_ending(ended.status)}: {self._said(ended)}",
+                f"{_ending(ended.status)}: {self._errors(ended)}",
                 "status",
                 retryable=ended.status == _TRY_LATER,
             )
         return self._read(ended.output, request)
 
     async def close(self) -> None:
-        """Nothing to give back: no program outlives its call."""
+        """Nothing to close: no program outlives its call."""
 
     def _read(self, output: bytes, request: Request) -> Reply:
         try:
@@ -124,9 +124,9 @@ class CommandWorker:
             form = ' of the form {"text": "..."}' if self._output == "json" else ""
             raise self._error(f"wrote no answer{form} ({error})", "protocol") from None
 
-    def _said(self, ended: Ended) -> str:
-        """The last lines of its standard error, scrubbed before they are cut: half a key is a secret too."""
-        text = self._scrub(ended.complaints.decode("utf-8", "replace"))
+    def _errors(self, ended: CompletedProgram) -> str:
+        """The last lines of its standard error. Scrubbed before they are cut, since half a key is a secret too."""
+        text = self._scrub(ended.errors.decode("utf-8", "replace"))
         lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
         shown = " / ".join(lines[-_LINES:]).rstrip(".")
         return (shown if len(shown) <= _SHOWN else f"…{shown[-_SHOWN:]}") or "(nothing on its standard error)"
@@ -136,7 +136,7 @@ class CommandWorker:
 
 
 def find_program(name: str, folder: Path) -> str:
-    """The absolute path of a program: one with a slash is seen from `folder`, any other is looked for in PATH.
+    """The absolute path of a program. A name with a slash is relative to `folder`; any other is searched in PATH.
 
     Raises:
         ConfigError: there is none, or it may not be run.
@@ -151,15 +151,15 @@ def find_program(name: str, folder: Path) -> str:
         )
     if local:
         raise ConfigError(
-            f"there is no program {folder / name}; check the path, which is seen from `folder`."
+            f"there is no program {folder / name}; check the path, which is relative to `folder`."
         )
     way_out = f"; for the one in {folder} write ./{name}" if (folder / name).is_file() else ""
     raise ConfigError(f"there is no program {name!r} in PATH; install it, or give its path{way_out}.")
 
 
 def kept_environment(ours: Mapping[str, str]) -> dict[str, str]:
-    """What every program sees of `ours`: the language and the usual folders."""
-    return {key: value for key, value in ours.items() if key in _GIVEN or key.startswith("LC_")}
+    """The variables of Podium's environment that every program gets: the language and the usual folders."""
+    return {key: value for key, value in ours.items() if key in _PASSED_ON or key.startswith("LC_")}
 
 
 def digests(command: Sequence[str], folder: Path) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""What a pool's workers share towards the world: its secrets, and one HTTP client session for each event loop.
+"""What the workers of a pool share: its secrets, and one HTTP client session for each event loop.
 
-A pool may live through several `asyncio.run` calls, and connections may not. The HTTP client is imported
-with the first call, so that a pool that is only listed costs nothing.
+A pool may be used in several `asyncio.run` calls; a session may not. aiohttp is imported at the first call, so listing
+a pool stays fast.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 class Connections:
-    """Opens a session where it is first needed; closing is final for the running loop's session alone.
+    """Opens a session at the first call of each event loop.
 
     Args:
-        secrets: what no message or response may hold; None: those in the addresses of the environment's proxies.
+        secrets: removed from all messages and responses; None: the passwords of the environment's proxies.
     """
 
     def __init__(self, secrets: Secrets | None = None) -> None:
         self.secrets = Secrets.of_proxies() if secrets is None else secrets
-        self._sessions = PerLoop(_hold)
+        self._sessions = PerLoop(_open)
 
     async def session(self) -> aiohttp.ClientSession:
         """The session of the running event loop."""
@@ -40,11 +40,10 @@ class Connections:
         await self._sessions.close()
 
 
-async def _hold() -> AsyncGenerator[aiohttp.ClientSession]:
-    """A session, as long as its loop."""
+async def _open() -> AsyncGenerator[aiohttp.ClientSession]:
     import aiohttp  # noqa: PLC0415
 
-    # No limit here: how many calls a worker takes at once is the executor's to decide.
+    # No limit here: the executor limits concurrent calls.
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),

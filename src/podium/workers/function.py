@@ -1,7 +1,7 @@
-"""`python`: a function of the user's, called in our own process.
+"""`python`: calls a function of the user in this process.
 
-An async function runs on our event loop and is cancelled like any call. Another runs in a thread, which cannot be
-stopped: when the call is cancelled it may run on, its result is dropped, and it keeps nothing from ending.
+An async function runs on the event loop, and is cancelled like any call. Any other function runs in a thread, which
+cannot be stopped: after a cancelled call it may run on, its result is dropped, and Podium does not wait for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from podium.workers.reply_form import read_form, text_reply
 Function = Callable[..., Any]
 
 _KEYWORDS = ("seed", "repeat", "sample", "max_tokens")
-"""Keyword arguments that a function may have."""
+"""Keyword arguments that a function gets if it has such parameters."""
 _SHOWN = 300
 """Characters of an exception that a message repeats."""
 
@@ -38,14 +38,14 @@ class FunctionWorker:
 
     Args:
         profile: as for any worker.
-        function: called with a list of `{"role": ..., "content": ...}`, and with those of `seed`, `repeat`, `sample`
-            and `max_tokens` that it has parameters for. Returns text, a dict of `reply_form`, or a `Reply`.
+        function: gets a list of `{"role": ..., "content": ...}`, and those of `seed`, `repeat`, `sample` and
+            `max_tokens` for which it has parameters. Returns text, a dict of `reply_form`, or a `Reply`.
         limits, fallback: as for any worker.
-        scrub: takes secrets out of what it says.
-        identity: as for any worker; None: its answers are not kept.
+        scrub: removes secrets from its answers and errors.
+        identity: as for any worker; None: its answers are not cached.
 
     Raises:
-        ConfigError: it cannot be called so.
+        ConfigError: it cannot be called with these arguments.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class FunctionWorker:
         self.fallback = fallback
         self.identity = identity
         self._function = function
-        self.keywords = accepted(function)
-        """Those of `seed`, `repeat`, `sample` and `max_tokens` that it takes."""
+        self.keywords = accepted_keywords(function)
+        """Those of `seed`, `repeat`, `sample` and `max_tokens` that the function accepts."""
         self._scrub = scrub
         self._name = getattr(function, "__qualname__", type(function).__qualname__)
 
@@ -75,8 +75,8 @@ class FunctionWorker:
         """Call it once.
 
         Raises:
-            WorkerError: what it raises itself; "timeout" or "connection": it raised the like, which may pass;
-                "protocol": it raised anything else, or what it returned is no answer.
+            WorkerError: the one that the function raised; "timeout" or "connection", retryable, if it raised a
+                `TimeoutError` or `ConnectionError`; "protocol" if it raised anything else or returned no answer.
         """
         messages = [{"role": m.role, "content": m.content} for m in request.messages]
         values = {
@@ -91,13 +91,13 @@ class FunctionWorker:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            raise self._failure(error) from None  # Something of its own was cancelled, not the call.
+            raise self._failure(error) from None  # The function cancelled a task of its own.
         except (Exception, SystemExit) as error:
             raise self._failure(error) from None
         return self._read(result, request)
 
     async def close(self) -> None:
-        """Nothing to give back: what the function keeps open is its own."""
+        """Nothing to close: the function owns what it opened."""
 
     async def _call(self, messages: list[dict[str, str]], values: Mapping[str, Any]) -> Any:
         if _is_async(self._function):
@@ -130,7 +130,7 @@ class FunctionWorker:
                 message, kind=error.kind, retryable=error.retryable, retry_after_s=error.retry_after_s
             )
         message = message if len(message) <= _SHOWN else f"{message[:_SHOWN]}…"
-        kind = next((kind for type_, kind in _PASSING.items() if isinstance(error, type_)), None)
+        kind = next((kind for type_, kind in _RETRYABLE.items() if isinstance(error, type_)), None)
         what = f"raised {type(error).__name__}{': ' if message else ''}{message.rstrip('.')}"
         return self._error(what, kind or "protocol", retryable=kind is not None)
 
@@ -138,14 +138,14 @@ class FunctionWorker:
         return WorkerError(f"The function {self._name} {what}.", kind=kind, retryable=retryable)
 
 
-_PASSING = {TimeoutError: "timeout", ConnectionError: "connection"}
+_RETRYABLE = {TimeoutError: "timeout", ConnectionError: "connection"}
 
 
 def find_function(named: str, path: Path | None = None) -> Function:
-    """What "package.module:function" names, imported.
+    """Import the function that "package.module:function" names.
 
     Args:
-        path: a folder in which modules are looked for, after all others, from now on.
+        path: a folder that is appended to `sys.path`, and stays there.
 
     Raises:
         ConfigError: it cannot be imported, is not there, or cannot be called.
@@ -156,7 +156,7 @@ def find_function(named: str, path: Path | None = None) -> Function:
     if path is not None:
         if not path.is_dir():
             raise ConfigError(
-                f"path {path} is not a folder; give the one that the module {place!r} is in.", ("path",)
+                f"path {path} is not a folder; give the folder that contains the module {place!r}.", ("path",)
             )
         folder = str(path.resolve())
         if folder not in sys.path:
@@ -178,16 +178,16 @@ def find_function(named: str, path: Path | None = None) -> Function:
     return found  # type: ignore[no-any-return]
 
 
-def accepted(function: Function) -> tuple[str, ...]:
-    """Those of seed, repeat, sample and max_tokens that a function has parameters for.
+def accepted_keywords(function: Function) -> tuple[str, ...]:
+    """Those of seed, repeat, sample and max_tokens for which a function has parameters.
 
     Raises:
-        ConfigError: it cannot be called with messages and these.
+        ConfigError: it has further parameters without defaults, or takes no messages.
     """
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):
-        return ()  # Some of those written in C do not say.
+        return ()  # Some functions written in C have no signature.
     kinds = {name: parameter.kind for name, parameter in signature.parameters.items()}
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     first = next(iter(kinds), None)
@@ -200,14 +200,14 @@ def accepted(function: Function) -> tuple[str, ...]:
         signature.bind([], **dict.fromkeys(keywords))
     except TypeError as error:
         raise ConfigError(
-            f"the function cannot be called with messages and {', '.join(_KEYWORDS)} as it asks for them "
+            f"the function cannot be called with messages and, where it has them, {', '.join(_KEYWORDS)} "
             f"({error}); give its other parameters defaults."
         ) from None
     return keywords
 
 
 def digest(function: Function) -> str | None:
-    """SHA-256 of the file that a function stands in; None: it is in none."""
+    """SHA-256 of the file that defines a function; None: it has no file."""
     module = inspect.getmodule(function)
     file = getattr(module, "__file__", None)
     return None if file is None else hashlib.sha256(Path(file).read_bytes()).hexdigest()
@@ -219,25 +219,25 @@ def _import(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise ConfigError(
-                f"there is no module {name!r}; install it, or name the folder that it is in as `path`."
+                f"there is no module {name!r}; install it, or give its folder as `path`."
             ) from None
         raise ConfigError(f"the module {name!r} needs {error.name!r}, which is not installed.") from error
     except (Exception, SystemExit) as error:
         message = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN].rstrip(".")
-        raise ConfigError(f"the module {name!r} cannot be imported ({message}); mend it.") from error
+        raise ConfigError(f"the module {name!r} cannot be imported ({message}); fix the module.") from error
 
 
 def _is_async(function: Function) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - asked whether it is async, not whether it is there
+        getattr(function, "__call__", None)  # noqa: B004 - for whether it is async, not whether it exists
     )
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:
-    """What `call` returns or raises, from a thread of its own.
+    """Run `call` in a thread of its own, and return or raise what it does.
 
-    A daemon: neither the end of an event loop nor that of the interpreter waits for it, as they would for those of a
-    pool.
+    The thread is a daemon: unlike those of a thread pool, neither the event loop nor the interpreter waits for it when
+    they end.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
@@ -251,9 +251,9 @@ async def _in_thread(call: Callable[[], Any]) -> Any:
         result, failure = None, None
         try:
             result = context.run(call)
-        except BaseException as error:  # Raised again where it is waited for.
+        except BaseException as error:  # Raised again below, in the event loop.
             failure = error
-        with suppress(RuntimeError):  # The loop is closed: nobody wants it any more.
+        with suppress(RuntimeError):  # The loop is closed: the result is dropped.
             loop.call_soon_threadsafe(deliver, result, failure)
 
     threading.Thread(target=run, name="podium-function", daemon=True).start()

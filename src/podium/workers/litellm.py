@@ -1,8 +1,8 @@
-"""`litellm`: a model behind any provider that the library of that name knows.
+"""`litellm`: a model of any provider that the litellm library supports.
 
-The library is imported with the first call, since that takes seconds. It makes one attempt: its own retries, its
-cache, its callbacks and its table of prices are left out. It reads the environment for itself, reads a reply however
-big it is, and keeps a task of its own on the event loop until the worker is closed.
+The library is imported at the first call, since that takes seconds. It makes one attempt: its retries, cache, callbacks
+and price table are switched off. It reads environment variables by itself, does not limit the size of a reply, and
+keeps a task on the event loop until the worker is closed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from podium.workers.chat.failures import filtered, retry_after
 from podium.workers.chat.reply_builder import read_usage
 
 _STOLEN = ("1.82.7", "1.82.8")
-"""Releases of March 2026 that sent their users' keys to strangers."""
+"""Releases of March 2026 that sent their users' keys to an attacker."""
 _SHOWN = 300
 """Characters of the library's error that a message repeats."""
 _WAY_OUT = {
@@ -36,14 +36,14 @@ _WAY_OUT = {
     404: " (are base_url and model right?)",
 }
 _OPTIONS = ("temperature", "top_p", "stop", "response_format")
-"""What is heeded of what a caller wants of the answer, besides `max_tokens`. It is asked without tools and images."""
-_MAY_PASS = frozenset({408, 409, 425, 429})
+"""The caller's options that are sent, besides `max_tokens`. Tools and images are not sent."""
+_RETRYABLE = frozenset({408, 409, 425, 429})
 _BROKEN = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError)
 _GARBLED = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 _NAME = 200
-"""Characters of a name that a provider gives which are kept."""
+"""Characters kept of a model name or finish_reason."""
 _AT_IMPORT = {"LITELLM_MODE": "PRODUCTION", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-"""Without these, importing it reads a file .env into the environment and fetches prices from the network."""
+"""Set before the import. Without them it reads a file .env into the environment and downloads prices."""
 
 
 class LiteLLMWorker:
@@ -52,13 +52,13 @@ class LiteLLMWorker:
     Args:
         profile: as for any worker; its price is the only one that counts.
         model: the library's name for the model, such as "bedrock/anthropic.claude-3-haiku-20240307-v1:0".
-        key: handed to the library; None: it looks for one in the environment.
-        base_url: handed to the library; None: the provider's own.
+        key: passed to the library; None: the library looks for one in the environment.
+        base_url: passed to the library; None: the provider's own.
         limits, fallback: as for any worker.
         system: the worker's own system prompt.
         temperature: None: the provider's default.
         extra: further arguments of the library's `acompletion`; they win over the others.
-        scrub: takes secrets out of what it says.
+        scrub: removes secrets from its answers and errors.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class LiteLLMWorker:
         }
 
     async def answer(self, request: Request) -> Reply:
-        """One attempt. The request's seed is not sent: providers do not keep what it promises."""
+        """One attempt. The request's seed is not sent, since providers do not guarantee the same answer for it."""
         library = await asyncio.to_thread(_library)
         self._used = True
         messages, options = self._system + request.messages, request.options
@@ -128,17 +128,17 @@ class LiteLLMWorker:
         try:
             response = await library.acompletion(**arguments)
         except Exception as error:
-            # Its own text may hold a key, and whoever prints a chain of errors prints that too.
+            # `from None`: its text may contain a key, and a traceback would print it.
             raise self._failure(library, error) from None
         return self._read(response, messages)
 
     async def close(self) -> None:
-        """Give back the connections that the library keeps, those of other workers included, and end its task."""
+        """Close the library's connections, also those of other workers, and end its task."""
         if self._used:
             self._used = False
             library = _library()
             await library.close_litellm_async_clients()
-            library.in_memory_llm_clients_cache.flush_cache()  # It would use the closed ones again.
+            library.in_memory_llm_clients_cache.flush_cache()  # Else it would use the closed clients again.
             from litellm.litellm_core_utils.logging_worker import GLOBAL_LOGGING_WORKER  # noqa: PLC0415
 
             await GLOBAL_LOGGING_WORKER.stop()
@@ -151,7 +151,7 @@ class LiteLLMWorker:
             raise self._error("the reply has no choices", "protocol") from None
         if not isinstance(text, str) or not text.strip():
             raise self._empty(finish, getattr(choice.message, "refusal", None))
-        # JSON can say half of a character, which no file and no wire takes.
+        # JSON can contain half of a surrogate pair, which UTF-8 cannot.
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         return Reply(
             self._scrub(text),
@@ -173,7 +173,7 @@ class LiteLLMWorker:
         return self._error(f"the reply has no text (finish_reason {finish!r})", "protocol")
 
     def _failure(self, library: Any, error: Exception) -> WorkerError:
-        """What the library raised, in our words."""
+        """The `WorkerError` for an exception of the library."""
         names, status = library.exceptions, getattr(error, "status_code", None)
         message = str(getattr(error, "message", None) or error) or type(error).__name__
         if isinstance(error, names.Timeout):
@@ -185,7 +185,7 @@ class LiteLLMWorker:
             return self._error(f"{what}: {message}", kind, retryable=retryable)
         if not isinstance(status, int):
             return self._error(message, "protocol")
-        retryable = status in _MAY_PASS or status >= 500
+        retryable = status in _RETRYABLE or status >= 500
         return self._error(
             f"status {status}: {message}",
             "limited" if status == 429 else "status",
@@ -203,7 +203,7 @@ class LiteLLMWorker:
         retry_after_s: float | None = None,
         way_out: str = "",
     ) -> WorkerError:
-        # Scrubbed before it is cut: half a key is a secret too.
+        # Scrubbed before it is cut, since half a key is a secret too.
         message = " ".join(self._scrub(what).split()).rstrip(".")
         message = message if len(message) <= _SHOWN else f"{message[:_SHOWN]}…"
         return WorkerError(
@@ -215,14 +215,14 @@ class LiteLLMWorker:
 
 
 def check_installed() -> None:
-    """Look for the library, without importing it.
+    """Check, without importing it, that the library is installed.
 
     Raises:
-        ConfigError: it is not there, or is one of the releases in `_STOLEN`.
+        ConfigError: it is not, or is one of the releases in `_STOLEN`.
     """
     if importlib.util.find_spec("litellm") is None:
         raise ConfigError(
-            "the kind litellm needs the library of its name; pip install 'podium-conductor[litellm]'."
+            "the kind litellm needs the litellm library; pip install 'podium-conductor[litellm]'."
         )
     version = importlib.metadata.version("litellm")
     if version in _STOLEN:
@@ -237,13 +237,13 @@ def _library() -> Any:
         os.environ.setdefault(name, value)
     import litellm  # noqa: PLC0415
 
-    litellm.suppress_debug_info = True  # It prints to standard output where a call fails.
+    litellm.suppress_debug_info = True  # Else it prints to standard output when a call fails.
     return litellm
 
 
 def _beneath(error: Exception) -> tuple[str, str, bool] | None:
-    """What went wrong below a reply, which the library calls a status 500: in words, its kind, whether it may pass."""
-    from openai import APIConnectionError  # noqa: PLC0415 - comes with the library, and is underneath most of it
+    """The connection error or garbled reply behind a status 500 of the library: message, kind, whether retryable."""
+    from openai import APIConnectionError  # noqa: PLC0415 - litellm depends on it
 
     causes = tuple(_causes(error))
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
@@ -256,14 +256,14 @@ def _beneath(error: Exception) -> tuple[str, str, bool] | None:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error, what caused it, what caused that."""
+    """The error, its cause, the cause of that, and so on."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
 
 
 def _wait(error: Exception) -> float | None:
-    """Seconds that the provider asks for, wherever the library has put its headers."""
+    """Seconds from the provider's Retry-After, which the library keeps in one of two places."""
     of_reply = getattr(getattr(error, "response", None), "headers", None)
     for headers in (getattr(error, "litellm_response_headers", None), of_reply):
         if headers and (seconds := retry_after(headers)) is not None:
@@ -272,7 +272,7 @@ def _wait(error: Exception) -> float | None:
 
 
 def _counts(usage: Any) -> Any:
-    """Its tokens as JSON has them; None where the library has put a nought for what it was not told."""
+    """The token counts as a dict; None if all are 0, which the library writes where the provider sent none."""
     counts = usage.model_dump() if hasattr(usage, "model_dump") else usage
     known = isinstance(counts, dict) and (counts.get("prompt_tokens") or counts.get("completion_tokens"))
     return counts if known else None

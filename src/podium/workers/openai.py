@@ -1,6 +1,7 @@
 """A worker behind any endpoint that speaks OpenAI's /chat/completions.
 
-Holds the model's settings; `chat` sends requests, reads responses and makes the errors. One call is one attempt.
+Holds the model's settings; the package `chat` sends requests, reads responses and makes errors. One call is one
+attempt.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ class OpenAIWorker:
     """A model behind a `ChatClient`.
 
     Args:
-        system: its own system prompt, which stands before everything else.
-        temperature: None: none is sent, for models that refuse one and for the endpoint's own.
+        system: the worker's own system prompt, the first message of every call.
+        temperature: None: none is sent, so the endpoint's default holds; some models refuse any.
         extra: further keys of the request's body.
         stream: whether to ask for streamed replies; `limits.first_token_timeout` holds only then.
-        send_seed: whether a call's seed is sent, as a number of 31 bits. It names the question's seed, the round and
-            the step, so that the samples of a question, and the steps of it that go to one worker, get different
-            numbers, and the same ones when it is asked again. An endpoint may ignore it.
+        send_seed: whether each call sends a seed, a number of 31 bits that is derived from the question's seed, the
+            round and the step. So each sample and each step of a question has another number, and a repeated run
+            has the same numbers. An endpoint may ignore it.
     """
 
     def __init__(
@@ -90,5 +91,5 @@ class OpenAIWorker:
         )
 
     async def close(self) -> None:
-        """Give back the connections."""
+        """Close the connections."""
         await self._client.close()

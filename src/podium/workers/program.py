@@ -1,7 +1,7 @@
-"""One run of a program: what it is sent, what it writes, and its end with all that it started.
+"""Runs a program once: writes its input, reads its output, and kills all that it started when it ends.
 
-Not a sandbox: the program may do whatever its user may. A part of it that opens a session of its own is out of reach;
-it is not waited for. Killed outright, we leave it behind, with its input and output closed.
+This is no sandbox: the program may do what its user may. A child that opens a session of its own escapes, and is not
+waited for. If Podium itself is killed, the program stays behind, with its input and output closed.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from pathlib import Path
 from typing import IO
 
 _AT_ONCE = 2**18
-"""Bytes."""
-_COMPLAINTS = 2**13
-"""Bytes kept of the end of the standard error."""
+"""Bytes of one read or write."""
+_ERRORS = 2**13
+"""Bytes at the end of the standard error that are kept."""
 _GLANCE_S = 0.005
-"""Between two checks whether it has ended, where the system has no event for it."""
+"""Seconds between two checks whether it has ended, on systems without an event for that."""
 _DEATH_S = 0.2
-"""For a killed process to be gone; it takes a fraction of this."""
+"""Longest wait for a killed process to be gone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How it ended."""
+class CompletedProgram:
+    """The result of a run."""
 
     status: int
-    """Its exit status; below 0: the signal that killed it."""
+    """Its exit status; if negative: the signal that killed it."""
     output: bytes
-    """What it wrote until it ended."""
-    complaints: bytes
+    """Its standard output."""
+    errors: bytes
     """The end of its standard error."""
     cut: bool
-    """It wrote more than is taken, and was killed."""
+    """Whether it was killed because it wrote too much."""
 
 
 class Program:
-    """A running one, in a process group of its own."""
+    """A running program, in a process group of its own."""
 
     def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
         """Start it.
@@ -59,20 +59,20 @@ class Program:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        self._output, self._complaints = bytearray(), bytearray()
+        self._output, self._errors = bytearray(), bytearray()
         self._cut = self._over = False
 
     @property
     def pid(self) -> int:
-        """Its number, and that of its group."""
+        """The id of its process, and of its process group."""
         return self._popen.pid
 
-    async def run(self, sent: bytes, most: int) -> Ended:
-        """Send it `sent`, and wait for its end; if we are cancelled it ends at once, with all that it started.
+    async def run(self, input_: bytes, most: int) -> CompletedProgram:
+        """Write `input_` to it, and wait until it ends. Cancelling this call kills the program and its children.
 
         Args:
-            sent: for its standard input, which is then closed. A program that does not read it is fine.
-            most: bytes of output that are taken.
+            input_: for its standard input, which is then closed. The program need not read it.
+            most: bytes of output; a program that writes more is killed.
         """
         stdin, stdout, stderr = self._popen.stdin, self._popen.stdout, self._popen.stderr
         assert stdin is not None
@@ -83,17 +83,17 @@ class Program:
                 os.set_blocking(pipe.fileno(), False)
             async with asyncio.TaskGroup() as tasks:
                 streams = (
-                    tasks.create_task(_write(stdin, sent)),
+                    tasks.create_task(_write(stdin, input_)),
                     tasks.create_task(_read(stdout, lambda part: self._take(part, most))),
-                    tasks.create_task(_read(stderr, self._hear)),
+                    tasks.create_task(_read(stderr, self._take_error)),
                 )
                 await _end_of(self._popen)
                 for stream in streams:
                     stream.cancel()
             self._kill()
-            # All that it wrote itself is in the pipes by now.
+            # By now all that the program itself wrote is in the pipes.
             _drain(stdout, lambda part: self._take(part, most), most)
-            _drain(stderr, self._hear, most)
+            _drain(stderr, self._take_error, most)
         finally:
             self._kill()
             for pipe in (stdin, stdout, stderr):
@@ -103,7 +103,7 @@ class Program:
             self._over = True
         status: int | None = self._popen.returncode
         assert status is not None
-        return Ended(status, bytes(self._output[:most]), bytes(self._complaints), self._cut)
+        return CompletedProgram(status, bytes(self._output[:most]), bytes(self._errors), self._cut)
 
     def _take(self, part: bytes, most: int) -> None:
         if self._cut:
@@ -113,23 +113,23 @@ class Program:
             self._cut = True
             self._kill()
 
-    def _hear(self, part: bytes) -> None:
-        self._complaints += part
-        del self._complaints[:-_COMPLAINTS]
+    def _take_error(self, part: bytes) -> None:
+        self._errors += part
+        del self._errors[:-_ERRORS]
 
     def _kill(self) -> None:
-        """Kill the group, whose number is its own until its leader was waited for."""
+        """Kill the group. Its id belongs to it until its leader was waited for."""
         if not self._over:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._popen.pid, signal.SIGKILL)
 
 
 async def _end_of(popen: subprocess.Popen[bytes]) -> None:
-    """Wait until its leader has ended, and leave it to be waited for where the system can tell us so."""
+    """Wait until the leader has ended; where the system has pidfds, without reaping it."""
     try:
         watch = os.pidfd_open(popen.pid)
     except (AttributeError, OSError):
-        while popen.poll() is None:  # noqa: ASYNC110 - nobody tells us here
+        while popen.poll() is None:  # noqa: ASYNC110 - the system has no event for it
             await asyncio.sleep(_GLANCE_S)
         return
     try:
@@ -171,13 +171,13 @@ async def _write(pipe: IO[bytes], sent: bytes) -> None:
             with suppress(BlockingIOError):
                 rest = rest[os.write(pipe.fileno(), rest[:_AT_ONCE]) :]
     except ConnectionError:
-        pass  # It does not want to read more: that is its own affair.
+        pass  # It has closed its input, as it may.
     pipe.close()
 
 
 async def _read(pipe: IO[bytes], take: Callable[[bytes], None]) -> None:
     while True:
-        # Also where there is more to read already: a program that never stops must not keep our loop to itself.
+        # Even if more can be read at once: a program that never stops writing must not block the event loop.
         await _readable(pipe.fileno())
         with suppress(BlockingIOError):
             part = os.read(pipe.fileno(), _AT_ONCE)
@@ -187,7 +187,7 @@ async def _read(pipe: IO[bytes], take: Callable[[bytes], None]) -> None:
 
 
 def _drain(pipe: IO[bytes], take: Callable[[bytes], None], most: int) -> None:
-    """What is in the pipe now; whoever still holds its other end may not keep us with ever more."""
+    """Take what is in the pipe now, up to `most` bytes: an escaped child may go on writing."""
     taken = 0
     with suppress(BlockingIOError):
         while taken <= most and (part := os.read(pipe.fileno(), _AT_ONCE)):

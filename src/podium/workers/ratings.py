@@ -1,8 +1,8 @@
-"""What workers were measured at, kind by kind: a file that a pool names, and what it says of one question.
+"""Ratings: a file, named by a pool, with the measured figures of each worker on each cluster of questions.
 
-A *kind* is a group of questions with words in common; which kind a question is of stands in its wording alone. A
-worker's *tally* says for each kind how many questions it was measured on, how many it answered rightly, and what an
-answer cost. A worker is added by its tally: no planner that reads ratings has to be trained again for it.
+A *cluster* is a group of questions with words in common. Only the wording of a question decides its cluster. A worker's
+*tally* says for each cluster on how many questions the worker was measured, how many it answered rightly, and what the
+answers cost. A new worker needs only a tally: a planner that reads ratings does not have to be trained again for it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, FiniteFloat, ValidationError, model_validator
+from pydantic import AliasChoices, Field, FiniteFloat, ValidationError, model_validator
 
 from podium.config import Settings
 from podium.errors import ConfigError
@@ -23,20 +23,20 @@ from podium.types import Profile, Rating
 
 WORD = re.compile(r"[^\W\d_]{2,}")
 """What counts as a word of a question: letters, two or more."""
-Kinds = Mapping[str, Mapping[str, FiniteFloat]]
-"""Name of a kind -> what each of its words counts."""
+ClusterWords = Mapping[str, Mapping[str, FiniteFloat]]
+"""Name of a cluster -> the weight of each of its words."""
 _TRUST = 3.0
-"""Pseudo-counts: so many questions at the worker's overall accuracy are added to each kind, since a kind has few."""
+"""Pseudo-count: this many questions at the worker's overall accuracy are added to each cluster, which has few."""
 
 
 class Tally(Settings):
-    """How one worker did on one kind."""
+    """One worker's figures on one cluster."""
 
     right: float = Field(ge=0, allow_inf_nan=False)
-    """Right answers, counted in questions: a share where a question was sampled several times."""
+    """Right answers; a question that was sampled several times counts with its share of right answers."""
     questions: int = Field(ge=0)
     cost_usd: float = Field(ge=0, allow_inf_nan=False)
-    """Of all answers together, one to each question."""
+    """Dollars for all answers together, one to each question."""
 
     @model_validator(mode="after")
     def _at_most_all(self) -> Self:
@@ -56,30 +56,31 @@ class Ratings(Settings):
     """A ratings file."""
 
     format: Literal[1] = 1
-    kinds: Kinds
+    clusters: ClusterWords = Field(validation_alias=AliasChoices("clusters", "kinds"))
+    """Called "kinds" in files of earlier versions."""
     workers: Mapping[str, Mapping[str, Tally]]
-    """Name of a worker, as in the pool -> kind -> tally."""
+    """Name of a worker, as in the pool -> cluster -> tally."""
 
     @classmethod
     def open(cls, path: Path) -> Ratings:
         """Read a file.
 
         Raises:
-            ConfigError: it cannot be read, or is none.
+            ConfigError: it cannot be read, or is no ratings file.
         """
         try:
             return cls.model_validate_json(path.read_bytes())
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read: {error.strerror}.") from None
         except ValidationError as error:
-            raise ConfigError(f"{path} holds no ratings; make some with: podium rate.") from error
+            raise ConfigError(f"{path} is no ratings file; make one with: podium rate.") from error
 
     def joined(self, other: Ratings) -> Ratings:
-        """These workers and the other's, whose tallies count where both have one; of these kinds."""
-        return Ratings(kinds=self.kinds, workers={**self.workers, **other.workers})
+        """Join the workers of two files with these clusters. For a worker in both, the other's tallies count."""
+        return Ratings(clusters=self.clusters, workers={**self.workers, **other.workers})
 
-    def kind_of(self, question: str) -> str:
-        """The kind whose words the question has most of; empty where it has none of any."""
+    def cluster_of(self, question: str) -> str:
+        """The cluster whose words have the most weight in the question; empty if the question has none of the words."""
         return self._found(question)
 
     def rated(self, profile: Profile, question: str) -> Profile:
@@ -87,7 +88,7 @@ class Ratings(Settings):
         tallies = self.workers.get(profile.name)
         if tallies is None:
             return profile
-        kind = self.kind_of(question)
+        kind = self.cluster_of(question)
         own = tallies.get(kind, Tally(right=0, questions=0, cost_usd=0))
         everywhere = self.totals[profile.name]
         share = _TRUST / max(1, everywhere.questions)
@@ -102,21 +103,21 @@ class Ratings(Settings):
 
     @cached_property
     def totals(self) -> Mapping[str, Tally]:
-        """Of each worker, over all kinds."""
+        """Each worker's tally over all clusters."""
         none = Tally(right=0, questions=0, cost_usd=0)
         return {name: sum(tallies.values(), none) for name, tallies in self.workers.items()}
 
     @cached_property
     def _by_word(self) -> Mapping[str, list[tuple[str, float]]]:
         found: dict[str, list[tuple[str, float]]] = defaultdict(list)
-        for kind, words in self.kinds.items():
+        for kind, words in self.clusters.items():
             for word, weight in words.items():
                 found[word].append((kind, weight))
         return found
 
     @cached_property
     def _found(self) -> Callable[[str], str]:
-        """`_find` with a cache: it takes a while, and is called several times for each question."""
+        """`_find` with a cache: it is slow and is called several times for each question."""
         return lru_cache(maxsize=4096)(self._find)
 
     def _find(self, question: str) -> str:

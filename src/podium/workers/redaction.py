@@ -1,8 +1,7 @@
-"""The secrets of a pool, and the taking of them out of text.
+"""Removes the secrets of a pool from text.
 
-Whatever a provider, a proxy or a library says may hold a key that it was sent. One value knows all that a pool
-reads; every kind of worker has its messages and responses scrubbed by it before they are cut, kept or shown.
-A secret that was not added is not found.
+A message of a provider, a proxy or a library may repeat a key. `Secrets` has all keys that a pool reads, and every
+worker scrubs its errors and replies with it before they are cut, kept or shown. It finds only secrets that were added.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from urllib.parse import quote, quote_plus, unquote, urlsplit
 from podium.errors import ConfigError
 
 HIDDEN = "***"
-"""What stands where a secret stood."""
+"""Replaces each secret."""
 
 _SHORTEST = 8
-"""Characters. A shorter value ("EMPTY", "ollama") guards nothing, and to take it out would spoil answers."""
+"""Least characters of a secret. Removing shorter values ("EMPTY", "ollama") would protect nothing and spoil answers."""
 
 _KEY = re.compile(r"(?=.*[a-z])(?=.*\d)\w{20,}")
-"""What a key looks like that could also name a variable."""
+"""A string that looks like a key, although it could name a variable."""
 
 
 class Secrets:
-    """Grows as a pool is read; shared by its workers."""
+    """The secrets that are removed. It grows while a pool is read, and its workers share it."""
 
     __slots__ = ("_forms", "_longest")
 
@@ -38,7 +37,7 @@ class Secrets:
 
     @classmethod
     def of_proxies(cls, environment: Mapping[str, str] | None = None) -> Secrets:
-        """Those in the addresses of proxies that an environment names (by default that of this process)."""
+        """The passwords of the proxies that an environment names (by default that of this process)."""
         secrets = cls()
         for name, address in (os.environ if environment is None else environment).items():
             if name.lower().endswith("_proxy"):
@@ -49,11 +48,11 @@ class Secrets:
         return "Secrets(***)"
 
     def add(self, value: str) -> None:
-        """From now on, `value` is taken out in every form in which it is likely to come back.
+        """From now on, remove `value` in every form in which a message is likely to repeat it.
 
         That is plain, quoted for a URL, escaped for JSON, HTML or Python, and in base64, alone or with other text
-        around it. Of a value such as "Bearer KEY" the second word alone is a secret too. Blank ends are no part of
-        it; one of fewer than 8 characters is not taken out.
+        around it. Of a value such as "Bearer KEY" the second word alone is removed too. Outer spaces do not count; a
+        value of fewer than 8 characters is not removed.
         """
         value = value.strip()
         if len(words := value.split()) == 2:
@@ -61,12 +60,12 @@ class Secrets:
         if len(value) < _SHORTEST:
             return
         forms = {form for form in (value, *_escaped(value), *_encoded(value)) if len(form) >= _SHORTEST}
-        # The longest first: a form that holds another would leave its ends behind.
+        # The longest first: replacing a form within a longer one would leave the ends of the longer one.
         self._forms = tuple(sorted(forms.union(self._forms), key=lambda form: (-len(form), form)))
         self._longest = len(self._forms[0])
 
     def add_address(self, address: str) -> None:
-        """The user name and password that a URL holds, together and the password alone; none: nothing is added."""
+        """Add the user name and password of a URL, both together and the password alone, if it has any."""
         user, at, _ = address.partition("://")[2].partition("/")[0].rpartition("@")
         if not at:
             return
@@ -75,7 +74,7 @@ class Secrets:
             self.add(value)
 
     def open_end(self, text: str) -> int:
-        """Where a secret may begin that `text` does not hold to its end; its length, if none does."""
+        """Position in `text` where a secret may begin that its end cuts off; the length of `text`, if there is none."""
         start = max(0, len(text) - self._longest)
         return next(
             (at for at in range(start, len(text)) if any(form.startswith(text[at:]) for form in self._forms)),
@@ -83,7 +82,7 @@ class Secrets:
         )
 
     def scrub(self, text: str) -> str:
-        """`text` with every secret replaced by "***", also one whose rest was cut off by the end of the text."""
+        """`text` with every secret replaced by "***", also one that the end of the text cuts off."""
         for form in self._forms:
             if form in text:
                 text = text.replace(form, HIDDEN)
@@ -103,8 +102,8 @@ def read_key(
     """The secret in an environment variable (by default of this process).
 
     Args:
-        needed_by: who needs it, for the message.
-        where: the key that names the variable, in its table of the file.
+        needed_by: named in the message.
+        where: path of the setting that names the variable, in its table of the file.
 
     Raises:
         ConfigError: it is not set, is empty, or could not be sent as a header.
@@ -112,14 +111,14 @@ def read_key(
     key = (os.environ if environment is None else environment).get(variable, "").strip()
     names = ".".join(where)
     if not key and (not variable.isidentifier() or _KEY.fullmatch(variable)):
-        # Most likely the key itself, so it is not repeated.
+        # It is most likely the key itself, so the message does not repeat it.
         raise ConfigError(
             f"{needed_by}: {names} must be the name of an environment variable, not a key.", where
         )
     if not key:
         raise ConfigError(
             f"{needed_by}: the environment variable {variable} is not set; put the key there, or leave "
-            f"{names} out where none is needed.",
+            f"{names} out if none is needed.",
             where,
         )
     one_word = where == ("api_key_env",)
@@ -131,7 +130,7 @@ def read_key(
 
 
 def address_shown(url: str) -> str:
-    """A URL as it may be repeated: without user name, query and fragment, where its own secrets are."""
+    """A URL as messages may repeat it: without user name, query and fragment, which may be secrets."""
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
@@ -141,7 +140,7 @@ def address_shown(url: str) -> str:
 
 
 def looks_secret(name: str) -> bool:
-    """Whether a header, a part of a query or a key of this name most likely holds a secret."""
+    """Whether a header, query parameter or key of this name most likely holds a secret."""
     return bool(
         re.search(r"auth(?!ors?\b)|cookie|key|token\b|secret|passw|^(code|sig)$", name, re.IGNORECASE)
     )
@@ -161,11 +160,11 @@ def _escaped(value: str) -> Iterator[str]:
 
 
 def _encoded(value: str) -> Iterator[str]:
-    """What base64 of any text that holds `value` must hold, whatever stands before and after it."""
+    """What the base64 of any text with `value` in it contains, whatever stands before and after it."""
     data = value.encode()
     for before in range(3):
         whole = b"\0" * before + data
-        # A character stands for six bits: those at the ends depend on the neighbours too, and are left out.
+        # A character encodes six bits. Those at the ends also depend on the neighbours, so they are left out.
         first, last = -(-before * 8 // 6), len(whole) * 8 // 6
         for encode in (b64encode, urlsafe_b64encode):
             encoded = encode(whole).decode()
@@ -176,7 +175,7 @@ def _encoded(value: str) -> Iterator[str]:
 
 
 def _cut_off(tail: str, form: str) -> int | None:
-    """Where in `tail` its last characters begin to be the first of `form`, at least 8 of them."""
+    """Position in `tail` from which on it equals the beginning of `form`, for at least 8 characters."""
     at = tail.find(form[:_SHORTEST])
     while at >= 0:
         if form.startswith(tail[at:]):

@@ -1,8 +1,7 @@
-"""A recorded model as a worker: it gives the response that it once gave to the question.
+"""`replay`: a worker that returns the recorded response of a model to the question.
 
-It reads the question alone, however many messages of ours that is wrapped in. What a subtask says or other workers
-wrote does not change a recording, so a plan that relies on either learns nothing of what it would do to the model
-(`podium.evals.evaluation` counts such steps).
+It looks up the question, and ignores subtasks and other workers' responses: they cannot change a recording. So a replay
+does not show what a plan that relies on them would do with the real model; `podium.evals.evaluation` counts such steps.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ class ReplayWorker:
 
     Args:
         worker: its name in the recording.
-        samples: which of several responses comes first: the first, or one at random by the question's seed. The
-            others follow each time that the same question asks again, and after the last the first comes again.
-        assumed_output_tokens: of every response, in place of what the recording knows.
+        samples: the order of several responses to a question: as recorded, or shuffled by the question's seed. Each
+            further call for the same question gets the next one; after the last comes the first.
+        assumed_output_tokens: output tokens of every response, instead of the recorded number.
 
     Raises:
         ConfigError: the recording has no such worker.
@@ -60,28 +59,28 @@ class ReplayWorker:
 
     @property
     def samples(self) -> int:
-        """The most responses that it has to one question."""
+        """The highest number of responses to one question."""
         return self._recording.samples(self._worker)
 
     @property
     def simulated(self) -> bool:
-        """Whether a simulation gave the responses: then figures over them are a simulation's too."""
+        """Whether the recorded worker was simulated; then figures from its responses are simulated too."""
         return any(one.name == self._worker and one.simulated for one in self._recording.header.workers)
 
     def responses(self, question: str) -> tuple[Response, ...]:
-        """All that it has to the question of this wording, in order."""
+        """All recorded responses to the question with this text, in order."""
         return self._recording.responses(question).get(self._worker, ())
 
     def count(self, question: str) -> int:
-        """How many responses it has to the question of this wording."""
+        """The number of recorded responses to the question with this text."""
         return len(self.responses(question))
 
     def knows(self, question: str) -> bool:
-        """Whether there is a response to the question of this wording."""
+        """Whether a response to the question with this text is recorded."""
         return self.count(question) > 0
 
-    def charges_blindly(self, question: str) -> bool:
-        """Whether a response to the question has a price of which nothing tells how long it was."""
+    def has_unknown_length(self, question: str) -> bool:
+        """Whether the output tokens of a response to the question are unknown, though output has a price."""
         if self._assumed is not None or not self.profile.price.output:
             return False
         return any(_length(response) is None for response in self.responses(question))
@@ -90,35 +89,35 @@ class ReplayWorker:
         """The recorded response, with its tokens and seconds as far as they are known.
 
         Raises:
-            WorkerError: the recording does not hold the question.
+            WorkerError: "unrecorded": the recording has no response to the question.
         """
-        asked = self._question(request)
-        given = () if asked is None else self.responses(asked.text)
-        if not given or asked is None:
+        recorded = self._question(request)
+        responses = () if recorded is None else self.responses(recorded.text)
+        if not responses or recorded is None:
             start = " ".join(request.view.question.split())[:60]
             raise WorkerError(
                 f"{self._recording.name} holds no response of {self._worker} to the question {start!r}.",
                 kind="unrecorded",
             )
-        order = list(range(len(given)))
+        order = list(range(len(responses)))
         if self._random:
-            Random(f"replay/{request.question_seed}/{asked.id}/{self._worker}").shuffle(order)
-        response = given[order[request.repeat % len(given)]]
+            Random(f"replay/{request.question_seed}/{recorded.id}/{self._worker}").shuffle(order)
+        response = responses[order[request.repeat % len(responses)]]
         return Reply(
             with_answer(response),
-            self._usage(response, asked.text),
+            self._usage(response, recorded.text),
             latency_s=(self.profile.latency_s or 0.0) if response.seconds is None else response.seconds,
-            recorded=f"{self._recording.name}#{asked.id}/{self._worker}/{response.sample}",
+            recorded=f"{self._recording.name}#{recorded.id}/{self._worker}/{response.sample}",
         )
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to close."""
 
     def _question(self, request: Request) -> RecordedQuestion | None:
-        """The recorded question that is asked: the message itself, the question in it, or the one in that, and so on.
+        """Find the recorded question: the last user message itself, else the question in it, else the one in that.
 
-        The message itself comes first, since a recorded question may look like one of the executor's. A question
-        within a question comes from a team, whose question is the whole message of another executor.
+        The message itself comes first, since a recorded question may look like a message of the executor. Questions
+        are nested where the worker is in a team that is itself a worker: the team's question is a whole message.
         """
         text = next((message.content for message in reversed(request.messages) if message.role == "user"), "")
         inner = request.view.question
@@ -130,31 +129,33 @@ class ReplayWorker:
         return found
 
     def _usage(self, response: Response, question: str) -> Usage:
-        """Of the bare question and the response: what the recorded call cost, not what it was shown here."""
-        given, made = response.input_tokens, response.output_tokens
+        """Tokens of the bare question and the response, as in the recorded call, not of the messages of this call."""
+        sent, made = response.input_tokens, response.output_tokens
         length = _length(response) if self._assumed is None else self._assumed
         return Usage(
-            input_tokens=estimate_tokens(question) if given is None else given,
+            input_tokens=estimate_tokens(question) if sent is None else sent,
             output_tokens=length or 0,
-            estimated=given is None or made is None or response.estimated or self._assumed is not None,
+            estimated=sent is None or made is None or response.estimated or self._assumed is not None,
         )
 
 
-def blind_charges(workers: Iterable[ReplayWorker], questions: Sequence[str]) -> str | None:
-    """A sentence on the workers whose dollars lack what responses to these questions were long; None: nobody's do."""
+def unknown_length_warning(workers: Iterable[ReplayWorker], questions: Sequence[str]) -> str | None:
+    """A sentence that names the workers whose output tokens, and so costs, the recording lacks; None: no worker."""
     names = [
-        worker.profile.name for worker in workers if any(worker.charges_blindly(text) for text in questions)
+        worker.profile.name
+        for worker in workers
+        if any(worker.has_unknown_length(text) for text in questions)
     ]
     if not names:
         return None
     return (
-        f"The recording does not tell how long responses of {', '.join(names)} are: their dollars count the input "
-        "alone. assumed_output_tokens in the pool file gives them a length."
+        f"The recording does not have the output tokens of {', '.join(names)}, so their cost counts input tokens "
+        "alone; set assumed_output_tokens in the pool file."
     )
 
 
 def _length(response: Response) -> int | None:
-    """Tokens of the response; None: the source has its answer alone, and nothing tells."""
+    """Output tokens of the response; None: unknown, since the source has only its answer."""
     if response.output_tokens is not None:
         return response.output_tokens
     if response.text in ("", f"<answer>{response.answer}</answer>"):
@@ -163,7 +164,7 @@ def _length(response: Response) -> int | None:
 
 
 def with_answer(response: Response) -> str:
-    """The response's text, in which its recorded answer is found; where it would not be, it is added at the end."""
+    """The response's text. If its final answer is not the recorded answer, that is added at the end."""
     if response.answer is None or not response.answer.strip():
         return response.text
     found = final_answer(response.text)

@@ -1,6 +1,6 @@
-"""The form in which a program or a function of the user's says more than its text: usage and cost.
+"""The form of a reply by which a user's program or function reports usage and cost besides its text.
 
-Read strictly: an unknown key, a number below 0 or a text of nothing is a failed call, never a guess.
+It is validated strictly: an unknown key, a negative number or an empty text is a failed call.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _SHOWN = 60
 
 
 class UsageForm(Value):
-    """Tokens, as the program counted them."""
+    """Tokens, as counted by the program."""
 
     input_tokens: int = Field(ge=0)
     output_tokens: int = Field(ge=0)
     cached_tokens: int = Field(default=0, ge=0)
-    """Of the input tokens."""
+    """Part of the input tokens."""
     reasoning_tokens: int = Field(default=0, ge=0)
-    """Of the output tokens."""
+    """Part of the output tokens."""
 
     @model_validator(mode="after")
     def _parts(self) -> Self:
@@ -39,34 +39,34 @@ class ReplyForm(Value):
 
     text: str
     usage: UsageForm | None = None
-    """None: counted by us."""
+    """None: Podium estimates it."""
     cost_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """None: told by usage and price."""
+    """None: computed from usage and price."""
 
 
-def read_form(said: bytes | Mapping[Any, Any], messages: Sequence[Message]) -> Reply:
+def read_form(form: bytes | Mapping[Any, Any], messages: Sequence[Message]) -> Reply:
     """The reply that JSON or a mapping describes.
 
     Raises:
-        ValueError: it is not of the form; the message is a few words, without what was said.
+        ValueError: it is invalid; the message is a few words, and repeats no values.
     """
     try:
-        if isinstance(said, bytes):
-            form = ReplyForm.model_validate_json(said, strict=True)
+        if isinstance(form, bytes):
+            read = ReplyForm.model_validate_json(form, strict=True)
         else:
-            form = ReplyForm.model_validate(dict(said), strict=True)
+            read = ReplyForm.model_validate(dict(form), strict=True)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])[:_SHOWN]
         raise ValueError(f"{place or 'the whole'}: {first['msg']}") from None
-    usage = None if form.usage is None else Usage(**form.usage.model_dump())
-    return text_reply(form.text, messages, usage, form.cost_usd)
+    usage = None if read.usage is None else Usage(**read.usage.model_dump())
+    return text_reply(read.text, messages, usage, read.cost_usd)
 
 
 def text_reply(
     text: str, messages: Sequence[Message], usage: Usage | None = None, cost_usd: float | None = None
 ) -> Reply:
-    """A reply of `text`; without `usage`, tokens are counted by us and marked so.
+    """A reply of `text`; without `usage`, its tokens are estimated and marked so.
 
     Raises:
         ValueError: there is no text, or it cannot be written as UTF-8.

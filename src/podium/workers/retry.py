@@ -1,4 +1,4 @@
-"""When a call that failed is made again: one rule for workers, served policies, encoders and judges."""
+"""When a failed call is retried: one rule for workers, served policies, encoders and judges."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import stamina
 from podium.errors import WorkerError
 
 _FIRST_S, _JITTER_S = 0.1, 1.0
-"""Wait before the second attempt where the caller sets none; stamina's own defaults."""
+"""Default wait before the second attempt, and random addition to it: stamina's own defaults."""
 
 
 def attempts(
     retries: int, *, longest_s: float, first_s: float | None = None
 ) -> AsyncIterable[stamina.Attempt]:
-    """The attempts of a call, with growing waits between them, by `retry`.
+    """The attempts of a call, with growing waits between them; `retry` decides after each failure.
 
     Args:
-        longest_s: the longest wait, our own or one that the endpoint asks for.
-        first_s: before the second attempt, and as much again by chance; None: a tenth of a second, and up to one more.
+        longest_s: the longest wait, also for one that the endpoint requests.
+        first_s: wait before the second attempt, plus up to as much at random; None: 0.1 s, plus up to 1 s.
     """
     return stamina.retry_context(
         on=partial(retry, longest_s),
@@ -33,10 +33,10 @@ def attempts(
 
 
 def retry(longest_s: float, error: Exception) -> bool | float:
-    """Whether to try again after `error`; a number: after as many seconds as the endpoint asked for.
+    """Whether to retry after `error`; a number: after so many seconds, as the endpoint requested.
 
     Args:
-        longest_s: a call whose endpoint asks for a longer wait is not made again.
+        longest_s: no retry if the endpoint requests a longer wait.
     """
     if not isinstance(error, WorkerError) or not error.retryable:
         return False

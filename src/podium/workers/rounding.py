@@ -1,6 +1,6 @@
-"""How a text wants a number written: rounded to so many figures or decimals, in scientific notation.
+"""Reads from a text how to write a number (significant figures, decimals, scientific notation), and writes it so.
 
-Halves go up, away from zero, as schools teach it.
+Halves are rounded away from zero, as schools teach it.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ _SCIENTIFIC = re.compile(r"\bscientific notation\b", re.IGNORECASE)
 _MOST = 300
 """The most figures or decimals."""
 _USUAL = 12
-"""Figures in scientific notation where the text gives no number."""
+"""Figures in scientific notation, if the text names no number of them."""
 _WIDE = Context(prec=10_000)
 
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """What a text says of how its answer is to be written."""
+    """How a text wants its answer written."""
 
     figures: int | None = None
-    """Significant ones."""
+    """Significant figures."""
     places: int | None = None
-    """Behind the point; figures win over them."""
+    """Decimals; `figures` wins over them."""
     scientific: bool = False
     """As in 1.23e+4."""
 
     def __bool__(self) -> bool:
-        """Whether it says anything."""
+        """Whether the text names any of these."""
         return self != Rounding()
 
     def write(self, value: Fraction) -> str:
-        """A value so written. Zeros at the end are kept in scientific notation alone."""
+        """The value, written so. Zeros at the end are kept only in scientific notation."""
         if self.scientific:
             figures = self.figures or _USUAL
             return f"{_to_figures(value, figures):.{figures - 1}e}"
@@ -49,8 +49,8 @@ class Rounding:
         return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
 
-def asked_rounding(text: str) -> Rounding:
-    """What a text asks for; where it says several things of one sort, the last."""
+def requested_rounding(text: str) -> Rounding:
+    """The rounding that a text names; if it names several of one sort, the last."""
     figures = _last(_FIGURES, text)
     return Rounding(
         None if figures is None else max(1, figures),
@@ -67,7 +67,7 @@ def _last(pattern: re.Pattern[str], text: str) -> int | None:
 
 
 def _to_figures(value: Fraction, figures: int) -> Decimal:
-    if not value:  # A quotient of 0 has no zeros behind its point, and is written as 0.00e+2.
+    if not value:  # Decimal writes a quotient of 0 as 0.00e+2.
         return Decimal(0).scaleb(1 - figures)
     context = Context(prec=figures, rounding=ROUND_HALF_UP)
     return context.divide(Decimal(value.numerator), Decimal(value.denominator))

@@ -1,7 +1,7 @@
-"""`scripted`: a worker whose replies are written down beforehand, for tests and dry runs.
+"""`scripted`: a worker whose replies are written beforehand, for tests and dry runs.
 
-It runs out loudly: a call that no reply is left for is a `WorkerError` of kind "exhausted". Not a replay of
-recordings: it does not look at anything but the subtask.
+A call for which no reply is left is a `WorkerError` of kind "exhausted". It looks at nothing but the subtask; `replay`
+is the worker that answers by the question.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class ScriptedWorker:
 
     Args:
         name: name in the pool.
-        replies: replies in the order of the calls; or a mapping, where the first key that the subtask
-            contains chooses the reply and nothing is used up. A `WorkerError` is raised instead of returned.
+        replies: replies in the order of the calls; or a mapping from a text to the reply, where the first text that the
+            subtask contains chooses the reply, any number of times. A `WorkerError` is raised, not returned.
         delay: seconds that each call takes.
         profile, limits, fallback: as for any worker; `profile` overrides `name`.
     """
@@ -52,7 +52,7 @@ class ScriptedWorker:
         if self._delay > 0:
             await asyncio.sleep(self._delay)
         if isinstance(reply, WorkerError):
-            # A copy, since raising writes a traceback into the exception and a mapping gives it many times.
+            # A copy: raising writes a traceback into the exception, and a mapping may raise it many times.
             raise WorkerError(
                 str(reply), kind=reply.kind, retryable=reply.retryable, retry_after_s=reply.retry_after_s
             )
@@ -60,7 +60,7 @@ class ScriptedWorker:
         return Reply(reply, Usage(input_tokens=sent, output_tokens=estimate_tokens(reply), estimated=True))
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to close."""
 
     def _next(self, request: Request) -> str | WorkerError:
         if isinstance(self._replies, Mapping):

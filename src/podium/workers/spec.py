@@ -1,6 +1,6 @@
-"""A worker as a pool file describes it: one class for each value of `kind`.
+"""The tables of a pool file: one class for each value of `kind`.
 
-Holds only what TOML can say. `build` turns a spec into a worker, and says how a package of its own adds a kind.
+The classes only describe workers. `build` turns a spec into a worker, and says how another package adds a kind.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from podium.workers.chat.endpoint import check_names, check_plain, check_query
 
 
 class WorkerSpec(Settings):
-    """What every kind has. A kind adds `kind`, a `Literal` of its name, and keys of its own."""
+    """The keys of every kind. A kind adds `kind`, a `Literal` of its name, and its own keys."""
 
     name: str = Field(min_length=1)
     profile: str = ""
@@ -28,13 +28,13 @@ class WorkerSpec(Settings):
     """Dollars per million tokens."""
     limits: Limits = Limits()
     fallback: str | None = None
-    """Name of the worker that takes over a call that failed for good."""
+    """Name of the worker that gets a call after its last retry failed."""
     latency: float | None = Field(default=None, ge=0)
     """Typical seconds a call, shown to planners."""
     context_tokens: int | None = Field(default=None, ge=1)
 
     def to_profile(self, description: str = "") -> Profile:
-        """The profile that planners see; `description` stands in for an empty one."""
+        """The profile that planners see; `description` replaces an empty one."""
         return Profile(
             name=self.name,
             description=self.profile or description,
@@ -50,7 +50,7 @@ Chance = Annotated[float, Field(ge=0, le=1)]
 _SECRET = re.compile(
     r"(x[-_])?api[-_]?key|authorization|password|secret|(access|auth)[-_]?token", re.IGNORECASE
 )
-"""Names of `extra` that hold a secret; others sound like one and are none, such as prompt_cache_key."""
+"""Keys of `extra` that hold a secret; prompt_cache_key, for one, sounds like one and is none."""
 
 
 class OpenAISpec(WorkerSpec):
@@ -59,31 +59,31 @@ class OpenAISpec(WorkerSpec):
     kind: Literal["openai"]
     model: str = Field(min_length=1)
     base_url: str
-    """Up to and without /chat/completions, as in "https://api.openai.com/v1"."""
+    """The address before /chat/completions, as in "https://api.openai.com/v1"."""
     query: dict[str, str] = Field(default_factory=dict)
     """Added to the address, as in { api-version = "2024-10-21" }."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the key; None: no key is sent."""
     key_header: str | None = None
-    """Header that takes the bare key, as Azure's "api-key"; None: Authorization, as "Bearer KEY"."""
+    """Header that carries the bare key, such as Azure's "api-key"; None: Authorization, with "Bearer KEY"."""
     headers: dict[str, str] = Field(default_factory=dict)
     """Further headers, sent as they are; no secrets."""
     headers_env: dict[str, str] = Field(default_factory=dict)
     """Further headers that are secrets: header -> name of the environment variable that holds its value."""
     sees: bool = False
-    """Whether the model understands images; others are not shown any."""
+    """Whether the model understands images; only then it gets them."""
     calls_tools: bool = True
     """Whether it can call the caller's tools."""
     system: str | None = None
-    """The worker's own system prompt; stands before everything else."""
+    """The worker's own system prompt, the first message of every call."""
     temperature: float | None = Field(default=None, ge=0)
-    """None: none is sent, for models that refuse one."""
+    """None: none is sent; some models refuse any."""
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] | None = None
-    """What the endpoint calls `limits.max_tokens`; None: the second for api.openai.com, else the first."""
+    """Request key for `limits.max_tokens`; None: max_completion_tokens for api.openai.com, else max_tokens."""
     stream: bool = False
     """Whether to ask for streamed replies; needed for `limits.first_token_timeout`."""
     send_seed: bool = False
-    """Whether each call sends a seed of its own, a number of 31 bits, the same when the question is asked again."""
+    """Whether each call sends a seed, a number of 31 bits. A repeated run of the question sends the same seeds."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Further keys of the request's body, sent as they are: reasoning_effort, thinking, top_p, top_k, ..."""
 
@@ -109,7 +109,7 @@ class OpenAISpec(WorkerSpec):
     def _further(cls, extra: dict[str, Any]) -> dict[str, Any]:
         for name in extra:
             if name in ("model", "stream"):
-                raise ValueError(f"{name} has a key of its own; write it beside extra.")
+                raise ValueError(f"{name} has a setting of its own; use that instead of extra.")
             if name == "messages":
                 raise ValueError("messages are made for each question; leave them out.")
             if _SECRET.fullmatch(name):
@@ -130,19 +130,19 @@ class OpenAISpec(WorkerSpec):
 
 
 class SpecialistSpec(WorkerSpec):
-    """A simulated model that really computes."""
+    """A simulated model that works on the embedded questions."""
 
     kind: Literal["specialist"]
     limits: Limits = Limits(retries=0)
-    """A simulated worker has no failures that pass."""
+    """A simulated worker has no temporary failures."""
     ability: dict[str, Chance]
     """Skill -> chance of success."""
     seconds: float = Field(default=1.0, ge=0)
-    """Typical seconds a call, claimed and not slept."""
+    """Typical seconds a call that it reports; it does not sleep."""
 
 
 class ScriptedFailure(Settings):
-    """A reply that is a failed call."""
+    """A scripted failure."""
 
     error: str
     """Kind of the `WorkerError`, such as "timeout"."""
@@ -152,74 +152,74 @@ class ScriptedFailure(Settings):
 
 
 class ScriptedSpec(WorkerSpec):
-    """Replies written down beforehand."""
+    """Replies that are written beforehand."""
 
     kind: Literal["scripted"]
     replies: tuple[str | ScriptedFailure, ...] | dict[str, str | ScriptedFailure]
-    """In the order of the calls; or by text that the subtask contains."""
+    """In the order of the calls; or by a text that the subtask contains."""
     delay: float = Field(default=0.0, ge=0)
     """Seconds that each call takes."""
 
 
 class ReplaySpec(WorkerSpec):
-    """A recorded model, which gives the responses that it once gave."""
+    """A recorded model, whose recorded responses are returned."""
 
     kind: Literal["replay"]
     limits: Limits = Limits(retries=0)
     recording: Path
-    """NAME.parquet, seen from the pool file's folder."""
+    """NAME.parquet, relative to the pool file's folder."""
     worker: str | None = None
-    """Its name in the recording; None: the same."""
+    """Its name in the recording; None: the same as `name`."""
     samples: Literal["in turn", "random"] = "in turn"
-    """Which of several responses to a question comes first; the others follow as it is asked again."""
+    """Order of several responses to a question: as recorded, or shuffled. Each further call gets the next one."""
     assumed_output_tokens: int | None = Field(default=None, ge=0)
-    """Tokens of every response, in place of what the recording knows: for models whose thinking is hidden."""
+    """Output tokens of every response, instead of the recorded number: for models whose reasoning is hidden."""
 
 
 class CommandSpec(WorkerSpec):
-    """A program of the user's, run for each call."""
+    """A program of the user that runs once for each call."""
 
     kind: Literal["command"]
     command: tuple[str, ...] = Field(min_length=1)
-    """The program and its arguments; no shell. A program with a slash is seen from `folder`, another is in PATH."""
+    """The program and its arguments; no shell. A program with a slash is relative to `folder`, any other is in PATH."""
     folder: Path = Path()
-    """Where it is run, seen from the pool file's folder."""
+    """Its working directory, relative to the pool file's folder."""
     output: Literal["text", "json"] = "text"
-    """Whether it writes its answer as it is, or as { "text": ..., "usage": ..., "cost_usd": ... }."""
+    """Whether it prints its answer as plain text, or as { "text": ..., "usage": ..., "cost_usd": ... }."""
     env: tuple[str, ...] = ()
-    """Variables that it sees, with PATH, HOME, LANG, LC_* and TMPDIR; their values are removed from its output."""
+    """Variables that it gets besides PATH, HOME, LANG, LC_* and TMPDIR; their values are removed from its output."""
     cache: bool = False
-    """Whether its answers may be kept: the same messages get the same answer, whatever the seed."""
+    """Whether its answers may be cached: it must give the same answer to the same messages, whatever the seed."""
 
 
 class FunctionSpec(WorkerSpec):
-    """A Python function of the user's."""
+    """A Python function of the user."""
 
     kind: Literal["python"]
     callable: str
     """As in "package.module:function"."""
     path: Path | None = None
-    """Folder of its module, seen from the pool file's folder; None: it is installed."""
+    """Folder of its module, relative to the pool file's folder; None: it is installed."""
     env: tuple[str, ...] = ()
-    """Variables that it reads: they have to be set, and are taken for secrets in what it says."""
+    """Variables that it reads. They must be set, and their values are removed from its answers."""
     cache: bool = False
-    """Whether its answers may be kept: the same messages, and seed if it asks for one, get the same answer."""
+    """Whether its answers may be cached: it must give the same answer to the same messages, and seed if it has one."""
 
 
 class LiteLLMSpec(WorkerSpec):
-    """A model behind any provider that litellm knows."""
+    """A model of any provider that litellm supports."""
 
     kind: Literal["litellm"]
     model: str = Field(min_length=1)
-    """litellm's name for it, with its provider, as in "bedrock/...", "vertex_ai/..."."""
+    """litellm's name for the model, with its provider, as in "bedrock/...", "vertex_ai/..."."""
     base_url: str | None = None
     """None: the provider's own."""
     api_key_env: str | None = None
-    """Name of the environment variable that holds the key; None: litellm looks for one where it is used to."""
+    """Name of the environment variable that holds the key; None: litellm finds one by its own rules."""
     env: tuple[str, ...] = ()
-    """Variables that litellm reads for itself: they have to be set, and are taken for secrets in what it says."""
+    """Variables that litellm reads by itself. They must be set, and their values are removed from its answers."""
     system: str | None = None
-    """The worker's own system prompt; stands before everything else."""
+    """The worker's own system prompt, the first message of every call."""
     temperature: float | None = Field(default=None, ge=0)
     """None: none is sent."""
     extra: dict[str, Any] = Field(default_factory=dict)
@@ -230,14 +230,14 @@ class LiteLLMSpec(WorkerSpec):
     def _further(cls, extra: dict[str, Any]) -> dict[str, Any]:
         for name in extra:
             if name in ("model", "messages", "stream", "api_base", "base_url", "timeout", "num_retries"):
-                raise ValueError(f"{name} is not litellm's to be told in extra; leave it out.")
+                raise ValueError(f"{name} cannot be set in extra; leave it out.")
             if _SECRET.search(name):
                 raise ValueError(f"{name!r} looks like a secret; name its environment variable in env.")
         return extra
 
 
 class VoteSpec(WorkerSpec):
-    """The built-in tool that counts answers."""
+    """The built-in tool that returns the most common answer."""
 
     kind: Literal["vote"]
     limits: Limits = Limits(retries=0)
@@ -255,13 +255,13 @@ class CodeSpec(WorkerSpec):
 
     kind: Literal["code"]
     limits: Limits = Limits(retries=0)
-    """What a program prints beyond `max_tokens`, four characters each, is cut off."""
+    """Output beyond `max_tokens`, at four characters each, is cut off."""
     seconds: float = Field(default=6.0, gt=0)
-    """Processor time of a program; three times as much by the clock."""
+    """Limit of CPU time of a program; its wall time may be three times as long."""
     memory_mb: int = Field(default=2048, ge=64)
-    """Megabytes of a program with all its processes."""
+    """Memory limit of a program with all its processes."""
     allow_weak_sandbox: bool = False
-    """Whether programs run without walls where bubblewrap is not to be had: only for programs that you trust."""
+    """Whether programs run without isolation where bubblewrap does not work: only for programs that you trust."""
 
 
 AnySpec = Annotated[
@@ -280,21 +280,21 @@ AnySpec = Annotated[
 
 
 class PoolSpec(Settings):
-    """A pool file whose workers are of built-in kinds; `pool_form` makes one with others."""
+    """A pool file whose workers are of built-in kinds; `pool_form` makes the class for other kinds."""
 
     ratings: Path | None = None
-    """What the workers were measured at (`podium rate`), seen from the pool file's folder."""
+    """The ratings file (`podium rate`), relative to the pool file's folder."""
     conductor: dict[str, Any] = Field(default_factory=dict)
-    """Who leads them; `podium.conductor.opening` reads it."""
+    """The planner of this pool; `podium.conductor.opening` reads it."""
     worker: tuple[AnySpec, ...] = ()
 
 
 def pool_form(specs: Iterable[type[WorkerSpec]]) -> type[PoolSpec]:
-    """The form of a pool file whose workers have these specs.
+    """The class for a pool file whose workers have these specs.
 
     Args:
         specs: each with a field `kind`, a `Literal` of its name.
     """
-    members: Any = Union[tuple(specs)]  # noqa: UP007 - known at run time alone
+    members: Any = Union[tuple(specs)]  # noqa: UP007 - known only at run time
     workers: Any = tuple[Annotated[members, Field(discriminator="kind")], ...]
     return create_model("PoolSpec", __base__=PoolSpec, worker=(workers, ()))

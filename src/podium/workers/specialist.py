@@ -1,9 +1,9 @@
-"""A simulated model that reads, computes, and errs as language models do.
+"""`specialist`: a simulated model that solves embedded questions, and errs as language models do.
 
-It sees its messages and nothing else. It tries what the subtask asks for, takes results that are in view (wrong ones
-too, unless it notices), and succeeds in each hop with a chance that depends on its ability in the hop's skill and on
-how narrow the subtask is. Part of that chance is fixed for each question: asking again helps less than asking
-another. A simulation for training and tests: no figure obtained with it says anything about real models.
+It sees only its messages. It works on what the subtask names, and takes over results that it is shown, also wrong ones
+unless it notices. It succeeds in each hop with a chance that grows with its ability in the hop's skill and with the
+clarity of the subtask. Part of that chance is fixed for each question, so a retry helps less than another worker.
+It exists for training and tests: no figure obtained with it says anything about real models.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _PART = re.compile(r"^Part (\d+): (.+?)( \(not sure\))?$", re.MULTILINE)
 _ANSWER = re.compile(r"^Answer: (.+)$", re.MULTILINE)
 
 FIXED_SHARE = 0.6
-"""Share of calls whose luck is that of the (worker, question, hop), the same at every asking."""
+"""Share of calls whose luck is fixed by worker, question and hop, and so is the same in every repeat."""
 BREADTH_TAX = 0.06
 """Share of ability lost for each further hop that one call has to do."""
 VAGUE_TAX = 0.03
-"""Share of ability lost when a part is named by number and not by its words."""
+"""Share of ability lost when the subtask names a part by its number and not by its words."""
 NOTICE = 0.25
-"""Chance, times ability, to notice a wrong result in view without being asked to check."""
+"""Chance, times ability, to notice a wrong result that it is shown, if the subtask does not request a check."""
 CHECK_NOTICE = 0.8
-"""The same when asked to check."""
+"""The same if the subtask requests a check."""
 CONFIDENT = 0.6
-"""Least ability of whoever is sure of a result. Who is sure does again what others were not sure of."""
+"""From this ability on a worker is confident of its result, and recomputes results that others were not sure of."""
 CHECK_BREAK = 0.25
 """Chance, times lack of ability, that a check turns a right result into a wrong one."""
 THINKING_TOKENS = 120
-"""Output tokens spent on each hop that is worked on, and on a call that only looks, besides the response."""
+"""Output tokens besides the response: for each hop that it works on, and for a call that works on none."""
 
 
 class Specialist:
@@ -58,12 +58,12 @@ class Specialist:
         self.ability = MappingProxyType(dict(ability))
         """Skill -> chance in [0, 1] to do one clearly named hop; a skill not named: 0."""
         self.seconds = seconds
-        """Claimed for a call that does one hop; never slept."""
+        """Reported latency of a call that does one hop; it never sleeps."""
         self.limits = limits
         self.fallback = fallback
 
     async def answer(self, request: Request) -> Reply:
-        """Do what the subtask asks. Never raises: not understanding is an answer too."""
+        """Work on the subtask. Never raises: "I do not know" is an answer too."""
         view = request.view
         problem = read_problem(view.question)
         if problem is None:
@@ -79,11 +79,11 @@ class Specialist:
         return Reply(text, usage, latency_s=self.seconds * (0.25 + 0.75 * worked))
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to close."""
 
 
 class _Attempt:
-    """One call: what the worker believes, hop by hop."""
+    """One call: the worker's result for each hop."""
 
     def __init__(self, worker: Specialist, problem: Problem, seed: str) -> None:
         self._worker = worker
@@ -91,11 +91,11 @@ class _Attempt:
         self._seed = seed
         self._believed: dict[int, str] = {}
         self._doubted: set[int] = set()
-        """Hops of whose result the worker is not sure."""
+        """Hops whose result the worker reports as not sure."""
         self._shown_with_doubt: frozenset[int] = frozenset()
-        """Hops whose result in view was given as not sure."""
+        """Hops whose shown result was reported as not sure."""
         self.worked = 0
-        """Hops that cost thought."""
+        """Hops that it worked on."""
 
     def respond(self, view: View, intent: Intent) -> str:
         """The response to a view."""
@@ -124,7 +124,7 @@ class _Attempt:
         return tuple(missing) or tuple(hops)[-1:]
 
     def _do(self, wanted: Sequence[int], claims: Mapping[int, str], intent: Intent) -> None:
-        """Do the wanted hops, and first whatever they need that is not in view."""
+        """Work on the wanted hops, and first on the hops that they need and that are not shown."""
         needed: set[int] = set()
         for position in wanted:
             self._need(position, claims, needed)
@@ -134,9 +134,9 @@ class _Attempt:
         changed: set[int] = set()
         for position in range(len(self._problem.hops)):
             if position in claims:
-                # Who is asked for the very part that is in view looks at it as a checker does.
-                asked = intent.action == "parts" and position in wanted
-                self._take(position, claims[position], changed, CHECK_NOTICE if asked else NOTICE)
+                # A subtask that names a part whose result is shown makes the worker check that result.
+                named = intent.action == "parts" and position in wanted
+                self._take(position, claims[position], changed, CHECK_NOTICE if named else NOTICE)
             elif position in needed:
                 self._work(position, focus)
 
@@ -148,7 +148,7 @@ class _Attempt:
             self._need(source, claims, needed)
 
     def _take(self, position: int, claim: str, changed: set[int], notice: float) -> None:
-        """Take a result in view; a wrong one too, unless it is noticed."""
+        """Take over a shown result, also a wrong one unless the worker notices."""
         expected = self._expected(position)
         stale = any(source in changed for source in self._problem.hops[position].sources)
         noticed = expected != claim and self._luck("notice", position) < notice * self._ability(position)
@@ -184,7 +184,7 @@ class _Attempt:
                 changed.add(position)
 
     def _compare(self, responses: Sequence[str]) -> str:
-        """The answer that most responses give, or, where they differ, the one that seems right."""
+        """The answer that most responses give; with some luck the right one, if any response gives it."""
         answers = [found[-1] for found in map(_ANSWER.findall, responses) if found]
         if not answers:
             return "There are no answers to compare."
@@ -196,31 +196,31 @@ class _Attempt:
         return f"Answer: {best}"
 
     def _work(self, position: int, focus: float, *, again: bool = False) -> None:
-        """Compute one hop on what is believed so far: rightly, or wrong in a plausible way."""
+        """Compute one hop from the results so far: rightly, or with a plausible error."""
         self.worked += not again
         expected = self._expected(position)
         success = self._luck("work", position) < self._ability(position) * focus
         if expected is None:  # the inputs make no sense: make something up
             expected, success = self._problem.truths[position], False
         self._believed[position] = expected if success else self._slip(position, expected)
-        if not self._sure(position):
+        if not self._confident(position):
             self._doubted.add(position)
 
     def _keep(self, position: int, claim: str) -> None:
-        """Take over a result with the doubts that came with it."""
+        """Take over a result, with the doubt that was reported with it."""
         self._believed[position] = claim
         if position in self._shown_with_doubt:
             self._doubted.add(position)
 
     def _knows_better(self, position: int) -> bool:
-        """Whether a result in view was given with doubt, and this worker would have none."""
-        return position in self._shown_with_doubt and self._sure(position)
+        """Whether a shown result was reported as not sure, and this worker is confident."""
+        return position in self._shown_with_doubt and self._confident(position)
 
-    def _sure(self, position: int) -> bool:
+    def _confident(self, position: int) -> bool:
         return self._ability(position) >= CONFIDENT
 
     def _expected(self, position: int) -> str | None:
-        """The right result, given what is believed of its inputs; None when they make no sense."""
+        """The right result for the inputs as the worker has them; None if they make no sense."""
         results = [self._believed.get(i, "") for i in range(position)]
         try:
             return self._problem.compute(position, results)
@@ -239,7 +239,7 @@ class _Attempt:
         return self._worker.ability.get(self._problem.hops[position].operation.skill, 0.0)
 
     def _luck(self, what: str, position: int) -> float:
-        """Uniform in [0, 1): for a share of the calls the same at every asking of this question."""
+        """Uniform in [0, 1); for a share of the calls the same in every repeat of this question."""
         name = (what, self._worker.profile.name, self._problem.key, position)
         if chance("fixed", *name, self._seed) < FIXED_SHARE:
             return chance(*name)
@@ -256,9 +256,9 @@ class _Attempt:
 
 
 def _claims(responses: Sequence[str], hops: int) -> tuple[dict[int, str], frozenset[int]]:
-    """Results in view, by hop, and which of them were given with doubt.
+    """Shown results by hop, and the hops whose result was reported as not sure.
 
-    Of several for one hop the last; a bare answer stands for the last hop.
+    Of several results for one hop the last counts; a bare answer is the result of the last hop.
     """
     claims: dict[int, str] = {}
     doubts: set[int] = set()

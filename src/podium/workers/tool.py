@@ -1,7 +1,7 @@
-"""What tools of ours share, which run no model and cost nothing: what they work on, and how they say what came of it.
+"""What the built-in tools `vote`, `calculator` and `code` share: which texts they work on, and how they reply.
 
-`vote`, `calculator` and `code` are such tools. A sentence that says that there is no result is no answer: votes pass it
-over.
+A tool runs no model and costs nothing. A tool without a result replies with a sentence that says so; votes do not count
+that sentence as an answer.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ _NO_RESULT = "There is no result: "
 
 
 def responses(view: View) -> list[str]:
-    """What a tool is shown, in order; the final response of the round before comes first."""
+    """The responses that a tool is shown, in order, after the final response of the previous round."""
     previous = [] if view.previous is None else [view.previous]
     return previous + [shown.response for shown in view.earlier]
 
 
 def material(request: Request) -> list[str]:
-    """Where a tool looks for what it is to work on: its subtask, then the responses that it is shown, the latest first.
+    """The texts that a tool searches, in order: its subtask, then the responses that it is shown, the latest first.
 
-    Where it was to see none, the question. What says that there is no result holds nothing to work on, and yet it was
-    to be seen: the question is about something else then.
+    Sentences that say that there is no result are left out. The question is searched only if the step reads no
+    response; else the step is about these responses.
     """
     view = request.view
-    given = responses(view)
-    shown = [text for text in reversed(given) if is_result(text)]
-    asked = [] if given or request.missing else [view.question]
-    return [view.subtask, *shown, *asked]
+    shown = responses(view)
+    results = [text for text in reversed(shown) if is_result(text)]
+    question = [] if shown or request.missing else [view.question]
+    return [view.subtask, *results, *question]
 
 
 def free(text: str) -> Reply:
@@ -39,29 +39,29 @@ def free(text: str) -> Reply:
 
 
 def stated(answer: str) -> str:
-    """An answer in the words by which it is found again."""
+    """An answer in a form in which `final_answer` finds it."""
     return f"<answer>{answer}</answer>" if "\n" in answer else f"Answer: {answer}"
 
 
 def no_result(reason: str) -> str:
-    """The sentence of a tool that has no result, and why."""
+    """The sentence by which a tool says that it has no result, and why."""
     return f"{_NO_RESULT}{reason}."
 
 
 def is_result(text: str) -> bool:
-    """Whether a response is none of these sentences."""
+    """Whether a response is not such a sentence."""
     return not text.startswith(_NO_RESULT)
 
 
 def nothing(request: Request, sentence: str) -> Reply:
-    """The reply of a tool that finds nothing to work on: `sentence`, where that is the plan's doing.
+    """The reply of a tool that finds nothing to work on: `sentence`, if all steps that it reads gave a response.
 
     Raises:
-        WorkerError: "missing": steps that it was to see gave no response.
+        WorkerError: "missing": a step that it reads gave no response.
     """
     if request.missing:
         raise WorkerError(
-            f"It has nothing to work on: of the steps that it was to see, {len(request.missing)} gave no response.",
+            f"It has nothing to work on: of the steps that it reads, {len(request.missing)} gave no response.",
             kind="missing",
         )
     return free(sentence)

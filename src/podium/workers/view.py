@@ -1,9 +1,9 @@
-"""What a worker is shown, as data: for tools and simulated workers.
+"""What a worker is shown, as data, for tools and simulated workers.
 
-The executor hands it over with its messages (`Request.structured`). `read_view` reads it out of messages that arrive
-without it: the question of a team is the text that another executor wrote (design §5). It trusts only fences that carry
-the token of the message's last fence, so that text which imitates a fence stays text. It never raises: messages of
-another form are one question without earlier work.
+The executor passes it with the messages (`Request.structured`). `read_view` parses messages that come without it, such
+as the question of a nested team, which another executor wrote. It trusts only fences with the random mark of the
+message's last fence, so text that imitates a fence stays text. It never raises: a message of any other form is a
+question without earlier steps.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class EarlierStep:
     """One earlier step that is shown."""
 
     position: int | None
-    """Position of its step, from 0; None where it was read out of messages of the chat style, which lack it."""
+    """Position of the step, from 0; None: parsed from messages of the chat style, which lack it."""
     subtask: str
     response: str
 
@@ -37,13 +37,13 @@ class View:
     question: str
     subtask: str
     earlier: tuple[EarlierStep, ...] = ()
-    """In the order shown. Read out of messages of the chat style, older exchanges of the chat look the same."""
+    """In the order shown. In messages of the chat style, turns of the chat history look like steps too."""
     previous: str | None = None
-    """The final response of the round before, if it is shown."""
+    """The final response of the previous round, if it is shown."""
 
 
 def read_view(messages: Sequence[Message]) -> View:
-    """Read `messages` as the executor wrote them; else the last user message is question and subtask."""
+    """Parse messages of the executor. In others, the last user message is both question and subtask."""
     last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
     if last is None:
         return View(question="", subtask="")
@@ -92,7 +92,7 @@ def _blocks(text: str, token: str) -> Iterator[tuple[str, str]]:
     while (stop := text.find(opening, place)) >= 0:
         start = text.rfind("<<<", place, stop)
         body = stop + len(opening)
-        # From one before: the line break of an empty block is also the one before its end.
+        # One character back: the line break of an empty block is also the one before its end.
         end = text.find(closing, body - 1)
         if end < 0:
             return
@@ -107,10 +107,10 @@ def _read_chat(text: str, earlier: Sequence[Message]) -> View | None:
         return None
     shown: list[EarlierStep] = []
     previous = None
-    for asked, answered in itertools.pairwise(earlier):
-        if asked.role == "user" and answered.role == "assistant":
-            if asked.content == _CHAT_PREVIOUS:
-                previous = answered.content
+    for user, assistant in itertools.pairwise(earlier):
+        if user.role == "user" and assistant.role == "assistant":
+            if user.content == _CHAT_PREVIOUS:
+                previous = assistant.content
             else:
-                shown.append(EarlierStep(None, asked.content, answered.content))
+                shown.append(EarlierStep(None, user.content, assistant.content))
     return View(question[len(_CHAT_QUESTION) :], subtask, tuple(shown), previous)

@@ -1,8 +1,7 @@
 """`vote`: a tool that returns the most common final answer among the responses it is shown.
 
-Deterministic and free. It compares normalised text; it does not know that 0.5 and 1/2 are one number.
-A subtask that names weights, as in "Vote with the weights 2, 1, 1.5.", gives each response shown, in order, so many
-votes.
+It is deterministic and free. It compares normalised text, and does not know that 0.5 and 1/2 are equal. A subtask may
+name weights, as in "Vote with the weights 2, 1, 1.5.": one number for each response shown, in order.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ VOTE = "vote"
 DESCRIPTION = "A tool: returns the most common final answer among the responses it is shown. Free."
 NOTHING = "There is nothing to vote on: no response that is shown gives an answer."
 _NEW = "\n"
-"""An answer that nobody has given: normalised ones hold no line break."""
+"""Stands for any answer that was not given yet; a normalised answer has no line break."""
 _WEIGHTS = re.compile(r"\bweights:? (\d+(?:\.\d+)?(?:, \d+(?:\.\d+)?)*)")
 
 
 class VoteWorker:
-    """Counts answers; of equally common ones the earliest shown wins."""
+    """Counts answers; in a tie, the answer that was shown first wins."""
 
     identity = None
 
@@ -44,10 +43,10 @@ class VoteWorker:
         self.fallback = fallback
 
     async def answer(self, request: Request) -> Reply:
-        """The winner, as `announce` says it; where no response gives an answer, a sentence that says so.
+        """The winner, in the words of `announce`; if no response gives an answer, a sentence that says so.
 
         Raises:
-            WorkerError: "missing": no response gives an answer, and some that it was to see are missing.
+            WorkerError: "missing": no response gives an answer, and a step failed whose response it should see.
         """
         view = request.view
         responses = tool.responses(view)
@@ -64,9 +63,9 @@ class VoteWorker:
         return replace(tool.free(announce(written, counted.agreeing, counted.of)), votes=counted)
 
     def is_certain(self, subtask: str, responses: Sequence[str | None]) -> bool:
-        """Whether the answer that leads wins even if all who are still to come agree on another.
+        """Whether the leading answer wins even if all responses that are still to come give one rival answer.
 
-        Who wins then wins whatever they say: any vote that goes elsewhere helps the strongest rival less.
+        Then it wins in any case: votes that are spread over several answers help the strongest rival less.
         """
         weights = _weights(subtask, len(responses))
         votes = [None if text is None else _vote(_answer(text)) for text in responses]
@@ -84,26 +83,26 @@ class VoteWorker:
         )
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to close."""
 
 
 def announce(answer: str, agreeing: int, of: int) -> str:
-    """What the tool says of the answer that won, given by `agreeing` of so many responses."""
+    """The tool's reply for the winner, which `agreeing` of `of` responses give."""
     return f"{agreeing} of {of} responses agree.\n{tool.stated(answer)}"
 
 
 def _answer(response: str) -> str | None:
-    """What a response votes for, as written; None: nothing."""
+    """The answer that a response votes for, as written; None: none."""
     return final_answer(response) if response != NOTHING and tool.is_result(response) else None
 
 
 def _vote(answer: str | None) -> str | None:
-    """What an answer counts as; None: it is none."""
+    """The normalised answer, by which votes are compared; None: no vote."""
     return None if answer is None else normalise(answer)
 
 
 def _winner(votes: Iterable[str | None], weights: Iterable[float]) -> str | None:
-    """Of equally common ones the first; None: nobody votes."""
+    """The vote with the most weight, in a tie the first; None: there are no votes."""
     counted: dict[str, float] = {}
     for vote, weight in zip(votes, weights, strict=False):
         if vote is not None:
@@ -112,7 +111,7 @@ def _winner(votes: Iterable[str | None], weights: Iterable[float]) -> str | None
 
 
 def _weights(subtask: str, count: int) -> Sequence[float]:
-    """The weights that the subtask names, if there are as many as responses; else all weigh the same."""
+    """The weights that the subtask names, if it names one for each response; else 1 for each."""
     named = _WEIGHTS.search(subtask)
     weights = [float(weight) for weight in named[1].split(", ")] if named else []
     return weights if len(weights) == count else [1.0] * count

@@ -1,4 +1,4 @@
-"""The workflow language: what is to happen (design §4)."""
+"""The workflow language: a plan as data. It parses, checks and renders plans, and computes facts of their graph."""
 
 from podium.workflow.check import AccessRule, check
 from podium.workflow.graph import Topology, depth, live_steps, topology, width

@@ -1,7 +1,7 @@
-"""Whether a workflow can be run: everything that is checked before any worker is called (design §4.5).
+"""Checks whether a workflow can run, before any worker is called.
 
-Rules of the workflow as a value. That the three lists have one length is a rule of the text: see `parse`.
-A workflow without a breach survives `parse(render(workflow))` unchanged.
+These are rules of the workflow as a value; `parse` has the rules of the text, such as that the three lists have one
+length. For a workflow that breaks no rule, `parse(render(workflow))` gives the same workflow.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from podium.workflow.model import Access, PlanError, Workflow, render
 AccessRule = Literal["lists", "all_or_none"]
 """What an access list may hold: numbers of earlier steps too, or nothing and "all" alone, as in the paper."""
 MAX_SUBTASK = 8_000
-"""Characters of one subtask."""
+"""Most characters of one subtask."""
 MAX_TEXT = 64 * 1024
-"""Bytes of a plan's text in UTF-8."""
+"""Most bytes of a plan's text in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A rule that does not hold, and which entry breaks it."""
+    """A broken rule, and the entry that breaks it."""
 
     kind: str
     message: str
     name: Literal["model_id", "subtasks", "access_list"] = "model_id"
-    """The list whose entry it is."""
+    """The list of that entry."""
     step: int | None = None
     """The step; None: the plan as a whole."""
     read: int | None = None
-    """The number within the step's access list, when that is at fault."""
+    """The number in the step's access list, if it is at fault."""
 
 
 def check(
@@ -42,13 +42,13 @@ def check(
     later_round: bool = False,
     access: AccessRule = "lists",
 ) -> PlanError | None:
-    """The first rule that `workflow` breaks, as an error without a place; None: it can be run.
+    """The first rule that `workflow` breaks, as an error without a position; None: it can run.
 
     Args:
-        workers: how many workers the pool has; they are numbered from 0.
-        max_steps: how many steps are allowed.
-        later_round: whether there is a round before this one, whose response can be shown.
-        access: what access lists may hold.
+        workers: number of workers in the pool; they are numbered from 0.
+        max_steps: most steps.
+        later_round: whether a previous round exists, whose response a step can read.
+        access: what an access list may hold.
     """
     breach = first_breach(
         workflow, workers=workers, max_steps=max_steps, later_round=later_round, access=access
@@ -60,7 +60,7 @@ def check(
 def first_breach(
     workflow: Workflow, *, workers: int, max_steps: int, later_round: bool, access: AccessRule
 ) -> Breach | None:
-    """As `check`, naming the entry at fault, and without regard to how access lists are written."""
+    """As `check`, with the entry at fault; access lists need not be in canonical form."""
     if not workflow.steps:
         message = (
             "Expected at least one step, found none: three empty lists accept an answer, and there is none."
@@ -89,7 +89,7 @@ def first_breach(
 
 
 def numbers(count: int) -> str:
-    """How `count` things are numbered, in words."""
+    """The numbers of `count` things, in words."""
     return f"0 to {count - 1}" if count > 1 else "0 alone" if count else "there is none"
 
 
@@ -163,7 +163,7 @@ def _untidy(workflow: Workflow) -> Breach | None:
 
 
 def canonical(access: Access) -> Access:
-    """The one way to write what `access` shows: "all" stands alone, numbers ascend and come once."""
+    """The canonical form of an access list: "all" alone; numbers ascending, each once."""
     if access.all:
         return Access(all=True)
     return Access(steps=tuple(sorted(set(access.steps))), previous=access.previous)

@@ -1,4 +1,4 @@
-"""What is wrong with a text and where: the one place where a position becomes a line with a caret."""
+"""A fault in a plan's text: its position becomes the line that an error shows with a caret."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from dataclasses import dataclass
 from podium.workflow.model import PlanError
 
 LINE_WIDTH = 72
-"""Characters of a line that are shown at most; a longer one is shortened around the column."""
+"""Most characters of a line that are shown; a longer line is shortened around the column."""
 FOUND_WIDTH = 24
-"""Characters of what was found that a sentence repeats at most."""
+"""Most characters of the text at fault that a message repeats."""
 
-# Whatever would move the caret, break the line or be no text at all (half of a surrogate pair).
+# Characters that would move the caret or break the line, and halves of surrogate pairs.
 _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A `PlanError` in the making, while the text is still at hand."""
+    """A fault at a position in the text; `error` makes a `PlanError` of it, which needs no text."""
 
     kind: str
     message: str
     at: int | None = None
-    """Position in the text, from 0; None when no single place is at fault."""
+    """Position in the text, from 0; None: no single place is at fault."""
 
     def error(self, text: str) -> PlanError:
-        """The fault as a value that stands without the text."""
+        """The `PlanError`, with the line and the column."""
         if self.at is None:
             return PlanError(self.kind, self.message)
         line, column = line_around(text, self.at)
@@ -34,7 +34,7 @@ class Fault:
 
 
 def line_around(text: str, at: int) -> tuple[str, int]:
-    """The line of `text` that holds position `at`, as shown to people, and the column of `at` in it."""
+    """The line of `text` around position `at`, as messages show it, and the column of `at` in it."""
     start = text.rfind("\n", 0, at) + 1
     end = text.find("\n", at)
     end = len(text) if end < 0 else end
@@ -45,7 +45,7 @@ def line_around(text: str, at: int) -> tuple[str, int]:
 
 
 def found(text: str) -> str:
-    """What was found, as a sentence repeats it: quoted, on one line, shortened."""
+    """Text as a message repeats it: in quotes, on one line, shortened."""
     shown = showable(text if len(text) <= FOUND_WIDTH else text[: FOUND_WIDTH - 1] + "…")
     return f"'{shown}'"
 

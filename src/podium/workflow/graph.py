@@ -1,6 +1,6 @@
-"""Facts about the graph of a workflow: who waits for whom. Facts only; what runs when is the executor's.
+"""Facts about the graph of a workflow: which steps wait for which. The executor decides what runs when.
 
-Only live steps count: those that the last step needs, directly or not. Others are not run (design §6).
+Only live steps count: those that the last step needs, directly or through others. The executor runs no other step.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def live_steps(workflow: Workflow) -> tuple[int, ...]:
 
 
 def depth(workflow: Workflow) -> int:
-    """Steps on the longest chain in which each waits for the one before."""
+    """The number of steps on the longest chain, where each step waits for the one before."""
     longest: dict[int, int] = {}
     for position in live_steps(workflow):
         longest[position] = 1 + max((longest[read] for read in workflow.reads(position)), default=0)
@@ -29,10 +29,10 @@ def depth(workflow: Workflow) -> int:
 
 
 def width(workflow: Workflow) -> int:
-    """The largest number of steps none of which waits for another: so many can run at once."""
+    """The largest number of steps that can run at once, since none of them waits for another."""
     needs, live = _needs(workflow), live_steps(workflow)
-    # Dilworth's theorem: it equals the least number of chains that cover the graph, and each pair
-    # (earlier, later) of a maximum matching joins two chains into one.
+    # By Dilworth's theorem this is the least number of chains that cover the graph: the number of steps,
+    # minus the size of a maximum matching of (earlier, later) pairs, each of which joins two chains.
     followed_by: dict[int, int] = {}
 
     def match(later: int, tried: set[int]) -> bool:
@@ -47,11 +47,11 @@ def width(workflow: Workflow) -> int:
 
 
 def topology(workflow: Workflow) -> Topology:
-    """The name of the graph's shape, as drawn without the edges that longer paths imply.
+    """The name of the graph's shape, after edges that longer paths imply are removed.
 
-    "single": one step. "chain": no two steps can run at once. "parallel+join": all steps but the last are
-    independent, and the last joins them. "tree": each step's work goes to exactly one later step.
-    "other": the work of some step goes to several that can run at once.
+    "single": one step. "chain": no two steps can run at once. "parallel+join": all steps but the last are independent,
+    and the last joins them. "tree": exactly one later step reads each response. "other": several steps that can run at
+    once read the same response.
     """
     live = live_steps(workflow)
     if len(live) <= 1:
@@ -69,7 +69,7 @@ def topology(workflow: Workflow) -> Topology:
 
 
 def _needs(workflow: Workflow) -> list[set[int]]:
-    """For each step, the earlier steps that must be done before it can start."""
+    """For each step, the earlier steps that must end before it can start."""
     needs: list[set[int]] = []
     for position in range(len(workflow.steps)):
         reads = workflow.reads(position)

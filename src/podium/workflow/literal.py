@@ -1,4 +1,4 @@
-r"""Reads one list, as Python or JSON writes it, from the middle of any text. Evaluates nothing.
+r"""Reads one list in the notation of Python or JSON from any position of a text. It evaluates nothing.
 
     list   = "[" [ item { "," item } [ "," ] ] "]"             nested at most 4 deep
     item   = list | string | number | word
@@ -7,8 +7,8 @@ r"""Reads one list, as Python or JSON writes it, from the middle of any text. Ev
     word   = anything else up to a space, comma, bracket or quotation mark
 
 Between tokens: spaces, line breaks, `# ...` and `// ...` comments, a bullet at the start of a line.
-Strings may run over lines. They know the escapes of Python and JSON; any other backslash stands for itself.
-In '...' and ‘...’ a quotation mark before a letter or digit is an apostrophe. Linear in what it reads.
+Strings may contain line breaks and the escapes of Python and JSON; any other backslash is an ordinary character. In
+'...' and ‘...’ a quotation mark before a letter or digit is an apostrophe. The time is linear in the length read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_NESTING = 4
 
 
 class Item(NamedTuple):
-    """One value and where it stands."""
+    """One value, with its position."""
 
     value: list[Item] | str | int
     at: int
@@ -61,15 +61,15 @@ _SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def read_list(text: str, at: int, name: str) -> tuple[Item | Fault, int]:
-    """The list that opens at `text[at]` or why it cannot be read, and the position where reading stopped.
+    """Read the list that opens at `text[at]`: the list or the fault in it, and the position where reading stopped.
 
     Args:
-        name: what the list is called in the message of a fault.
+        name: of the list, for messages.
     """
     items: list[Item] = []
     outermost = Item(items, at)
-    outer: list[list[Item]] = []  # lists that are open around `items`
-    position, fresh = at + 1, True  # fresh: an item may stand here
+    outer: list[list[Item]] = []  # the open lists that contain `items`
+    position, fresh = at + 1, True  # fresh: an item may come next
     while token := _TOKEN.match(text, position):
         kind = token.lastgroup
         position = token.end()

@@ -1,7 +1,7 @@
 """The workflow: a sequence of steps, each a subtask, a worker and an access list; and its canonical text.
 
-A policy learns to write the canonical text, and people are shown it (design §4.7). `parse` reads it back, `check` holds
-the rules of validity, and `graph` the facts about the graph.
+Policies learn to write the canonical text, and people read it. `parse` reads it back, `check` has the rules of
+validity, and `graph` the facts about the graph.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Which earlier work a step's worker sees (design: access list).
+    """The access list of a step: which earlier responses its worker sees.
 
-    `Access()` sees nothing, `Access(all=True)` everything, `Access(steps=(0, 2))` two earlier steps.
+    `Access()` shows none, `Access(all=True)` all, `Access(steps=(0, 2))` those of two earlier steps.
     """
 
     steps: tuple[int, ...] = ()
     """Positions of earlier steps, ascending, without repeats."""
     all: bool = False
-    """Sees every earlier step and, in a later round, the final response of the round before."""
+    """Shows every earlier step and, in a later round, the final response of the previous round."""
     previous: bool = False
-    """Sees the final response of the round before (later rounds only)."""
+    """Shows the final response of the previous round (later rounds only)."""
 
     def resolve(self, position: int) -> tuple[int, ...]:
         """The earlier steps that a step at `position` reads, ascending."""
@@ -30,7 +30,7 @@ class Access:
 
     @property
     def sees_previous(self) -> bool:
-        """Whether the final response of the round before is shown, if there is one."""
+        """Whether the final response of the previous round is shown, if there is one."""
         return self.all or self.previous
 
 
@@ -39,15 +39,15 @@ class Step:
     """One subtask given to one worker."""
 
     worker: int
-    """Number of the worker in the pool as the prompt shows it, from 0."""
+    """Number of the worker in the pool, from 0, as in the prompt."""
     subtask: str
-    """What the worker is to do: stripped, not empty."""
+    """What the worker should do: not empty, without outer space."""
     access: Access = Access()
 
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """What is to happen. The response of the last step is the answer."""
+    """A plan: steps in order. The response of the last step is the answer."""
 
     steps: tuple[Step, ...]
 
@@ -58,34 +58,31 @@ class Workflow:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Three empty lists in a later round: the answer that we have is good."""
+    """Three empty lists in a later round: the planner accepts the previous answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanError:
-    """Why a text is not a plan: a value, since it is a training signal and a prompt for a second try."""
+    """Why a text is not a plan. It is a value, since it is a training signal and goes into the prompt of a retry."""
 
     kind: str
     """A stable word for metrics, such as "missing_list" or "unknown_worker"."""
     message: str
-    """One sentence that says what was expected and what was found."""
+    """One sentence: what was expected and what was found."""
     text: str = ""
-    """The line of the completion that is at fault, if there is one."""
+    """The line at fault of the completion, if there is one."""
     column: int | None = None
-    """Where in `text`, from 0."""
+    """Position of the fault in `text`, from 0."""
 
     def __str__(self) -> str:
-        """The sentence and, where there is a place, the line with a caret under it."""
+        """The message and, if the fault has a position, the line with a caret under it."""
         if self.column is None:
             return self.message
         return f"{self.message}\n    {self.text}\n    {' ' * self.column}^"
 
 
 def render(plan: Workflow | Acceptance) -> str:
-    """The three lists, a line each, as JSON writes them.
-
-    For every workflow that `check` lets pass, `parse` reads the same workflow back.
-    """
+    """The three lists as JSON, one a line. `parse` reads every workflow that passes `check` back unchanged."""
     steps = plan.steps if isinstance(plan, Workflow) else ()
     return (
         f"model_id = {_written([step.worker for step in steps])}\n"

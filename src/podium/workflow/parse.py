@@ -1,4 +1,4 @@
-r"""The reader of the workflow language: lenient about dress, strict about sense (design §4).
+r"""The parser of the workflow language: lenient about formatting, strict about meaning.
 
     plan        = the last readable triple of the text                                    see `triple`
     model_id    = list of numbers of workers, plain or in quotes                          see `literal`
@@ -8,8 +8,8 @@ r"""The reader of the workflow language: lenient about dress, strict about sense
     item        = number of an earlier step, from 0, plain or in quotes | word
     word        = all | previous | none | null, with or without quotes, any case
 
-A list may stand in one more pair of brackets. `none` and `null` stand alone and mean `[]`. Numbers may repeat
-and come in any order. `all` shows whatever an entry holds besides. Nothing is evaluated.
+A list may have one more pair of brackets around it. `none` and `null` stand alone and mean `[]`. Numbers may repeat
+and come in any order. With `all`, the other items of an entry do not count. Nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ def parse(
     later_round: bool = False,
     access: AccessRule = "lists",
 ) -> Workflow | Acceptance | PlanError:
-    """The plan that a planner wrote. Never raises, whatever the text; time is linear in it.
+    """Parse the text that a planner wrote. Never raises; the time is linear in the length of the text.
 
     Args:
-        text: whatever the planner wrote, the three lists in it.
-        workers: how many workers the pool has; they are numbered from 0.
-        max_steps: how many steps are allowed.
-        later_round: whether there is an answer that three empty lists can accept and "previous" can show.
-        access: what access lists may hold.
+        text: the whole completion, with the three lists anywhere in it.
+        workers: number of workers in the pool; they are numbered from 0.
+        max_steps: most steps.
+        later_round: whether a previous answer exists, which three empty lists accept and "previous" shows.
+        access: what an access list may hold.
     """
-    if 4 * len(text) > MAX_TEXT:  # a character takes four bytes at most
+    if 4 * len(text) > MAX_TEXT:  # a character has at most four bytes
         size = len(text.encode(errors="surrogatepass"))
         if size > MAX_TEXT:
             return PlanError("text_too_long", f"Expected at most {MAX_TEXT} bytes of text, found {size}.")
@@ -93,7 +93,7 @@ def _step(position: int, id_: Item, subtask: Item, entry: Item, workers: int) ->
 
 
 def _unequal(lists: dict[str, Item], ids: int, subtasks: int, entries: int) -> Fault:
-    # Two lists that agree leave the third at fault.
+    # If two lists have one length, the third is at fault.
     odd = "access_list" if ids == subtasks else "model_id" if subtasks == entries else "subtasks"
     message = (
         f"Expected three lists of one length, found {ids} in model_id, {subtasks} in subtasks "
@@ -119,13 +119,13 @@ def _items(item: Item) -> list[Item]:
 
 
 def _unwrapped(item: Item) -> list[Item]:
-    """The entries of a list of plain values, one pair of brackets more or not."""
+    """The entries of a list of plain values, also if it has one more pair of brackets."""
     entries = _items(item)
     return _items(entries[0]) if len(entries) == 1 else entries
 
 
 def _unwrapped_entries(item: Item, steps: int) -> list[Item]:
-    """The entries of the access list, one pair of brackets more or not."""
+    """The entries of the access list, also if it has one more pair of brackets."""
     entries = _items(item)
     if len(entries) != 1 or not isinstance(entries[0].value, list):
         return entries
@@ -167,5 +167,5 @@ def _access(entry: Item, step: int) -> Access | Fault:
             message = f'Expected "none" alone in the access list of step {step}, found more beside it.'
             return Fault("bad_access", message, entry.at)
         return Access()
-    # What stands beside "all" is kept until it was checked, and dropped then.
+    # Other items beside "all" are kept for the check, and dropped after it.
     return Access(tuple(sorted(steps)), all="all" in words, previous="previous" in words)

@@ -1,14 +1,14 @@
-r"""Finds the three lists in whatever a planner wrote around them.
+r"""Finds the three lists of a plan in the text that a planner wrote.
 
-    text    = anything, in which stand: thought | named
+    text    = anything, with these in it: thought | named
     thought = "<think>" ... "</think>"        skipped; what comes before a lone "</think>" is skipped too
-    named   = name dress ( "=" | ":" | line break ) dress list
+    named   = name format ( "=" | ":" | line break ) format list
     name    = "model_id" | "subtasks" | "access_list"      any case; "model id", "model-id", "model\_id"
-    dress   = spaces, quotation marks, backticks, asterisks, a type, a code fence, a remark in parentheses
+    format  = spaces, quotation marks, backticks, asterisks, a type, a code fence, a remark in parentheses
 
-A `<think>` that nobody closes is passed over as a word. What a list holds is never searched for names.
-Three lists with three names are a triple, in any order. A name that comes again begins the next triple,
-unless it corrects a list that stands right before it or cannot be read. The last readable triple counts.
+A `<think>` that is never closed is ignored. The content of a list is not searched for names. Three lists with the three
+names are a triple, in any order. A repeated name begins the next triple, unless it replaces the list right before it,
+or one that cannot be read. The last readable triple counts.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from podium.workflow.literal import Item, read_list
 
 NAMES = ("model_id", "subtasks", "access_list")
 PATIENCE = 8
-"""Unreadable lists after whose name the search goes on; after further ones it goes on where reading stopped.
-So the work is linear, and a draft that breaks off does not swallow the plan after it."""
+"""After so many unreadable lists, the search goes on right after their names, so that an unfinished draft does not hide
+the plan after it. After further ones it goes on where reading stopped, so that the time stays linear."""
 
 _MARK = re.compile(
     r"""
@@ -46,7 +46,7 @@ _MISNAMED = {
 
 
 def find_triple(text: str) -> dict[str, Item] | Fault:
-    """The last readable triple of `text` by name, or why there is none."""
+    """The lists of the last readable triple of `text`, by name; or the fault, if there is none."""
     search = _Search(text)
     position, thought_ends = 0, True
     while mark := _MARK.search(text, position):
@@ -66,23 +66,23 @@ def find_triple(text: str) -> dict[str, Item] | Fault:
 
 @dataclass(slots=True)
 class _Search:
-    """What was found so far."""
+    """The state of the search."""
 
     text: str
     after_thought: bool = False
     triple: dict[str, Item] | None = None
     group: dict[str, Item | Fault] = field(default_factory=dict)
-    """The triple that is being put together."""
+    """The lists of the current, incomplete triple."""
     latest: str = ""
-    """The name that came last."""
+    """The name that was read last."""
     broken: Fault | None = None
-    """The first fault of the last triple that cannot be read."""
+    """The first fault of the last unreadable triple."""
     failures: int = 0
     unlisted: dict[str, int] = field(default_factory=dict)
-    """Names that were given something other than a list, and where that stands."""
+    """Names that were followed by something else than a list, with its position."""
 
     def take(self, mark: re.Match[str]) -> int:
-        """Reads what stands after a name, and says where the search goes on."""
+        """Read the list after a name; returns the position where the search goes on."""
         name = next(name for name in NAMES if mark[name])
         if not mark["open"]:
             if mark["assigned"]:

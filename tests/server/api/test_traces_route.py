@@ -17,7 +17,7 @@ from running_server import Serve
 from podium.server.keys import Caller, Keys, open_register
 from podium.server.keys.register import Secret, StoredKey
 from podium.trace import Trace
-from podium.trace.serialization import read
+from podium.trace.serialization import read_jsonl
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -104,7 +104,7 @@ def test_filters_are_those_of_the_address(client: httpx.Client, keep: Callable[.
     assert listed(client, min_cost=2 * paid + 1) == []
     export = client.get("/api/traces/export", params={"planner": "single:ada"})
     assert export.headers["content-type"].startswith("application/jsonl")
-    assert [int(trace.id, 16) for trace in read(export.text.splitlines(), "export")] == [1, 2, 4]
+    assert [int(trace.id, 16) for trace in read_jsonl(export.text.splitlines(), "export")] == [1, 2, 4]
 
 
 def test_pages_go_through_all(client: httpx.Client, keep: Callable[..., Trace]) -> None:
@@ -127,7 +127,7 @@ def test_pages_go_through_all(client: httpx.Client, keep: Callable[..., Trace]) 
 def test_a_large_export_comes_whole(client: httpx.Client, keep: Callable[..., Trace]) -> None:
     traces = [keep(number) for number in range(300)]
     with client.stream("GET", "/api/traces/export") as reply:
-        assert list(read(reply.iter_lines(), "export")) == traces
+        assert list(read_jsonl(reply.iter_lines(), "export")) == traces
     assert client.get("/api/traces/export", params={"q": "nothing has this"}).content == b""
 
 

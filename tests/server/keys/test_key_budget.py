@@ -67,7 +67,7 @@ async def test_with_64_calls_in_flight_at_each_of_two_replicas_the_limit_holds(p
         nonlocal peak
         while not done.is_set():
             spending = await watch.spending(caller.id or "", "x")
-            peak = max(peak, spending.spent + spending.held)
+            peak = max(peak, spending.spent + spending.reserved)
             await asyncio.sleep(0.001)
 
     done = asyncio.Event()
@@ -82,7 +82,7 @@ async def test_with_64_calls_in_flight_at_each_of_two_replicas_the_limit_holds(p
     spending = await watch.spending(caller.id or "", "x")
     await watch.close()
     assert NANO_PER_USD < peak <= 2 * NANO_PER_USD
-    assert spending.held == 0, "what was not needed is given back"
+    assert spending.reserved == 0, "what was not needed is given back"
     assert spending.spent / NANO_PER_USD == pytest.approx(sum(replica.paid for replica in replicas))
     assert all(replica.refusals for replica in replicas)
     assert spending.spent > 1.9 * NANO_PER_USD, "nobody was refused while there was room"
@@ -96,7 +96,7 @@ async def test_a_budget_can_be_used_to_the_last_billionth(place: Place) -> None:
     assert (replica.calls, replica.refusals) == (10, [])
     await replica.call(1e-9, 0.0)
     assert replica.refusals == [
-        "The budget of the key 'web', $1, is spent: ask whoever runs this server for more."
+        "The budget of the key 'web', $1, is spent: ask the operator of this server for more."
     ]
     assert replica.key_budget.refusal == replica.refusals[0]
     await replica.call(0.0, 0.0)
@@ -110,9 +110,9 @@ async def test_a_call_that_never_fits_is_refused_at_once_and_says_what_is_left(p
     await replica.call(1.0, 0.5)
     await replica.call(4.75, 0.0)
     assert replica.refusals == [
-        "The call could cost $4.750000, and $4.500000 of the key's $5/day are left ($0.500000 spent, $0.000000 held "
-        "for calls in flight): wait for the next day (UTC), or ask whoever runs this server for more, or lower the "
-        "worker's max_tokens."
+        "The call could cost $4.750000, and $4.500000 of the key's $5/day are left ($0.500000 spent, $0.000000 "
+        "reserved for calls in flight): wait for the next day (UTC), or ask the operator of this server for more, or "
+        "lower the worker's max_tokens."
     ]
     await replica.close()
 
@@ -139,7 +139,7 @@ async def test_a_small_call_goes_ahead_where_a_large_one_finds_no_room(place: Pl
     await replica.close()
 
 
-async def test_what_a_killed_replica_held_stays_counted(place: Place) -> None:
+async def test_what_a_killed_replica_had_reserved_stays_counted(place: Place) -> None:
     _, caller = await place.added(budget="1")
     killed, other = Replica(place, caller), Replica(place, caller)
     assert await ledger(killed.key_budget).reserve(Reservation(1, 1, 0.6)) is None
@@ -151,7 +151,7 @@ async def test_what_a_killed_replica_held_stays_counted(place: Place) -> None:
     await other.close()
 
 
-async def test_a_planner_is_booked_without_having_been_held(place: Place) -> None:
+async def test_a_planner_is_charged_without_a_reservation(place: Place) -> None:
     _, caller = await place.added(budget="1")
     replica = Replica(place, caller)
     question = ledger(replica.key_budget)
@@ -214,7 +214,7 @@ async def test_a_register_that_fails_fails_the_call_and_loses_no_booking(tmp_pat
     await replica.close()
     again = place.open()
     spending = await again.spending(caller.id or "", "x")
-    assert (spending.spent, spending.held) == (round(0.375 * NANO_PER_USD), 0)
+    assert (spending.spent, spending.reserved) == (round(0.375 * NANO_PER_USD), 0)
     await again.close()
 
 
@@ -260,7 +260,7 @@ async def test_a_spent_budget_is_refused_before_anything_runs_also_where_another
         "insufficient_quota",
     )
     assert told.value.message == (
-        "The budget of the key 'web', $1/month, is spent: wait for the next month (UTC), or ask whoever runs this "
+        "The budget of the key 'web', $1/month, is spent: wait for the next month (UTC), or ask the operator of this "
         "server for more."
     )
     await ours.close()

@@ -116,7 +116,7 @@ def test_without_a_key_or_with_a_wrong_one_the_answer_is_the_same(start: Start, 
     assert json.loads(body) == {
         "error": {
             "message": "This server does not know your key; send one as 'Authorization: Bearer pk-...'. "
-            "Whoever runs the server makes them with `podium keys add`.",
+            "The operator of the server makes them with `podium keys add`.",
             "type": "authentication_error",
             "param": None,
             "code": "invalid_api_key",

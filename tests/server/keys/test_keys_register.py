@@ -55,7 +55,7 @@ async def test_a_removed_key_can_neither_ask_nor_spend_and_takes_its_past_with_i
     await register.close()
 
 
-async def test_a_sum_is_held_spent_and_given_back_within_the_limit(place: Place) -> None:
+async def test_a_sum_is_reserved_spent_and_given_back_within_the_limit(place: Place) -> None:
     _, caller = await place.added(budget="1")
     register, key = place.open(), caller.id
     assert await register.spending(key, "x") == Spending(0, 0)
@@ -67,11 +67,13 @@ async def test_a_sum_is_held_spent_and_given_back_within_the_limit(place: Place)
     assert await register.settle(key, "x", 25, 60) == Spending(25, 40)
     assert await register.reserve(key, "x", 100, 35) == Spending(25, 75)
     assert await register.settle(key, "x", 5 * 10**15, 75) == Spending(25 + 5 * 10**15, 0), "sums are large"
-    assert await register.settle(key, "z", 7, 0) == Spending(7, 0), "what nothing was held for is booked too"
+    assert await register.settle(key, "z", 7, 0) == Spending(7, 0), (
+        "a payment without a reservation counts too"
+    )
     await register.close()
 
 
-async def test_replicas_that_take_at_once_never_hold_more_than_the_limit(place: Place) -> None:
+async def test_replicas_that_reserve_at_once_never_reserve_more_than_the_limit(place: Place) -> None:
     _, caller = await place.added(budget="1")
     replicas = [place.open() for _ in range(3)]
     taken = await asyncio.gather(
@@ -114,9 +116,7 @@ async def test_a_minute_slides_over_requests_one_by_one(tmp_path: Path) -> None:
         now[0] = 1e9 + at
         assert await register.count_request(caller.id) == wait, at
     now[0] -= 3600
-    assert await register.count_request(caller.id) is None, (
-        "a clock that is set back closes the door to nobody"
-    )
+    assert await register.count_request(caller.id) is None, "a clock that is set back locks no key out"
     await register.close()
 
 

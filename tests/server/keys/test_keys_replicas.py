@@ -113,9 +113,9 @@ async def spending(place: Place, key: str, period: str = "") -> Spending:
         await register.close()
 
 
-async def until_held(place: Place, key: str, usd: float) -> None:
+async def until_reserved(place: Place, key: str, usd: float) -> None:
     for _ in range(600):
-        if (await spending(place, key)).held == round(usd * NANO_PER_USD):
+        if (await spending(place, key)).reserved == round(usd * NANO_PER_USD):
             return
         await asyncio.sleep(0.05)
     raise AssertionError(await spending(place, key))
@@ -132,7 +132,7 @@ async def test_64_questions_in_flight_at_each_of_two_replicas_never_pass_the_bud
         nonlocal peak
         while not done.is_set():
             now = await register.spending(caller.id or "", "")
-            peak = max(peak, now.spent + now.held)
+            peak = max(peak, now.spent + now.reserved)
             await asyncio.sleep(0.002)
 
     watching = asyncio.create_task(watch())
@@ -144,7 +144,7 @@ async def test_64_questions_in_flight_at_each_of_two_replicas_never_pass_the_bud
     at_end = await spending(place, caller.id or "")
     assert peak <= 3 * NANO_PER_USD
     assert peak > 2 * NANO_PER_USD, "they were in flight together"
-    assert at_end.held == 0
+    assert at_end.reserved == 0
     assert at_end.spent == asking.answered * round(PAID_USD * NANO_PER_USD)
     assert 3 - 3 * MOST_USD <= at_end.spent / NANO_PER_USD <= 3
     assert {(error.status_code, error.type) for error in asking.refused} == {(402, "budget_exceeded")}
@@ -163,11 +163,11 @@ async def test_a_rate_holds_across_two_replicas(place: Place, running: Running) 
     assert all(1 <= int(error.response.headers["retry-after"]) <= 60 for error in asking.refused)
 
 
-async def test_what_killed_replicas_held_stays_counted(place: Place, running: Running) -> None:
+async def test_what_killed_replicas_had_reserved_stays_counted(place: Place, running: Running) -> None:
     key, caller = await place.added(budget="100")
     asking = WorkerCall(await asyncio.to_thread(running.start, delay=3.0), key)
     questions = asyncio.create_task(asking.ask(8, in_flight=8))
-    await until_held(place, caller.id or "", 16 * MOST_USD)
+    await until_reserved(place, caller.id or "", 16 * MOST_USD)
     await asyncio.to_thread(running.end, signal.SIGKILL)
     with pytest.raises(BaseExceptionGroup):
         await questions
@@ -182,7 +182,7 @@ async def test_replicas_that_shut_down_settle_what_their_last_questions_paid(
     key, caller = await place.added(budget="100")
     asking = WorkerCall(await asyncio.to_thread(running.start, delay=1.0), key)
     questions = asyncio.create_task(asking.ask(8, in_flight=8))
-    await until_held(place, caller.id or "", 16 * MOST_USD)
+    await until_reserved(place, caller.id or "", 16 * MOST_USD)
     assert await asyncio.to_thread(running.end) == [0, 0]
     await questions
     assert asking.answered == 16, "what was in flight ended"

@@ -35,7 +35,7 @@ def test_workers_are_shown_with_prices_and_health(kept_server, opened) -> None:
         page.click("form.ask button.first")
         page.wait_for_selector(".headline .mark:not(.live)")
         opened.go(url, "pool", ".worker >> nth=1")
-    page.wait_for_selector(".worker:has-text('bram') .mark:has-text('resting')")
+    page.wait_for_selector(".worker:has-text('bram') .mark:has-text('cooldown')")
     ada, bram = (worker.inner_text() for worker in page.locator(".worker").all())
     assert "Strong at sums." in ada
     assert "1.25 / M" in ada

@@ -157,7 +157,7 @@ FAULTS = {
     ),
     "tests that hand over a function": (
         {"form": "asserts", "tests": "try:\n    f(lambda: 1)\nexcept Exception:\n    pass"},
-        "cannot be handed over",
+        "cannot be sent",
     ),
     "tests that call nothing": (
         {"form": "asserts", "tests": "def test_it():\n    assert f(1)"},

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from aiohttp import web
 from podium.config import build
 from podium.errors import ConfigError, GraderError
 from podium.tasks.graders.judge import RETRY_PROMPT, RUBRIC, Judge
+from podium.workers.base import Reply, Request, Worker
 
 FENCE = re.compile(r"<<<(?:end|[a-z ]+) ([0-9a-f]{16})>>>")
 BUSY = {"error": "status", "passing": True, "retry_after_s": 0.01}
@@ -252,3 +253,28 @@ def test_what_a_judge_cannot_keep_to_is_refused(changes: dict[str, Any]) -> None
     worker = {"name": "judy", "kind": "scripted", "replies": ["RIGHT"], **changes}
     with pytest.raises(ConfigError, match="a judge stands in no pool"):
         build({"kind": "judge", "worker": worker}, Judge)
+
+
+async def test_what_judging_cost_before_it_failed_is_in_the_error(endpoint: Endpoint) -> None:
+    endpoint.verdict = lambda prompt: "RIGHT" if prompt.index("<<<ref") < prompt.index("<<<resp") else "Hm."
+    with pytest.raises(GraderError, match="gave no verdict") as failed:
+        await endpoint.judge()("It is four.", "4")
+    assert len(endpoint.chats) == 3
+    assert failed.value.cost_usd == pytest.approx(3 * (300 * 2.0 + 20 * 10.0) / 1e6)
+
+
+async def test_a_judge_whose_calls_others_pay_has_free_grades(endpoint: Endpoint) -> None:
+    paid: list[float] = []
+
+    async def pay(worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]) -> Reply:
+        reply = await call()
+        paid.append(reply.price(worker.profile))
+        return reply
+
+    judge = endpoint.judge()
+    grade = await judge.paid_by(pay)("It is four.", "4")
+    assert (grade.score, grade.cost_usd) == (1.0, 0.0)
+    assert paid == [pytest.approx((300 * 2.0 + 20 * 10.0) / 1e6)] * 2
+    assert (await judge("It is four.", "4")).cost_usd == pytest.approx(sum(paid)), (
+        "the judge itself is as it was"
+    )

@@ -51,7 +51,7 @@ def record_to_sample(values: Mapping[str, Any]) -> Sample | None:
 
 
 BAD = [
-    (Row("f.jsonl, line 2", complaint="it is not JSON: Expecting value (at character 7)"), "it is not JSON"),
+    (Row("f.jsonl, line 2", error="it is not JSON: Expecting value (at character 7)"), "it is not JSON"),
     (Row("f.jsonl, line 2", {"q": "New?", "id": "2"}), "it has no column a"),
     (Row("f.jsonl, line 2", {"q": "New?", "a": "?", "id": "2"}), "its answer is a mark"),
     (Row("f.jsonl, line 2", {"q": " \n", "a": "4", "id": "2"}), "the question is empty"),
@@ -70,12 +70,12 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("row", "complaint"), BAD)
-def test_a_bad_row_is_refused_by_its_place_with_the_way_out(row: Row, complaint: str) -> None:
+@pytest.mark.parametrize(("row", "error"), BAD)
+def test_a_bad_row_is_refused_by_its_place_with_the_way_out(row: Row, error: str) -> None:
     with pytest.raises(ConfigError) as refused:
         read_tasks([GOOD, row], record_to_sample, Numeric(), name="set")
-    assert str(refused.value).startswith(f"f.jsonl, line 2: {complaint}")
-    assert str(refused.value).endswith('; mend the row, or set on_bad_row = "skip".')
+    assert str(refused.value).startswith(f"f.jsonl, line 2: {error}")
+    assert str(refused.value).endswith('; fix the row, or set on_bad_row = "skip".')
 
 
 def test_bad_rows_may_be_skipped_and_are_counted_by_their_reason() -> None:

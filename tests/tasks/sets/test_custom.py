@@ -250,7 +250,7 @@ GOOD = '{"problem": "One?", "answer": 1, "nr": 1}\n'
 
 
 @pytest.mark.parametrize(
-    ("line", "more", "complaint"),
+    ("line", "more", "error"),
     [
         ('{"problem": "Two?", "answer": null, "nr": 2}', "", "its answer is empty"),
         ('{"problem": "Two?", "answer": " ", "nr": 2}', "", "its answer is empty"),
@@ -277,14 +277,14 @@ GOOD = '{"problem": "One?", "answer": 1, "nr": 1}\n'
     ],
 )
 def test_a_bad_row_is_refused_with_file_and_line_or_skipped_and_told(
-    tmp_path: Path, line: str, more: str, complaint: str
+    tmp_path: Path, line: str, more: str, error: str
 ) -> None:
     first = GOOD.replace('"nr": 1', '"nr": "train"') if "split" in more else GOOD
     (tmp_path / "rows.jsonl").write_text(f"{first}\n{line}\n")
     with pytest.raises(ConfigError) as refused:
         opened(tmp_path, more)
-    assert str(refused.value).startswith(f"rows.jsonl, line 3: {complaint}")
-    assert str(refused.value).endswith('; mend the row, or set on_bad_row = "skip".')
+    assert str(refused.value).startswith(f"rows.jsonl, line 3: {error}")
+    assert str(refused.value).endswith('; fix the row, or set on_bad_row = "skip".')
     path = tmp_path / "mine.toml"
     path.write_text(TASK_FILE.format(file="rows.jsonl", more=f'on_bad_row = "skip"\n{more}'))
     spec = read_task_file(path).part[0]

@@ -27,7 +27,7 @@ FORMS = ("Answer: ", "\\boxed{}", "in one fenced Python block")
 def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
     made = CASES[request.param]()
     opened(made, tmp_path, monkeypatch)
-    if isinstance(made.spec, CodeSet):  # The programs are ours, so weak walls do where there are no others.
+    if isinstance(made.spec, CodeSet):  # The programs are ours, so weak isolation is enough.
         grading = made.spec.grading.model_copy(update={"allow_weak_sandbox": True})
         return replace(made, spec=made.spec.model_copy(update={"grading": grading}))
     return made

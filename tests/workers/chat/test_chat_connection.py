@@ -74,7 +74,7 @@ async def test_a_server_without_tls_is_told_so_and_not_asked_again(endpoint: End
     await client.close()
     assert (error.kind, error.retryable) == ("connection", False)
     assert "TLS failed" in str(error)
-    assert "a server without TLS is asked by http://" in str(error)
+    assert "for a server without TLS, use http://" in str(error)
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_told_so_and_not_asked_again() -> None:

@@ -167,19 +167,19 @@ async def test_retry_after_that_says_nothing_usable_is_none(
             {"choices": [{"message": {"content": "", "reasoning": "Hm"}, "finish_reason": "length"}]},
             "protocol",
             False,
-            "before it wrote any answer (it thought until then); raise max_tokens",
+            "before it wrote any answer (it reasoned until then); raise max_tokens",
         ),
         (
             {"choices": [{"message": {"content": "", "reasoning_content": "4"}, "finish_reason": "stop"}]},
             "protocol",
             False,
-            "it thought (reasoning_content) and wrote no answer",
+            "it reasoned (reasoning_content) and wrote no answer",
         ),
         (
             {"choices": [{"message": {"content": None, "tool_calls": [{}]}, "finish_reason": "tool_calls"}]},
             "protocol",
             False,
-            "it called a tool, and was offered none",
+            "it called a tool, but was offered none",
         ),
         (
             {"choices": [{"message": {"content": None, "refusal": "I will not."}}]},

@@ -54,12 +54,12 @@ def test_where_a_stream_is_cut_into_pieces_does_not_matter(parts: list[bytes], c
 def test_what_is_held_is_counted_until_its_event_is_whole() -> None:
     events = SSEDecoder()
     assert list(events.feed(b"data: " + b"x" * 1000)) == []
-    assert 1000 <= events.held < 2000
+    assert 1000 <= events.pending < 2000
     assert list(events.feed(b"y\ndata: z\n")) == []
-    assert 1000 <= events.held < 2000
+    assert 1000 <= events.pending < 2000
     assert list(events.feed(b"\n")) == [b"x" * 1000 + b"y\nz"]
-    assert events.held == 0
+    assert events.pending == 0
     for _ in range(100):
         assert list(events.feed(b": only a ")) == []
         assert list(events.feed(b"comment\n")) == []
-    assert events.held == 0
+    assert events.pending == 0

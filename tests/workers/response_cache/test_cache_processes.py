@@ -203,7 +203,7 @@ async def test_a_file_that_is_held_for_ever_is_told_in_one_sentence(tmp_path, mo
                 await work
             assert str(failed.value) == (
                 f"The response cache {cache.path} cannot be written (database is locked); "
-                "another process holds it: let it end, or give each its own file."
+                "another process has locked it: let it end, or give each its own file."
             )
         other.close()
 

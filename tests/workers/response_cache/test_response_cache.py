@@ -327,7 +327,7 @@ def test_a_file_that_is_no_response_cache_is_refused_and_left_as_it_was(tmp_path
         (
             tmp_path / "none",
             True,
-            "There is no response cache at {}; a run that is given one, without replay, makes it.",
+            "There is no response cache at {}; a run with this file and without replay creates it.",
         ),
     ]:
         before = path.read_bytes() if path.is_file() else None

@@ -205,8 +205,8 @@ def _rows(file: Path, columns: set[str]) -> Iterator[Row]:
         raise UsageError(f"{file}: there is no such file; its path is read from the mapping's folder.")
     row = None
     for row in read_rows(file, columns, gaps=True):
-        if row.complaint:
-            raise UsageError(f"{file.parent / row.place}: {row.complaint}; mend that line.")
+        if row.error:
+            raise UsageError(f"{file.parent / row.place}: {row.error}; mend that line.")
         yield row
     if row is None:
         raise UsageError(f"{file} holds no rows; give a table that does.")

@@ -1,1 +1,1 @@
-"""What runs inside a sandbox, with the standard library alone; nothing here knows of right answers."""
+"""Runs inside a sandbox, with the standard library alone. Nothing here contains the right answers."""

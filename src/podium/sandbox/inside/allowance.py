@@ -1,4 +1,4 @@
-"""What a program may use while it answers one order; whatever passes a limit is killed with all that came of it."""
+"""The resource limits of a program. The supervisor kills a program that passes one, with all its processes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ class Allowance(NamedTuple):
     """Limits of one run of a program, or of one call of a function."""
 
     cpu_s: float = 6.0
-    """Seconds of processor time, of all its processes together: a busy machine does not fail a fast program."""
+    """Seconds of CPU time of all its processes together, so that a busy machine does not fail a fast program."""
     wall_s: float = 20.0
-    """Seconds by the clock, for those that wait or sleep."""
+    """Seconds of wall time, for programs that wait or sleep."""
     memory_bytes: int = 2048 * MIB
-    """Of one process as addresses, and of all of them as memory in use."""
+    """Address space of one process; also memory in use by all of them together."""
     file_bytes: int = 64 * MIB
-    """Of one file."""
+    """Size of one file."""
     output_bytes: int = 8 * MIB
-    """Of what it writes, or of what one call returns."""
+    """What the program prints, or what one call returns."""
     processes: int = 32
-    """And threads, at once."""
+    """Processes and threads at once."""
     open_files: int = 128
-    """Of one process, at once."""
+    """Files that one process has open at once."""

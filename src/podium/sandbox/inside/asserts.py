@@ -1,7 +1,7 @@
-"""Tests that are plain statements, run apart from the program that they test.
+"""Runs tests that are plain asserts, in another process than the program that they test.
 
-Here are the tests and nothing of the program: its functions are stand-ins that ask the process in which it runs, and
-what comes back is plain data, or an object that equals nothing. Nothing that a program does can reach this process.
+In this process the program's functions are proxies. A call is sent to the program's process, and plain data comes back,
+or a proxy object that equals nothing but itself. So a program cannot reach or change its tests.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from podium.sandbox.inside import frames
 from podium.sandbox.inside.plain import Reference, pack, unpack
 from podium.sandbox.inside.processes import FROM, TO
 
-ASKS, TELLS = b"?", b"!"
-"""Of what is said from here: a call to be answered, and the verdict, which is the last word."""
+CALL, VERDICT = b"?", b"!"
+"""First byte of a message from this process: a call to be answered, or the verdict, which ends the conversation."""
 
 
 def check(*, setup: str, tests: str, names: list[str]) -> None:
-    """Run tests against the functions of some names, and say the verdict: whether they passed, else why not."""
-    module: dict[str, Any] = {"__name__": "tests", **{name: _stand_in(name) for name in names}}
+    """Run tests against proxies of the functions `names`, and send the verdict: whether they passed, else why not."""
+    module: dict[str, Any] = {"__name__": "tests", **{name: _proxy(name) for name in names}}
     verdict = {"passed": False, "error": "", "text": ""}
     try:
         exec(compile(setup, "setup.py", "exec"), module)
@@ -29,45 +29,45 @@ def check(*, setup: str, tests: str, names: list[str]) -> None:
         verdict["passed"] = True
     except BaseException as error:  # tests that end their own process have not passed
         verdict.update(error=type(error).__name__, text=str(error)[:1000])
-    frames.write(FROM, TELLS + json.dumps(verdict).encode())
+    frames.write(FROM, VERDICT + json.dumps(verdict).encode())
 
 
 class HandingError(BaseException):
-    """The tests hand over what cannot cross, so they cannot be run apart; no test may take it for a program's error."""
+    """The tests pass a value that cannot be sent to another process. Not an `Exception`, so that no test catches it."""
 
 
 class Remote(Reference):
-    """An object of the program's: its attributes are asked for there; it equals nothing but itself."""
+    """Proxy of an object in the program's process: attributes are read and set there; it equals nothing but itself."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            raise AttributeError(name)  # NumPy, for one, would follow such a name to any place in memory
-        return _ask(".get", self, name)
+            raise AttributeError(name)  # by such names NumPy, for one, would read any place in memory
+        return _call(".get", self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "number":
             object.__setattr__(self, name, value)
         else:
-            _ask(".set", self, name, value)
+            _call(".set", self, name, value)
 
     def __call__(self, *given: Any) -> Any:
-        return _ask(".call", self, *given)
+        return _call(".call", self, *given)
 
 
-def _stand_in(name: str) -> Callable[..., Any]:
-    def stand_in(*given: Any, **named: Any) -> Any:
-        return _ask(name, *given, **named)
+def _proxy(name: str) -> Callable[..., Any]:
+    def proxy(*given: Any, **named: Any) -> Any:
+        return _call(name, *given, **named)
 
-    stand_in.__name__ = name
-    return stand_in
+    proxy.__name__ = name
+    return proxy
 
 
-def _ask(name: str, /, *given: Any, **named: Any) -> Any:
+def _call(name: str, /, *given: Any, **named: Any) -> Any:
     try:
         request = {"call": name, "given": pack(list(given)), "named": pack(named)}
     except TypeError as error:
         raise HandingError(str(error)) from None
-    frames.write(FROM, ASKS + json.dumps(request).encode())
+    frames.write(FROM, CALL + json.dumps(request).encode())
     received = frames.read(TO)
     if received is None:
         raise SystemExit
@@ -78,7 +78,7 @@ def _ask(name: str, /, *given: Any, **named: Any) -> Any:
 
 
 def _error(kinds: list[str], text: str) -> Exception:
-    """An error of the nearest built-in kind; never one that would end a loop of the tests in silence."""
+    """The nearest built-in exception of these names; never one that would silently end a loop of the tests."""
     for kind in kinds:
         known = getattr(builtins, kind, None)
         if isinstance(known, type) and issubclass(known, Exception) and known not in _SILENT:

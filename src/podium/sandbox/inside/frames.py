@@ -7,25 +7,25 @@ import os
 HEAD = 4
 """Bytes that hold the length."""
 ORDER = b"O"
-"""To a sandbox: JSON, what to do."""
-SAID = b"S"
-"""Word for word what the program says or is told: never trusted."""
-ENDED = b"E"
-"""From a sandbox: JSON, how the program ended."""
+"""To a sandbox: an order, as JSON."""
+DATA = b"S"
+"""In either direction: the message of a conversation, byte for byte. What a program sends is never trusted."""
+EXIT = b"E"
+"""From a sandbox: why the program ended, a line break, and its output."""
 
 
-def framed(body: bytes) -> bytes:
-    """A body as it crosses a pipe."""
+def to_frame(body: bytes) -> bytes:
+    """A body with its length in front."""
     return len(body).to_bytes(HEAD, "big") + body
 
 
-def whole(received: bytes | bytearray) -> bool:
-    """Whether a frame has come to its end."""
+def is_complete(received: bytes | bytearray) -> bool:
+    """Whether a whole frame was received."""
     return len(received) >= HEAD and len(received) >= HEAD + int.from_bytes(received[:HEAD], "big")
 
 
-def taken(received: bytearray) -> bytes:
-    """The body of the first frame, removed from what was received."""
+def pop_frame(received: bytearray) -> bytes:
+    """Remove the first frame from what was received, and return its body."""
     size = HEAD + int.from_bytes(received[:HEAD], "big")
     body = bytes(received[HEAD:size])
     del received[:size]
@@ -34,13 +34,13 @@ def taken(received: bytearray) -> bytes:
 
 def write(file: int, body: bytes) -> None:
     """Write a frame to a blocking file descriptor."""
-    rest = memoryview(framed(body))
+    rest = memoryview(to_frame(body))
     while rest:
         rest = rest[os.write(file, rest) :]
 
 
 def read(file: int) -> bytes | None:
-    """Read a frame; None: the other side has gone."""
+    """Read a frame; None: the other side has closed the pipe."""
     head = _exactly(file, HEAD)
     return None if head is None else _exactly(file, int.from_bytes(head, "big"))
 

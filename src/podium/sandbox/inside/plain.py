@@ -1,7 +1,7 @@
-"""Values that cross from one process to another as plain data, so that no behaviour crosses with them.
+"""Values that are sent from one process to another as plain data, so that no behaviour is sent with them.
 
-Numbers, texts, bytes and their lists, tuples, sets and dictionaries cross, rebuilt from exact built-in types: an
-object that pretends to equal everything arrives as what it holds, or as a `Reference` that equals only itself.
+Numbers, texts, bytes, and lists, tuples, sets and dictionaries of them are rebuilt from exact built-in types. So an
+object that claims to equal everything arrives as its plain value, or as a `Reference` that equals only itself.
 Both directions are bounded in depth and count.
 """
 
@@ -11,25 +11,25 @@ from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, M
 from typing import Any
 
 DEEPEST = 100
-"""Containers within containers, at most."""
+"""Most levels of containers within containers."""
 MOST = 1_000_000
-"""Values that cross at once, at most."""
+"""Most values in one message."""
 _WIDEST = 256
-"""Bits of a whole number that crosses as JSON has it; longer ones cross as hexadecimal, in time that is linear."""
+"""Most bits of an integer that is sent as a JSON number; longer ones are sent as hexadecimal, in linear time."""
 
 Refer = Callable[[Any], int]
-"""The number under which an object that is not plain is kept where it is."""
+"""Keeps an object that is not plain in its own process, and returns the number that stands for it."""
 
 
 class Reference:
-    """An object that stayed in the other process; to be handed back, and equal to nothing else."""
+    """Stands for an object that stayed in the other process. It can be sent back, and equals nothing but itself."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
 
 class _Packing:
-    """Values on their way out."""
+    """Packs one message, and counts its values."""
 
     def __init__(self, refer: Refer | None) -> None:
         self._refer = refer
@@ -38,7 +38,7 @@ class _Packing:
     def pack(self, value: Any, depth: int = 0) -> Any:
         self._left -= 1
         if depth > DEEPEST or self._left < 0:
-            raise ValueError("the value is too large to be handed over")
+            raise ValueError("the value is too large to be sent")
         if value is None or value is True or value is False:
             return value
         for kind, bare in _BARE:
@@ -50,9 +50,9 @@ class _Packing:
             if isinstance(value, kinds):
                 return {name: self._all(parts(value), depth)}
         if getattr(value, "shape", None) == () and hasattr(value, "item"):
-            return self.pack(value.item(), depth + 1)  # a number of NumPy's
+            return self.pack(value.item(), depth + 1)  # a NumPy scalar
         if self._refer is None:
-            raise TypeError(f"a value of type {type(value).__name__} cannot be handed over")
+            raise TypeError(f"a value of type {type(value).__name__} cannot be sent")
         return {"reference": self._refer(value)}
 
     def _all(self, values: Iterable[Any], depth: int) -> list[Any]:
@@ -63,11 +63,11 @@ def pack(value: Any, refer: Refer | None = None) -> Any:
     """A value as JSON can hold it.
 
     Args:
-        refer: keeps what is not plain, which then crosses as a `Reference`; None: it cannot cross.
+        refer: called for objects that are not plain, which are then sent as a `Reference`; None: they are refused.
 
     Raises:
         ValueError: it is too deep or too large.
-        TypeError: it is not plain, and cannot be referred to.
+        TypeError: it is not plain, and `refer` is None.
     """
     return _Packing(refer).pack(value)
 
@@ -79,7 +79,7 @@ def unpack(packed: Any, resolve: Callable[[int], Any] = Reference, depth: int = 
         resolve: the object that a reference stands for.
 
     Raises:
-        ValueError: nothing was packed like this.
+        ValueError: it is not the output of `pack`.
     """
     if packed is None or isinstance(packed, bool | int | float | str):
         return packed
@@ -88,17 +88,17 @@ def unpack(packed: Any, resolve: Callable[[int], Any] = Reference, depth: int = 
     if isinstance(packed, list):
         return [unpack(inner, resolve, depth + 1) for inner in packed]
     if isinstance(packed, dict) and len(packed) == 1:
-        ((kind, held),) = packed.items()
+        ((kind, inner),) = packed.items()
         try:
             if kind == "reference":
-                return resolve(int(held))
+                return resolve(int(inner))
             if kind in _WRITTEN:
-                return _WRITTEN[kind](held)
-            if kind in _BUILT and isinstance(held, list):
-                return _BUILT[kind](unpack(held, resolve, depth + 1))
+                return _WRITTEN[kind](inner)
+            if kind in _BUILT and isinstance(inner, list):
+                return _BUILT[kind](unpack(inner, resolve, depth + 1))
         except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
-            raise ValueError(f"what was handed over as {kind} is none: {error}") from None
-    raise ValueError("what was handed over is no value")
+            raise ValueError(f"what was sent as {kind} is none: {error}") from None
+    raise ValueError("what was sent is no value")
 
 
 def _exact_int(value: int) -> Any:
@@ -106,7 +106,7 @@ def _exact_int(value: int) -> Any:
     return exact if exact.bit_length() <= _WIDEST else {"int": hex(exact)}
 
 
-# By the methods of the built-in types, since those of a value's own class may say what they like.
+# These call the methods of the built-in types, since a value's own class may override them.
 _BARE: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (Reference, lambda value: {"reference": value.number}),
     (str, str.__str__),
@@ -125,16 +125,16 @@ _GROUPED: tuple[tuple[type | tuple[type, ...], str, Callable[[Any], Iterable[Any
     ((Iterator, KeysView, ValuesView, ItemsView), "iterator", iter),
 )
 _WRITTEN: Mapping[str, Callable[[str], Any]] = {
-    "int": lambda held: int(held, 16),
-    "bytes": lambda held: held.encode("latin-1"),
-    "bytearray": lambda held: bytearray(held.encode("latin-1")),
+    "int": lambda text: int(text, 16),
+    "bytes": lambda text: text.encode("latin-1"),
+    "bytearray": lambda text: bytearray(text.encode("latin-1")),
 }
 _BUILT: Mapping[str, Callable[[list[Any]], Any]] = {
     "tuple": tuple,
     "dict": dict,
     "set": set,
     "frozenset": frozenset,
-    "range": lambda held: range(*held),
-    "complex": lambda held: complex(*held),
+    "range": lambda parts: range(*parts),
+    "complex": lambda parts: complex(*parts),
     "iterator": iter,
 }

@@ -1,7 +1,7 @@
-"""The processes of a sandbox, seen from its supervisor: it starts one with limits, meters all of them, and kills them.
+"""The processes of a program, as the supervisor starts, measures and kills them.
 
-As the first process of a pid namespace the supervisor owns all others there. Elsewhere it inherits its descendants'
-orphans, and owns its descendants. A program's process is never trusted, so it is told nothing that it must not know.
+In a pid namespace, where the supervisor is the first process, all others are the program's. Elsewhere the supervisor's
+descendants are, and it inherits their orphans. A program's process is not trusted, and receives nothing secret.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from typing import NamedTuple
 from podium.sandbox.inside.allowance import Allowance
 
 TO, FROM = 3, 4
-"""Descriptors by which the child is spoken to, where its standard ones are not used for that."""
+"""The child's descriptors for messages to it and from it, where its standard ones are not used."""
 _FREE = 100
-"""From this descriptor on none is open."""
+"""No descriptor from this one on is open."""
 _SUBREAPER, _DUMPABLE = 36, 4
 """Numbers of prctl."""
 
 
 class Child:
-    """A running one, seen from the supervisor."""
+    """The program's process, as the supervisor sees it."""
 
     def __init__(
         self, task: Callable[[], None], allowance: Allowance, *, standard: bool, user: int | None
     ) -> None:
-        """Begin it.
+        """Start it.
 
         Args:
             task: what it does; the process ends when this returns or raises.
-            standard: whether it is spoken to by its standard input and output, and not by `TO` and `FROM`.
-            user: whom it runs as; None: as the supervisor does.
+            standard: whether messages use its standard input and output, and not `TO` and `FROM`.
+            user: id of the user that it runs as; None: the supervisor's own user.
         """
         inward, self.sink = _pipe()
         self.source, outward = _pipe()
         self.received = bytearray()
-        """What it has said and nobody has taken yet."""
+        """What it has sent and the supervisor has not yet passed on."""
         self.pid = os.fork()
         if self.pid == 0:
             status = 1
             try:
                 os.setsid()
                 _take_ends(inward, outward, standard)
-                _confine(allowance, user)
-                _settle()
+                _set_limits(allowance, user)
+                _enter_own_folder()
                 task()
                 status = 0
             finally:
@@ -59,15 +59,15 @@ class Child:
         os.set_blocking(self.sink, False)
         os.set_blocking(self.source, False)
 
-    def hang_up(self) -> None:
-        """Tell it nothing more; twice is fine."""
+    def close_input(self) -> None:
+        """Close its input; calling twice is fine."""
         if self.sink >= 0:
             os.close(self.sink)
             self.sink = -1
 
     def close(self) -> None:
-        """Close what leads to it and from it."""
-        self.hang_up()
+        """Close its input and output."""
+        self.close_input()
         os.close(self.source)
 
 
@@ -94,19 +94,19 @@ def _take_ends(inward: int, outward: int, standard: bool) -> None:
     os.closerange(3 if standard else FROM + 1, _FREE + 3)
 
 
-def _settle() -> None:
-    """Go to an empty folder of its own."""
+def _enter_own_folder() -> None:
+    """Make a new folder for this process, and change into it."""
     folder = f"{os.environ['TMPDIR']}/{os.getpid()}"
     os.mkdir(folder)
     os.chdir(folder)
 
 
-def _confine(allowance: Allowance, user: int | None) -> None:
+def _set_limits(allowance: Allowance, user: int | None) -> None:
     if user is not None:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
-    # It may look into itself again, as programs do that open /dev/stdin.
+    # It may inspect itself again, as programs that open /dev/stdin do.
     _prctl(_DUMPABLE, 1)
     for kind, most in (
         (resource.RLIMIT_CORE, 0),
@@ -119,7 +119,7 @@ def _confine(allowance: Allowance, user: int | None) -> None:
         least = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (least, least))
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")  # where memory runs out, this goes before anything else does
+        file.write("1000")  # when memory runs out, the kernel kills this process first
 
 
 def _prctl(what: int, value: int) -> None:
@@ -132,16 +132,16 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Usage(NamedTuple):
-    """What all of them use together."""
+    """What all of the program's processes use together."""
 
     cpu_s: float = 0.0
-    """Since the supervisor began; those that have ended are in it."""
+    """Since the supervisor started, ended processes included."""
     memory_bytes: int = 0
     processes: int = 0
 
 
 class ProcessGroup:
-    """Every process that came of one child of the supervisor."""
+    """All processes of the program: one child of the supervisor, and its descendants."""
 
     def __init__(self) -> None:
         self._alone = os.getpid() == 1
@@ -154,13 +154,13 @@ class ProcessGroup:
         return self._ended.get(pid)
 
     def end(self, child: int) -> int:
-        """Kill all of them, wait until none is left, and tell how the first ended.
+        """Kill all of them, wait until none is left, and return how the first ended, as `ended` does.
 
         Args:
             child: the first, which leads a process group.
         """
         self._kill(child)
-        # Who was born meanwhile is found at the next turn: its parent has been killed, and is yet to be waited for.
+        # The next turn finds processes that were forked meanwhile: their killed parent is still to be waited for.
         while self._reap(0):
             self._kill(child)
         status = self._ended[child]
@@ -168,12 +168,12 @@ class ProcessGroup:
         return status
 
     def usage(self) -> Usage:
-        """What they use now; nothing where the system has no /proc."""
+        """What they use now; all zero where the system has no /proc."""
         past = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu, memory, count = past.ru_utime + past.ru_stime, 0, 0
         for pid in self._members():
             try:
-                # The name, in brackets, may hold anything: fields are counted from behind it.
+                # The process name, in brackets, may contain anything: fields are counted after it.
                 fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
             except OSError:
                 continue

@@ -1,7 +1,7 @@
-"""The two ways in which a program runs: as a whole, from its input to its output, or as a server of its functions.
+"""Runs a program as a script, or serves calls of its functions.
 
-This is loaded into the program's own process. A program may change whatever it finds here, and deceives nobody but
-itself: it decides only what it says.
+This is loaded into the program's own process, so a program may change whatever it finds here. That gains it nothing: it
+controls only its own output.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from podium.sandbox.inside.plain import pack, unpack
 from podium.sandbox.inside.processes import FROM, TO
 
 RAISED = "\n\0"
-"""What a program raised follows this; nobody prints it by chance."""
+"""Separates a program's output from the exception that it raised; no program prints it by chance."""
 
 
-def run(*, source: str, prelude: str, tell: bool = False) -> None:
-    """Run a program as a script; the process fails when it raises, but for SystemExit.
+def run(*, source: str, prelude: str, report_error: bool = False) -> None:
+    """Run a program as a script; the process fails when the program raises, except by SystemExit.
 
     Args:
         tell: whether what it raises is printed, in one line behind `RAISED`, after what it has printed itself.
@@ -36,11 +36,11 @@ def run(*, source: str, prelude: str, tell: bool = False) -> None:
     except SystemExit:
         pass
     except Exception as error:
-        if tell:
-            said = " ".join(_text(error).split())
-            print(f"{RAISED}{type(error).__name__}{said and ': '}{said}", file=out, flush=True)
+        if report_error:
+            message = " ".join(_text(error).split())
+            print(f"{RAISED}{type(error).__name__}{message and ': '}{message}", file=out, flush=True)
         raise
-    # As an interpreter does at its end.
+    # What an interpreter does at its end.
     if "threading" in sys.modules:
         sys.modules["threading"]._shutdown()
     if "atexit" in sys.modules:
@@ -51,9 +51,9 @@ def run(*, source: str, prelude: str, tell: bool = False) -> None:
 
 
 def serve(*, source: str, prelude: str, names: list[str]) -> None:
-    """Load a program, say which of some names it has, and answer calls of them until nobody asks any more.
+    """Load a program, send which of `names` it defines, and answer calls of them until the pipe is closed.
 
-    Its class `Solution`, if it has one, is made once; the methods go by their names.
+    If it has a class `Solution`, its methods are functions too, of one instance.
     """
     module = _module("program")
     exec(compile(prelude, "prelude.py", "exec"), module)
@@ -68,14 +68,14 @@ def serve(*, source: str, prelude: str, names: list[str]) -> None:
 
 
 class _CallServer:
-    """Answers calls; keeps the objects that do not cross."""
+    """Answers calls, and keeps objects that are not plain: they are sent as references."""
 
     def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
         self._functions = {
             **functions,
             ".get": getattr,
             ".set": setattr,
-            ".call": lambda held, *given: held(*given),
+            ".call": lambda kept, *given: kept(*given),
         }
         self._kept: list[Any] = []
 
@@ -97,7 +97,7 @@ class _CallServer:
 
 
 def _open_streams() -> None:
-    """Open the standard streams anew: those of the supervisor lead nowhere."""
+    """Open the standard streams anew: those of the supervisor are /dev/null."""
     for end, name in enumerate(("stdin", "stdout", "stderr")):
         stream = open(end, "w" if end else "r", encoding="utf-8", closefd=False)  # noqa: SIM115 - for its whole life
         setattr(sys, name, stream)
@@ -105,7 +105,7 @@ def _open_streams() -> None:
 
 
 def _module(name: str) -> dict[str, Any]:
-    """The names of a new module, which may be imported as any other."""
+    """The namespace of a new module, which programs can import by its name."""
     module = sys.modules[name] = types.ModuleType(name)
     return module.__dict__
 

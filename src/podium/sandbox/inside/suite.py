@@ -1,9 +1,9 @@
-"""Tests that are a `unittest` suite and patch the module that they test, so that both share a process.
+"""Runs a `unittest` suite that patches the module that it tests, so that tests and program share a process.
 
-So a program could reach the tests, and this module goes as far as one process allows: what the tests rely on is
-remembered before the program is loaded, put back after it, and looked at again at the end; functions under test may not
-return objects that decide themselves what they equal; and the report must carry a word that the program was not told.
-A program that searches this very process for that word is not stopped.
+So a program could reach its tests. Against that, this module remembers what the tests rely on before it loads the
+program, restores it afterwards, and compares it again at the end. Functions under test may not return objects whose
+class decides what they equal, and the report must begin with a secret that the program does not get.
+It does not stop a program that searches this process for that secret.
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ _COMPARISONS = frozenset(
     f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "bool", "len", "contains", "class")
 )
 _LOOKED_AT = 10_000
-"""Values within one returned value that are looked at."""
+"""Most values within one returned value that are checked."""
 
 
 def check_suite(
-    *, source: str, tests: str, names: list[str], imports: list[str], word: str, prelude: str
+    *, source: str, tests: str, names: list[str], imports: list[str], secret: str, prelude: str
 ) -> None:
     """Load a program, then its tests, run those of the class `TestCases`, and report the names of those that passed.
 
     Args:
         names: functions under test.
-        imports: modules that the tests use; they are loaded already.
-        word: the first line of a true report; the names follow, a line each.
+        imports: modules that the tests use; they are already loaded.
+        secret: the first line of a genuine report; the names of the passed tests follow, a line each.
     """
-    framework = _Remembered([*_MODULES, *_KINDS])
-    libraries = _Remembered([sys.modules[name] for name in imports if name in sys.modules])
+    framework = _Snapshot([*_MODULES, *_KINDS])
+    libraries = _Snapshot([sys.modules[name] for name in imports if name in sys.modules])
     write = os.write
     _hide()
     module = types.ModuleType("__test__")
     sys.modules["__test__"] = module
-    # As the authors of BigCodeBench have it: some of its programs rely on it.
+    # As in BigCodeBench: some of its programs rely on it.
     module.__dict__.update(__file__=_TESTS, sys=sys, os=os, environ=os.environ)
     exec(compile(prelude, "prelude.py", "exec"), module.__dict__)
     exec(compile(source, _PROGRAM, "exec"), module.__dict__)
@@ -71,23 +71,23 @@ def check_suite(
     for name in names:
         function = module.__dict__.get(name)
         if isinstance(function, FunctionType):
-            module.__dict__[name] = _honest(function)
+            module.__dict__[name] = _checked(function)
     exec(compile(tests, _TESTS, "exec"), module.__dict__)
     result = _Result()
     unittest.TestLoader().loadTestsFromTestCase(module.__dict__["TestCases"]).run(result)
     passed = [] if framework.changed() else result.passed
-    write(FROM, frames.framed("\n".join([word, *passed]).encode()))
+    write(FROM, frames.to_frame("\n".join([secret, *passed]).encode()))
 
 
 def _hide() -> None:
-    """Take this package, and what has loaded it, from where a program would find them by name."""
+    """Remove this package and the main module from `sys.modules`, where a program would find them by name."""
     for name in [name for name in sys.modules if name == "__main__" or name.split(".")[0] == "podium"]:
         del sys.modules[name]
     sys.modules["__main__"] = types.ModuleType("__main__")
 
 
 class _Result(unittest.TestResult):
-    """Counts as passed what has passed, and nothing that was skipped or was expected to fail."""
+    """Counts tests that passed; a skipped test or an expected failure is none."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,12 +97,12 @@ class _Result(unittest.TestResult):
         self.passed.append(test.id().rpartition(".")[2])
 
 
-class _Remembered:
-    """The functions and classes that modules and classes hold, as they were."""
+class _Snapshot:
+    """The functions and classes in some modules and classes, as they were."""
 
     def __init__(self, holders: Iterable[ModuleType | type]) -> None:
         self._modules = {name: module for name, module in sys.modules.items() if module in holders}
-        self._held = [
+        self._values = [
             (holder, name, value)
             for holder in holders
             for name, value in vars(holder).items()
@@ -110,33 +110,33 @@ class _Remembered:
         ]
 
     def restore(self) -> None:
-        """Put back what was changed."""
+        """Restore what was changed."""
         sys.modules.update(self._modules)
-        for holder, name, value in self._held:
+        for holder, name, value in self._values:
             if vars(holder).get(name) is not value:
                 setattr(holder, name, value)
 
     def changed(self) -> bool:
-        """Whether anything is not what it was, apart from what tests have replaced by a mock of theirs."""
-        now = ((vars(holder).get(name), value) for holder, name, value in self._held)
+        """Whether anything was changed, except what the tests replaced by a mock."""
+        now = ((vars(holder).get(name), value) for holder, name, value in self._values)
         return any(found is not value and not isinstance(found, unittest.mock.Mock) for found, value in now)
 
 
-def _honest(function: FunctionType) -> Callable[..., Any]:
-    """The function, which fails when what it returns decides itself what it equals."""
+def _checked(function: FunctionType) -> Callable[..., Any]:
+    """Wrap the function: it raises if it returns an object whose class decides what it equals."""
 
     @wraps(function)
-    def honest(*given: Any, **named: Any) -> Any:
+    def checked(*given: Any, **named: Any) -> Any:
         value = function(*given, **named)
         if any(map(_compares_by_program, _within(value))):
             raise AssertionError("the function returns an object that decides what it equals")
         return value
 
-    return honest
+    return checked
 
 
 def _within(value: Any) -> list[Any]:
-    """A value, and those in it where it is a container."""
+    """A value and, if it is a container, all values in it."""
     found = [value]
     for inner in found:
         if len(found) > _LOOKED_AT:
@@ -149,10 +149,10 @@ def _within(value: Any) -> list[Any]:
 
 
 def _compares_by_program(value: Any) -> bool:
-    """Whether a class that the program made answers for this object when it is compared."""
-    # By way of `type`, since a metaclass may lie about its classes.
+    """Whether a class that the program defined overrides a comparison of this object."""
+    # Through `type`, since a metaclass may lie about its classes.
     bases = type.__dict__["__mro__"].__get__(type(value))
-    held = [type.__dict__["__dict__"].__get__(base) for base in bases]
-    methods = [names[name] for names in held for name in _COMPARISONS & names.keys()]
+    namespaces = [type.__dict__["__dict__"].__get__(base) for base in bases]
+    methods = [names[name] for names in namespaces for name in _COMPARISONS & names.keys()]
     functions = [method.fget if isinstance(method, property) else method for method in methods]
     return any(isinstance(f, FunctionType) and f.__code__.co_filename == _PROGRAM for f in functions)

@@ -1,7 +1,7 @@
-"""The first process of a sandbox: carries out one order after another, each with exactly one reply.
+"""The first process of a sandbox: carries out orders of the host one by one, and sends exactly one reply to each.
 
-It starts programs in processes of their own, passes what they read and write, and enforces their allowance. Where it is
-the first of a pid namespace, no process beside it can stop it, kill it or look into it. It knows no right answers.
+It starts each program in a process of its own, relays its input and output, and enforces its limits. As the first
+process of a pid namespace it cannot be stopped, killed or inspected by a program. It does not have the right answers.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from podium.sandbox.inside.allowance import Allowance
 from podium.sandbox.inside.processes import Child, ProcessGroup, supervise
 
 _STEP_S = 0.02
-"""Between two looks at what a program uses."""
+"""Seconds between two measurements of what a program uses."""
 _AT_ONCE = 2**16
 
 
-class Conversation:
-    """An exchange that is going on."""
+class Exchange:
+    """One exchange with the program: a message to it, and its reply."""
 
     def __init__(self, child: Child, group: ProcessGroup, allowance: Allowance, orders: int) -> None:
         self._orders = orders
@@ -34,18 +34,18 @@ class Conversation:
         self._allowance = allowance
         self._meter = _Meter(group, allowance)
 
-    def speak(self, told: bytes, *, until_frame: bool) -> str | None:
-        """Tell the child, and hear it.
+    def run(self, sent: bytes, *, until_frame: bool) -> str | None:
+        """Send data to the child, and receive until the exchange is over.
 
         Args:
-            told: what it is told. Unless a frame is waited for, nothing follows it.
-            until_frame: whether the exchange is over as soon as the child has said a whole frame.
+            until_frame: whether the exchange is over as soon as the child has sent a whole frame. If not, its input is
+                closed after `sent`, and the exchange is over when it ends.
 
         Returns:
-            None: a frame is there. "ended": the child has ended. "orphaned": nobody waits for it any more. Else the
-            limit that was passed.
+            None: a frame was received. "ended": the child has ended. "orphaned": the host has closed the connection.
+            Else the limit that was passed.
         """
-        child, rest, step_s = self._child, memoryview(told), _STEP_S
+        child, rest, step_s = self._child, memoryview(sent), _STEP_S
         poll = select.poll()
         poll.register(child.source, select.POLLIN)
         poll.register(child.sink, select.POLLOUT)
@@ -60,13 +60,13 @@ class Conversation:
                     if not rest:
                         poll.unregister(child.sink)
                         if not until_frame:
-                            child.hang_up()
+                            child.close_input()
                 elif self._read_some() == b"":
                     poll.unregister(child.source)
-                    step_s = 0.001  # it has closed its side: most likely it is about to end
+                    step_s = 0.001  # it has closed its output: most likely it is about to end
             if ended:
                 self.read_rest()
-            if until_frame and frames.whole(child.received):
+            if until_frame and frames.is_complete(child.received):
                 return None
             if len(child.received) > self._allowance.output_bytes:
                 return "output"
@@ -81,7 +81,7 @@ class Conversation:
             pass
 
     def _read_some(self) -> bytes | None:
-        """Take in some of it; None: there is nothing now. Nothing at all: there never will be."""
+        """Read some of it. None: nothing is there now. Empty: the child has closed its output."""
         try:
             part = os.read(self._child.source, _AT_ONCE)
         except BlockingIOError:
@@ -91,7 +91,7 @@ class Conversation:
 
 
 class _Meter:
-    """What the processes have used since an exchange began, measured from time to time."""
+    """Measures what the processes have used since the exchange began."""
 
     def __init__(self, group: ProcessGroup, allowance: Allowance) -> None:
         self._group = group
@@ -108,7 +108,7 @@ class _Meter:
             return None
         self._looked = now
         usage = self._group.usage()
-        # Taken at the first look and not before it: most exchanges are over by then, and are spared its cost.
+        # Only now: most exchanges are over before the first measurement, and save its cost.
         if self._cpu_before is None:
             self._cpu_before = usage.cpu_s
         if usage.cpu_s - self._cpu_before > allowance.cpu_s:
@@ -124,14 +124,14 @@ def _write(sink: int, rest: memoryview) -> memoryview:
     except BlockingIOError:
         return rest
     except BrokenPipeError:
-        return rest[:0]  # it does not want to hear more
+        return rest[:0]  # it has closed its input
 
 
 def main() -> None:
-    """Serve the orders that come in by standard input, until it is closed.
+    """Carry out orders from standard input until it is closed.
 
-    Arguments of the command are how many processes count against the limit of processes though they run elsewhere, the
-    user that programs run as (empty: the same as this process), and the folders of installed packages.
+    Arguments of the command: the number of processes outside that count against the limit of processes; the id of the
+    user that programs run as (empty: the user of this process); the folders of installed packages.
     """
     others, user, *packages = sys.argv[1:]
     sys.path += packages
@@ -142,22 +142,21 @@ def main() -> None:
         os.dup2(nowhere, end)
     supervise()
     supervisor = Supervisor(orders, int(others), int(user) if user else None)
-    frames.write(replies, frames.ENDED + b"ready\n")
-    with suppress(OSError):  # where nobody hears the reply any more
+    frames.write(replies, frames.EXIT + b"ready\n")
+    with suppress(OSError):  # the host has closed the connection
         while (body := frames.read(orders)) is not None:
             frames.write(replies, supervisor.carry_out(body))
     supervisor.close()
-    if (
-        os.getpid() != 1
-    ):  # where the folder is no memory that goes with us, and nobody else may be left to remove it
+    if os.getpid() != 1:
+        # Without namespaces the folder lies on disk, and the host may be dead.
         import shutil  # noqa: PLC0415 - needed here alone
 
         shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
-    os._exit(0)  # at once: there is nothing left to be put in order
+    os._exit(0)  # at once: nothing is left to clean up
 
 
 class Supervisor:
-    """Carries out orders. A program that is begun ends the one before it."""
+    """Carries out orders. Starting a program ends the one before it."""
 
     def __init__(self, orders: int, others: int, user: int | None) -> None:
         self._orders = orders
@@ -168,75 +167,75 @@ class Supervisor:
         self._allowance = Allowance()
 
     def carry_out(self, body: bytes) -> bytes:
-        """The reply to an order: what the program said, or how it ended and its last words."""
-        if body[:1] == frames.SAID:
-            return self._exchange(frames.framed(body[1:]), until_frame=True)
+        """Carry out an order. The reply is what the program sent, or how it ended and its output."""
+        if body[:1] == frames.DATA:
+            return self._exchange(frames.to_frame(body[1:]), until_frame=True)
         order = json.loads(body[1:])
         if order["do"] == "imports":
             return _load(order["source"])
         self._allowance = Allowance(**order["allowance"])
         task = _task(order["do"], order["with"])
         if order["do"] == "run":
-            self._begin(task, standard=True)
-            return self._exchange(order["told"].encode("utf-8", "surrogatepass"), until_frame=False)
-        self._begin(task, standard=False)
+            self._start(task, standard=True)
+            return self._exchange(order["stdin"].encode("utf-8", "surrogatepass"), until_frame=False)
+        self._start(task, standard=False)
         return self._exchange(b"", until_frame=True)
 
     def close(self) -> None:
-        """End what runs, with all that came of it."""
+        """End the running program, with all its processes."""
         if self._child is not None:
             self._group.end(self._child.pid)
             self._child.close()
             self._child = None
 
-    def _begin(self, task: Callable[[], None], *, standard: bool) -> None:
+    def _start(self, task: Callable[[], None], *, standard: bool) -> None:
         self.close()
         allowance = self._allowance._replace(processes=self._allowance.processes + self._others)
         self._child = Child(task, allowance, standard=standard, user=self._user)
 
-    def _exchange(self, told: bytes, *, until_frame: bool) -> bytes:
-        """Speak with the child: the reply."""
+    def _exchange(self, sent: bytes, *, until_frame: bool) -> bytes:
+        """Send data to the child, and return the reply to the host."""
         child = self._child
         if child is None:
-            return _ended("gone")
-        exchange = Conversation(child, self._group, self._allowance, self._orders)
-        how = exchange.speak(told, until_frame=until_frame)
-        if how is None:
-            return frames.SAID + frames.taken(child.received)
+            return _exit("gone")
+        exchange = Exchange(child, self._group, self._allowance, self._orders)
+        reason = exchange.run(sent, until_frame=until_frame)
+        if reason is None:
+            return frames.DATA + frames.pop_frame(child.received)
         status = self._group.end(child.pid)
-        exchange.read_rest()  # all are dead that could write: it ends
+        exchange.read_rest()  # no writer is left, so this ends
         child.close()
         self._child = None
-        if how == "ended":
-            how = "killed" if status < 0 else "failed" if status else "done"
-        return _ended(how, bytes(child.received))
+        if reason == "ended":
+            reason = "killed" if status < 0 else "failed" if status else "done"
+        return _exit(reason, bytes(child.received))
 
 
-def _ended(how: str, words: bytes = b"") -> bytes:
-    return frames.ENDED + how.encode() + b"\n" + words
+def _exit(reason: str, output: bytes = b"") -> bytes:
+    return frames.EXIT + reason.encode() + b"\n" + output
 
 
 def _load(imports: str) -> bytes:
     try:
         exec(imports, {"__name__": "imports"})
     except Exception as error:
-        return _ended("failed", f"{type(error).__name__}: {error}".encode(errors="replace"))
-    return _ended("done")
+        return _exit("failed", f"{type(error).__name__}: {error}".encode(errors="replace"))
+    return _exit("done")
 
 
-def _task(kind: str, given: dict[str, Any]) -> Callable[[], None]:
-    """What a child is to do."""
+def _task(kind: str, arguments: dict[str, Any]) -> Callable[[], None]:
+    """What the child process runs."""
 
     def task() -> None:
         if kind == "run":
-            program.run(**given)
+            program.run(**arguments)
         elif kind == "program":
-            program.serve(**given)
+            program.serve(**arguments)
         elif kind == "asserts":
-            asserts.check(**given)
+            asserts.check(**arguments)
         else:
             from podium.sandbox.inside import suite  # noqa: PLC0415 - few need unittest
 
-            suite.check_suite(**given)
+            suite.check_suite(**arguments)
 
     return task

@@ -66,7 +66,7 @@ def call_histories(traces: Iterable[Trace]) -> dict[str, CallHistory]:
 
 
 class _HistoryReader:
-    """The histories from the store, read again when they are no longer fresh; by one request at a time."""
+    """Reads the histories from the store, again when they are no longer fresh, for one request at a time."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -115,7 +115,7 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
-def _row(number: int, worker: Worker, status: ChannelStatus | None, histories: CallHistory) -> dict[str, Any]:
+def _row(number: int, worker: Worker, status: ChannelStatus | None, history: CallHistory) -> dict[str, Any]:
     profile: Profile = worker.profile
     row: dict[str, Any] = {
         "name": profile.name,
@@ -133,7 +133,7 @@ def _row(number: int, worker: Worker, status: ChannelStatus | None, histories: C
             key: 0 if status is None else getattr(status, key)
             for key in ("in_flight", "waiting", "attempts", "failures", "retries", "hedges")
         },
-        **histories.figures(),
+        **history.figures(),
     }
     if isinstance(worker, UnreadyWorker):
         row |= {"state": "unready", "error": worker.reason}

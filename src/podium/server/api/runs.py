@@ -22,9 +22,9 @@ from podium.server.service import Service
 from podium.server.streaming import EventStream, Write, sse_event
 
 _POLL_S = 0.4
-"""Seconds between two looks at the files."""
+"""Seconds between two reads of the files."""
 _MAX_STREAM_S = 20.0
-"""Seconds of one stream. The viewer reconnects, and a shutdown need not wait longer."""
+"""Seconds after which a stream ends. The viewer reconnects, and a shutdown is not delayed."""
 _MAX_DEPTH = 3
 _MAX_RUNS = 2000
 """Runs that are listed at most."""
@@ -190,7 +190,7 @@ class RowReader:
         """The file's inode: it changes when the file is replaced."""
 
     def read(self) -> tuple[bool, list[Any]]:
-        """Whether the file was rewritten, so that earlier rows no longer hold; and the new rows."""
+        """Whether the file was rewritten, so that earlier rows are obsolete; and the new rows."""
         try:
             with self._path.open("rb") as file:
                 at = os.fstat(file.fileno())

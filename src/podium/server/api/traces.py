@@ -1,6 +1,6 @@
 """/api/traces: the list of traces page by page, one trace whole or event by event, deletion, and export as JSONL.
 
-A key sees the traces of the questions that were asked with it; an admin's key sees all.
+A key sees the traces of its own requests; an admin's key sees all.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _HEARTBEAT_S = 15.0
 _WRITE_TIMEOUT_S = 30.0
 """Seconds that a client may take to read one event before it is dropped."""
 _POLL_S = 0.5
-"""Seconds between two looks into the store for a question that another server answers."""
+"""Seconds between two reads of the store, for a question that another server answers."""
 _MAX_WAIT_S = 20.0
-"""Seconds of a stream that polls the store. The client can reconnect, and a shutdown need not wait longer."""
+"""Seconds after which a stream that polls the store ends. The client can reconnect, and a shutdown is not delayed."""
 _CHUNK = 64 * 2**10
 """Bytes of an export that are sent at once."""
 _FULL_ID = re.compile("[0-9a-f]{32}")
@@ -230,12 +230,12 @@ def _poll(store: AsyncTraceStore, id_: str, caller: Caller) -> Any:
 
 
 class TraceQuery(BaseModel):
-    """Filters, all of which must hold. An unknown parameter is refused, since it was meant to narrow the list."""
+    """The filters that a trace must pass. An unknown parameter is refused: it was meant to narrow the list."""
 
     model_config = ConfigDict(extra="forbid")
 
-    since: datetime | None = Field(None, description="Begun then or later; UTC where no zone is given.")
-    until: datetime | None = Field(None, description="Begun before.")
+    since: datetime | None = Field(None, description="Started then or later; UTC if no zone is given.")
+    until: datetime | None = Field(None, description="Started before.")
     planner: str | None = Field(None, max_length=200)
     worker: str | None = Field(
         None, max_length=200, description="A worker that answered a step, or failed to."
@@ -287,7 +287,7 @@ class ListedTrace(BaseModel):
     workers: list[str]
     """Workers that answered, or failed to."""
     owner: str | None
-    """The name of the key that asked."""
+    """The name of the key that the request used."""
 
     @classmethod
     def of(cls, row: TraceSummary) -> Self:

@@ -1,4 +1,4 @@
-"""API keys: who may ask, how often, and for how much."""
+"""API keys: who may use the server, how often, and for how many dollars."""
 
 from podium.server.keys.caller import ANONYMOUS, Caller
 from podium.server.keys.keys import Keys, is_loopback, open_register, require_keys

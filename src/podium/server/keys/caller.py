@@ -45,9 +45,9 @@ ANONYMOUS = Caller(admin=True)
 """The caller where no key is needed."""
 
 
-Span = Literal["day", "month", "ever"]
-_SPANS: dict[str | None, Span] = {"day": "day", "month": "month", None: "ever"}
-_NAMES: dict[Span, str] = {"day": "%Y-%m-%d", "month": "%Y-%m", "ever": ""}
+BudgetDuration = Literal["day", "month", "ever"]
+_DURATIONS: dict[str | None, BudgetDuration] = {"day": "day", "month": "month", None: "ever"}
+_PERIOD_NAMES: dict[BudgetDuration, str] = {"day": "%Y-%m-%d", "month": "%Y-%m", "ever": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class KeyAllowance:
 
     nano: int
     """Billionths of a dollar."""
-    span: Span
+    duration: BudgetDuration
     """The period after which it starts again; "ever": it never does."""
 
     @classmethod
     def read(cls, text: str) -> KeyAllowance:
-        """Parse "5/day", "20/month", or "100", which is for ever.
+        """Parse "5/day", "20/month", or "100", which is never renewed.
 
         Raises:
             UsageError: it has another form.
@@ -70,14 +70,14 @@ class KeyAllowance:
         if found is not None:
             nano = round(float(found[1]) * NANO_PER_USD)
             if nano <= MAX_USD * NANO_PER_USD:
-                return cls(nano, _SPANS[found[2]])
+                return cls(nano, _DURATIONS[found[2]])
         raise UsageError(
             f"--budget-usd {text}: give dollars, up to {MAX_USD:,}, as 5/day, 20/month, or 100 (once and for all)."
         )
 
     def __str__(self) -> str:
         amount = f"{self.usd:.9f}".rstrip("0").rstrip(".")
-        return amount if self.span == "ever" else f"{amount}/{self.span}"
+        return amount if self.duration == "ever" else f"{amount}/{self.duration}"
 
     @property
     def usd(self) -> float:
@@ -90,12 +90,12 @@ class KeyAllowance:
         Args:
             now: in UTC.
         """
-        return now.strftime(_NAMES[self.span])
+        return now.strftime(_PERIOD_NAMES[self.duration])
 
     @property
     def remedy(self) -> str:
         """What the key's holder can do when the allowance is spent, for error messages."""
-        more = "ask whoever runs this server for more"
-        if self.span == "ever":
+        more = "ask the operator of this server for more"
+        if self.duration == "ever":
             return more
-        return f"wait for the next {self.span} (UTC), or {more}"
+        return f"wait for the next {self.duration} (UTC), or {more}"

@@ -38,7 +38,7 @@ class KeyBudget:
         assert caller.id is not None
         assert caller.allowance is not None
         self.refusal: str | None = None
-        """Why the latest call was refused that the budget refused for good; None: none was."""
+        """Why the budget last refused a call for good; None: it has refused none."""
         self.refreshed_s: float | None = None
         """When the register was last read, on the event loop's clock; None: never."""
         self._register = register
@@ -49,9 +49,9 @@ class KeyBudget:
         self._spending = Spending()
         """Of all replicas, as last read from the register."""
         self._reserved = 0
-        """Reserved in the register for this replica: held, paid or free."""
-        self._held = 0
-        """Of that, held for calls in flight."""
+        """Reserved in the register by this replica: for calls in flight, paid, or free."""
+        self._in_flight = 0
+        """Of that, reserved for calls in flight."""
         self._paid = 0
         """Of that, paid by calls that ended, and not settled in the register yet."""
         self._short = 0
@@ -71,7 +71,7 @@ class KeyBudget:
         self._closing = False
 
     def reserve(self, usd: float) -> str | None:
-        """As `SpendLimit.reserve`, from what is reserved in the register; `may_free` says whether more may come.
+        """As `SpendLimit.reserve`, from what this replica has reserved; `may_free` says whether it can get more.
 
         A call that costs nothing is refused only where the limit has been passed.
         """
@@ -81,18 +81,18 @@ class KeyBudget:
         if amount > self._free:
             self._short = amount
             return self._refusal_text(usd)
-        self._held += amount
+        self._in_flight += amount
         self._quiet.clear()
         return None
 
-    def settle(self, held_usd: float, paid_usd: float) -> None:
+    def settle(self, reserved_usd: float, paid_usd: float) -> None:
         """As `SpendLimit.settle`; it reaches the register a moment later."""
-        held, paid = round(held_usd * NANO_PER_USD), round(paid_usd * NANO_PER_USD)
-        if not held and not paid:
+        reserved, paid = round(reserved_usd * NANO_PER_USD), round(paid_usd * NANO_PER_USD)
+        if not reserved and not paid:
             return
-        self._held -= held
+        self._in_flight -= reserved
         self._paid += paid
-        if not self._held:
+        if not self._in_flight:
             self._quiet.set()
         self._denied = None
         self._release()
@@ -103,11 +103,11 @@ class KeyBudget:
         amount = round(usd * NANO_PER_USD)
         if not amount:
             return False
-        others = max(0, self._spending.held - self._reserved)
+        others = max(0, self._spending.reserved - self._reserved)
         spent = self._spending.spent + self._paid
         if not self._is_denied(amount):
             return spent + amount <= self._allowance.nano
-        return self._held > 0 and spent + others + amount <= self._allowance.nano
+        return self._in_flight > 0 and spent + others + amount <= self._allowance.nano
 
     async def settled(self) -> None:
         """Wait until a call was settled, or the register has answered for the waiting calls.
@@ -147,28 +147,28 @@ class KeyBudget:
     @property
     def idle(self) -> bool:
         """Whether there is nothing to settle or to give back."""
-        return self._work is None and not (self._reserved or self._held or self._paid)
+        return self._work is None and not (self._reserved or self._in_flight or self._paid)
 
     async def refresh(self) -> None:
         """Read from the register what was spent."""
         self._update(await self._register.spending(self._key, self._period))
 
     async def close(self) -> None:
-        """Settle what was paid and give back what is not held, now. Calling twice is fine."""
+        """Settle what was paid and give the rest back, except what calls in flight need. Calling twice is fine."""
         self._closing = True
         self._wake.set()
         if self._work is not None:
             await self._work
         if self._paid or self._free > 0:
             try:
-                await self._settle_register(back=self._reserved - self._held)
+                await self._settle_register(back=self._reserved - self._in_flight)
             except StoreError as error:
                 _LOG.error("What the key %s spent is not recorded, and stays reserved: %s", self._name, error)
 
     @property
     def _free(self) -> int:
-        """Reserved, and neither held nor paid; below 0 where calls cost more than was held for them."""
-        return self._reserved - self._held - self._paid
+        """Reserved, and neither paid nor for calls in flight; below 0 if calls cost more than was reserved for them."""
+        return self._reserved - self._in_flight - self._paid
 
     def _start(self) -> None:
         if self._work is None and not self._closing:
@@ -182,10 +182,10 @@ class KeyBudget:
                 if self._waiting and not self._is_denied(min(self._waiting.values())):
                     await self._reserve_more()
                     if self._paid and self._now() >= self._settled_s + _MAX_SETTLE_DELAY_S:
-                        await self._settle_register(back=min(self._paid, self._reserved - self._held))
+                        await self._settle_register(back=min(self._paid, self._reserved - self._in_flight))
                 elif self._paid or self._free > 0:
                     if not await self._wait_for_call(_SETTLE_DELAY_S):
-                        await self._settle_register(back=self._reserved - self._held)
+                        await self._settle_register(back=self._reserved - self._in_flight)
                 elif self._waiting:
                     await self._wait_for_call(_RETRY_S)
                 else:
@@ -209,7 +209,7 @@ class KeyBudget:
                 self._update(spending)
                 break
             await self.refresh()
-            left = self._allowance.nano - self._spending.spent - self._spending.held + self._free
+            left = self._allowance.nano - self._spending.spent - self._spending.reserved + self._free
             while sums and sums[-1] > left:
                 sums.pop()
             if not sums:
@@ -217,7 +217,7 @@ class KeyBudget:
         self._release()
 
     async def _settle_register(self, *, back: int) -> None:
-        """Settle all that was paid, and give `back` what is not held."""
+        """Settle all that was paid, and give `back` a part of what is reserved."""
         paid, back = self._paid, max(0, back)
         self._reserved -= back  # At once, so that no call reserves from it.
         try:
@@ -265,10 +265,10 @@ class KeyBudget:
         if self.spent_message is not None:
             return self.spent_message
         spent = self._spending.spent + self._paid
-        held = max(0, self._spending.held - self._reserved) + self._held
-        left = max(0, self._allowance.nano - spent - held) / NANO_PER_USD
+        reserved = max(0, self._spending.reserved - self._reserved) + self._in_flight
+        left = max(0, self._allowance.nano - spent - reserved) / NANO_PER_USD
         return (
             f"The call could cost ${usd:.6f}, and ${left:.6f} of the key's ${self._allowance} are left "
-            f"(${spent / NANO_PER_USD:.6f} spent, ${held / NANO_PER_USD:.6f} held for calls in flight): "
+            f"(${spent / NANO_PER_USD:.6f} spent, ${reserved / NANO_PER_USD:.6f} reserved for calls in flight): "
             f"{self._allowance.remedy}, or lower the worker's max_tokens."
         )

@@ -30,7 +30,7 @@ _FRESH_S = 1.0
 """Seconds for which the keys that were read are used again. A removed key is refused after that at the latest."""
 _UNKNOWN = (
     "This server does not know your key; send one as 'Authorization: Bearer pk-...'. "
-    "Whoever runs the server makes them with `podium keys add`."
+    "The operator of the server makes them with `podium keys add`."
 )
 FILE = "keys.sqlite"
 """Name of the file of keys, in the folder of the file of traces."""
@@ -131,12 +131,12 @@ class Keys:
         return self._needed
 
     async def refresh(self) -> bool:
-        """Read the keys again; whether a key is needed now."""
+        """Read the keys again. Returns whether a key is needed now."""
         await self._read()
         return self._needed
 
     async def require(self) -> bool:
-        """Require a key from now on; whether any key exists."""
+        """Require a key from now on. Returns whether any key exists."""
         self._needed = True
         self._read_s = -math.inf
         await self._read()

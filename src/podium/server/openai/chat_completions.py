@@ -214,7 +214,7 @@ def completion_usage(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
 
 
 def tool_calls(answer: ServedAnswer) -> list[dict[str, Any]]:
-    """The tool calls that the worker asks for."""
+    """The tool calls of an answer, as JSON."""
     return [to_call(call, answer.trace_id, number) for number, call in enumerate(answer.tool_calls)]
 
 

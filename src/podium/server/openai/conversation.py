@@ -2,7 +2,7 @@
 
 Podium passes tool calls on; the caller runs the tools. A call's id names the trace in which the worker made it. When
 the caller sends the results, the conversation continues with that worker and the messages that the trace recorded.
-Where the trace is missing (not kept, deleted, another key's), it is a question with a past like any other.
+If the trace is missing (not kept, deleted, or another key's), the request is handled like any other conversation.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def _may_continue(worker: str, request: ChatRequest, service: Service, caller: C
 
 
 def _worker_messages(span: Span, trace_id: str, answers: tuple[Message, ...]) -> tuple[Message, ...] | None:
-    """The worker's messages, its response and the tools' results, with its own call ids; None: other calls' results."""
+    """The worker's messages, its response and the tools' results, with its own call ids; None: for other calls."""
     results = []
     for answer in answers:
         found = parse_call_id(answer.tool_call_id or "")

@@ -22,7 +22,7 @@ from podium.types import AnswerOptions, Message, Profile, Question, Usage
 
 @dataclass(frozen=True, slots=True)
 class ResponseFrame:
-    """What a response repeats of its request."""
+    """The fields of a response that repeat its request."""
 
     trace_id: str
     created: int
@@ -87,7 +87,7 @@ class ResponseFrame:
 
 
 def output_items(answer: ServedAnswer) -> list[dict[str, Any]]:
-    """The output items of an answer: its message, and the tool calls that the worker asks for."""
+    """The output items of an answer: its message and its tool calls."""
     messages = [message(answer.trace_id, answer.text)] if answer.text or not answer.tool_calls else []
     return [*messages, *function_calls(answer)]
 
@@ -110,7 +110,7 @@ def text_part(text: str) -> dict[str, Any]:
 
 
 def function_calls(answer: ServedAnswer) -> list[dict[str, Any]]:
-    """The output items of the tool calls that the worker asks for."""
+    """The output items of the tool calls of an answer."""
     return [
         {
             "id": f"fc_{answer.trace_id}_{number}",

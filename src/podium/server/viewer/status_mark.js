@@ -12,7 +12,7 @@ const MARKS = {
   waiting: ["○", "waiting", "calm"],
   running: ["◐", "running", "live"],
   closed: ["✓", "in service", "good"],
-  open: ["✕", "resting", "bad"],
+  open: ["✕", "cooldown", "bad"],
   "half-open": ["◐", "being tried", "warn"],
   idle: ["○", "not called yet", "calm"],
   unready: ["!", "not ready", "bad"],

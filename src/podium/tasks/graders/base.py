@@ -1,15 +1,20 @@
-"""What all graders share: settings, as a TOML file may give them, that grade a response against a gold answer.
+"""The base classes of graders: settings, as in a TOML file, that grade a response against a gold answer.
 
-A grader first finds the answer in the response (`extraction`) and then compares it. Its grade holds what it found.
+A grader extracts the answer from the response (`extraction`), then compares it. The grade contains that answer.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Awaitable, Callable
 from typing import Self
 
 from podium.config import Settings
 from podium.tasks.task import Grade
+from podium.workers.base import Reply, Request, Worker
+
+Pay = Callable[[Worker, Request, Callable[[], Awaitable[Reply]]], Awaitable[Reply]]
+"""Makes the call of a grader's worker, keeps its reply and books its dollars."""
 
 
 class GraderSettings(Settings):
@@ -20,7 +25,11 @@ class GraderSettings(Settings):
         return None if gold.strip() else "the gold answer is empty"
 
     def for_question(self, question: str) -> Self:
-        """This grader for answers to one question. Most need not know it; a judge does."""
+        """This grader for the answers to one question. Most graders ignore the question; a judge needs it."""
+        return self
+
+    def paid_by(self, pay: Pay) -> Self:
+        """This grader, whose calls of a model `pay` makes. Most call none; a judge does."""
         return self
 
     @abstractmethod

@@ -17,12 +17,11 @@ from typing import Any, Literal
 from pydantic import Field, PrivateAttr
 
 from podium.errors import GraderError
-from podium.sandbox.cell import Cell, Ended, Said
 from podium.sandbox.inside.allowance import MIB, Allowance
-from podium.sandbox.inside.asserts import ASKS, TELLS
+from podium.sandbox.inside.asserts import CALL, VERDICT
 from podium.sandbox.inside.plain import pack, unpack
-from podium.sandbox.sandbox import Sandbox
-from podium.sandbox.sandboxes import Sandboxes
+from podium.sandbox.pool import SandboxPool, SandboxPools
+from podium.sandbox.sandbox import Exit, Output, Sandbox
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.code_tests import (
     AssertTests,
@@ -61,7 +60,7 @@ class Code(GraderSettings):
     allow_weak_sandbox: bool = False
     """Whether programs may run in a weak sandbox where bubblewrap is missing: only for programs that you trust."""
 
-    _sandboxes: Sandboxes = PrivateAttr(default_factory=Sandboxes)
+    _pools: SandboxPools = PrivateAttr(default_factory=SandboxPools)
 
     def gold_problem(self, gold: str) -> str | None:
         try:
@@ -79,8 +78,8 @@ class Code(GraderSettings):
         except ValueError as error:
             raise GraderError(f"A program cannot be graded: {error}.") from None
         trial = Submission(program, self._allowance(self.seconds), self._allowance(self.total_seconds))
-        sandbox = await self._sandboxes.sandbox()
-        return Grade(float(await trial.passes(tests, sandbox, allow_weak=self.allow_weak_sandbox)), program)
+        pool = await self._pools.pool()
+        return Grade(float(await trial.passes(tests, pool, allow_weak=self.allow_weak_sandbox)), program)
 
     def _allowance(self, seconds: float) -> Allowance:
         return Allowance(cpu_s=seconds, wall_s=_PATIENCE * seconds, memory_bytes=self.memory_mb * MIB)
@@ -110,7 +109,7 @@ class Submission:
     total: Allowance
     """Limits of all asserts together, or of all unit tests together."""
 
-    async def passes(self, tests: CodeTests, sandbox: Sandbox, *, allow_weak: bool) -> bool:
+    async def passes(self, tests: CodeTests, pool: SandboxPool, *, allow_weak: bool) -> bool:
         """Whether the program passes all tests.
 
         Raises:
@@ -124,76 +123,80 @@ class Submission:
                 imports = [import_statements(tests.setup), ""]
             case UnittestTests():
                 imports = [tests.imports]
-        async with sandbox.cells(imports, allow_weak=allow_weak) as cells:
+        async with pool.acquire(imports, allow_weak=allow_weak) as sandboxes:
             match tests:
                 case ProgramTests():
-                    return await self._passes_programs(cells[0], tests)
+                    return await self._passes_programs(sandboxes[0], tests)
                 case CallTests():
-                    return await self._passes_calls(cells[0], tests)
+                    return await self._passes_calls(sandboxes[0], tests)
                 case AssertTests():
-                    return await self._passes_asserts(cells[0], cells[1], tests)
+                    return await self._passes_asserts(sandboxes[0], sandboxes[1], tests)
                 case UnittestTests():
-                    return await self._passes_suite(cells[0], tests)
+                    return await self._passes_suite(sandboxes[0], tests)
 
-    async def _passes_programs(self, cell: Cell, tests: ProgramTests) -> bool:
+    async def _passes_programs(self, sandbox: Sandbox, tests: ProgramTests) -> bool:
         """Whether the program prints the expected output for every input."""
         for stdin, wanted in zip(tests.inputs, tests.outputs, strict=True):
-            ended = await cell.run(self.source, stdin, self.allowance, prelude=_CONTEST)
-            if ended.how != "done" or not same_output(ended.words.decode(errors="replace"), wanted):
+            ended = await sandbox.run(self.source, stdin, self.allowance, prelude=_CONTEST)
+            if ended.reason != "done" or not same_output(ended.output.decode(errors="replace"), wanted):
                 return False
         return True
 
-    async def _passes_calls(self, cell: Cell, tests: CallTests) -> bool:
+    async def _passes_calls(self, sandbox: Sandbox, tests: CallTests) -> bool:
         """Whether its function returns the expected value for every input."""
-        if not await self._load(cell, _CONTEST, [tests.function]):
+        if not await self._load(sandbox, _CONTEST, [tests.function]):
             return False
         for given, wanted in zip(tests.inputs, tests.outputs, strict=True):
             called = {"call": tests.function, "given": pack(list(given)), "named": pack({})}
-            said = await cell.say(json.dumps(called).encode())
-            if isinstance(said, Ended) or not same_value(said.words, wanted):
+            received = await sandbox.send(json.dumps(called).encode())
+            if isinstance(received, Exit) or not same_value(received.data, wanted):
                 return False
         return True
 
-    async def _passes_asserts(self, program_cell: Cell, test_cell: Cell, tests: AssertTests) -> bool:
+    async def _passes_asserts(
+        self, program_sandbox: Sandbox, test_sandbox: Sandbox, tests: AssertTests
+    ) -> bool:
         """Whether the asserts pass: they run in one sandbox and call the program's functions in another."""
         calls = 0
         try:
             async with asyncio.timeout(self.total.wall_s):
-                names = await self._load(program_cell, definitions(tests.setup), tests.names)
+                names = await self._load(program_sandbox, definitions(tests.setup), tests.names)
                 given = {"setup": tests.setup, "tests": tests.tests, "names": names}
-                heard = await test_cell.open("asserts", given, self.total)
-                while isinstance(heard, Said) and heard.words.startswith(ASKS):
+                received = await test_sandbox.open("asserts", given, self.total)
+                while isinstance(received, Output) and received.data.startswith(CALL):
                     calls += 1
-                    answer = await program_cell.say(heard.words.removeprefix(ASKS))
-                    if isinstance(answer, Ended):
+                    answer = await program_sandbox.send(received.data.removeprefix(CALL))
+                    if isinstance(answer, Exit):
                         return False
-                    heard = await test_cell.say(answer.words)
+                    received = await test_sandbox.send(answer.data)
         except TimeoutError:
             return False
-        return isinstance(heard, Said) and _passed(json.loads(heard.words.removeprefix(TELLS)), calls)
+        return isinstance(received, Output) and _passed(
+            json.loads(received.data.removeprefix(VERDICT)), calls
+        )
 
-    async def _passes_suite(self, cell: Cell, tests: UnittestTests) -> bool:
+    async def _passes_suite(self, sandbox: Sandbox, tests: UnittestTests) -> bool:
         """Whether all unit tests ran and passed."""
-        word = secrets.token_hex()
+        secret = secrets.token_hex()
         given = {
             "source": self.source,
             "prelude": tests.setup,
             "tests": tests.tests,
             "names": used_names(tests.setup, tests.tests),
             "imports": imported_modules(tests.tests),
-            "word": word,
+            "secret": secret,
         }
-        said = await cell.open("suite", given, self.total)
-        if isinstance(said, Ended):
+        received = await sandbox.open("suite", given, self.total)
+        if isinstance(received, Exit):
             return False
-        first, *passed = said.words.decode(errors="replace").split("\n")
-        return first == word and sorted(passed) == tests.methods
+        first, *passed = received.data.decode(errors="replace").split("\n")
+        return first == secret and sorted(passed) == tests.methods
 
-    async def _load(self, cell: Cell, prelude: str, names: list[str]) -> list[str]:
+    async def _load(self, sandbox: Sandbox, prelude: str, names: list[str]) -> list[str]:
         """Load the program as a server of its functions; returns which of some names it defines."""
         given = {"source": self.source, "prelude": prelude, "names": names}
-        said = await cell.open("program", given, self.allowance)
-        defined = _json(said.words) if isinstance(said, Said) else None
+        received = await sandbox.open("program", given, self.allowance)
+        defined = _json(received.data) if isinstance(received, Output) else None
         return [name for name in names if isinstance(defined, list) and name in defined]
 
 
@@ -204,17 +207,17 @@ def _passed(verdict: dict[str, Any], calls: int) -> bool:
         GraderError: the tests themselves are at fault.
     """
     if verdict["error"] == "HandingError":
-        raise GraderError(f"The tests cannot be run apart from the program: {verdict['text']}.")
+        raise GraderError(f"The tests cannot run in another process than the program: {verdict['text']}.")
     if not calls and verdict["error"] in ("ImportError", "ModuleNotFoundError"):
-        raise GraderError(f"The tests cannot be run here: {verdict['text']}; install it.")
+        raise GraderError(f"The tests cannot run here: {verdict['text']}; install it.")
     if not calls and verdict["passed"]:
-        raise GraderError("The tests call nothing of the program, so they say nothing of it.")
+        raise GraderError("The tests call no function of the program, so they cannot judge it.")
     return bool(verdict["passed"])
 
 
-def _json(words: bytes) -> Any:
+def _json(data: bytes) -> Any:
     try:
-        return json.loads(words)
+        return json.loads(data)
     except (ValueError, RecursionError):
         return None
 
@@ -237,8 +240,7 @@ def same_value(returned: bytes, wanted: Any) -> bool:
         wanted: a JSON value.
     """
     try:
-        said = json.loads(returned)
-        packed = said["value"]
+        packed = json.loads(returned)["value"]
     except (ValueError, TypeError, KeyError, RecursionError):
         return False
     if isinstance(packed, dict) and packed.keys() == {"tuple"}:
@@ -263,8 +265,8 @@ def _same_table(packed: Any, wanted: dict[str, Any]) -> bool:
     pairs = packed["dict"]
     if any(not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str) for pair in pairs):
         return False
-    held = dict(pairs)
-    return held.keys() == wanted.keys() and all(_same(held[key], wanted[key]) for key in wanted)
+    table = dict(pairs)
+    return table.keys() == wanted.keys() and all(_same(table[key], wanted[key]) for key in wanted)
 
 
 def _same_number(packed: dict[str, Any], wanted: Any) -> bool:

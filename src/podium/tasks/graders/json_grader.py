@@ -1,8 +1,8 @@
 """The grader of JSON: compares a JSON value with the gold value, and checks it against a JSON Schema if one is set.
 
-Values are compared first, so the schema, whose cost depends on the value, sees only answers that hold the gold values.
-Schemas (draft 2020-12) are bounded: `pattern` is matched within a time limit, `uniqueItems` is checked by sorting,
-`patternProperties` is refused. References go to the schema itself, nothing is fetched, and `format` checks nothing.
+Values are compared first, so only answers with the gold values are checked against the schema, whose cost depends on
+the value. The work is bounded: `pattern` has a time limit, `uniqueItems` compares canonical texts, and
+`patternProperties` is refused. References may only point into the schema; `format` is not checked.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from podium.tasks.graders.text_graders import matches
 from podium.tasks.task import Grade
 
 MAX_CHARACTERS = 100_000
-"""Characters of a value, at most."""
+"""Most characters of a value."""
 MAX_DEPTH = 64
-"""Levels of lists and objects, at most."""
+"""Most levels of lists and objects."""
 _LONGEST_NUMBER = 100
 _ANSWER = re.compile(r"^[ \t*_#>]*(?:final )?answer[ \t*_]*:[*_]*", re.IGNORECASE | re.MULTILINE)
 """An "answer:" without quotes; in quotes it is a key."""
@@ -34,9 +34,9 @@ _ANSWER = re.compile(r"^[ \t*_#>]*(?:final )?answer[ \t*_]*:[*_]*", re.IGNORECAS
 class Json(GraderSettings):
     """1 when the response gives a JSON value that equals the gold value and fits the schema.
 
-    The answer is the inside of the last `<answer>...</answer>`, else what follows the last `Answer:`, else all of the
-    response; and of that, the inside of the last fenced block if there is one. It must be strict JSON, with nothing
-    before and behind it. The order of keys does not count, that of lists does. `1` equals `1.0`, but not `true` or
+    The answer is the content of the last `<answer>...</answer>`, else the text after the last `Answer:`, else the whole
+    response; of that, only the last fenced block, if there is one. It must be strict JSON, with nothing before and
+    after it. The order of keys does not count, that of lists does. `1` equals `1.0`, but not `true` or
     `"1"`. Not accepted: values in prose, comments, trailing commas, repeated keys, NaN, and a value of more than
     100,000 characters or 64 levels or with a number of more than 100 digits.
 
@@ -66,7 +66,7 @@ class Json(GraderSettings):
         except ValueError as error:
             return f"the gold answer is not JSON that can be graded: {error}"
         if self.extra_keys:
-            return None if wanted != {} or self.json_schema else "the gold answer {} asks for nothing"
+            return None if wanted != {} or self.json_schema else "the gold answer {} accepts every object"
         try:
             fitting = not self.json_schema or fits_schema(self.json_schema, wanted)
         except GraderError as error:
@@ -106,11 +106,11 @@ class Json(GraderSettings):
 
 def _found(response: str) -> str:
     """The part of a response where the value should stand."""
-    said = extract(response, "tag")
-    if said is None:
+    answer = extract(response, "tag")
+    if answer is None:
         begins = max((match.end() for match in _ANSWER.finditer(response)), default=0)
-        said = response[begins:]
-    return last_code_block(said).strip()
+        answer = response[begins:]
+    return last_code_block(answer).strip()
 
 
 def _read(text: str) -> Any:
@@ -206,7 +206,9 @@ def fits_schema(schema: Mapping[str, Any], value: Any) -> bool:
     try:
         return bool(validator.is_valid(value))
     except (Unresolvable, RecursionError) as error:
-        raise GraderError(f"The JSON Schema cannot be followed: {error}; mend the task's schema.") from None
+        raise GraderError(
+            f"The JSON Schema cannot be followed: {error}; correct the task's schema."
+        ) from None
 
 
 def _validator(schema: Mapping[str, Any]) -> Any:
@@ -240,7 +242,7 @@ def _unique(validator: Any, wanted: bool, value: Any, schema: Any) -> Iterator[A
     from jsonschema.exceptions import ValidationError  # noqa: PLC0415
 
     if wanted and isinstance(value, list) and len({_canonical(item) for item in value}) < len(value):
-        yield ValidationError("it holds an item twice")
+        yield ValidationError("it contains an item twice")
 
 
 def _canonical(value: Any) -> str:

@@ -1,7 +1,7 @@
 """The grader of answers that no program can compare: a model (a worker) judges them by a rubric.
 
 The worker belongs to the grader and to no pool: planners do not see it, and its cost counts for the grade, not for the
-answer. What it cost before it failed is in no grade. Its connections live as long as their event loop.
+answer. What it cost before it failed is in its error. Its connections live as long as their event loop.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal, Self
 from pydantic import Field, PrivateAttr, field_validator
 
 from podium.errors import GraderError, WorkerError
-from podium.tasks.graders.base import GraderSettings
+from podium.tasks.graders.base import GraderSettings, Pay
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.task import Grade
 from podium.types import Message
@@ -95,6 +95,7 @@ class Judge(GraderSettings):
     longest: int = Field(default=20_000, ge=100)
     """Characters of the response that the worker sees, at most."""
     _state: _JudgeState = PrivateAttr(default_factory=_JudgeState)
+    _pay: Pay | None = PrivateAttr(default=None)
 
     @field_validator("worker")
     @classmethod
@@ -107,6 +108,12 @@ class Judge(GraderSettings):
         """The same judge with the question. Both share the worker and its limits."""
         return self.model_copy(update={"question": question})
 
+    def paid_by(self, pay: Pay) -> Self:
+        """The same judge, whose calls `pay` makes and books: its grades have no cost."""
+        judge = self.model_copy()
+        judge._pay = pay
+        return judge
+
     async def __call__(self, response: str, gold: str) -> Grade:
         """Grade a response.
 
@@ -118,23 +125,29 @@ class Judge(GraderSettings):
         if found is None:
             return Grade(0.0)
         found = _shortened(found, self.longest)
-        first, cost_usd = await self._verdict(found, gold, response_first=False)
-        if first != "RIGHT" and self.tie == 0:
-            return Grade(0.0, found, cost_usd)
-        second, more_usd = await self._verdict(found, gold, response_first=True)
-        score = self.tie if first != second or first == "UNSURE" else float(first == "RIGHT")
-        return Grade(score, found, cost_usd + more_usd)
+        bill: list[float] = []
+        try:
+            score = await self._score(found, gold, bill)
+        except GraderError as error:
+            raise GraderError(str(error), cost_usd=sum(bill)) from None
+        return Grade(score, found, sum(bill))
 
-    async def _verdict(self, response: str, gold: str, *, response_first: bool) -> tuple[str, float]:
-        """One of the words, and what it cost in dollars."""
+    async def _score(self, found: str, gold: str, bill: list[float]) -> float:
+        """The score; `bill` grows by the dollars of each reply, and so do those of the methods below."""
+        first = await self._verdict(found, gold, bill, response_first=False)
+        if first != "RIGHT" and self.tie == 0:
+            return 0.0
+        second = await self._verdict(found, gold, bill, response_first=True)
+        return self.tie if first != second or first == "UNSURE" else float(first == "RIGHT")
+
+    async def _verdict(self, response: str, gold: str, bill: list[float], *, response_first: bool) -> str:
+        """One of the words."""
         messages = [self._prompt(response, gold, response_first=response_first)]
-        spent = 0.0
         for _ in range(2):
-            text, cost_usd = await self._reply(messages)
-            spent += cost_usd
+            text = await self._reply(messages, bill)
             word = _last_word(text)
             if word in _WORDS:
-                return word, spent
+                return word
             messages += [Message(role="assistant", content=text), Message(role="user", content=RETRY_PROMPT)]
         raise GraderError(
             f"The judge {self.worker.name!r} gave no verdict, twice; its reply ended with {word[:60]!r}."
@@ -151,23 +164,32 @@ class Judge(GraderSettings):
             role="user", content=PROMPT.format(mark=mark, texts="\n\n".join(fenced), rubric=self.rubric)
         )
 
-    async def _reply(self, messages: Sequence[Message]) -> tuple[str, float]:
-        """The reply of the worker, and its cost in dollars; retries retryable errors."""
+    async def _reply(self, messages: Sequence[Message], bill: list[float]) -> str:
+        """The text of the worker's reply; retries retryable errors."""
         state, limits = self._state, self.worker.limits
         if state.worker is None:
             state.worker = build_worker(self.worker)
+        worker = state.worker
         loop = asyncio.get_running_loop()
         if state.slots is None or state.loop is not loop:  # Waiters belong to their loop.
             state.slots, state.loop = asyncio.Semaphore(limits.concurrency), loop
+        slots = state.slots
         request = Request(tuple(messages), seed=f"judge/{len(messages)}")
-        try:
+
+        async def call() -> Reply:
             async for attempt in attempts(limits.retries, longest_s=_LONGEST_WAIT_S, first_s=_FIRST_WAIT_S):
                 with attempt:
-                    async with state.slots:
-                        reply = await _attempt(state.worker, request, limits.timeout)
+                    async with slots:
+                        reply = await _attempt(worker, request, limits.timeout)
+            return reply
+
+        try:
+            reply = await (call() if self._pay is None else self._pay(worker, request, call))
         except WorkerError as error:
             raise GraderError(f"The judge {self.worker.name!r} did not answer: {error}") from None
-        return reply.text, self.worker.price.cost(reply.usage)
+        if self._pay is None:
+            bill.append(self.worker.price.cost(reply.usage))
+        return reply.text
 
 
 async def _attempt(worker: Worker, request: Request, seconds: float) -> Reply:

@@ -24,18 +24,18 @@ from podium.tasks.task import Grade
 _NUMBER = re.compile(r"[-+−]?(?:\d{1,3}(?:[,\s]\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d{1,3})?")
 _QUOTES = " \t\n*`\"'"
 _EQUATION = re.compile(r"^(?!.*(?:\bor\b|\band\b|[;|]|,\s)).*=\s*")
-"""Everything up to the last equals sign, if there is one result and not several."""
+"""Everything up to the last equals sign, unless the text has several results."""
 _CURRENCY = re.compile(r"^([-+−]?)(?:\\?\$|[€£¥])\s*")
 _UNIT = re.compile(r"(?<=\d)(?:\s*\\?%|\s+[A-Za-z°][A-Za-z°²³/.]+(?:\s[A-Za-z°²³/.]+){0,3})$")
-"""A per cent sign, or one to four words, behind the number."""
+"""A per cent sign, or one to four words, after the number."""
 _NO_UNIT = re.compile(
     r"\b(?:and|or|to|than|plus|minus|times|over|less|more|half|quarters?|thirds?|dozens?|"
     r"(?:hundred|thousand|(?:m|b|tr)illion)s?)\b",
     re.IGNORECASE,
 )
-"""Words behind a number that change its value."""
+"""Words after a number that change its value."""
 _LONGEST = 100
-"""Characters of an answer, at most, so that the time is bounded."""
+"""Most characters of an answer, so that the time is bounded."""
 
 
 class Numeric(PureGrader):
@@ -88,7 +88,7 @@ _PLAIN = re.compile(r"[-+]?\d{1,50}(?:\.\d{1,50})?")
 _LONGEST_COMPARED = 2000
 """Characters of an answer that Math-Verify compares; a longer one is right only if its text equals the gold text."""
 _DEEPEST = 20
-"""Levels of brackets: the parser's time doubles with each."""
+"""Most levels of brackets: each doubles the parser's time."""
 _FIGURES = 6
 """Significant figures to which a small gold answer is compared."""
 
@@ -97,7 +97,7 @@ class Math(GraderSettings):
     """1 when the mathematics of the response has the value of the gold answer.
 
     Accepted: a value that is not simplified, a list in any order, units left out or added, `5 %` for 5 and for 0.05.
-    Not accepted: several values where one is asked for, joined in a list, by "or" or by "maybe"; a value in words; a
+    Not accepted: several values for a question with one, joined in a list, by "or" or by "maybe"; a value in words; a
     number that is rounded to fewer places than `decimals`. An answer that cannot be compared within the limit is
     wrong. A gold answer that cannot be compared with itself within the limit is a `GraderError`.
     """
@@ -120,7 +120,7 @@ class Math(GraderSettings):
     async def __call__(self, response: str, gold: str) -> Grade:
         wanted = _gold_expression(gold)
         if wanted is None:
-            raise GraderError(f"the gold answer {gold[:60]!r} states no value; mend it.")
+            raise GraderError(f"the gold answer {gold[:60]!r} states no value; correct it.")
         found = extract(response, self.answer)
         given = expression(found) if found else None
         if given is None:
@@ -139,7 +139,7 @@ class Math(GraderSettings):
         verdict = await self._compare(gold.text, answer.without_unit(gold).text)
         if verdict is None and not await self._compare(gold.text, gold.text):
             raise GraderError(
-                f"the gold answer {gold.text[:60]!r} cannot be compared within {self.limit_s:g} s; mend it."
+                f"the gold answer {gold.text[:60]!r} cannot be compared within {self.limit_s:g} s; correct it."
             )
         return bool(verdict)
 

@@ -1,11 +1,11 @@
-"""The program that compares mathematics, in a process of its own; it imports nothing of Podium.
+"""Compares mathematics in a process of its own; it imports nothing of Podium.
 
-It prints "ready". Then it reads lines, each a JSON object with a gold answer, an answer and settings, and answers each
-with whether the two are equal. Math-Verify does the work (huggingface/Math-Verify, Apache-2.0), with SymPy below it.
+It prints "ready". Then it reads lines, each a JSON object with a gold answer, an answer and settings, and replies to
+each whether the two are equal. Math-Verify does the work (huggingface/Math-Verify, Apache-2.0), with SymPy below it.
 Neither bounds its time or memory, so this process does. `math_verifier` starts it, and replaces it when it dies.
 
-Work ends after `seconds` of processor time with an exception; where one step of C code does not let it through, the
-kernel ends the process two seconds later. Memory beyond `_MEMORY` is refused.
+After `seconds` of CPU time an exception ends a comparison. If C code delays the exception, the kernel kills the process
+two seconds later. Memory beyond `_MEMORY` is refused.
 """
 
 from __future__ import annotations
@@ -57,17 +57,20 @@ def _within(seconds: float, question: dict[str, Any]) -> bool | None:
     last = math.ceil(used.ru_utime + used.ru_stime + seconds) + 2
     resource.setrlimit(resource.RLIMIT_CPU, (last, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     try:
-        # Again every second, for code that catches the first.
+        # The signal repeats every second, for code that catches the first exception.
         signal.setitimer(signal.ITIMER_PROF, seconds, 1)
         return equal(**question)
-    except (_OverError, Exception):  # SymPy raises all kinds of them for mathematics without sense
+    except (
+        _OverError,
+        Exception,
+    ):  # SymPy raises many kinds of exceptions for mathematics that makes no sense
         return None
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def equal(gold: str, answer: str, *, decimals: int, strict: bool, relations_as_sets: bool) -> bool:
-    """Whether an answer equals the gold one, both in LaTeX without dollars. Not bounded in time or memory."""
+    """Whether an answer equals the gold answer, both in LaTeX without dollar signs. Not bounded in time or memory."""
     from math_verify import verify  # noqa: PLC0415
 
     bases = _BASE.search(gold), _BASE.search(answer)
@@ -100,7 +103,7 @@ def _parsed(text: str) -> Any:
     from latex2sympy2_extended import NormalizationConfig  # noqa: PLC0415
     from math_verify import LatexExtractionConfig, parse  # noqa: PLC0415
 
-    # Removing units would take letters for units: 2t would become 2.
+    # To remove units would also remove variables: 2t would become 2.
     form = NormalizationConfig(
         basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none", equations=False
     )
@@ -115,7 +118,7 @@ def _parsed(text: str) -> Any:
 
 
 def _bound(value: Any) -> Any:
-    """Rename the argument of a function that is defined, so that f(n) = 1 is f(x) = 1."""
+    """Rename the argument of a defined function, so that f(n) = 1 equals f(x) = 1."""
     from sympy import Eq, FiniteSet, Symbol  # noqa: PLC0415
     from sympy.core.function import AppliedUndef  # noqa: PLC0415
 
@@ -134,7 +137,7 @@ def _rounding(gold: Any, decimals: int) -> int:
 
 
 def _both_empty(gold: Any, answer: Any) -> bool:
-    """Whether these are two different equations without solutions, which `verify` takes for equal."""
+    """Whether these are two different equations without solutions, which `verify` considers equal."""
     from sympy import Eq, simplify, solve  # noqa: PLC0415
 
     if not isinstance(gold, Eq) or not isinstance(answer, Eq) or gold == answer or solve(gold):

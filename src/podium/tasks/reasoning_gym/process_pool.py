@@ -1,8 +1,8 @@
-"""The pool of processes that run reasoning-gym, and the messages that it exchanges with them: lines of JSON.
+"""A pool of processes that run reasoning-gym, and the messages to and from them: lines of JSON.
 
-A process serves one request at a time; several serve several. A process is started when there is work, kept for the
-next request, and ends when the pool is garbage collected or Python ends, because its input ends then. A process that
-ended by its limit of processor time is replaced.
+Each process serves one request at a time. The pool starts a process when no idle one is left, and keeps it for the next
+request. Processes end when the pool is garbage collected or Python ends, since their input is closed then. A process
+that passed its CPU limit is replaced.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from podium.errors import ConfigError, GraderError
 from podium.types import Value
 
 _MOST = 4
-"""Processes at most: each takes up to half a gigabyte."""
+"""Most processes; each takes up to half a gigabyte."""
 _PATIENCE = 300.0
-"""Seconds for a request, on a machine that does other work too."""
+"""Most seconds of a request, on a busy machine."""
 _OWN_LIMITS = (-signal.SIGXCPU, -signal.SIGSEGV, -signal.SIGABRT)
-"""Exit statuses of a process that exceeded a limit: processor time, stack, memory."""
-_STOPPED = "The process that runs reasoning-gym {how}; ask again."
+"""Exit statuses of a process that exceeded a limit: CPU time, stack, memory."""
+_STOPPED = "The process that runs reasoning-gym {how}; try again."
 
 
 class GeneratorConfig(Value):
@@ -96,7 +96,7 @@ class ProcessReply(Value):
     error: str = ""
     """Why the request failed, in one sentence."""
     timed_out: bool = False
-    """Whether the request used up its processor time."""
+    """Whether the request used up its CPU time."""
 
 
 def text_digest(text: str) -> str:
@@ -114,7 +114,7 @@ class ReasoningGymPool:
     def __init__(self) -> None:
         if find_spec("reasoning_gym") is None:
             raise ConfigError(
-                "The task set reasoning-gym needs the library of its name; pip install 'podium-conductor[tasks]'."
+                "The task set reasoning-gym needs the library reasoning-gym; pip install 'podium-conductor[tasks]'."
             )
         self.places = min(_MOST, os.cpu_count() or 1)
         """Requests that are served at the same time."""
@@ -132,10 +132,10 @@ class ReasoningGymPool:
         return self._serve(ProcessRequest(action="names")).names
 
     def make(self, sample_id: SampleId) -> ProcessReply:
-        """Make a question. The reply holds it, or the error of its settings, or that it took too long.
+        """Make a question. The reply has the question, or the error in its settings, or says that it took too long.
 
         Raises:
-            GraderError: the process ended by something else than its limits.
+            GraderError: the process ended, though it had not passed a limit.
         """
         return self._serve(ProcessRequest(action="make", sample_id=sample_id))
 
@@ -180,7 +180,7 @@ class _Process:
     def __init__(self) -> None:
         self.alive = True
         self._folder = TemporaryDirectory(prefix="reasoning-gym-")
-        # Only what it needs of our environment: the library runs programs there, and ours may hold API keys.
+        # Only the variables that it needs: the library runs programs there, and the environment may hold API keys.
         environment = {
             "HOME": self._folder.name,
             "OMP_NUM_THREADS": "1",
@@ -239,16 +239,16 @@ class _Process:
         assert self._popen.stdout is not None
         pipe = self._popen.stdout.fileno()
         until = time.monotonic() + _PATIENCE
-        said = b""
-        while not said.endswith(b"\n"):
+        received = b""
+        while not received.endswith(b"\n"):
             ready, _, _ = select.select([pipe], [], [], max(until - time.monotonic(), 0.0))
             if not ready:
-                raise GraderError(_STOPPED.format(how=f"said nothing for {_PATIENCE:.0f} s"))
+                raise GraderError(_STOPPED.format(how=f"wrote nothing for {_PATIENCE:.0f} s"))
             more = os.read(pipe, 1 << 16)
             if not more:
                 break
-            said += more
-        return said
+            received += more
+        return received
 
 
 def _end(processes: list[_Process]) -> None:

@@ -137,9 +137,7 @@ def read_tasks(
             _check(task, grader, tasks.get(task.id))
         except ValueError as error:
             if on_bad_row == "refuse":
-                raise ConfigError(
-                    f'{row.place}: {error}; mend the row, or set on_bad_row = "skip".'
-                ) from None
+                raise ConfigError(f'{row.place}: {error}; fix the row, or set on_bad_row = "skip".') from None
             skipped[_DETAIL.sub("…", str(error))] += 1
         else:
             tasks[task.id] = task
@@ -157,8 +155,8 @@ def _sample_of(row: Row, record_to_sample: Callable[[Mapping[str, Any]], Sample 
     Raises:
         ValueError: why it cannot be read, in half a sentence.
     """
-    if row.complaint:
-        raise ValueError(row.complaint)
+    if row.error:
+        raise ValueError(row.error)
     try:
         return record_to_sample(row.values)
     except KeyError as error:

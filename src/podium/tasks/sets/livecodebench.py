@@ -86,7 +86,7 @@ class LiveCodeBench(CodeSet):
 
     def _rows(self, split: str) -> Iterator[Row]:
         for row in super()._rows(split):
-            if row.complaint or self._in_window(split, row.values):
+            if row.error or self._in_window(split, row.values):
                 yield row
 
     def _in_window(self, split: str, values: Mapping[str, Any]) -> bool:

@@ -1,9 +1,9 @@
-"""Faults of an endpoint: each is a frozen value that says what goes wrong, and serves the request so.
+"""Faults of an endpoint: each is a frozen value that says what goes wrong, and serves a request in this way.
 
     refusals       statuses other than 200          interruptions  slow, hanging and cut replies
     malformed      bytes that are not their form    wrong_content  well-formed replies that say something wrong
 
-`AnyFault` is what a rule, and so a file, may name.
+`AnyFault` is the type of a rule's fault, in Python and in a file.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ AnyFault: TypeAlias = Annotated[
     ],
     BeforeValidator(_from_word),
 ]
-"""In a file: `{ kind = "status", code = 503 }`, or the kind alone where it needs nothing else."""
+"""In a file: `{ kind = "status", code = 503 }`, or the kind alone if the fault needs no other setting."""
 
 __all__ = [
     "POISONS",

@@ -13,7 +13,7 @@ from podium.testing.exchange import EVENTS, JSON, Exchange, Fault
 
 
 class Hang(Fault):
-    """The request is taken, and its reply never ends; only the client or the server's end does it."""
+    """A reply that never ends, until the client disconnects or the server ends."""
 
     kind: Literal["hang"] = "hang"
     when: Literal["before", "middle"] = "before"
@@ -26,7 +26,7 @@ class Hang(Fault):
 
 
 class SlowFirstByte(Fault):
-    """Nothing for a time, then a good reply."""
+    """Nothing for some seconds, then a good reply."""
 
     kind: Literal["slow-first-byte"] = "slow-first-byte"
     seconds: float = Field(ge=0)
@@ -37,9 +37,9 @@ class SlowFirstByte(Fault):
 
 
 class SlowFirstToken(Fault):
-    """Headers at once, as from a gateway, then nothing but comments for a time, then a good reply.
+    """Headers at once, as from a gateway, then only comments for some seconds, then a good reply.
 
-    Where nothing is streamed, blanks stand for the comments: JSON may begin with them.
+    Without streaming it sends blanks in place of the comments, because JSON may begin with blanks.
     """
 
     kind: Literal["slow-first-token"] = "slow-first-token"
@@ -61,13 +61,13 @@ class SlowFirstToken(Fault):
 
 
 class SlowDrip(Fault):
-    """A good reply that comes piece by piece: events where it is streamed, else some bytes each."""
+    """A good reply in slow pieces: events of a stream, or a few bytes each."""
 
     kind: Literal["slow-drip"] = "slow-drip"
     seconds: float = Field(ge=0)
-    """Before each piece."""
+    """Pause before each piece."""
     size: int = Field(default=64, ge=1)
-    """Bytes of a piece, where nothing is streamed."""
+    """Bytes of a piece, if the reply is not streamed."""
 
     async def serve(self, exchange: Exchange) -> None:
         if exchange.streams:
@@ -84,7 +84,7 @@ class SlowDrip(Fault):
 
 
 async def begin_half(exchange: Exchange) -> None:
-    """The headers of a good reply and half of what they promise."""
+    """Send the headers of a good reply and half of its body."""
     if exchange.streams:
         chunks = await exchange.chunks()
         await exchange.begin(EVENTS)
@@ -96,11 +96,11 @@ async def begin_half(exchange: Exchange) -> None:
 
 
 _UNTIL_READ = 0.02
-"""Seconds that the half reply is given to be read: a reset throws away what the client has not read."""
+"""Seconds for the client to read the half reply: a reset throws away what the client has not read."""
 
 
 class Reset(Fault):
-    """The connection is reset (RST), as by a server that died or a proxy that gave up."""
+    """A reset connection (RST), as from a server that died or a proxy that gave up."""
 
     kind: Literal["reset"] = "reset"
     when: Literal["before", "middle"] = "before"
@@ -115,7 +115,7 @@ class Reset(Fault):
 
 
 class HangUp(Fault):
-    """The connection is closed (FIN) before the reply is whole."""
+    """A connection that is closed properly (FIN) before the reply is complete."""
 
     kind: Literal["hang-up"] = "hang-up"
     when: Literal["before", "middle"] = "before"
@@ -129,7 +129,7 @@ class HangUp(Fault):
 
 
 class TruncatedJson(Fault):
-    """A 200 that is whole as HTTP has it, and half of the JSON: of its last event, where it is streamed."""
+    """A 200 without an HTTP error whose JSON is cut in half; in a stream, the JSON of the last event."""
 
     kind: Literal["truncated-json"] = "truncated-json"
 
@@ -143,9 +143,9 @@ class TruncatedJson(Fault):
 
 
 class UnfinishedStream(Fault):
-    """A stream that ends in good order before the model has: no finish reason, no usage, no `[DONE]`.
+    """A stream that ends properly in the middle of the answer: no finish reason, no usage, no `[DONE]`.
 
-    What is not streamed is well.
+    Without streaming the reply is good.
     """
 
     kind: Literal["unfinished-stream"] = "unfinished-stream"

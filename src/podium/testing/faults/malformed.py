@@ -1,4 +1,4 @@
-"""Replies whose bytes are not what their headers or their form promise, or are far too many."""
+"""Faults in the bytes of a reply: they are not what the headers say, not the JSON they should be, or far too many."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PIECE = 64 * 1024
 
 
 class InvalidUtf8(Fault):
-    """JSON whose text holds bytes that are no UTF-8."""
+    """JSON with bytes in its text that are not UTF-8."""
 
     kind: Literal["invalid-utf8"] = "invalid-utf8"
 
@@ -29,7 +29,7 @@ class InvalidUtf8(Fault):
 
 
 class WrongContentType(Fault):
-    """A 200 that is a page, as of a portal or a proxy that wants a login."""
+    """A 200 with an HTML page, as from a proxy that wants a login."""
 
     kind: Literal["wrong-content-type"] = "wrong-content-type"
 
@@ -38,7 +38,7 @@ class WrongContentType(Fault):
 
 
 class DeepJson(Fault):
-    """Lists in lists, too deep for a parser that calls itself."""
+    """Lists in lists, too deep for a recursive parser."""
 
     kind: Literal["deep-json"] = "deep-json"
     levels: int = Field(default=100_000, ge=1)
@@ -52,7 +52,7 @@ class DeepJson(Fault):
 
 
 class BadCompression(Fault):
-    """A body whose header says gzip and which is not compressed."""
+    """A body that is not compressed, with a header that says gzip."""
 
     kind: Literal["bad-compression"] = "bad-compression"
 
@@ -64,15 +64,15 @@ class BadCompression(Fault):
 
 
 class GiantBody(Fault):
-    """A good reply but for its size, which no header tells. Only 64 KiB are in memory here."""
+    """A good reply of a huge size, which no header announces. The server has only 64 KiB of it in memory."""
 
     kind: Literal["giant-body"] = "giant-body"
     size: int = Field(ge=1)
-    """Bytes of its text."""
+    """Bytes of the text."""
     compressed: bool = False
-    """Sent compressed to a thousandth of the bytes."""
+    """Whether it is sent with gzip, at a thousandth of its size."""
     one_event: bool = False
-    """Where it is streamed: a single line; else an event for each 64 KiB."""
+    """Whether a stream has it all in one event; else each event has 64 KiB."""
 
     async def serve(self, exchange: Exchange) -> None:
         before, after = await _around_text(exchange)
@@ -101,7 +101,7 @@ class GiantBody(Fault):
 
 
 class Verbatim(Fault):
-    """Whatever you say, for what the other faults do not cover."""
+    """Any reply that you write yourself, for what the other faults do not cover."""
 
     kind: Literal["verbatim"] = "verbatim"
     body: str

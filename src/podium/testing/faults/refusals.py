@@ -22,9 +22,9 @@ class Status(Fault):
     kind: Literal["status"] = "status"
     code: int = Field(ge=400, le=599)
     form: Literal["openai", "html", "text", "empty"] = "openai"
-    """Of the body. Gateways and proxies in front of a provider write HTML, or nothing."""
+    """The form of the body. Gateways and proxies in front of a provider write HTML, or nothing."""
     message: str | None = None
-    """None: what the status means."""
+    """None: the standard text of the status."""
 
     async def serve(self, exchange: Exchange) -> None:
         message = self.message or _phrase(self.code)
@@ -45,9 +45,9 @@ class RateLimited(Fault):
 
     kind: Literal["rate-limited"] = "rate-limited"
     retry_after: float | str | None = None
-    """Seconds to wait, or any text, as it stands in the header; None: no such header."""
+    """The Retry-After header: seconds, or any text. None: no such header."""
     as_date: bool = False
-    """Whether Retry-After is a date, rounded up to a whole second."""
+    """Whether the header has the seconds as a date, rounded up to a whole second."""
     message: str = "Rate limit reached for requests."
 
     async def serve(self, exchange: Exchange) -> None:
@@ -67,7 +67,7 @@ class Redirect(Fault):
 
 
 class EchoHeaders(Fault):
-    """An error that repeats the headers of the request, with the key: nothing of it may be shown or kept."""
+    """An error that repeats the request's headers, with the API key, which a client must neither show nor store."""
 
     kind: Literal["echo-headers"] = "echo-headers"
     code: int = Field(default=401, ge=400, le=599)
@@ -88,7 +88,7 @@ async def refuse_limited(exchange: Exchange, message: str, retry_after: str | No
 
 def _header(retry_after: float | str | None, *, as_date: bool) -> str | None:
     if isinstance(retry_after, int | float):
-        # A date has whole seconds: rounded down, it would be too early.
+        # A date has whole seconds. If it were rounded down, the client would retry too early.
         return (
             formatdate(math.ceil(time.time() + retry_after), usegmt=True) if as_date else f"{retry_after:g}"
         )

@@ -28,7 +28,7 @@ class EmptyChoices(Fault):
 
 
 class NullContent(Fault):
-    """A choice whose content is null, as of a model that only thought; a stream has no piece of text."""
+    """A choice whose content is null, as from a model that only reasoned; in a stream, no piece of text."""
 
     kind: Literal["null-content"] = "null-content"
 
@@ -56,11 +56,11 @@ class MissingUsage(Fault):
 
 
 class WrongUsage(Fault):
-    """A good reply whose count of tokens cannot be. A stream has it if the client asked for usage."""
+    """A good reply with impossible token counts. In a stream, only if the request wants the usage."""
 
     kind: Literal["wrong-usage"] = "wrong-usage"
     usage: Any = Field(default={"prompt_tokens": -1000, "completion_tokens": "many", "total_tokens": None})
-    """In the place of the counts."""
+    """Sent in place of the real usage."""
 
     async def serve(self, exchange: Exchange) -> None:
         if exchange.streams:
@@ -73,11 +73,11 @@ class WrongUsage(Fault):
 
 
 class ContentFilter(Fault):
-    """The provider's filter keeps the answer."""
+    """The provider's content filter withholds the answer."""
 
     kind: Literal["content-filter"] = "content-filter"
     as_error: bool = False
-    """A 400, as Azure has it for a prompt; else a 200 without text whose finish reason says so."""
+    """Whether it is a 400, as Azure's for a prompt; else a 200 without text, with finish reason `content_filter`."""
 
     async def serve(self, exchange: Exchange) -> None:
         if self.as_error:
@@ -89,7 +89,7 @@ class ContentFilter(Fault):
 
 
 class Length(Fault):
-    """Half of the answer: the limit of tokens was reached."""
+    """Half of the answer, cut off as at the token limit."""
 
     kind: Literal["length"] = "length"
 
@@ -100,7 +100,7 @@ class Length(Fault):
 
 
 class WrongModel(Fault):
-    """A good reply that names another model than was asked."""
+    """A good reply that names another model than the request."""
 
     kind: Literal["wrong-model"] = "wrong-model"
     model: str = "another-model"
@@ -110,12 +110,12 @@ class WrongModel(Fault):
 
 
 class ErrorInside(Fault):
-    """An error inside a 200; where it is streamed, after the first pieces."""
+    """A 200 that contains an error; in a stream, after the first pieces."""
 
     kind: Literal["error-inside"] = "error-inside"
     message: str = "The model is overloaded."
     code: str | int = 502
-    """As the error's table has it."""
+    """The error's `code`."""
 
     async def serve(self, exchange: Exchange) -> None:
         table = error(self.message, "server_error", self.code)
@@ -129,8 +129,8 @@ class ErrorInside(Fault):
 class OddEvents(Fault):
     """A good stream in a form that the rules of server-sent events allow and few clients expect.
 
-    Comments, names and ids of events, line ends of two characters, no blank after the colon, and pieces that end
-    in the middle of a line. What is not streamed is well.
+    It has comments, names and ids of events, CRLF line ends, no blank after the colon, and pieces that end in the
+    middle of a line. Without streaming the reply is good.
     """
 
     kind: Literal["odd-events"] = "odd-events"
@@ -180,17 +180,17 @@ POISONS: Mapping[str, str] = MappingProxyType(
         "empty": "",
     }
 )
-"""Name -> text. Those of "surrogate" cannot be encoded as UTF-8, though JSON may hold them."""
+"""Malicious texts by name. JSON can contain that of "surrogate", although UTF-8 cannot encode it."""
 
 
 class Poison(Fault):
-    """A good reply with a text that means harm."""
+    """A good reply with a malicious text."""
 
     kind: Literal["poison"] = "poison"
     name: str = "instructions"
-    """One of `POISONS`."""
+    """A name in `POISONS`."""
     text: str | None = None
-    """In its place, a text of your own."""
+    """A text of your own, instead of the named one."""
 
     @model_validator(mode="after")
     def _known(self) -> Self:

@@ -107,11 +107,20 @@ def podium_file(experiment: LMExperiment, pool: Pool) -> PodiumFile:
     )
 
 
-def write_policy(folder: Path, saved: Path, base: Checkpoint, tokenizer: Any, about: PodiumFile) -> None:
+_TOKENIZER_FILES = (
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model",
+    "vocab.json", "merges.txt", "chat_template.jinja", "generation_config.json",
+)  # fmt: skip
+
+
+def write_policy(
+    folder: Path, saved: Path, base: Checkpoint, about: PodiumFile, template: str | None
+) -> None:
     """Make the trained policy's folder from what the trainer saved; a kill leaves the old folder or the new one.
 
     Args:
         saved: a whole model, or an adapter, which is merged into `base`.
+        template: the path of the run's own chat template, if it has one.
     """
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
@@ -125,7 +134,12 @@ def write_policy(folder: Path, saved: Path, base: Checkpoint, tokenizer: Any, ab
         shutil.copytree(saved, part)
         for leftover in part.glob("training_args.bin"):
             leftover.unlink()
-    tokenizer.save_pretrained(part)
+    for name in _TOKENIZER_FILES:  # As they were: what transformers writes may differ in added tokens.
+        (part / name).unlink(missing_ok=True)
+        if (base.path / name).is_file():
+            shutil.copyfile(base.path / name, part / name)
+    if template is not None:
+        shutil.copyfile(template, part / "chat_template.jinja")
     replace_file(part / "podium.json", about.model_dump_json(indent=2, exclude_none=True).encode() + b"\n")
     shutil.rmtree(folder, ignore_errors=True)
     part.rename(folder)

@@ -7,27 +7,39 @@ holds the session and serves it to the others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
+import os
+import secrets
+import warnings
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list
+from transformers.utils import logging
 
 from podium.errors import ConfigError, PodiumError
 from podium.executor import Dispatcher
 from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import RunFolder
-from podium.scoring import RolloutRequest, Scoring, open_session
+from podium.scoring import Client, RolloutRequest, Scoring, ScoringSession, open_session
+from podium.scoring.service import serve_session
 from podium.trace.store import TraceStore
 from podium.train.display import Display, NoDisplay
 from podium.train.lm.grpo import PodiumGRPO, trl_config
 from podium.train.lm.model import find_start, open_codec, open_tokenizer, podium_file, write_policy
 from podium.train.lm.rollouts import PromptCodec, TrainingInterruptedError
 from podium.train.lm.schedule import schedule
-from podium.train.lm.settings import FREE, LMExperiment
+from podium.train.lm.settings import CHANGEABLE_ON_RESUME, LMExperiment
 from podium.workers.pool import Pool
+from podium.workers.redaction import read_key
 
 T = TypeVar("T")
 Dispatch = Callable[[Pool], AbstractAsyncContextManager[Dispatcher]]
@@ -43,6 +55,14 @@ class Trainer(Protocol):
     def train(self, saved: Path) -> None: ...
 
     def stop(self) -> None: ...
+
+
+def quiet_libraries() -> None:
+    """TRL and transformers draw bars of their own, and warn of what they will rename: Podium's display is enough."""
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"(transformers|trl|peft)\.")
+    warnings.filterwarnings("ignore", message=".*rollout_func.*experimental.*")
+    warnings.filterwarnings("ignore", message=".*pin_memory.*")
 
 
 async def run_grpo(
@@ -71,14 +91,12 @@ async def run_grpo(
         tokenizer = open_tokenizer(experiment, start)
         codec = open_codec(experiment, start, tokenizer)
         config = trl_config(experiment, folder / "checkpoints", state.num_processes)
-        run = on_first_rank(state, lambda: RunFolder.open(folder, experiment, free=FREE))
-        async with (
-            dispatch(pool) if first else nullcontext(Dispatcher()) as dispatcher,
-            open_scoring(experiment, pool, dispatcher, folder=folder, state=state, on_warning=on_warning) as (
-                scoring,
-                tasks,
-            ),
-        ):
+        run = on_first_rank(
+            state, lambda: RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME)
+        )
+        async with open_scoring(
+            experiment, pool, dispatch=dispatch, folder=folder, state=state, on_warning=on_warning
+        ) as (scoring, tasks):
             await check_prompts(experiment, scoring, tasks, codec, start.context)
             rows = schedule(
                 tasks,
@@ -104,7 +122,11 @@ async def run_grpo(
                 await run_in_thread(trainer, folder / "trained")
         if first:
             write_policy(
-                folder / "policy", folder / "trained", start, tokenizer, podium_file(experiment, pool)
+                folder / "policy",
+                folder / "trained",
+                start,
+                podium_file(experiment, pool),
+                experiment.chat_template,
             )
         return folder / "policy"
     finally:
@@ -115,29 +137,81 @@ async def run_grpo(
 async def open_scoring(
     experiment: LMExperiment,
     pool: Pool,
-    dispatcher: Dispatcher,
     *,
+    dispatch: Dispatch,
     folder: Path,
     state: PartialState,
     on_warning: Callable[[str], None],
-) -> AsyncIterator[tuple[Scoring, list[str]]]:
+) -> AsyncIterator[tuple[Scoring, Sequence[str]]]:
     """What scores this rank's plans, and the ids of the tasks.
 
-    One rank alone scores in its own process. Of several, the first opens the session and serves it to the others.
+    A service that the configuration names scores for all ranks. Else one rank alone scores in its own process; of
+    several, the first opens the session and serves it to the others.
     """
-    with TraceStore(folder / TRACES) if state.is_main_process else nullcontext() as store:
-        async with open_session(
-            experiment,
-            dispatcher,
-            pool=pool,
-            keep=store.add if store is not None else lambda trace: None,
-            on_warning=on_warning if state.is_main_process else lambda warning: None,
-        ) as session:
+    if experiment.scoring_url is not None:
+        key = experiment.scoring_key_env and read_key(experiment.scoring_key_env, "scoring_key_env")
+        async with Client(experiment.scoring_url, key=key, settings=experiment) as client:
+            yield client, await client.task_ids()
+    elif state.num_processes == 1:
+        async with _open_session(experiment, pool, dispatch, folder, on_warning) as (session, _):
             yield session, list(session.tasks)
+    elif state.is_main_process:
+        async with AsyncExitStack() as opened:
+            told: list[Any] = []
+            try:
+                session, store = await opened.enter_async_context(
+                    _open_session(experiment, pool, dispatch, folder, on_warning)
+                )
+                key = secrets.token_urlsafe()
+                url = await opened.enter_async_context(
+                    serve_session(session, host=_listening(), key=key, flush=store.flush)
+                )
+                told = [_reachable(url), key, list(session.tasks)]
+            except PodiumError as error:
+                told = [error, None, None]
+                raise
+            finally:
+                broadcast_object_list(told)
+            yield session, list(session.tasks)
+    else:
+        served: list[Any] = [None, None, None]
+        broadcast_object_list(served)
+        url, key, tasks = served
+        if isinstance(url, PodiumError):
+            raise url
+        async with Client(url, key=key, settings=experiment) as client:
+            yield client, tasks
+
+
+@asynccontextmanager
+async def _open_session(
+    experiment: LMExperiment,
+    pool: Pool,
+    dispatch: Dispatch,
+    folder: Path,
+    on_warning: Callable[[str], None],
+) -> AsyncIterator[tuple[ScoringSession, TraceStore]]:
+    async with dispatch(pool) as dispatcher:
+        with TraceStore(folder / TRACES) as store:
+            async with open_session(
+                experiment, dispatcher, pool=pool, keep=store.add, on_warning=on_warning
+            ) as session:
+                yield session, store
+
+
+def _listening() -> str:
+    """This machine alone, if all ranks are on it."""
+    alone = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
+    return "127.0.0.1" if alone else "0.0.0.0"
+
+
+def _reachable(url: str) -> str:
+    """The service's address as ranks on other machines reach it."""
+    return url if _listening() == "127.0.0.1" else url.replace("0.0.0.0", os.environ["MASTER_ADDR"])
 
 
 async def check_prompts(
-    experiment: LMExperiment, scoring: Scoring, tasks: list[str], codec: PromptCodec, context: int
+    experiment: LMExperiment, scoring: Scoring, tasks: Sequence[str], codec: PromptCodec, context: int
 ) -> None:
     """Refuse a run whose first prompts leave no room for a plan.
 

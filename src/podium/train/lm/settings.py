@@ -132,7 +132,7 @@ class LMExperiment(ScoringSettings):
         return self.grpo.questions * self.grpo.group
 
 
-FREE = (
+CHANGEABLE_ON_RESUME = (
     "grpo.save_every",
     "grpo.eval_every",
     "grpo.patience",

@@ -27,7 +27,7 @@ from podium.train.lm.grpo import check_trl_table, latest_checkpoint, lora_config
 from podium.train.lm.model import find_start, open_codec, open_tokenizer, podium_file, write_policy
 from podium.train.lm.rollouts import PromptCodec
 from podium.train.lm.run import on_first_rank
-from podium.train.lm.settings import FREE, LMExperiment
+from podium.train.lm.settings import CHANGEABLE_ON_RESUME, LMExperiment
 from podium.workers.pool import Pool
 
 _OURS = {
@@ -65,7 +65,9 @@ def run_sft(
         tokenizer = open_tokenizer(experiment, start)
         codec = open_codec(experiment, start, tokenizer)
         config = _config(experiment, folder / "checkpoints", state.num_processes, start.context)
-        run = on_first_rank(state, lambda: RunFolder.open(folder, experiment, free=FREE))
+        run = on_first_rank(
+            state, lambda: RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME)
+        )
         examples = asyncio.run(_collect(experiment, pool, on_warning))
         dataset = _dataset(examples, codec, tokenizer.eos_token_id, start)
         trainer = SFTTrainer(
@@ -85,7 +87,7 @@ def run_sft(
         trainer.save_model(str(folder / "trained"))
         if state.is_main_process:
             about = podium_file(experiment, pool)
-            write_policy(folder / "policy", folder / "trained", start, tokenizer, about)
+            write_policy(folder / "policy", folder / "trained", start, about, experiment.chat_template)
         state.wait_for_everyone()
         return folder / "policy"
     finally:

@@ -1,7 +1,7 @@
-"""The client: posts one chat to one endpoint, once, and returns its reply or raises a `WorkerError`.
+"""The client: sends one chat to one endpoint, once, and returns the reply or raises a `WorkerError`.
 
-It makes no retries and calls no tools. `on_text` gets the text of a streamed reply as it comes; the reply is returned
-when it is whole.
+It does not retry, and runs no tools. `on_text` gets the text of a streamed reply piece by piece; the return value is
+the whole reply.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class ChatClient:
     Args:
         base_url: up to and without /chat/completions, as in "https://api.openai.com/v1".
         key: sent in `key_header`; None: no such header.
-        connections: shared with other clients, with their secrets; None: its own.
+        connections: shared with other clients, as are their secrets; None: its own.
         key_header, query, headers, secret_headers: as `Endpoint`.
-        max_tokens_key: what the endpoint calls the limit; None: by its address.
+        max_tokens_key: the request key for the limit; None: chosen by the address.
 
     Raises:
         ConfigError: `base_url` is not an http or https address.
@@ -64,9 +64,9 @@ class ChatClient:
             secret_headers=secret_headers,
         )
         self._failures = Failures(self.endpoint.base_url, self._secrets)
-        # OpenAI's newer models refuse the name that every other server knows.
-        ours = self.endpoint.host == "api.openai.com"
-        self._max_tokens_key = max_tokens_key or ("max_completion_tokens" if ours else "max_tokens")
+        # OpenAI's newer models refuse max_tokens, which every other server accepts.
+        is_openai = self.endpoint.host == "api.openai.com"
+        self._max_tokens_key = max_tokens_key or ("max_completion_tokens" if is_openai else "max_tokens")
 
     def __repr__(self) -> str:
         return f"ChatClient({self.endpoint.base_url!r})"
@@ -93,16 +93,16 @@ class ChatClient:
             messages: what is sent, oldest first.
             model: the endpoint's name for the model.
             timeout: seconds for the whole call.
-            connect_timeout: seconds until the connection stands, with its name found and TLS agreed on.
+            connect_timeout: seconds until the connection is open, DNS and TLS included.
             first_token_timeout: seconds until a streamed reply must have begun; None: no limit.
             stream: whether to ask for a streamed reply.
-            max_tokens, temperature, seed: left to the endpoint where None.
+            max_tokens, temperature, seed: None: not sent, so the endpoint's default holds.
             extra: further keys of the body; they win over the others.
-            options: the settings of whoever asks the question; with tools, the reply may be tool calls.
+            options: the caller's settings; with tools, the reply may be tool calls.
             on_text: called with each piece of the text as it comes; implies `stream`.
 
         Raises:
-            WorkerError: anything but a text came back.
+            WorkerError: no text or tool call came back.
         """
         settings = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
         stream = stream or on_text is not None
@@ -128,7 +128,7 @@ class ChatClient:
             async with whole, reader.deadline:
                 await self._post(json.dumps(body).encode(), connect_timeout, reader)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            # The answer is whole: an error after its end is no reason to pay for it again.
+            # An error after the end of the answer is no reason to pay for it again.
             if not reader.complete:
                 if isinstance(error, aiohttp.ConnectionTimeoutError):
                     raise self._failures.timed_out("connect_timeout", connect_timeout, builder) from None
@@ -145,7 +145,7 @@ class ChatClient:
         return reply
 
     async def close(self) -> None:
-        """Give back the connections, also those shared with other clients; a later call opens new ones."""
+        """Close the connections, also those shared with other clients; a later call opens new ones."""
         await self._connections.close()
 
     async def _post(self, content: bytes, connect_timeout: float, reader: ResponseReader) -> None:
@@ -157,7 +157,7 @@ class ChatClient:
             headers=self.endpoint.all_headers(),
             allow_redirects=False,
             proxy=self.endpoint.proxy,
-            # By default aiohttp rounds limits over 5 s up.
+            # By default aiohttp rounds limits over 5 s up to whole seconds.
             timeout=aiohttp.ClientTimeout(total=None, connect=connect_timeout, ceil_threshold=float("inf")),
         ) as response:
             await reader.read(response)

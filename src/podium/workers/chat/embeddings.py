@@ -1,6 +1,6 @@
-"""Posts texts to one endpoint's /embeddings, once, and returns their vectors or raises a `WorkerError`.
+"""Sends texts to one endpoint's /embeddings, once, and returns their vectors or raises a `WorkerError`.
 
-The counterpart of `client`, which posts chats. Retries and batches are the caller's (`podium.baselines.encoder`).
+`client` does the same for chats. The caller, `podium.baselines.encoder`, makes batches and retries.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from podium.workers.chat.failures import Failures, find_error, read_error_body
 from podium.workers.connections import Connections
 
 _MOST = 256 << 20
-"""Bytes of a reply."""
+"""Most bytes of a reply."""
 _MOST_ERROR = 1 << 16
 
 
 class EmbeddingClient:
-    """Posts to one endpoint.
+    """Sends texts to one endpoint.
 
     Args:
         base_url: up to and without /embeddings, as in "https://api.openai.com/v1".
@@ -46,7 +46,7 @@ class EmbeddingClient:
 
     @property
     def base_url(self) -> str:
-        """The address, as messages name it."""
+        """The address, as error messages name it."""
         return self._endpoint.base_url
 
     async def embed(
@@ -56,13 +56,13 @@ class EmbeddingClient:
         model: str,
         timeout: float = 120.0,  # noqa: ASYNC109 - of one attempt, named in messages
     ) -> list[list[float]]:
-        """[N][D]: a vector for each text, all of one length.
+        """A vector for each text, all of one length: [N][D].
 
         Args:
             timeout: seconds for the whole call.
 
         Raises:
-            WorkerError: anything else came back, or nothing.
+            WorkerError: no such vectors came back.
         """
         sent = json.dumps({"model": model, "input": list(texts)}).encode()
         try:
@@ -75,7 +75,7 @@ class EmbeddingClient:
         return self._vectors(content, len(texts))
 
     async def close(self) -> None:
-        """Give back the connections. Calling twice is fine; a later call opens new ones."""
+        """Close the connections. Calling twice is fine; a later call opens new ones."""
         await self._connections.close()
 
     async def _post(self, content: bytes) -> bytes:
@@ -109,13 +109,13 @@ class EmbeddingClient:
         except (ValueError, RecursionError):
             raise self._failures.malformed(content) from None
         if not isinstance(body, dict):
-            raise self._wrong("the reply is no table")
+            raise self._wrong("the reply is no JSON object")
         provider_error = find_error(body)
         if provider_error is not None:
             raise self._failures.reported({}, provider_error, begun=False)
         data = body.get("data")
         if not isinstance(data, list) or not all(isinstance(entry, dict) for entry in data):
-            raise self._wrong("the reply has no list of vectors (is this a model that embeds?)")
+            raise self._wrong("the reply has no list of vectors (is this an embedding model?)")
         if len(data) != wanted:
             raise self._wrong(f"it gave {len(data)} vectors for {wanted} texts")
         places = [entry.get("index", place) for place, entry in enumerate(data)]
@@ -126,9 +126,7 @@ class EmbeddingClient:
             raise self._wrong("a vector is no list of finite numbers")
         lengths = sorted({len(vector) for vector in vectors})
         if len(lengths) > 1:
-            raise self._wrong(
-                f"its vectors have {lengths[0]} and {lengths[-1]} numbers, and not as many each"
-            )
+            raise self._wrong(f"its vectors have different lengths, from {lengths[0]} to {lengths[-1]}")
         return vectors
 
     def _wrong(self, what: str) -> WorkerError:

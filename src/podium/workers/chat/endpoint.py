@@ -1,6 +1,6 @@
-"""The address of an endpoint and the headers sent to it, with the checks that a pool file needs.
+"""The address of an endpoint and the headers sent to it, and the checks of both in a pool file.
 
-Reads the proxies of the environment. Registers secrets with the pool's `Secrets`; nothing here shows them.
+It reads the proxies of the environment, and adds keys and secret headers to the pool's `Secrets`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Endpoint:
     Args:
         base_url: up to and without /chat/completions, as in "https://api.openai.com/v1".
         key: sent in `key_header`; None: no such header.
-        secrets: learns the key and the secret headers.
+        secrets: the key and the secret headers are added to it.
         key_header: None or "Authorization": as "Bearer KEY"; else, as in "api-key", the bare key.
         query: added to the address, as in {"api-version": "2024-10-21"}.
         headers: sent as they are.
-        secret_headers: too, and shown nowhere.
+        secret_headers: sent as they are, and shown nowhere.
 
     Raises:
         ConfigError: `base_url` is not an http or https address, or holds a secret.
@@ -67,22 +67,22 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """What is posted to, the query apart."""
+        """The address that chats are sent to, without the query."""
         return f"{self.base_url}/chat/completions"
 
     @property
     def proxy(self) -> str | None:
-        """The address of the proxy on the way, with its password; None: there is none."""
+        """The address of the proxy, with its password; None: there is none."""
         return None if self._proxy is None else self._proxy.get_secret_value()
 
     def all_headers(self) -> dict[str, str]:
-        """Everything that is sent, secrets too."""
+        """All headers that are sent, secrets included."""
         secret = {name: value.get_secret_value() for name, value in self._secret_headers.items()}
         return {"Content-Type": "application/json", **self.headers, **secret}
 
 
 def _address(base_url: str) -> SplitResult:
-    """The parts of an endpoint's address, or a `ConfigError`; one that holds a secret is not repeated."""
+    """The parts of an endpoint's address, or a `ConfigError`, which repeats no secret in the address."""
     if "@" in base_url:
         raise ConfigError("base_url holds a user name or a query; name a variable in api_key_env instead.")
     if "?" in base_url or "#" in base_url:
@@ -112,27 +112,27 @@ _CLIENT_HEADERS = frozenset(
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Refuse what no header can be called, what is called twice, and what the client sets itself.
+    """Refuse invalid header names, duplicates, and headers that the client sets itself.
 
     Raises:
-        ValueError: in one sentence that names it.
+        ValueError: its message names the header.
     """
     seen: set[str] = set()
     for name in names:
         if not _NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is no name of a header; use letters, digits and '-'.")
+            raise ValueError(f"{name!r} is no valid header name; use letters, digits and '-'.")
         if name.lower() in _CLIENT_HEADERS:
-            raise ValueError(f"the header {name} is the client's own; leave it out.")
+            raise ValueError(f"the client sets the header {name} itself; leave it out.")
         if name.lower() in seen:
             raise ValueError(f"the header {name} is given twice; leave one out.")
         seen.add(name.lower())
 
 
 def check_plain(headers: Mapping[str, str]) -> None:
-    """Refuse plain headers that hold what no header can, or most likely a secret.
+    """Refuse header values that cannot be sent, and headers that are most likely secrets.
 
     Raises:
-        ValueError: in one sentence that names it; a value is not repeated.
+        ValueError: its message names the header, and does not repeat the value.
     """
     for name, value in headers.items():
         if looks_secret(name):
@@ -145,10 +145,10 @@ def check_plain(headers: Mapping[str, str]) -> None:
 
 
 def check_query(query: Mapping[str, str]) -> None:
-    """Refuse a secret in the address, which proxies and servers write into their logs.
+    """Refuse secrets in the query, since proxies and servers write it into their logs.
 
     Raises:
-        ValueError: in one sentence that names the part.
+        ValueError: its message names the query parameter.
     """
     for name in query:
         if looks_secret(name):
@@ -158,5 +158,5 @@ def check_query(query: Mapping[str, str]) -> None:
 
 
 def can_be_sent(value: str) -> bool:
-    """Whether a header can hold it."""
+    """Whether it can be the value of a header."""
     return value.isascii() and value.isprintable() and bool(value.strip())

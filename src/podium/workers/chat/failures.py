@@ -1,7 +1,7 @@
-"""Turns a failure of an endpoint or a connection into a `WorkerError`: what happened, whether to retry, the way out.
+"""Turns a failure of an endpoint or a connection into a `WorkerError`: what happened, whether to retry, what to do.
 
-Reads the error forms of providers, gateways and servers, and Retry-After. It removes the pool's secrets from a message
-before it cuts it. Raises nothing itself.
+It understands the error bodies of providers, gateways and servers, and Retry-After. It removes the pool's secrets from
+a message before it cuts the message. It raises nothing itself.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from podium.workers.chat.reply_builder import ReplyBuilder
 from podium.workers.redaction import Secrets, address_shown
 
 _SHOWN = 300
-"""Characters of an endpoint's own message that ours repeats."""
+"""Characters of an endpoint's message that an error repeats."""
 _READ = 1 << 16
-"""Characters of it that are read."""
+"""Characters of that message that are read."""
 
 _WAY_OUT = {
     401: " (is the key right?)",
@@ -46,7 +46,7 @@ class Failures:
 
     Args:
         shown: its address, as messages name it.
-        secrets: what no message may hold.
+        secrets: removed from all messages.
     """
 
     def __init__(self, shown: str, secrets: Secrets) -> None:
@@ -56,20 +56,20 @@ class Failures:
     def error(
         self, what: str, kind: str, *, retryable: bool = False, retry_after_s: float | None = None
     ) -> WorkerError:
-        """One sentence, the endpoint before it and a full stop after it."""
+        """The error with one sentence: the endpoint, a colon, and `what`."""
         sentence = self._secrets.scrub(f"{self._shown}: {what}")
         return WorkerError(f"{sentence}.", kind=kind, retryable=retryable, retry_after_s=retry_after_s)
 
     def quoted(self, text: str) -> str:
         """An endpoint's message in one line, without secrets, and short."""
-        # Scrubbed before it is cut: half a key is a secret too. What a terminal would obey becomes a blank.
+        # Scrubbed before it is cut, since half a key is a secret too. Control characters become blanks.
         text = self._secrets.scrub(text[:_READ])
         text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         text = self._secrets.scrub(text).rstrip(".")
         return (text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…") or "(an empty body)"
 
     def status(self, status: int, headers: Mapping[str, str], provider_error: ProviderError) -> WorkerError:
-        """The response has an error status, or the body of a response names one."""
+        """The response has an error status, or its body names one."""
         if provider_error.filtered and status < 500:
             return self.error(f"it refused: {self.quoted(provider_error.text)}", "refused")
         out_of_credit = provider_error.out_of_credit or status == 402
@@ -85,7 +85,7 @@ class Failures:
         )
 
     def redirect(self, status: int, location: str) -> WorkerError:
-        """The endpoint redirects. Following would send the key elsewhere, and turn the POST into a GET."""
+        """The endpoint redirects. To follow would send the key elsewhere, and turn the POST into a GET."""
         to = self.quoted(address_shown(location)) if location else "nowhere"
         return self.error(
             f"status {status}: it redirects to {to}; put the right address into base_url", "status"
@@ -94,7 +94,7 @@ class Failures:
     def reported(
         self, headers: Mapping[str, str], provider_error: ProviderError, *, begun: bool
     ) -> WorkerError:
-        """A reply of status 200 reports an error; `begun`: after a part of the answer."""
+        """A reply of status 200 reports an error; `begun`: after part of the answer."""
         status = provider_error.meant_status
         if status is not None or provider_error.filtered or provider_error.out_of_credit:
             return self.status(
@@ -110,13 +110,13 @@ class Failures:
         text = content.decode("utf-8", "replace")
         if start in (b"", b"{", b"[") or (start != b"<" and "\ufffd" in text):
             what = f"the reply is cut off or garbled: {self.quoted(text)}"
-        else:  # Most likely the address; but gateways that are busy say so in pages, too.
+        else:  # Most likely the address is wrong; but busy gateways send HTML pages too.
             form = "a page and not JSON" if start == b"<" else "not JSON"
             what = f"the reply is {form}: {self.quoted(text)} (is base_url right?)"
         return self.error(what, "protocol", retryable=True)
 
     def too_big(self, most: int) -> WorkerError:
-        """The reply is larger than we read."""
+        """The reply is larger than Podium reads."""
         return self.error(
             f"the reply is over {most >> 20} MiB, and is not read further (is base_url right?)", "protocol"
         )
@@ -133,16 +133,16 @@ class Failures:
         if builder.refusal or filtered(finish):
             return self.error(f"it refused: {self.quoted(builder.refusal or finish or '')}", "refused")
         if finish == "length":
-            thought = " (it thought until then)" if builder.reasoning else ""
+            thought = " (it reasoned until then)" if builder.reasoning else ""
             return self.error(
                 f"it reached max_tokens before it wrote any answer{thought}; raise max_tokens",
                 "protocol",
             )
         if builder.has_tool_calls:
-            return self.error("it called a tool, and was offered none; leave tools out of extra", "protocol")
+            return self.error("it called a tool, but was offered none; leave tools out of extra", "protocol")
         if builder.reasoning:
             return self.error(
-                "it thought (reasoning_content) and wrote no answer; raise max_tokens or let it think less",
+                "it reasoned (reasoning_content) and wrote no answer; raise max_tokens or reduce its reasoning",
                 "protocol",
                 retryable=finish is None,
             )
@@ -159,7 +159,7 @@ class Failures:
         return self.error(f"{what} within {seconds:g} s ({limit}){came}", "timeout", retryable=True)
 
     def broken_off(self, builder: ReplyBuilder) -> WorkerError:
-        """A stream ended in good order, but the reply was not complete."""
+        """The connection was closed properly, but the reply was not complete."""
         return self.error(
             f"the stream broke off after {builder.length} characters, without finish_reason or [DONE]",
             "connection",
@@ -174,8 +174,8 @@ class Failures:
             what = f"the proxy answered with status {error.status} ({self.quoted(error.message)}){way_out}"
             retryable = error.status in _RETRYABLE or error.status >= 500
             return self.error(what, "connection", retryable=retryable)
-        if lasting := _lasting(error):
-            return self.error(lasting.format(reason=reason), "connection")
+        if permanent := _permanent(error):
+            return self.error(permanent.format(reason=reason), "connection")
         if isinstance(error, aiohttp.ClientPayloadError) and isinstance(
             error.__cause__, ContentEncodingError
         ):
@@ -195,18 +195,16 @@ def filtered(finish: str | None) -> bool:
     return word.startswith("content_filter") or word in _REFUSALS
 
 
-def _lasting(error: Exception) -> str | None:
-    """The sentence of a connection error that a retry cannot mend; None: a retry may help."""
+def _permanent(error: Exception) -> str | None:
+    """The message for a connection error that no retry can fix; None: a retry may help."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return (
-            "its certificate is not trusted ({reason}); mend base_url, or name its authority in SSL_CERT_FILE"
-        )
+        return "its certificate is not trusted ({reason}); correct base_url, or name its authority in SSL_CERT_FILE"
     if isinstance(error, aiohttp.ClientSSLError):
-        # TLS that was cut off may work next time; a server without TLS will not.
+        # A TLS connection that was cut off may work next time; a server without TLS never does.
         cut_off = isinstance(error.os_error, ssl.SSLEOFError | ssl.SSLZeroReturnError | ConnectionError)
-        return None if cut_off else "TLS failed ({reason}); a server without TLS is asked by http://"
+        return None if cut_off else "TLS failed ({reason}); for a server without TLS, use http://"
     if isinstance(error, aiohttp.InvalidURL):
-        return "base_url is not an address that can be asked; mend it"
+        return "base_url is not a usable address; correct it"
     return None
 
 
@@ -225,22 +223,22 @@ _NO_MODEL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ProviderError:
-    """What an endpoint wrote about its failure: its message, and the codes by which it classes it."""
+    """The error that an endpoint reports: its message, and its codes."""
 
     text: str
     words: frozenset[str] = frozenset()
-    """Its codes and types, in lower case."""
+    """Error codes and types, in lower case."""
     status: int | None = None
     """An HTTP status named in the body."""
 
     @property
     def out_of_credit(self) -> bool:
-        """The account has nothing left."""
+        """The account has no credit left."""
         return self._says(_OUT_OF_CREDIT)
 
     @property
     def filtered(self) -> bool:
-        """The question was refused for what it holds."""
+        """A content filter refused the question."""
         return self._says(_FILTERED)
 
     @property
@@ -250,7 +248,7 @@ class ProviderError:
 
     @property
     def meant_status(self) -> int | None:
-        """The HTTP status that it names, or that its codes mean."""
+        """The HTTP status that it names, or that its codes imply."""
         if self.status is not None:
             return self.status
         return 429 if self._says(_LIMITED) else 503 if self._says(_OVERLOADED) else None
@@ -260,13 +258,13 @@ class ProviderError:
 
 
 def read_error_body(content: bytes) -> ProviderError:
-    """The error in the body of a refusal: its own message if it has one, else the whole body."""
+    """The error in the body of an error response: its message if it has one, else the whole body."""
     text = content.decode("utf-8", "replace")
     try:
         body = json.loads(text)
     except (ValueError, RecursionError):
         return ProviderError(text)
-    if isinstance(body, list) and len(body) == 1:  # Google's way
+    if isinstance(body, list) and len(body) == 1:  # as Google does
         body = body[0]
     if not isinstance(body, dict):
         return ProviderError(text)
@@ -316,9 +314,10 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds to wait, from `retry-after-ms` or Retry-After: a number, or an HTTP date (RFC 9110, 10.2.3).
 
     Args:
-        headers: of a reply; the names as given here, whatever their case where the mapping does not care.
+        headers: of a response; in a mapping that respects case, the names must be written as here.
 
-    None: neither header is usable.
+    Returns:
+        None: neither header is usable.
     """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
@@ -335,7 +334,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _number(text: str | None) -> float | None:
-    """Not negative and finite, or nothing."""
+    """A finite number that is not negative; None: the text is none."""
     if text is None or not text.strip()[:1].isdecimal():
         return None
     try:

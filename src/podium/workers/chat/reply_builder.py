@@ -1,7 +1,7 @@
 """Collects one reply from a whole body or from the chunks of a stream, and reads its token counts.
 
-It takes what has the form of a reply and ignores the rest. Whether the reply is complete, and what is wrong with it, is
-decided by `response_reader` and `failures`.
+It ignores whatever is not part of a reply. `response_reader` decides whether the reply is complete, and `failures` what
+is wrong with it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 
 
 class ReplyBuilder:
-    """Grows with each chunk of a stream; a whole reply is one chunk."""
+    """Collects the chunks of a stream; a whole reply is one chunk."""
 
     def __init__(self) -> None:
         self.choices = 0
-        """How many well-formed choices have come."""
+        """Well-formed choices received so far."""
         self.finish: str | None = None
         self.model: str | None = None
         self.usage: object = None
@@ -31,7 +31,7 @@ class ReplyBuilder:
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
         self._calls: dict[int, dict[str, str]] = {}
-        """By place: id, name and arguments so far."""
+        """By index: id, name and arguments so far."""
 
     @property
     def text(self) -> str:
@@ -45,17 +45,17 @@ class ReplyBuilder:
 
     @property
     def refusal(self) -> str:
-        """Why the model will not answer, in its words."""
+        """The model's message of refusal, so far."""
         return encodable("".join(self._refusal))
 
     @property
     def has_tool_calls(self) -> bool:
-        """Whether any tool call has come, even a malformed one."""
+        """Whether any tool call was received, even a malformed one."""
         return bool(self._calls)
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """Calls that have a name; an id is made up where the endpoint gives none."""
+        """The calls that have a name; one without an id gets one."""
         return tuple(
             ToolCall(
                 id=encodable(call["id"]) or f"call_{place}",
@@ -75,20 +75,20 @@ class ReplyBuilder:
         choices = chunk.get("choices")
         if not isinstance(choices, list):
             return ""
-        # Of several, which only `extra` can ask for, the first counts.
+        # Of several choices, which only `extra` can request, the first counts.
         return "".join(self._take(choice) for choice in choices if _is_first(choice))
 
     def _take(self, choice: Mapping[str, Any]) -> str:
         if isinstance(finish := choice.get("finish_reason"), str) and finish:
             self.finish = encodable(finish)
-        said = next((s for name in ("delta", "message") if isinstance(s := choice.get(name), dict)), None)
-        if said is None:
+        message = next((m for name in ("delta", "message") if isinstance(m := choice.get(name), dict)), None)
+        if message is None:
             return ""
         self.choices += 1
-        self._call(said.get("tool_calls"))
-        reasoning = next((t for name in _REASONING_KEYS if isinstance(t := said.get(name), str) and t), "")
-        text = _joined(said.get("content"))
-        refusal = r if isinstance(r := said.get("refusal"), str) else ""
+        self._call(message.get("tool_calls"))
+        reasoning = next((t for name in _REASONING_KEYS if isinstance(t := message.get(name), str) and t), "")
+        text = _joined(message.get("content"))
+        refusal = r if isinstance(r := message.get("refusal"), str) else ""
         for pieces, piece in ((self._reasoning, reasoning), (self._text, text), (self._refusal, refusal)):
             if piece:
                 pieces.append(piece)
@@ -103,14 +103,14 @@ class ReplyBuilder:
             at = index if isinstance(index := piece.get("index"), int) else place
             call = self._calls.setdefault(at, {"id": "", "name": "", "arguments": ""})
             function = f if isinstance(f := piece.get("function"), dict) else {}
-            for key, said in (
+            for key, part in (
                 ("id", piece.get("id")),
                 ("name", function.get("name")),
                 ("arguments", function.get("arguments")),
             ):
-                if isinstance(said, str):
-                    call[key] = call[key] + said if key == "arguments" else call[key] or said
-                    self.length += len(said)
+                if isinstance(part, str):
+                    call[key] = call[key] + part if key == "arguments" else call[key] or part
+                    self.length += len(part)
 
 
 def _is_first(choice: object) -> bool:
@@ -128,23 +128,23 @@ def _joined(content: object) -> str:
 
 
 def encodable(text: str) -> str:
-    """`text` with halves of surrogate pairs joined or replaced: JSON can carry them, UTF-8 cannot."""
+    """`text` with halves of surrogate pairs joined or replaced, since JSON can contain them and UTF-8 cannot."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 _MOST_TOKENS = 10**8
-"""Tokens. No model reads or writes as many in one call."""
+"""A higher count is not believed: no model reads or writes as many tokens in one call."""
 
 
 def read_usage(usage: object, messages: Sequence[Message], text: str, reasoning_text: str = "") -> Usage:
-    """The tokens of one call, as far as the provider's counts can be believed; the rest is estimated and marked so.
+    """The tokens of one call: the provider's counts where they are plausible, else estimates, which are marked so.
 
-    Knows the names of OpenAI, and those of Anthropic, DeepSeek and Moonshot where they differ.
+    It understands OpenAI's keys, and those of Anthropic, DeepSeek and Moonshot that differ.
 
     Args:
-        usage: the reply's `usage`, in any form.
-        messages: what was sent.
-        text, reasoning_text: what came back.
+        usage: the reply's `usage`, of any type.
+        messages: the messages that were sent.
+        text, reasoning_text: the reply.
     """
     counts = _table(usage)
     cached = _first_count(
@@ -186,13 +186,13 @@ def read_usage(usage: object, messages: Sequence[Message], text: str, reasoning_
     )
 
 
-def _table(said: object) -> Mapping[str, object]:
-    return said if isinstance(said, dict) else {}
+def _table(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
 
 
-def _first_count(*said: object) -> int | None:
+def _first_count(*values: object) -> int | None:
     """The first value that can be a number of tokens."""
-    for count in said:
+    for count in values:
         if isinstance(count, float) and count.is_integer():
             count = int(count)  # noqa: PLW2901 - some gateways write 12.0
         if isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= _MOST_TOKENS:

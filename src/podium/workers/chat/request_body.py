@@ -1,4 +1,4 @@
-"""A chat as OpenAI's /chat/completions takes it: messages, settings, tools, and the seed as a number. Sends nothing."""
+"""The body of a request to OpenAI's /chat/completions: messages, settings, tools and seed. It sends nothing."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def chat_body(
     """The body of a request.
 
     Args:
-        settings: max_tokens, temperature, seed; None leaves one out.
-        options: what the caller of the question wants; its settings win over the worker's.
+        settings: max_tokens, temperature, seed; those that are None are left out.
+        options: the caller's settings, which win over the worker's.
         extra: further keys; they win over all others but the caller's.
     """
     body: dict[str, Any] = {"model": model, "messages": [_message(message) for message in messages]}
@@ -36,7 +36,7 @@ def chat_body(
     if stream:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
     body |= extra
-    if not body.get("stream_options", True):  # How a file leaves it out: TOML has no null.
+    if not body.get("stream_options", True):  # A pool file leaves it out by false: TOML has no null.
         del body["stream_options"]
     return body | _wanted(options, body, max_tokens_key)
 

@@ -1,7 +1,7 @@
 """Reads one HTTP response, whole or as server-sent events, within limits of size and of time to the first token.
 
-Sits between the HTTP client and `reply_builder`. It passes streamed text on without secrets, and turns everything that
-is no reply into a `WorkerError`.
+It stands between the HTTP client and `reply_builder`. It removes secrets from streamed text before it passes it on, and
+raises a `WorkerError` for whatever is no reply.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ _DONE = b"[DONE]"
 _EVENTS = "text/event-stream"
 _JSON = "application/json"
 _MOST = 16 << 20
-"""Bytes of a whole reply, of one event, and characters of a streamed text, when unpacked."""
+"""Most bytes of a whole reply or of one event, and most characters of a streamed text, after decompression."""
 _MOST_STREAMED = 256 << 20
-"""Bytes of a stream. Each event repeats some 300 bytes around a token or so."""
+"""Most bytes of a stream. Each event has some 300 bytes around about one token."""
 _MOST_ERROR = 64 << 10
 _ERROR_BODY_S = 2.0
-"""Time limit for the body of a refusal, whose status matters more."""
+"""Time limit for the body of an error response; its status matters more."""
 _CLOSING_S = 5.0
 """Time limit after finish_reason, for usage and the end of the stream."""
 _RELEASING_S = 0.1
-"""Time limit after [DONE], for the end of the response: a connection that is read to its end can be used again."""
+"""Time limit after [DONE], for the end of the response: a connection that was read to its end is reused."""
 
 
 class ResponseReader:
     """Reads the response of one attempt.
 
     Args:
-        failures: makes the errors.
+        failures: makes the `WorkerError`s.
         streamed: whether the request asked for a stream.
         first_token_timeout: seconds from now until a streamed reply must have begun; None: no limit.
         on_text: called with each piece of text as it comes.
@@ -56,7 +56,7 @@ class ResponseReader:
         self.first_token_s: float | None = None
         """Seconds until the first text or reasoning of a stream."""
         self.deadline = asyncio.timeout(first_token_timeout)
-        """The caller enters it around the whole call. The first token ends it; finish_reason starts it anew."""
+        """The caller enters it around the whole call. The first token cancels it; finish_reason starts it again."""
         self._failures = failures
         self._streamed = streamed
         self._on_text = on_text
@@ -65,7 +65,7 @@ class ResponseReader:
 
     @property
     def complete(self) -> bool:
-        """Whether the answer is whole; counts and the end of the stream may still be missing."""
+        """Whether the answer is complete; token counts and the end of the stream may still be missing."""
         return self.builder.finish is not None
 
     async def read(self, response: aiohttp.ClientResponse) -> None:
@@ -111,9 +111,9 @@ class ResponseReader:
         self._check(body, response)
         self._add(body)
         if not self.builder.choices:
-            said = content.decode("utf-8", "replace")
+            text = content.decode("utf-8", "replace")
             raise self._failures.no_choices(
-                said, retryable=body.get("choices") in ([], None) and "choices" in body
+                text, retryable=body.get("choices") in ([], None) and "choices" in body
             )
 
     async def _read_events(self, response: aiohttp.ClientResponse, first: bytes) -> None:
@@ -124,11 +124,11 @@ class ResponseReader:
                 if self._take(data, response):
                     await _release(response)
                     return self._check_stream()
-            if decoder.held > _MOST or self.builder.length > _MOST or size > _MOST_STREAMED:
+            if decoder.pending > _MOST or self.builder.length > _MOST or size > _MOST_STREAMED:
                 raise self._failures.too_big(_MOST_STREAMED if size > _MOST_STREAMED else _MOST)
             chunk = await response.content.readany()
         for data in decoder.end():
-            # Half an event only shows that the stream broke off.
+            # Half an event means that the stream broke off.
             if _is_whole(data) and self._take(data, response):
                 return self._check_stream()
         if not self.complete:
@@ -144,7 +144,7 @@ class ResponseReader:
             return False
         body = _parsed(data)
         if body is None:
-            if self.complete:  # Only usage can be lost, and it is estimated.
+            if self.complete:  # Only usage can be lost; then it is estimated.
                 return False
             raise self._failures.malformed(data)
         self._check(body, response)
@@ -163,7 +163,7 @@ class ResponseReader:
             self._on_text(text)
 
     def _check(self, body: Any, response: aiohttp.ClientResponse) -> None:
-        """Raise for what is no JSON object, and for an error inside the reply."""
+        """Raise if the body is no JSON object or reports an error."""
         if not isinstance(body, dict):
             raise self._failures.no_choices(json.dumps(body), retryable=False)
         provider_error = find_error(body)
@@ -188,7 +188,7 @@ def _is_whole(data: bytes) -> bool:
 
 
 async def _read_error(response: aiohttp.ClientResponse) -> bytes:
-    """The body of a refusal, as much as comes within `_ERROR_BODY_S`."""
+    """The part of an error response's body that arrives within `_ERROR_BODY_S`."""
     pieces, size = [], 0
     try:
         async with asyncio.timeout(_ERROR_BODY_S):
@@ -203,7 +203,7 @@ async def _read_error(response: aiohttp.ClientResponse) -> bytes:
 
 
 async def _release(response: aiohttp.ClientResponse) -> None:
-    """Read the rest of the response if it comes at once."""
+    """Read the response to its end, if that arrives at once."""
     try:
         async with asyncio.timeout(_RELEASING_S):
             while await response.content.readany():
@@ -215,7 +215,7 @@ async def _release(response: aiohttp.ClientResponse) -> None:
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BOM = b"\xef\xbb\xbf"
 _PIECE = 64
-"""Bytes of overhead that Python needs for each piece, about."""
+"""About the bytes of overhead that Python has for each piece."""
 
 
 class SSEDecoder:
@@ -230,12 +230,12 @@ class SSEDecoder:
         self._data: list[bytes] = []
         self._after_cr = False
         self._begun = False
-        self._line_held = self._data_held = 0
+        self._line_bytes = self._data_bytes = 0
 
     @property
-    def held(self) -> int:
-        """Bytes of memory that the unfinished event takes, about."""
-        return self._line_held + self._data_held
+    def pending(self) -> int:
+        """About the bytes of memory of the unfinished event."""
+        return self._line_bytes + self._data_bytes
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """The data of the events that `chunk` completes."""
@@ -250,57 +250,57 @@ class SSEDecoder:
             start = end.end()
         if start < len(chunk):
             self._line.append(chunk[start:])
-            self._line_held += len(chunk) - start + _PIECE
+            self._line_bytes += len(chunk) - start + _PIECE
 
     def end(self) -> Iterator[bytes]:
-        """The data of an event that the end of the stream completes."""
+        """The data of the last event, if the end of the stream completes it."""
         yield from self._take(b"")
         yield from self._take(b"")
 
     def _take(self, rest: bytes) -> Iterator[bytes]:
-        """One whole line, of which `rest` is the last piece."""
+        """Take the last piece of a line, and return the event's data if the line ends the event."""
         line = b"".join(self._line) + rest
         self._line.clear()
-        self._line_held = 0
+        self._line_bytes = 0
         if not self._begun:
             self._begun, line = True, line.removeprefix(_BOM)
         if not line:
-            data, self._data, self._data_held = self._data, [], 0
+            data, self._data, self._data_bytes = self._data, [], 0
             if data:
                 yield b"\n".join(data)
             return
         field, _, value = line.partition(b":")
         if field == b"data":
             self._data.append(value.removeprefix(b" "))
-            self._data_held += len(value) + _PIECE
+            self._data_bytes += len(value) + _PIECE
 
 
 class StreamScrubber:
-    """Removes secrets from streamed text; holds back what could be the beginning of one until more has come.
+    """Removes secrets from streamed text. Text that may be the beginning of a secret waits until more text arrives.
 
     Args:
-        on_text: called with each piece that is safe.
-        secrets: what no piece may hold.
+        on_text: called with each piece of text, without secrets.
+        secrets: removed from the text.
     """
 
     def __init__(self, on_text: Callable[[str], None], secrets: Secrets) -> None:
         self._on_text = on_text
         self._secrets = secrets
-        self._held = ""
+        self._pending = ""
 
     def add(self, text: str) -> None:
-        """Take the next piece."""
-        self._held += text
-        end = self._secrets.open_end(self._held)
-        if end and "\ud800" <= self._held[end - 1] <= "\udbff":
+        """Add the next piece of text."""
+        self._pending += text
+        end = self._secrets.open_end(self._pending)
+        if end and "\ud800" <= self._pending[end - 1] <= "\udbff":
             end -= 1  # Half of a surrogate pair; the other half may follow.
         self._pass_on(end)
 
     def end(self) -> None:
-        """Pass on what is held back: no more text follows."""
-        self._pass_on(len(self._held))
+        """Pass on the waiting text: no more follows."""
+        self._pass_on(len(self._pending))
 
     def _pass_on(self, end: int) -> None:
-        if ready := self._secrets.scrub(encodable(self._held[:end])):
-            self._held = self._held[end:]
+        if ready := self._secrets.scrub(encodable(self._pending[:end])):
+            self._pending = self._pending[end:]
             self._on_text(ready)

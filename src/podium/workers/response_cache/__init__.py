@@ -1,9 +1,9 @@
-"""The response cache: the reply to a request is paid for once, and kept in an SQLite file (docs/caching.md).
+"""The response cache: keeps replies in an SQLite file, so that each request is paid for once (docs/caching.md).
 
-    cache    what the executor calls              entry    the key of a request, and a reply, as text for the file
-    table    the rows, in an SQLite file          nearest  the recorded request most like one that is missing
+    cache    what the executor calls              entry    the key of a request; replies as JSON
+    table    the rows, in an SQLite file          nearest  the recorded request most similar to a missing one
 
-It calls no worker by itself and expires nothing: `ResponseCache.forget` deletes.
+It calls no worker by itself, and nothing expires; `ResponseCache.forget` deletes replies.
 """
 
 from podium.workers.response_cache.cache import ResponseCache

@@ -1,7 +1,7 @@
-"""The response cache: looks a request up, calls its worker once, and keeps the reply before it returns it.
+"""The response cache: looks up a request; if it is not there, calls the worker, stores the reply and returns it.
 
-The executor calls it, from one or several event loops, one after another or in threads. A read or a write takes some
-microseconds and blocks the loop; while another process holds the file, the loop goes on.
+The executor uses it, from one or several event loops, also in threads. A read or write takes some microseconds and
+blocks the loop; while another process has locked the file, the loop goes on.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ T = TypeVar("T")
 
 _PAUSE_S = 0.02
 _BLOCKING_MS = 5
-"""Longest wait for other processes inside one statement, in which the event loop stands still."""
+"""Longest wait for other processes within one statement, which blocks the event loop."""
 
 
 class ResponseCache:
-    """Replies of workers, by all that can change them.
+    """Replies of workers, by the key of their request.
 
     Args:
-        path: the SQLite file. It and its folders are made if they are missing.
-        replay: no worker is called and nothing is written: a request that is not in the file is a `WorkerError` of kind
+        path: the SQLite file. It and its folders are created if they are missing.
+        replay: no worker is called and nothing is written; a request that is not in the file is a `WorkerError` of kind
             "unrecorded".
-        create: whether a missing file is made; never in replay.
+        create: whether a missing file is created; never in replay.
 
     Raises:
-        UsageError: the file is missing and not to be made, cannot be opened, or is not a response cache.
+        UsageError: the file is missing and may not be created, cannot be opened, or is not a response cache.
     """
 
     def __init__(self, path: Path | str, *, replay: bool = False, create: bool = True) -> None:
@@ -61,14 +61,14 @@ class ResponseCache:
         self.close()
 
     async def reply(self, worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]) -> Reply:
-        """The kept reply of `worker` to `request`; else what `call` returns, kept before it is returned here.
+        """The stored reply of `worker` to `request`; else the reply of `call`, which is stored first.
 
-        Of identical calls in flight the first is made, and the others wait for its reply. If it fails or is cancelled,
-        the next one is made. Errors are not kept.
+        Of identical requests at the same time only one is sent; the others wait for its reply. If it fails or is
+        cancelled, the next one is sent. Errors are not stored.
 
         Args:
-            worker: one without an identity is called each time.
-            call: calls the worker, with retries and limits and all.
+            worker: a worker without an identity is called each time.
+            call: calls the worker, with retries and limits.
 
         Raises:
             WorkerError: in replay, the file has no such reply.
@@ -96,7 +96,7 @@ class ResponseCache:
 
     @property
     def count(self) -> int:
-        """Replies that are kept."""
+        """Number of stored replies."""
         return self._run(lambda: table.count(self._db), "read")
 
     @property
@@ -107,14 +107,14 @@ class ResponseCache:
 
     @property
     def workers(self) -> tuple[WorkerSummary, ...]:
-        """Summaries of what is kept, by worker."""
+        """A summary of the stored replies of each worker."""
         return self._run(lambda: table.summaries(self._db), "read")
 
     def forget(self, older_than: datetime | None = None) -> int:
-        """Delete the replies that were kept before `older_than`, None: all; returns how many.
+        """Delete the replies that were stored before `older_than` (None: all); returns how many.
 
         Raises:
-            StoreError: the file cannot be written, or another process holds it for half a minute.
+            StoreError: the file cannot be written, or another process locks it for half a minute.
         """
         self._db.execute(f"PRAGMA busy_timeout = {int(1000 * BUSY_TIMEOUT_S)}")
         try:
@@ -130,7 +130,7 @@ class ResponseCache:
         return await self._run_when_free(lambda: table.find(self._db, key), "read")
 
     async def _keep(self, cache_key: CacheKey, key: bytes, written: bytes, usd: float) -> bytes | None:
-        """Keep a reply. Where another process was first, return its reply, which stays."""
+        """Store a reply. If another process stored one first, return that, which stays."""
         if await self._run_when_free(lambda: table.insert(self._db, cache_key, key, written, usd), "written"):
             return None
         return await self._find(key)
@@ -150,7 +150,7 @@ class ResponseCache:
                 del self._locks[place]
 
     async def _run_when_free(self, work: Callable[[], T], verb: str) -> T:
-        """Run `work`, again and again while another process holds the file."""
+        """Run `work`, and repeat it while another process has locked the file."""
         until = time.monotonic() + BUSY_TIMEOUT_S
         while True:
             try:
@@ -161,7 +161,7 @@ class ResponseCache:
             try:
                 await asyncio.sleep(_PAUSE_S)
             except asyncio.CancelledError:
-                # The reply is paid for; without this attempt it would be lost.
+                # The reply is paid for, and this is the last chance to store it.
                 with suppress(sqlite3.Error):
                     work()
                 raise
@@ -175,7 +175,7 @@ class ResponseCache:
     def _failure(self, error: sqlite3.Error, verb: str) -> StoreError:
         way_out = ""
         if _is_busy(error):
-            way_out = "; another process holds it: let it end, or give each its own file"
+            way_out = "; another process has locked it: let it end, or give each its own file"
         elif _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
             way_out = "; make room on the disk, or give another file"
         elif _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
@@ -183,15 +183,15 @@ class ResponseCache:
         return StoreError(f"The response cache {self.path} cannot be {verb} ({error}){way_out}.")
 
     def _missing(self, key: CacheKey) -> str:
-        """The message of a miss in replay, with the nearest recorded request."""
-        wanted = CacheKey.unpacked(key.worker, key.packed)  # With JSON's own types, like the recorded ones.
+        """The message for a request that is missing in replay, with the most similar recorded request."""
+        wanted = CacheKey.unpacked(key.worker, key.packed)  # With JSON's types, like the recorded ones.
         similar = table.similar(self._db, wanted.worker, wanted.length, CANDIDATES)
         like = self._run(lambda: nearest(wanted, similar), "read")
         if like is None:
             found = "it is empty"
         else:
-            whom = "" if like.worker == wanted.worker else f", to {like.worker!r},"
-            found = f"the nearest recorded request{whom} {difference(wanted, like)}"
+            other = "" if like.worker == wanted.worker else f", to {like.worker!r},"
+            found = f"the nearest recorded request{other} {difference(wanted, like)}"
         return (
             f"{self.path} has no reply of {wanted.worker!r} to this request: {found}; "
             "record it by running once without replay."
@@ -204,7 +204,7 @@ class _KeyLock:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     wanted: int = 0
-    """Calls that hold it or wait for it."""
+    """Calls that have it or wait for it."""
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
@@ -212,5 +212,5 @@ def _is_busy(error: sqlite3.Error) -> bool:
 
 
 def _code(error: sqlite3.Error) -> int:
-    """The primary code: the low byte. Errors that SQLite has not made have none."""
+    """The primary result code, which is the low byte; 0 for errors of the Python module itself."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF

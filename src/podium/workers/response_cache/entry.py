@@ -1,7 +1,7 @@
-"""What the cache keeps: the key of a request, which holds all that can change the answer, and the reply to it, as JSON.
+"""What the cache stores: the key of a request, made of all that can change the answer, and the reply, both as JSON.
 
-Texts are kept as the pieces between the question's random mark. So the same question with another mark has the same
-key, whoever reads a reply gets their own mark put back, and no text can be mistaken for a mark.
+Texts are cut at the question's random mark, and stored as a list of pieces. So the same question with another mark has
+the same key, and a reply is put together with the mark of the question that reads it.
 """
 
 from __future__ import annotations
@@ -19,28 +19,27 @@ from podium.types import ToolCall, Usage
 from podium.workers.base import Reply, Request
 
 FORMAT = 1
-"""Of the documents. Another format makes other keys, so replies of an older one are not found."""
+"""Part of every key: after a change of the format, replies of the older one are not found."""
 _FAST = 1
-"""Requests are written far more often than they are read: zlib's quickest level."""
+"""zlib's fastest level, since requests are written far more often than read."""
 
 
 @dataclass(frozen=True)
 class CacheKey:
-    """One request to one worker, in the form in which requests are compared."""
+    """One request to one worker, as it is compared."""
 
     worker: str
-    """Its name in the pool: shown to people, and no part of the key."""
+    """Its name in the pool, for messages; no part of the key."""
     document: Mapping[str, Any]
-    """As JSON has it: format, identity, messages (with their text in pieces), repeat, sample; options where there are
-    any; seed where it is sent."""
+    """As JSON: format, identity, messages (text in pieces), repeat, sample; options if there are any; seed if sent."""
 
     @classmethod
     def of(cls, worker: str, identity: Mapping[str, Any], request: Request) -> CacheKey:
         """The key of `request`.
 
         Args:
-            identity: the worker's own. One that has "seed": true says that the worker sends a number made of the
-                request's seed: then the seed is part of the key.
+            identity: of the worker. "seed": true in it means that the worker sends the request's seed; then the seed is
+                part of the key.
         """
         document: dict[str, Any] = {
             "format": FORMAT,
@@ -70,7 +69,7 @@ class CacheKey:
 
     @property
     def key(self) -> bytes:
-        """32 bytes; equal for equal documents alone."""
+        """SHA-256 of the document: 32 bytes."""
         return sha256(self._json).digest()
 
     @property
@@ -95,7 +94,7 @@ def to_pieces(text: str, mark: str) -> list[str]:
 
 
 def to_json(document: Mapping[str, Any]) -> bytes:
-    """One form for one document. Half surrogate pairs, which UTF-8 cannot hold, are kept as they are."""
+    """JSON in a canonical form. Halves of surrogate pairs, which UTF-8 cannot contain, stay as they are."""
     text = json.dumps(document, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")
 
@@ -106,15 +105,15 @@ def from_json(written: bytes) -> Any:
 
 
 _PLAIN = ("latency_s", "recorded", "finish", "model", "first_token_s", "cost_usd")
-"""Fields that JSON has as they are; those that are None are left out."""
+"""Fields that are stored as they are; those that are None are left out."""
 
 
 def write_reply(reply: Reply, mark: str, seconds: float) -> bytes:
     """A reply as JSON.
 
     Args:
-        mark: of the question that it answers.
-        seconds: that it took by the clock. What a simulated worker claims counts in their place.
+        mark: the mark of the question.
+        seconds: wall time of the call; the latency that a simulated worker reports replaces it.
     """
     document: dict[str, Any] = {
         "text": to_pieces(reply.text, mark),
@@ -130,9 +129,9 @@ def write_reply(reply: Reply, mark: str, seconds: float) -> bytes:
 
 
 def read_reply(written: bytes, mark: str) -> Reply:
-    """The reply, from the response cache, to a question of this mark.
+    """The stored reply, for a question with this mark.
 
-    Its `latency_s` is what the call took when it was made: a cached reply makes no plan look quicker.
+    Its `latency_s` is that of the original call, so a cached reply makes no plan look faster.
     """
     document = from_json(written)
     nested = document.get("nested")
@@ -147,7 +146,7 @@ def read_reply(written: bytes, mark: str) -> Reply:
 
 
 def as_kept(paid: Reply, kept: Reply) -> Reply:
-    """The kept reply, with the cost of the call that was just paid for."""
+    """The stored reply, with the cost and latency of the call that was just made."""
     return replace(
         kept,
         usage=paid.usage,

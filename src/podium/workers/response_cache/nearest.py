@@ -1,7 +1,6 @@
-"""The recorded request most like one that is missing, and where the two differ first: what a replay's miss shows.
+"""Finds the recorded request most similar to a missing one, and where the two first differ, for the error message.
 
-The work is bounded: it compares the words at the beginning of a few hundred requests, and then the best few word by
-word.
+The work is bounded: it compares the sets of words of a few hundred requests, and then the best few word by word.
 """
 
 from __future__ import annotations
@@ -17,25 +16,25 @@ from podium.workers.response_cache.entry import CacheKey
 CANDIDATES = 256
 _FINALISTS = 4
 _READ = 20_000
-"""Characters of a request that count for likeness."""
+"""Characters of a request that are compared."""
 _COMPARED = 400
-"""Words that are compared one by one, once what is the same at both ends is left out."""
+"""Words that are compared one by one, after equal beginnings and ends are left out."""
 _BEFORE, _AFTER = 24, 40
-"""Characters shown on either side of where texts begin to differ."""
+"""Characters shown before and after the place where texts begin to differ."""
 _ORDER = ("messages", "options", "identity", "seed", "repeat", "sample", "format")
-"""What is compared first: a text that was changed says more than a setting."""
+"""Order of comparison: a changed text says more than a setting."""
 _Place = tuple[str | int, ...]
 
 
 class _Nothing:
-    """Stands where one of two documents has nothing."""
+    """Stands for a value that one of two documents lacks."""
 
 
 _NOTHING = _Nothing()
 
 
 def nearest(wanted: CacheKey, others: Iterable[CacheKey]) -> CacheKey | None:
-    """The one of `others` that is most like `wanted`; None: there are none."""
+    """The one of `others` that is most similar to `wanted`; None: there are none."""
     words = _words(wanted)
     known = set(words)
     finalists = nlargest(
@@ -49,7 +48,7 @@ def nearest(wanted: CacheKey, others: Iterable[CacheKey]) -> CacheKey | None:
 
 
 def difference(here: CacheKey, there: CacheKey) -> str:
-    """Where two requests differ first, in half a sentence that begins with a verb."""
+    """Where two requests first differ, as half a sentence that begins with a verb."""
     mine, other = ({name: wanted.document.get(name, _NOTHING) for name in _ORDER} for wanted in (here, there))
     for place, left, right in _differences(mine, other):
         if isinstance(left, str) and isinstance(right, str):
@@ -66,12 +65,12 @@ def _words(wanted: CacheKey) -> list[str]:
 
 
 def _overlap(here: set[str], there: set[str]) -> float:
-    """Share of words in common, 0 to 1, wherever they stand."""
+    """Share of words in common, 0 to 1, in any order."""
     return 2 * len(here & there) / max(1, len(here) + len(there))
 
 
 def _same(here: CacheKey, there: CacheKey) -> tuple[bool, bool, int, int]:
-    """Between requests with the same texts: the same settings first, then the nearest repeat and sample."""
+    """Breaks ties: the same messages, then the same settings, then the nearest repeat and sample."""
     mine, other = here.document, there.document
     return (
         mine["messages"] == other["messages"],
@@ -93,7 +92,7 @@ def _likeness(here: list[str], there: list[str]) -> float:
 
 
 def _common(here: str | list[str], there: str | list[str]) -> int:
-    """How much two texts or lists have in common at their beginnings, found by halving: they may be long."""
+    """Length of the common beginning of two texts or lists, by bisection, since they may be long."""
     low, high = 0, min(len(here), len(there))
     while low < high:
         middle = (low + high + 1) // 2
@@ -118,20 +117,20 @@ def _differences(here: Any, there: Any, place: _Place = ()) -> Iterator[tuple[_P
 
 
 def _named(place: _Place) -> str:
-    """A place as a reader knows it: "message 2", "the setting extra.top_p", "sample"."""
-    first, *rest = place
+    """A place in words: "message 2", "the setting extra.top_p", "the sample"."""
+    first, *path = place
     if first == "messages":
-        what = f"message {int(rest[0]) + 1}"
-        return what if rest[1:2] in ([], ["content"]) else f"{rest[1]} of {what}"
-    if first == "options" and rest:
-        return f"the option {'.'.join(map(str, rest))}"
+        what = f"message {int(path[0]) + 1}"
+        return what if path[1:2] in ([], ["content"]) else f"{path[1]} of {what}"
+    if first == "options" and path:
+        return f"the option {'.'.join(map(str, path))}"
     if first == "identity":
-        return f"the setting {'.'.join(map(str, rest))}" if rest else "the settings"
+        return f"the setting {'.'.join(map(str, path))}" if path else "the settings"
     return f"the {first}"
 
 
 def _excerpt(text: str, start: int) -> str:
-    """A short piece of `text` round the place at which it begins to differ."""
+    """A short piece of `text` around the place where it begins to differ."""
     low, high = max(0, start - _BEFORE), start + _AFTER
     return f"{'…' if low else ''}{text[low:high]!r}{'…' if high < len(text) else ''}"
 

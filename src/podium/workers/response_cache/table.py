@@ -20,7 +20,7 @@ _FORM = FileForm(
     mark=0x506F4372,  # "PoCr"
     version=1,
     tables=(
-        # Small columns first: a list reads no further.
+        # Small columns first: a listing reads no further.
         """CREATE TABLE IF NOT EXISTS replies (
             id INTEGER PRIMARY KEY, key BLOB UNIQUE, worker TEXT, length INTEGER, recorded REAL, usd REAL,
             reply BLOB, request BLOB
@@ -28,24 +28,24 @@ _FORM = FileForm(
         "CREATE INDEX IF NOT EXISTS by_worker ON replies (worker)",
     ),
     way_out="give another file",
-    # A power cut may lose the last replies; a sync for each would stop every other call on slow disks.
+    # A power cut may lose the last replies; to sync each one would delay all calls on slow disks.
     synchronous="NORMAL",
     shrinks=True,
 )
 _LATEST = 4000
-"""Requests among which similar ones are searched."""
+"""Latest requests that are searched for similar ones."""
 _READ = 5_000_000
-"""Characters of them that are read for it."""
+"""Most characters that this search reads."""
 _AT_ONCE = 500
-"""Replies deleted by one statement, so that others do not wait long behind it."""
+"""Replies that one statement deletes, so that other processes do not wait long."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSummary:
-    """What the cache keeps of one worker."""
+    """The stored replies of one worker, in numbers."""
 
     worker: str
-    """The name that it had in the pool that called it."""
+    """Its name in the pool that called it."""
     replies: int
     usd: float
     """Dollars that they cost when they were made."""
@@ -55,26 +55,26 @@ class WorkerSummary:
 
 
 def open_table(path: Path, *, read_only: bool, create: bool) -> sqlite3.Connection:
-    """The file, made if it is missing and `create`.
+    """Open the file; create it if it is missing and `create` is set.
 
     Raises:
-        UsageError: it is missing, cannot be opened, or is not ours.
+        UsageError: it is missing, cannot be opened, or is not a response cache.
     """
     if (read_only or not create) and not path.is_file():
         raise UsageError(
-            f"There is no response cache at {path}; a run that is given one, without replay, makes it."
+            f"There is no response cache at {path}; a run with this file and without replay creates it."
         )
     return _FORM.open_read_only(path) if read_only else _FORM.open(path)
 
 
 def find(db: sqlite3.Connection, key: bytes) -> bytes | None:
-    """The reply that is kept under `key`."""
+    """The reply that is stored under `key`."""
     row = db.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
     return None if row is None else row[0]
 
 
 def insert(db: sqlite3.Connection, cache_key: CacheKey, key: bytes, reply: bytes, usd: float) -> bool:
-    """Keep `reply`; False: another process has kept one meanwhile, which stays."""
+    """Store `reply`; False: another process has stored one meanwhile, which stays."""
     now = datetime.now(UTC).timestamp()
     row = (key, cache_key.worker, cache_key.length, now, usd, reply, cache_key.packed)
     done = db.execute(
@@ -86,9 +86,9 @@ def insert(db: sqlite3.Connection, cache_key: CacheKey, key: bytes, reply: bytes
 
 
 def similar(db: sqlite3.Connection, worker: str, length: int, most: int) -> Iterator[CacheKey]:
-    """Of the latest requests to `worker` those whose length is nearest; to all, where it has none.
+    """The latest requests to `worker` (to any worker, if it has none), those of the nearest length first.
 
-    As many as `most`, or fewer, if they are long.
+    At most `most`, and fewer if they are long.
     """
     (known,) = db.execute("SELECT EXISTS (SELECT 1 FROM replies WHERE worker = ?)", (worker,)).fetchone()
     where, values = ("WHERE worker = ?", (worker,)) if known else ("", ())
@@ -98,23 +98,23 @@ def similar(db: sqlite3.Connection, worker: str, length: int, most: int) -> Iter
         (*values, length, most),
     ).fetchall()
     read = 0
-    for id_, letters in ids:
+    for id_, characters in ids:
         if read > _READ:
             return
-        read += letters
+        read += characters
         row = db.execute("SELECT worker, request FROM replies WHERE id = ?", (id_,)).fetchone()
         if row is not None:
             yield CacheKey.unpacked(*row)
 
 
 def count(db: sqlite3.Connection) -> int:
-    """Replies that are kept."""
+    """Number of stored replies."""
     (number,) = db.execute("SELECT count(*) FROM replies").fetchone()
     return int(number)
 
 
 def summaries(db: sqlite3.Connection) -> tuple[WorkerSummary, ...]:
-    """By worker, in order of their names."""
+    """A summary of each worker, in order of their names."""
     rows = db.execute(
         "SELECT worker, count(*), sum(usd), min(recorded), max(recorded) FROM replies GROUP BY worker ORDER BY worker"
     )
@@ -127,14 +127,14 @@ def summaries(db: sqlite3.Connection) -> tuple[WorkerSummary, ...]:
 
 
 def forget(db: sqlite3.Connection, older_than: datetime | None) -> int:
-    """Delete what was kept before `older_than`, or all; returns how many, and gives their room back to the disk."""
+    """Delete the replies that were stored before `older_than`, or all, and shrink the file; returns how many."""
     where, values = ("", ()) if older_than is None else ("WHERE recorded < ?", (older_than.timestamp(),))
     deleted = 0
     while some := db.execute(
         f"DELETE FROM replies WHERE id IN (SELECT id FROM replies {where} LIMIT {_AT_ONCE})", values
     ).rowcount:
         deleted += some
-    # Without the rows of its result a vacuum stops after the first page.
+    # The vacuum goes on only while its result rows are fetched.
     while db.execute("PRAGMA freelist_count").fetchone()[0]:
         db.execute(f"PRAGMA incremental_vacuum({_AT_ONCE})").fetchall()
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -17,10 +17,11 @@ const KNOWN = [
   ["entropy", "Entropy", "nats a token"],
   ["kl", "Distance from the start", "nats a rollout"],
   ["completion_tokens", "Length of a plan", "tokens"],
-  ["dead_groups", "Groups without a difference", "share", true],
+  ["zero_variance_groups", "Groups of equal rewards", "share", true],
   ["cut_off", "Plans cut off", "share", true],
   ["loss", "Loss", ""],
 ];
+const FORMER = { zero_variance_groups: "dead_groups" }; // keys of metrics files that were written before a rename
 const EVERY_MS = 100;
 
 export class RunPage extends Component {
@@ -80,8 +81,9 @@ export class RunPage extends Component {
 function Figures({ rows }) {
   const xName = "iteration" in rows[0] ? "iteration" : "step" in rows[0] ? "step" : "row";
   const x = rows.map((row, i) => row[xName] ?? i);
-  const values = (key) => rows.map((row) => (typeof row[key] === "number" ? row[key] : null));
-  const has = (key) => key !== xName && rows.some((row) => typeof row[key] === "number");
+  const value = (row, key) => row[key] ?? row[FORMER[key]];
+  const values = (key) => rows.map((row) => (typeof value(row, key) === "number" ? value(row, key) : null));
+  const has = (key) => key !== xName && rows.some((row) => typeof value(row, key) === "number");
   const workers = [...new Set(rows.flatMap((row) => Object.keys(row.workers ?? {})))].sort();
   const held = rows.map((row) => row.evaluation?.accuracy ?? null);
   const curves = KNOWN.filter(([key]) => has(key)).map(([key, title, note, share]) => {

@@ -1,4 +1,4 @@
-"""Completions in all the dress that models put around lists, and the workflow that each must give.
+"""Completions with all the formatting that models put around lists, and the workflow that each must give.
 
 Read with three workers and five steps at most.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from workflow_cases import TWO, Accepted, lists
 
-ACCEPTED_DRESS = [
+ACCEPTED_FORMATTING = [
     # -- canonical, and around it
     Accepted(
         "canonical",

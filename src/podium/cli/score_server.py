@@ -1,0 +1,138 @@
+"""`podium score-server`: the scoring service by hand, for other machines, environments and notebooks.
+
+Opens what the service needs in a run's folder, and closes it when the service has ended. `podium train` starts the
+same service by itself for a run of several ranks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from podium.cli.opening import open_console, open_dispatcher
+from podium.cli.options import DEFAULT_CALLS, DispatchOptions, RunBudget
+from podium.cli.printable import printable
+from podium.config import Source
+from podium.errors import UsageError
+from podium.orchestrator.team import open_pool
+from podium.scoring import ScoringSession, ScoringSettings
+from podium.scoring.service import DRAIN_S, serve_session
+from podium.scoring.session import open_training_tasks
+from podium.server.serving import run_event_loop
+from podium.trace.store import TraceStore
+from podium.train.lm.settings import LMExperiment
+
+TRACES = "traces.sqlite"
+"""In a run's folder."""
+_PORTS = 65535
+
+
+def score_server(
+    *overrides: str,
+    config: Path,
+    run: Path,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    key_env: str | None = None,
+    drain: float = DRAIN_S,
+    calls: DispatchOptions = DEFAULT_CALLS,
+    run_budget_usd: RunBudget = None,
+) -> int:
+    """Run, grade and reward plans over HTTP, until it is told to end; started again, it pays for nothing twice.
+
+    Args:
+        overrides: Settings as key=value, such as rounds=2; they win over the file's.
+        config: The training run's TOML file. Its tasks, pool, prompt, limits and reward hold; what it says of training
+            is not read.
+        run: The folder of what was paid and what happened: responses.sqlite, spending.sqlite, traces.sqlite.
+        host: The address to listen on. Any but this machine's own (127.0.0.1, ::1, localhost) needs a key.
+        port: The port; 0 is a free one. Clients find a service again that was restarted on its port.
+        key_env: The environment variable that holds the key which clients have to send.
+        drain: Seconds that rollouts have to end when the service is told to end.
+    """
+    if not 0 <= port <= _PORTS:
+        raise UsageError(f"--port {port}: give a number from 0 to {_PORTS}.")
+    if not 0 <= drain < float("inf"):
+        raise UsageError(f"--drain {drain:g}: give a number from 0 on.")
+    settings = scoring_settings(config, overrides)
+    key = _key(key_env)
+    in_time = True
+
+    def cut() -> None:
+        nonlocal in_time
+        in_time = False
+
+    async def life() -> bool:
+        async with AsyncExitStack() as opened:
+            pool = open_pool(settings.pool)
+            opened.push_async_callback(pool.close)
+            console = open_console(stderr=True)
+            tasks = open_training_tasks(
+                settings, pool, lambda warning: console.print(printable(warning), soft_wrap=True)
+            )
+            dispatcher = await opened.enter_async_context(
+                open_dispatcher(calls, pool, run=run, run_budget_usd=run_budget_usd)
+            )
+            traces = opened.enter_context(TraceStore(run / TRACES))
+            session = ScoringSession(settings, tasks, pool, dispatcher, keep=traces.add)
+            async with serve_session(
+                session, host=host, port=port, key=key, flush=traces.flush, drain_s=drain, on_cut=cut
+            ) as url:
+                needs = "no key is needed on this machine" if key is None else "a key is needed"
+                print(
+                    f"Podium scores at {url} ({needs}); Ctrl+C ends it.\n"
+                    f"Tasks: {len(tasks)}; workers: {len(pool.names)}; rounds: {settings.rounds}; settings: "
+                    f"{settings.digest}; kept in {run}.",
+                    flush=True,
+                )
+                await _told_to_end()
+        return in_time
+
+    if not run_event_loop(life()):
+        print(
+            "podium: Some rollouts did not end in time; they are run again when asked for.", file=sys.stderr
+        )
+    return 0
+
+
+def scoring_settings(config: Path, overrides: Sequence[str] = ()) -> ScoringSettings:
+    """The settings of a run's own file that say how it scores; those of its trainer are left out.
+
+    Raises:
+        ConfigError: the file cannot be read, or a key is neither a session's nor a trainer's.
+    """
+    source = Source.read(config, overrides)
+    of_trainer = LMExperiment.model_fields.keys() - ScoringSettings.model_fields.keys()
+    tables = {key: value for key, value in source.tables.items() if key not in of_trainer}
+    return replace(source, tables=tables).into(ScoringSettings)
+
+
+def _key(variable: str | None) -> str | None:
+    if variable is None:
+        return None
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise UsageError(
+            f"--key-env {variable}: there is nothing in this variable; set it to the service's key."
+        )
+    return key
+
+
+async def _told_to_end() -> None:
+    """Wait for SIGTERM or SIGINT. A second one ends the process at once; what was paid for is kept all the same."""
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+
+    def hear() -> None:
+        if told.is_set():
+            os._exit(130)
+        told.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, hear)
+    await told.wait()

@@ -1,0 +1,229 @@
+"""Keeps sandboxes ready, under the strongest isolation here, so that no program waits for an interpreter to start.
+
+Each sandbox runs one program alone; when that has ended, the pool starts a new sandbox. No more programs run at once
+than there are processors. docs/sandbox.md says what the isolation stops, and what it does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import compileall
+import os
+import shutil
+import warnings
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from itertools import cycle, islice
+from types import TracebackType
+from typing import Self
+
+from podium.errors import ConfigError, GraderError
+from podium.per_loop import PerLoop
+from podium.sandbox import interpreter
+from podium.sandbox.inside.allowance import Allowance
+from podium.sandbox.isolation import Bubblewrap, Isolation, PlainProcess
+from podium.sandbox.sandbox import Exit, Sandbox
+
+_MOST_READY = 8
+"""Interpreters that wait, at most: each holds ten megabytes, and what it has imported."""
+_TRIAL = "import colorsys; open('written', 'w').close(); print(input())"
+
+
+class SandboxPools:
+    """The pools of one grader or worker: one for each event loop, made at its first use and closed with it.
+
+    A grader may live through several `asyncio.run` calls; sandboxes that wait may not. All instances are equal, since
+    they are no part of a grader's settings.
+    """
+
+    def __init__(self, isolation: Isolation | None = None) -> None:
+        """Nothing is started yet; `isolation` is as for `SandboxPool`."""
+        self._pools = PerLoop(partial(_open, isolation))
+
+    async def pool(self) -> SandboxPool:
+        """The pool of the running event loop."""
+        return await self._pools.get()
+
+    async def close(self) -> None:
+        """Close the pool of the running event loop. Calling twice is fine, and a later use makes a new one."""
+        await self._pools.close()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SandboxPools)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+async def _open(isolation: Isolation | None) -> AsyncGenerator[SandboxPool]:
+    pool = SandboxPool(isolation)
+    try:
+        yield pool
+    finally:
+        await pool.close()
+
+
+class SandboxPool:
+    """Lends sandboxes, each for one program. All that it started ends with it, at the latest with the event loop."""
+
+    def __init__(self, isolation: Isolation | None = None, *, slots: int | None = None) -> None:
+        """Nothing is started yet.
+
+        Args:
+            isolation: None: the first use tries bubblewrap; where that fails, programs run without isolation, if the
+                caller allows it.
+            slots: programs at once; None: the number of processors that this process may use.
+        """
+        self._wanted = isolation
+        self._isolation: Isolation | None = None
+        self._slots = slots or _processors()
+        self._free = asyncio.Semaphore(self._slots)
+        self._trying = asyncio.Lock()
+        self._weakness = "there is no bwrap on the PATH" if isolation is None else "as requested"
+        self._ready: list[tuple[str, asyncio.Task[Sandbox]]] = []
+        """Sandboxes that wait or start, each with its import statements."""
+
+    async def __aenter__(self) -> Self:
+        await self.isolation()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def isolation(self) -> Isolation:
+        """The isolation that programs run under; a trial program has run under it.
+
+        Raises:
+            GraderError: no isolation runs a program here, not even a plain process.
+        """
+        async with self._trying:
+            if self._isolation is None:
+                compileall.compile_dir(interpreter.ROOT / interpreter.PACKAGE, quiet=2)
+                self._isolation = await self._strongest()
+        return self._isolation
+
+    async def checked_isolation(self, *, allow_weak: bool) -> Isolation:
+        """The isolation, if it is strong enough for the caller.
+
+        Args:
+            allow_weak: whether programs may run under an isolation that stops accidents but no malice.
+
+        Raises:
+            ConfigError: there is no strong isolation here, and a weak one is not allowed.
+            GraderError: no isolation runs a program here, not even a plain process.
+        """
+        isolation = await self.isolation()
+        if isolation.weak:
+            self._warn_of_weakness(allow_weak)
+        return isolation
+
+    @asynccontextmanager
+    async def acquire(
+        self, imports: Sequence[str] = ("",), *, allow_weak: bool = False
+    ) -> AsyncIterator[list[Sandbox]]:
+        """Wait for a slot, and lend sandboxes for one program.
+
+        Args:
+            imports: the import statements of each sandbox that the program needs, one item a sandbox. Sandboxes that
+                are started next run the same imports, since the next program is likely to need them.
+            allow_weak: as for `checked_isolation`.
+
+        Raises:
+            ConfigError: there is no strong isolation here, and a weak one is not allowed.
+            GraderError: a sandbox cannot be started, or an import failed.
+        """
+        isolation = await self.checked_isolation(allow_weak=allow_weak)
+        async with self._free, AsyncExitStack() as stack:
+            taken = []
+            for wanted in imports:
+                sandbox = await self._take(isolation, wanted)
+                stack.push_async_callback(sandbox.close)
+                await sandbox.load(wanted)
+                taken.append(sandbox)
+            yield taken
+            # After the program, since starting interpreters would have taken a processor from it.
+            self._refill(isolation, imports)
+
+    async def close(self) -> None:
+        """End the sandboxes that wait; calling twice is fine."""
+        ready, self._ready = self._ready, []
+        for _, starting in ready:
+            starting.cancel()
+        for sandbox in await asyncio.gather(*(starting for _, starting in ready), return_exceptions=True):
+            if isinstance(sandbox, Sandbox):
+                await sandbox.close()
+        if self._isolation is not None:
+            self._isolation.close()
+            self._isolation = None
+
+    def _refill(self, isolation: Isolation, imports: Sequence[str]) -> None:
+        missing = min(self._slots * len(imports), _MOST_READY) - len(self._ready)
+        if self._isolation is isolation:  # the pool was not closed meanwhile
+            for wanted in islice(cycle(imports), max(missing, 0)):
+                self._ready.append((wanted, asyncio.create_task(Sandbox.start(isolation, wanted))))
+
+    async def _take(self, isolation: Isolation, imports: str) -> Sandbox:
+        """A waiting sandbox, if possible one with these imports; a new one where none waits."""
+        while self._ready:
+            entry = min(self._ready, key=lambda entry: (entry[0] != imports, not entry[1].done()))
+            self._ready.remove(entry)
+            try:
+                sandbox = await entry[1]
+            except GraderError:
+                continue
+            if sandbox.alive:
+                return sandbox
+            await sandbox.close()
+        return await Sandbox.start(isolation)
+
+    async def _strongest(self) -> Isolation:
+        tool = shutil.which("bwrap")
+        if self._wanted is None and tool is not None:
+            try:
+                return await _tried(Bubblewrap(tool))
+            except GraderError as error:
+                self._weakness = str(error)
+        return await _tried(self._wanted or PlainProcess())
+
+    def _warn_of_weakness(self, allow_weak: bool) -> None:
+        if not allow_weak:
+            raise ConfigError(
+                f"Programs would run without isolation here ({self._weakness}); install bubblewrap, or, only for "
+                "programs that you trust, set allow_weak_sandbox = true in the table of the grader or worker."
+            )
+        warnings.warn(
+            f"Programs run WITHOUT ISOLATION ({self._weakness}): they can read and write your files, use the "
+            "network, and deceive their grader. Install bubblewrap.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+async def _tried(isolation: Isolation) -> Isolation:
+    """Open the isolation, and run a trial program under it."""
+    try:
+        await isolation.open()
+        await _trial(isolation)
+    except OSError as error:
+        isolation.close()
+        raise GraderError(f"A sandbox ({isolation.name}) cannot be made: {error}.") from None
+    except BaseException:
+        isolation.close()
+        raise
+    return isolation
+
+
+async def _trial(isolation: Isolation) -> None:
+    sandbox = await Sandbox.start(isolation)
+    try:
+        ended = await sandbox.run(_TRIAL, "it works\n", Allowance())
+    finally:
+        await sandbox.close()
+    if ended != Exit("done", b"it works\n"):
+        raise GraderError(f"A sandbox ({isolation.name}) does not run programs: {ended.reason}.")
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,265 @@
+"""A `Scoring` that asks a scoring service over HTTP, and its synchronous face for notebooks.
+
+Many requests may be under way at once: how many calls a worker takes is the service's to decide. A service that is
+restarted is asked again; what it had paid for is in its run's folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Coroutine, Iterable, Iterator
+from random import Random
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import aiohttp
+from pydantic import TypeAdapter, ValidationError
+from yarl import URL
+
+from podium.errors import ConfigError, PodiumError, ServiceError, UsageError, flatten_group
+from podium.scoring.protocol import SETTINGS_HEADER, Refusal, RolloutRequest, Score, SessionInfo
+from podium.scoring.settings import ScoringSettings
+from podium.types import Message
+from podium.workers.connections import Connections
+
+PATIENCE_S = 60.0
+"""Seconds that a restart may take."""
+_CONNECT_S = 10.0
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 5.0
+_UNEQUAL = 409
+"""The status of a request that expects other settings."""
+_PROMPT = TypeAdapter(tuple[Message, ...] | None)
+_IDS = TypeAdapter(tuple[str, ...])
+
+T = TypeVar("T")
+
+
+class Client:
+    """A `Scoring` over HTTP.
+
+    Args:
+        url: the service's address, as `podium score-server` prints it.
+        key: the service's key, if it has one.
+        settings: those that this run scores by; a service with others refuses every request. None: any will do.
+        patience_s: seconds for which a service is asked again that is not there, breaks off, or fails (5xx).
+
+    Raises:
+        UsageError: `url` is not an http or https address.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        settings: ScoringSettings | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._url = _address(url)
+        self._settings = settings
+        self._patience_s = patience_s
+        self._headers = {"Content-Type": "application/json"}
+        if key is not None:
+            self._headers["Authorization"] = f"Bearer {key}"
+        self._connections = Connections()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
+        """See `Scoring.prompt`.
+
+        Raises:
+            ServiceError: the service cannot be reached, or failed, for longer than `patience_s`.
+            ConfigError: the service scores by other settings.
+            UsageError: it refuses the key.
+        """
+        return _PROMPT.validate_json(await self._ask("POST", "prompt", request))
+
+    async def score(self, request: RolloutRequest) -> Score:
+        """See `Scoring.score`; raises as `prompt` does, and a BudgetError of the service."""
+        return Score.model_validate_json(await self._ask("POST", "score", request))
+
+    async def info(self) -> SessionInfo:
+        """What the service's session is, whatever its settings are."""
+        return SessionInfo.model_validate_json(await self._ask("GET", "health"))
+
+    async def task_ids(self) -> tuple[str, ...]:
+        """The ids of the session's tasks, in order."""
+        return _IDS.validate_json(await self._ask("GET", "tasks"))
+
+    async def close(self) -> None:
+        """Close the running loop's connections. Calling twice is fine, and a later request opens new ones."""
+        await self._connections.close()
+
+    async def _ask(self, method: str, route: str, request: RolloutRequest | None = None) -> bytes:
+        """The answer to one request, which is made again while the service is away."""
+        body = b"" if request is None else request.model_dump_json().encode()
+        now = asyncio.get_running_loop().time
+        until: float | None = None
+        for wait_s in _waits(body):
+            began = now()
+            try:
+                status, content = await self._attempt(method, route, body)
+            except (aiohttp.ClientError, OSError) as error:
+                why = str(error) or type(error).__name__
+                failure: PodiumError = ServiceError(
+                    f"The scoring service at {self._url} cannot be reached ({why}); start it again."
+                )
+            else:
+                if status == 200:
+                    return content
+                failure = _refusal(status, content)
+                if status == _UNEQUAL and self._settings is not None:
+                    failure = await self._difference(failure)
+                if status < 500:
+                    raise failure
+            # A request that ran for long before it broke is a new outage, and not more of the one before it.
+            if until is None or now() - began > self._patience_s:
+                until = now() + self._patience_s
+            if now() + wait_s > until:
+                raise failure
+            await asyncio.sleep(wait_s)
+        raise AssertionError("the waits never end")
+
+    async def _attempt(self, method: str, route: str, body: bytes) -> tuple[int, bytes]:
+        headers = self._headers
+        if self._settings is not None and method == "POST":
+            headers = headers | {SETTINGS_HEADER: self._settings.digest}
+        session = await self._connections.session()
+        async with session.request(
+            method,
+            self._url / route,
+            data=body,
+            headers=headers,
+            allow_redirects=False,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
+        ) as response:
+            return response.status, await response.read()
+
+    async def _difference(self, refusal: PodiumError) -> PodiumError:
+        """The refusal with the names of the settings that differ."""
+        assert self._settings is not None
+        ours, theirs = self._settings.scoring, (await self.info()).settings
+        differing = [key for key in ours if ours[key] != theirs.get(key)]
+        shown = "; ".join(
+            f"{key} is {_show(theirs, key)} there and {_show(ours, key)} here" for key in differing
+        )
+        return ConfigError(f"{refusal} These differ: {shown}.") if shown else refusal
+
+
+class SyncClient:
+    """`Client` for code that is not async, such as a notebook; its event loop runs in a thread of its own.
+
+    Args:
+        url, key, settings, patience_s: as `Client`'s.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        settings: ScoringSettings | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._client = Client(url, key=key, settings=settings, patience_s=patience_s)
+        self._loop = asyncio.new_event_loop()
+        # A daemon: a client that was not closed must not keep a notebook from ending.
+        self._thread = threading.Thread(target=self._loop.run_forever, name="podium-scoring", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
+        """See `Client.prompt`."""
+        return self._run(self._client.prompt(request))
+
+    def score(self, request: RolloutRequest) -> Score:
+        """See `Client.score`."""
+        return self._run(self._client.score(request))
+
+    def score_all(self, requests: Iterable[RolloutRequest]) -> list[Score]:
+        """The scores of many rollouts, asked for at once."""
+
+        async def score() -> list[Score]:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._client.score(request)) for request in requests]
+            return [task.result() for task in tasks]
+
+        try:
+            return self._run(score())
+        except BaseExceptionGroup as errors:
+            raise next(flatten_group(errors)) from None
+
+    def info(self) -> SessionInfo:
+        """See `Client.info`."""
+        return self._run(self._client.info())
+
+    def task_ids(self) -> tuple[str, ...]:
+        """See `Client.task_ids`."""
+        return self._run(self._client.task_ids())
+
+    def close(self) -> None:
+        """Close the connections and end the thread. Calling twice is fine."""
+        if self._loop.is_closed():
+            return
+        self._run(self._client.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        finally:  # Of a cell that is interrupted nothing goes on.
+            future.cancel()
+
+
+def _address(url: str) -> URL:
+    try:
+        found = URL(url.strip().rstrip("/"))
+    except ValueError:
+        found = URL()
+    if found.scheme not in ("http", "https") or not found.host:
+        raise UsageError(
+            f"{url!r} is no address of a scoring service; give it as `podium score-server` prints it, "
+            "such as http://127.0.0.1:8500."
+        )
+    return found
+
+
+def _waits(body: bytes) -> Iterator[float]:
+    """Seconds from try to try: they grow, and differ from request to request, so that not all come back at once."""
+    jitter = Random(body)
+    longest = _FIRST_WAIT_S
+    while True:
+        yield jitter.uniform(longest / 2, longest)
+        longest = min(2 * longest, _LONGEST_WAIT_S)
+
+
+def _refusal(status: int, content: bytes) -> PodiumError:
+    try:
+        return Refusal.model_validate_json(content).error
+    except ValidationError:
+        return ServiceError(
+            f"What answers there with status {status} is no scoring service; check the address."
+        )
+
+
+def _show(settings: dict[str, Any], key: str) -> str:
+    return json.dumps(settings[key], ensure_ascii=False) if key in settings else "not set"

@@ -1,0 +1,246 @@
+"""A `ScoringSession` behind HTTP: one set of limits, cache and budget for all ranks, environments and notebooks.
+
+    POST /prompt, POST /score    a `RolloutRequest`; the messages (null: no further round), and a `Score`
+    GET /health, GET /tasks      a `SessionInfo`; the ids of the tasks
+
+Everything is JSON, and an error is a `Refusal`. A rollout goes on when its client goes away: its calls are paid for,
+and the client that comes back gets what became of them. The session runs and keeps everything, the service nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from pydantic import TypeAdapter, ValidationError
+from yarl import URL
+
+from podium.errors import BudgetError, ConfigError, PodiumError, ServiceError, UsageError
+from podium.scoring.protocol import SETTINGS_HEADER, Refusal, RolloutRequest
+from podium.scoring.session import ScoringSession
+from podium.types import Message
+
+DRAIN_S = 30.0
+"""Seconds that rollouts have to end when the service is told to end."""
+_LAST_ANSWERS_S = 5.0
+"""Seconds to send what was scored in the end."""
+_LARGEST_REQUEST = 16 * 2**20
+_BACKLOG = 2048
+"""Connections that may wait to be accepted: a whole batch may come at once."""
+_LOCAL = ("127.0.0.1", "::1", "localhost")
+"""Names of this machine."""
+_STATUSES: tuple[tuple[type[PodiumError], int], ...] = (
+    (BudgetError, 402),
+    (UsageError, 400),
+    (PodiumError, 503),
+)
+"""HTTP status of an error of the session; the client asks again at 500 and above."""
+_PROMPT = TypeAdapter(tuple[Message, ...] | None)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class ScoringService:
+    """The routes over one session.
+
+    Args:
+        key: what requests have to bear; None: nothing, and they have to come from this machine.
+        flush: returns once the traces that the session kept are on disk; called, in a thread, before a score is given.
+    """
+
+    def __init__(
+        self, session: ScoringSession, *, key: str | None = None, flush: Callable[[], None] = lambda: None
+    ) -> None:
+        self._session = session
+        self._key = key
+        self._flush = flush
+        self._digest = session.info.digest
+        self._running: dict[tuple[str, RolloutRequest], asyncio.Task[str]] = {}
+        """What is worked on, by route and request: a request that comes twice is worked on once."""
+        self._draining = False
+
+    def application(self) -> web.Application:
+        """The routes, for aiohttp to serve."""
+        app = web.Application(client_max_size=_LARGEST_REQUEST, middlewares=[self._guarded])
+        app.router.add_post("/prompt", self._prompt)
+        app.router.add_post("/score", self._score)
+        app.router.add_get("/health", self._health)
+        app.router.add_get("/tasks", self._tasks)
+        return app
+
+    async def drain(self, seconds: float) -> bool:
+        """Take nothing new, let what runs end, and cancel the rest. Returns whether all ended in time."""
+        self._draining = True
+        running = set(self._running.values())
+        if running:
+            _, running = await asyncio.wait(running, timeout=seconds)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        return not running
+
+    @web.middleware
+    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Check key and settings, and answer every error with a `Refusal`."""
+        try:
+            self._check(request)
+            return await handler(request)
+        except web.HTTPException as error:  # An unknown path, or a body that is too large.
+            return _refuse(UsageError(f"{request.method} {request.path}: {error.reason}."), error.status)
+        except _RefusedError as refused:
+            return _refuse(refused.error, refused.status)
+        except PodiumError as error:
+            return _refuse(error, next(status for kind, status in _STATUSES if isinstance(error, kind)))
+        except Exception:
+            logging.getLogger(__name__).exception("%s failed", request.path)
+            return _refuse(ServiceError("The scoring service has an internal error; its log says more."), 500)
+
+    def _check(self, request: web.Request) -> None:
+        if self._key is None:
+            # A page that a browser has open must not spend money: it cannot name this machine in its Host header.
+            if URL(f"http://{request.host}").host not in _LOCAL:
+                raise _RefusedError(UsageError(f"The scoring service is not at {request.host}."), 421)
+        elif not hmac.compare_digest(
+            request.headers.get("Authorization", "").encode(), f"Bearer {self._key}".encode()
+        ):
+            raise _RefusedError(
+                UsageError("The scoring service refuses the key; give the one that it was started with."), 401
+            )
+        expected = request.headers.get(SETTINGS_HEADER, self._digest)
+        if expected != self._digest:
+            raise _RefusedError(
+                ConfigError(
+                    f"The scoring service scores by settings {self._digest}, and this run by {expected}: start both "
+                    "with the same configuration file and overrides."
+                ),
+                409,
+            )
+        if self._draining:
+            raise _RefusedError(ServiceError("The scoring service is shutting down; ask again."), 503)
+
+    async def _prompt(self, request: web.Request) -> web.Response:
+        rollout = await _read(request)
+
+        async def write() -> str:
+            return _PROMPT.dump_json(await self._session.prompt(rollout)).decode()
+
+        return _json(await self._once("prompt", rollout, write))
+
+    async def _score(self, request: web.Request) -> web.Response:
+        rollout = await _read(request)
+
+        async def run() -> str:
+            score = await self._session.score(rollout)
+            await asyncio.to_thread(self._flush)
+            return score.model_dump_json()
+
+        return _json(await self._once("score", rollout, run))
+
+    async def _health(self, request: web.Request) -> web.Response:
+        return _json(self._session.info.model_dump_json())
+
+    async def _tasks(self, request: web.Request) -> web.Response:
+        return web.json_response(list(self._session.tasks))
+
+    async def _once(self, route: str, rollout: RolloutRequest, work: Callable[[], Awaitable[str]]) -> str:
+        """What `work` gives; shared with an equal request that came before and still runs."""
+        place = (route, rollout)
+        task = self._running.get(place)
+        if task is None:
+
+            async def run() -> str:
+                try:
+                    return await work()
+                finally:
+                    del self._running[place]
+
+            task = self._running[place] = asyncio.create_task(run())
+        return await asyncio.shield(task)
+
+
+@asynccontextmanager
+async def serve_session(
+    session: ScoringSession,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    key: str | None = None,
+    flush: Callable[[], None] = lambda: None,
+    drain_s: float = DRAIN_S,
+    on_cut: Callable[[], None] = lambda: None,
+) -> AsyncIterator[str]:
+    """Serve a session for as long as the block runs; gives the service's address, as "http://127.0.0.1:PORT".
+
+    What still runs when the block ends has `drain_s` seconds; after an error it is cancelled at once.
+
+    Args:
+        host: the address to listen on; any but this machine's own needs a key.
+        port: 0 is a free one.
+        key, flush: as `ScoringService`'s.
+        on_cut: called when rollouts had to be cancelled.
+
+    Raises:
+        UsageError: the address cannot be listened on, or needs a key.
+    """
+    if key is None and host not in _LOCAL:
+        raise UsageError(
+            f"A scoring service at {host} can be reached by others: give it a key, or listen on 127.0.0.1."
+        )
+    service = ScoringService(session, key=key, flush=flush)
+    runner = web.AppRunner(service.application(), access_log=None, shutdown_timeout=_LAST_ANSWERS_S)
+    await runner.setup()
+    seconds = 0.0
+    try:
+        site = web.TCPSite(runner, host, port, backlog=_BACKLOG)
+        try:
+            await site.start()
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise UsageError(
+                f"{host}, port {port}, cannot be listened on ({why}); take another, or 0 for any free port."
+            ) from error
+        yield str(URL.build(scheme="http", host=host, port=runner.addresses[0][1]))
+        seconds = drain_s
+    finally:
+        if not await service.drain(seconds):
+            on_cut()
+        await runner.cleanup()
+
+
+class _RefusedError(Exception):
+    """A request that is refused before it is worked on.
+
+    Args:
+        error: what its client raises.
+        status: of the answer.
+    """
+
+    def __init__(self, error: PodiumError, status: int) -> None:
+        super().__init__(str(error))
+        self.error, self.status = error, status
+
+
+async def _read(request: web.Request) -> RolloutRequest:
+    # Another type of content could be sent by any page that a browser has open.
+    if request.content_type != "application/json":
+        raise UsageError(f"{request.path} takes JSON; send it with Content-Type: application/json.")
+    try:
+        return RolloutRequest.model_validate_json(await request.read())
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "The body"
+        raise UsageError(f"This is no rollout to score: {where}: {first['msg']}.") from None
+
+
+def _json(text: str) -> web.Response:
+    return web.Response(text=text, content_type="application/json")
+
+
+def _refuse(error: PodiumError, status: int) -> web.Response:
+    return web.Response(
+        text=Refusal.of(error).model_dump_json(), status=status, content_type="application/json"
+    )

@@ -1,0 +1,274 @@
+"""The pool: each sandbox runs one program, no more at once than there are slots, and no process is left."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from siege import isolations_here, left
+
+from podium.errors import ConfigError, GraderError
+from podium.sandbox.inside.allowance import Allowance
+from podium.sandbox.isolation import Bubblewrap, Isolation, PlainProcess
+from podium.sandbox.pool import SandboxPool, SandboxPools
+from podium.sandbox.sandbox import Exit, Output
+
+pytestmark = pytest.mark.filterwarnings("ignore:Programs run")
+FREE = Allowance(cpu_s=60, wall_s=60)
+
+
+@pytest.fixture(params=isolations_here(), ids=lambda isolation: isolation.name)
+async def pool(request: pytest.FixtureRequest) -> AsyncIterator[SandboxPool]:
+    async with SandboxPool(request.param, slots=2) as opened:
+        yield opened
+
+
+def interpreters() -> list[int]:
+    """Our children that are sandboxes, those that have ended but were not waited for among them."""
+    pids = [
+        int(pid)
+        for task in Path("/proc/self/task").iterdir()
+        for pid in (task / "children").read_text().split()
+    ]
+    return [
+        pid for pid in pids if Path(f"/proc/{pid}/comm").read_text().strip() in ("bwrap", "python", "python3")
+    ]
+
+
+@pytest.fixture
+def others() -> list[int]:
+    """Processes of other tests' that are there already."""
+    return interpreters()
+
+
+async def printed(pool: SandboxPool, source: str) -> str:
+    async with pool.acquire(allow_weak=True) as (sandbox,):
+        ended = await sandbox.run(source, "", FREE)
+    return ended.output.decode()
+
+
+async def test_programs_find_nothing_of_each_other(pool: SandboxPool) -> None:
+    leave = "import os\nfor place in (os.environ['TMPDIR'], '.'):\n    open(place + '/left', 'w').close()\n"
+    look = "import os\nprint(any('left' in names for _, _, names in os.walk(os.environ['TMPDIR'])))"
+    assert await printed(pool, leave) == ""
+    assert await printed(pool, f"{leave}{look}") == "True\n"
+    assert await printed(pool, look) == "False\n"
+
+
+async def test_imports_are_there_before_the_program(pool: SandboxPool) -> None:
+    async with pool.acquire(["import colorsys"], allow_weak=True) as (sandbox,):
+        ended = await sandbox.run(
+            "import sys\nprint('colorsys' in sys.modules, 'colorsys' in globals())", "", FREE
+        )
+    assert ended.output == b"True False\n"
+
+
+async def test_an_import_that_fails_is_no_fault_of_a_program(pool: SandboxPool) -> None:
+    with pytest.raises(GraderError, match="No module named 'nobody_has_this'"):
+        async with pool.acquire(["import nobody_has_this"], allow_weak=True):
+            pass
+
+
+async def test_no_more_programs_run_than_there_are_slots(pool: SandboxPool) -> None:
+    running, most, pair = 0, 0, asyncio.Barrier(2)
+
+    async def one() -> None:
+        nonlocal running, most
+        async with pool.acquire(["", ""], allow_weak=True) as sandboxes:
+            running += 1
+            most = max(most, running)
+            await sandboxes[0].run("", "", FREE)
+            await pair.wait()
+            running -= 1
+
+    await asyncio.gather(*(one() for _ in range(6)))
+    assert most == 2
+
+
+async def test_a_waiting_sandbox_that_died_is_not_used(pool: SandboxPool) -> None:
+    assert await printed(pool, "print(1)") == "1\n"
+    sandboxes = await asyncio.gather(*(starting for _, starting in pool._ready))
+    for sandbox in sandboxes:
+        os.kill(sandbox._process.pid, 9)
+        while sandbox.alive:  # noqa: ASYNC110 - it is a matter of milliseconds
+            await asyncio.sleep(0.01)
+    assert await printed(pool, "print(2)") == "2\n"
+
+
+async def test_input_and_output_are_any_text(pool: SandboxPool) -> None:
+    text = "".join(map(chr, [*range(1, 13), *range(14, 0xD800, 97), *range(0xE000, 0x20000, 997)]))
+    async with pool.acquire(allow_weak=True) as (sandbox,):
+        ended = await sandbox.run("import sys\nsys.stdout.write(sys.stdin.read())", text, FREE)
+        assert ended.output.decode() == text
+        ended = await sandbox.run("import sys\nsys.stdout.write(sys.stdin.read()[::-1])", "ab" * 2**20, FREE)
+        assert ended.output == b"ba" * 2**20
+
+
+async def test_a_message_sent_right_before_the_end_is_received(pool: SandboxPool) -> None:
+    source = "import os\ndef leave(): os.write(4, b'\\0\\0\\0\\3bye'), os._exit(0)"
+    given = {"source": source, "prelude": "", "names": ["leave"]}
+    async with pool.acquire(allow_weak=True) as (sandbox,):
+        for _ in range(100):  # it ends at once, perhaps before its message is read
+            await sandbox.open("program", given, FREE)
+            assert await sandbox.send(b'{"call": "leave", "given": [], "named": {"dict": []}}') == Output(
+                b"bye"
+            )
+
+
+async def test_a_conversation_ends_with_the_program(pool: SandboxPool) -> None:
+    given = {"source": "import os\ndef leave(): os._exit(3)", "prelude": "", "names": ["leave", "stay"]}
+    call = b'{"call": "leave", "given": [], "named": {"dict": []}}'
+    async with pool.acquire(allow_weak=True) as (sandbox,):
+        assert await sandbox.open("program", given, FREE) == Output(b'["leave"]')
+        assert await sandbox.send(call) == Exit("failed")
+        assert await sandbox.send(call) == Exit("gone")
+
+
+async def test_a_program_that_leaves_its_input_unread_ends(pool: SandboxPool) -> None:
+    async with pool.acquire(allow_weak=True) as (sandbox,):
+        ended = await sandbox.run("print('no, thanks')", "x" * 2**22, FREE)
+    assert (ended.reason, ended.output) == ("done", b"no, thanks\n")
+
+
+async def test_no_process_is_left_when_a_grading_is_cancelled(others: list[int], pool: SandboxPool) -> None:
+    grading = asyncio.create_task(printed(pool, "while True: pass"))
+    await asyncio.sleep(0.3)
+    grading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await grading
+    await pool.close()
+    assert set(interpreters()) <= set(others)
+
+
+@pytest.mark.parametrize("isolation", isolations_here(), ids=lambda isolation: isolation.name)
+def test_no_process_is_left_when_a_loop_has_ended(isolation: Isolation, others: list[int]) -> None:
+    pools = SandboxPools(isolation)
+    for _ in range(2):
+        assert asyncio.run(_used(pools)) == "1\n"
+        assert set(interpreters()) <= set(others)
+
+
+@pytest.mark.parametrize("isolation", isolations_here(), ids=lambda isolation: isolation.name)
+def test_no_process_is_left_when_the_grader_goes_before_the_loop(
+    isolation: Isolation, others: list[int]
+) -> None:
+    async def forget() -> None:
+        await _used(SandboxPools(isolation))
+
+    asyncio.run(forget())
+    gc.collect()
+    assert set(interpreters()) <= set(others)
+
+
+async def _used(pools: SandboxPools) -> str:
+    return await printed(await pools.pool(), "print(1)")
+
+
+KILLED = """
+import asyncio, sys, warnings
+from podium.sandbox.isolation import PlainProcess
+from podium.sandbox.inside.allowance import Allowance
+from podium.sandbox.pool import SandboxPool
+
+async def main():
+    pool = SandboxPool(PlainProcess() if sys.argv[1] == "no isolation" else None)
+    async with pool.acquire(allow_weak=True) as (sandbox,):
+        print("begun", flush=True)
+        await sandbox.run("import os\\nos.execvp('sleep', ['sleep', '86398'])", "", Allowance(wall_s=600))
+
+warnings.simplefilter("ignore")
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("isolation", isolations_here(), ids=lambda isolation: isolation.name)
+def test_programs_die_with_us(isolation: Isolation, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, isolation.name],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as us:
+        assert us.stdout is not None
+        assert us.stdout.readline() == b"begun\n"
+        _until(lambda: bool(left(86398)))
+        us.kill()
+    _until(lambda: not left(86398) and not list(tmp_path.iterdir()))
+
+
+def _until(true: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if true():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it has not come to pass")
+
+
+async def test_a_fork_of_ours_keeps_no_sandbox(pool: SandboxPool) -> None:
+    async with pool.acquire(allow_weak=True) as (sandbox,):
+        fork = _fork()
+    try:
+        assert sandbox._process._popen.returncode == 0  # it has ended by itself
+    finally:
+        _end(fork)
+
+
+def _fork() -> int:
+    fork = os.fork()
+    if fork == 0:
+        time.sleep(60)
+        os._exit(0)
+    return fork
+
+
+def _end(fork: int) -> None:
+    os.kill(fork, 9)
+    os.waitpid(fork, 0)
+
+
+async def test_weak_isolation_must_be_allowed_and_warns() -> None:
+    async with SandboxPool(PlainProcess()) as pool:
+        with pytest.raises(ConfigError, match=r"install bubblewrap, or, .* set allow_weak_sandbox = true"):
+            async with pool.acquire():
+                pass
+        with pytest.warns(RuntimeWarning, match="WITHOUT ISOLATION"):
+            async with pool.acquire(allow_weak=True):
+                pass
+
+
+async def test_without_bubblewrap_the_isolation_is_weak(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    async with SandboxPool() as pool:
+        assert (await pool.isolation()).weak
+
+
+async def test_a_bubblewrap_that_does_not_work_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tool = tmp_path / "bwrap"
+    tool.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    async with SandboxPool() as pool:
+        assert (await pool.isolation()).weak
+        with pytest.raises(ConfigError, match="No permissions to create new namespace"):
+            async with pool.acquire():
+                pass
+
+
+async def test_an_isolation_that_does_not_start_is_a_grader_error() -> None:
+    with pytest.raises(GraderError, match="bubblewrap"):
+        await SandboxPool(Bubblewrap("/nowhere/bwrap")).isolation()
+
+
+async def test_closing_twice_is_fine(pool: SandboxPool) -> None:
+    assert await printed(pool, "print(1)") == "1\n"
+    await pool.close()
+    await pool.close()
+    assert await printed(pool, "print(2)") == "2\n"

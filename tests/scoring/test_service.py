@@ -1,0 +1,182 @@
+"""The service gives what its session gives, to many clients at once, and refuses in the session's own words."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import aiohttp
+import pytest
+from scripted_session import ACCEPT, BROKEN, CHECKED, RIGHT, TASKS, UNREADABLE, WRONG, make_session
+
+from podium.config import build
+from podium.errors import (
+    BudgetError,
+    ConfigError,
+    GraderError,
+    NoTasksError,
+    RunMismatchError,
+    ServiceError,
+    StoreError,
+    UsageError,
+)
+from podium.scoring import Client, RolloutRequest, ScoringSettings, SyncClient
+from podium.scoring.protocol import Refusal
+from podium.scoring.service import serve_session
+from podium.testing import FaultServer
+
+KEY = "s3cret"
+
+
+def rollouts(*plans):
+    return [
+        RolloutRequest(task=task, seed="0", rollout=number, plans=plan)
+        for task in TASKS
+        for number, plan in enumerate(plans)
+    ]
+
+
+async def test_over_http_everything_is_as_in_process():
+    session = make_session(rounds=2, reward={"cost": 0.05})
+    requests = rollouts((RIGHT,), (WRONG,), (UNREADABLE,), (BROKEN,), (CHECKED, ACCEPT), (WRONG, RIGHT))
+    asked = rollouts((), (RIGHT,), (UNREADABLE,), (RIGHT, ACCEPT))
+    async with serve_session(session) as url, Client(url, settings=session.settings) as client:
+        assert await asyncio.gather(*map(client.score, requests)) == [
+            await session.score(r) for r in requests
+        ]
+        assert await asyncio.gather(*map(client.prompt, asked)) == [await session.prompt(r) for r in asked]
+        assert await client.info() == session.info
+        assert await client.task_ids() == tuple(TASKS)
+
+
+async def test_a_notebook_asks_without_async():
+    session = make_session()
+    requests = rollouts((RIGHT,), (WRONG,))
+
+    def notebook(url):
+        with SyncClient(url, key=KEY) as client:
+            assert client.info().tasks == len(client.task_ids()) == 3
+            assert client.prompt(RolloutRequest(task="sums/6", seed="0"))
+            assert client.score(requests[0]).reward == 1.0
+            with pytest.raises(ConfigError, match="did you mean"):
+                client.score_all([requests[0], RolloutRequest(task="sum/6", seed="0", plans=(RIGHT,))])
+            return client.score_all(requests)
+
+    async with serve_session(session, key=KEY) as url:
+        scores = await asyncio.to_thread(notebook, url)
+    assert [score.reward for score in scores] == [1.0, 0.5, 0.5, 0.5, 0.5, 0.5]
+
+
+async def test_a_wrong_key_is_refused_and_no_key_too():
+    async with serve_session(make_session(), key=KEY) as url:
+        for key in ("other", None):
+            async with Client(url, key=key) as client:
+                with pytest.raises(UsageError, match="refuses the key"):
+                    await client.info()
+        async with Client(url, key=KEY) as client:
+            assert (await client.info()).tasks == 3
+
+
+async def test_a_rank_with_other_settings_is_refused_by_the_names_of_those_that_differ():
+    ours = build({"max_steps": 4, "pool": "mine.toml"}, ScoringSettings)
+    async with serve_session(make_session()) as url, Client(url, settings=ours) as client:
+        with pytest.raises(ConfigError) as refused:
+            await client.score(rollouts((RIGHT,))[0])
+    said = str(refused.value)
+    assert 'pool is "embedded" there and "mine.toml" here; max_steps is 5 there and 4 here.' in said
+    assert "the same configuration file" in said
+
+
+async def test_others_may_reach_it_only_with_a_key():
+    with pytest.raises(UsageError, match="give it a key"):
+        async with serve_session(make_session(), host="0.0.0.0"):
+            pass
+    async with serve_session(make_session()) as url:
+        port = int(url.rpartition(":")[2])
+        with pytest.raises(UsageError, match=f"port {port}, cannot be listened on"):
+            async with serve_session(make_session(), port=port):
+                pass
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "body", "refusal"),
+    [
+        ("/score", {}, "{", (400, "This is no rollout to score")),
+        ("/score", {}, json.dumps({"task": "sums/6", "seeds": "0"}), (400, "seed: Field required")),
+        ("/score", {"Content-Type": "text/plain"}, "{}", (400, "Content-Type: application/json")),
+        ("/scores", {}, "{}", (404, "/scores")),
+        ("/health", {}, "{}", (405, "/health")),
+        ("/score", {"Host": "evil.example"}, "{}", (421, "not at evil.example")),
+    ],
+)
+async def test_a_request_that_cannot_be_read_is_refused(path, headers, body, refusal):
+    async with serve_session(make_session()) as url, aiohttp.ClientSession() as session:
+        sent = {"Content-Type": "application/json"} | headers
+        async with session.post(url + path, data=body, headers=sent) as response:
+            status, message = refusal
+            assert response.status == status
+            assert message in (await response.json())["message"]
+
+
+async def test_a_bug_is_told_in_the_log_and_not_to_the_client(caplog):
+    async def broken(response, gold):
+        raise ZeroDivisionError("deep inside")
+
+    task = replace(TASKS["sums/6"], grader=broken)
+    async with serve_session(make_session({task.id: task})) as url, Client(url, patience_s=0.1) as client:
+        with pytest.raises(ServiceError, match="has an internal error; its log says more") as told:
+            await client.score(rollouts((RIGHT,))[0])
+    assert "deep inside" not in str(told.value)
+    assert "ZeroDivisionError: deep inside" in caplog.text
+
+
+async def test_what_is_no_scoring_service_is_said_so():
+    async with FaultServer() as other, Client(other.url) as client:
+        with pytest.raises(ServiceError, match="no scoring service"):
+            await client.info()
+    with pytest.raises(UsageError, match="no address"):
+        Client("127.0.0.1:8500")
+
+
+async def test_what_does_not_end_in_time_is_cancelled_and_asked_for_again(unused_tcp_port):
+    cut, request, slow = [], rollouts((RIGHT,))[0], make_session(delay=600)
+    async with Client(f"http://127.0.0.1:{unused_tcp_port}", patience_s=30) as client:
+        async with serve_session(slow, port=unused_tcp_port, drain_s=0, on_cut=lambda: cut.append(1)):
+            asking = asyncio.create_task(client.score(request))
+            while not slow.pool[0].requests:  # noqa: ASYNC110 - a scripted worker has no event for it
+                await asyncio.sleep(0.001)
+        async with serve_session(make_session(), port=unused_tcp_port):
+            assert (await asking).reward == 1.0
+    assert cut == [1]
+
+
+async def test_a_service_that_is_away_for_a_moment_is_asked_again(unused_tcp_port):
+    requests = rollouts((RIGHT,), (WRONG,))
+    async with Client(f"http://127.0.0.1:{unused_tcp_port}", patience_s=30) as client:
+        asking = [asyncio.create_task(client.score(request)) for request in requests]
+        await asyncio.sleep(0.2)
+        async with serve_session(make_session(), port=unused_tcp_port):
+            assert all(score.valid for score in await asyncio.gather(*asking))
+
+
+async def test_a_service_that_stays_away_is_an_error(unused_tcp_port):
+    async with Client(f"http://127.0.0.1:{unused_tcp_port}", patience_s=0.3) as client:
+        with pytest.raises(ServiceError, match="cannot be reached"):
+            await client.info()
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (BudgetError("Spent."), BudgetError),
+        (ConfigError("No."), ConfigError),
+        (NoTasksError("No."), ConfigError),
+        (UsageError("No."), UsageError),
+        (RunMismatchError("No."), UsageError),
+        (StoreError("Full."), StoreError),
+        (GraderError("No."), ServiceError),
+    ],
+)
+def test_an_error_crosses_the_wire_as_its_own_or_its_nearest_kind(error, kind):
+    raised = Refusal.model_validate_json(Refusal.of(error).model_dump_json()).error
+    assert type(raised) is kind
+    assert str(raised) == str(error)

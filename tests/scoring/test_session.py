@@ -1,0 +1,121 @@
+"""A session asks for plans round by round, and rewards each plan for what came of it alone."""
+
+import pytest
+from scripted_session import ACCEPT, BROKEN, CHECKED, RIGHT, UNREADABLE, WRONG, make_session
+
+from podium.errors import ConfigError
+from podium.scoring import RolloutRequest
+from podium.scoring.session import trace_id
+
+
+def rollout(*plans, task="sums/6", seed="0", number=0):
+    return RolloutRequest(task=task, seed=seed, rollout=number, plans=plans)
+
+
+@pytest.mark.parametrize(
+    ("plans", "total", "finished"),
+    [
+        ((RIGHT,), 1.0, False),
+        ((WRONG,), 0.5, False),
+        ((UNREADABLE,), 0.0, True),
+        ((ACCEPT,), 0.0, True),  # There is nothing to accept yet.
+        ((WRONG, RIGHT), 1.0, True),
+        ((RIGHT, WRONG), 0.5, True),
+        ((RIGHT, ACCEPT), 1.0, True),
+        ((WRONG, ACCEPT), 0.5, True),
+        ((RIGHT, UNREADABLE), 0.0, True),  # Whatever the round before earned.
+    ],
+)
+async def test_each_round_earns_what_its_own_plan_did(plans, total, finished):
+    score = await make_session(rounds=2).score(rollout(*plans))
+    assert (score.reward, score.finished) == (total, finished)
+    assert score.accepted == (plans[-1] == ACCEPT and len(plans) == 2)
+    assert score.valid == (total > 0)
+
+
+@pytest.mark.parametrize(
+    ("plans", "dollars", "total"),
+    [
+        ((RIGHT,), 3, 1 - 3 * 0.05),
+        ((WRONG, RIGHT), 1 + 3, 1 - 3 * 0.05),
+        ((CHECKED, ACCEPT), 1 + 3, 1.0),
+        ((WRONG, CHECKED), 1 + 1 + 3, 1 - 4 * 0.05),
+    ],
+)
+async def test_a_round_pays_for_its_own_calls_alone(plans, dollars, total):
+    score = await make_session(rounds=2, reward={"cost": 0.05}).score(rollout(*plans))
+    assert score.cost_usd == pytest.approx(dollars)
+    assert score.reward == pytest.approx(total)
+    assert score.parts is not None
+    assert score.parts.cost == pytest.approx(1.0 - total)
+
+
+async def test_a_prompt_of_a_later_round_shows_the_plan_before_and_its_response():
+    session = make_session(rounds=2)
+    first = await session.prompt(rollout())
+    second = await session.prompt(rollout(WRONG))
+    assert first is not None
+    assert second is not None
+    shown = "\n".join(message.content for message in second)
+    assert "What is 6 times 7?" in first[-1].content
+    assert "Guess." in shown
+    assert "41" in shown
+
+
+@pytest.mark.parametrize("plans", [(UNREADABLE,), (RIGHT, WRONG), (RIGHT, ACCEPT)])
+async def test_after_the_last_round_nothing_is_asked(plans):
+    assert await make_session(rounds=2).prompt(rollout(*plans)) is None
+
+
+async def test_a_plan_whose_worker_failed_has_no_reward_and_a_trace_that_says_why():
+    kept = []
+    score = await make_session(kept=kept).score(rollout(BROKEN))
+    assert score.reward is None
+    assert "no fault of the plan: down: " in score.error
+    assert [trace.id for trace in kept] == [score.trace_id]
+    assert kept[0].spans[0].error in score.error
+
+
+async def test_a_round_after_one_whose_worker_failed_is_not_asked_for():
+    assert await make_session(rounds=2).prompt(rollout(BROKEN)) is None
+
+
+async def test_what_became_of_a_plan_is_told():
+    score = await make_session().score(rollout(CHECKED))
+    assert (score.correct, score.steps, score.calls, score.topology) == (True, 2, 2, "-;0")
+    assert score.workers == ("bob", "ada")
+    assert score.finished
+    unreadable = await make_session().score(rollout("model_id = [9]\nsubtasks = ['x']\naccess_list = [[]]"))
+    assert "9" in unreadable.error
+
+
+async def test_the_same_rollout_is_one_trace_and_another_is_another():
+    kept = []
+    session = make_session(kept=kept)
+    requests = [rollout(RIGHT), rollout(RIGHT), rollout(RIGHT, number=1), rollout(RIGHT, seed="1")]
+    scores = [await session.score(request) for request in requests]
+    assert [trace.id for trace in kept] == [score.trace_id for score in scores]
+    assert [score.trace_id for score in scores] == [trace_id(request) for request in requests]
+    assert len({trace.id for trace in kept}) == 3
+    assert kept[2].metadata == {"task": "sums/6", "group": "0", "rollout": "1"}
+
+
+async def test_an_unknown_task_is_answered_with_the_nearest_name():
+    with pytest.raises(
+        ConfigError, match=r"None of the session's 3 tasks is 'sum/6'; did you mean 'sums/6'\?"
+    ):
+        await make_session().prompt(rollout(task="sum/6"))
+    with pytest.raises(ConfigError, match="the first is 'sums/6'"):
+        await make_session().score(rollout(RIGHT, task="weekdays"))
+
+
+async def test_more_plans_than_rounds_are_refused():
+    with pytest.raises(ConfigError, match="2 plans cannot be scored: this session has rounds = 1"):
+        await make_session().score(rollout(RIGHT, ACCEPT))
+
+
+async def test_the_digest_is_that_of_what_scores():
+    plain, same, other = make_session(), make_session(max_steps=5), make_session(max_steps=4)
+    assert plain.info.digest == same.info.digest != other.info.digest
+    assert plain.info.pool == ("ada", "bob", "down")
+    assert plain.info.tasks == 3

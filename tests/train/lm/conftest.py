@@ -1,0 +1,54 @@
+"""Small runs of the TRL engine on the shipped warm start, which writes plans that can be read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podium.conductor.checkpoint import Checkpoint
+
+Run = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def brief() -> dict[str, Any]:
+    """How the warm start is asked."""
+    return Checkpoint.read("warmstart").prompt.model_dump()
+
+
+@pytest.fixture
+def settings(brief: dict[str, Any]) -> dict[str, Any]:
+    """Two iterations of two questions with four rollouts each."""
+    return {
+        "start": "warmstart",
+        "task_limit": 20,
+        "prompt": brief,
+        "trl": {"gradient_checkpointing": False},
+        "grpo": {
+            "iterations": 2,
+            "questions": 2,
+            "group": 4,
+            "max_tokens": 64,
+            "lr": 2e-4,
+            "temperature": 0.7,
+            "micro_batch": 8,
+            "save_every": 1,
+        },
+    }
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> Run:
+    """Trains in a folder and returns the policy's."""
+    from podium.train.lm.run import run_grpo  # noqa: PLC0415 - loads TRL
+    from podium.train.lm.settings import LMExperiment  # noqa: PLC0415
+
+    def run(settings: dict[str, Any], folder: str = "run", **wiring: Any) -> Path:
+        experiment = LMExperiment.model_validate(settings)
+        return asyncio.run(run_grpo(experiment, tmp_path / folder, **wiring))
+
+    return run

@@ -1,0 +1,103 @@
+"""Two ranks that train together, as real processes over a paid endpoint, beside one rank alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podium.executor.accounts import UNLIMITED_USD, Account
+from podium.testing import FaultServer
+from podium.trace.store import TraceStore
+
+POOL = """
+[[worker]]
+name = "ada"
+kind = "openai"
+model = "a-1"
+base_url = "{url}"
+price = {{ input = 10.0, output = 100.0 }}
+limits = {{ max_tokens = 50 }}
+[[worker]]
+name = "bram"
+kind = "openai"
+model = "b-1"
+base_url = "{url}"
+price = {{ input = 1.0, output = 10.0 }}
+limits = {{ max_tokens = 50 }}
+"""
+RUN = """
+engine = "trl"
+start = "warmstart"
+task_limit = 4
+pool = "pool.toml"
+[prompt]
+style = "brief"
+examples = 0
+[grpo]
+iterations = 2
+questions = 2
+group = 4
+max_tokens = 48
+micro_batch = 4
+temperature = 0.01    # next to greedy: processes draw from random streams of their own
+[trl]
+gradient_checkpointing = false
+use_cpu = true
+"""
+LAUNCH = (
+    "accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1",
+    "--mixed_precision", "no", "--dynamo_backend", "no", "-m", "podium",
+)  # fmt: skip
+
+
+async def _train(folder: Path, run: str, *launch: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", *(launch or ("podium",)), "train", "--config", "run.toml", "--run", run),
+        cwd=folder,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    said, _ = await process.communicate()
+    assert process.returncode == 0, said.decode()
+
+
+def _figures(run: Path) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
+
+
+@pytest.mark.timeout(300)
+async def test_two_ranks_make_the_calls_of_one_pay_each_once_and_report_the_same(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(RUN)
+    requests = {}
+    for name, launch in {"one": (), "two": LAUNCH}.items():
+        async with FaultServer("Answer: 42") as provider:
+            (tmp_path / "pool.toml").write_text(POOL.format(url=provider.url))
+            await _train(tmp_path, name, *launch)
+            requests[name] = Counter((request.model, request.text) for request in provider.requests)
+
+    assert requests["one"], "workers were asked"
+    assert requests["one"] == requests["two"]
+    assert set(requests["two"].values()) == {1}
+    one, two = _figures(tmp_path / "one"), _figures(tmp_path / "two")
+    assert [row.keys() for row in one] == [row.keys() for row in two]
+    for ours, theirs in zip(one, two, strict=True):
+        numbers = {key: value for key, value in ours.items() if isinstance(value, float)}
+        assert {key: theirs[key] for key in numbers} == pytest.approx(numbers, rel=1e-3, abs=1e-6)
+    spent = []
+    for name in ("one", "two"):
+        with closing(Account(tmp_path / name / "spending.sqlite", "run", UNLIMITED_USD)) as account:
+            spent.append(account.spent_usd)
+        with TraceStore(tmp_path / name / "traces.sqlite", create=False) as store:
+            assert len(store.list()) == 16
+    assert spent[0] == pytest.approx(spent[1], abs=1e-9)
+    assert spent[0] > 0
