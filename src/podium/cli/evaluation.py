@@ -108,8 +108,9 @@ def compare_planners(
             Conductor is compared, and nothing is written.
         untrained: The checkpoint before training, to compare with; "none" leaves it out. Default: warmstart for
             embedded questions, none for others.
-        tasks: The task set, a task file (NAME.toml), or a recording (NAME.parquet). The shipped Conductor does not
-            know a recording's questions, and is left out there. Default: the run's, else embedded.
+        tasks: The task set, a task file (NAME.toml), a table (NAME.csv, NAME.jsonl) or a recording (NAME.parquet). The
+            shipped Conductor does not know a recording's questions, and is left out there. Default: the run's, else
+            embedded.
         split: The split to compare on. Baselines make their choices on validation questions; on a recording, on
             training questions.
         questions: How many questions to compare on.
