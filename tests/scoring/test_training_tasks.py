@@ -15,7 +15,7 @@ from podium.scoring.settings import ScoringSettings
 from podium.scoring.training_tasks import open_training_tasks
 from podium.tasks import ALL, open_tasks
 
-LONG = "With {} crates of oranges a ferry leaves the harbour at noon and sells some on each of the islands that it visits"
+LONG = "With {} crates of oranges a ferry leaves the harbour at noon and sells some on each island that it visits"
 
 
 @pytest.fixture(autouse=True)
