@@ -51,9 +51,9 @@ async def dry_run(
     ) as found:
         told = forecast(experiment, found, ranks=ranks)
         if not json:
-            _print_forecast(console, experiment, told, warnings)
+            _print_forecast(console, experiment, told, run_budget_usd, warnings)
         trials: tuple[WorkerTrial, ...] = ()
-        if not told.refusals and found.pool is not None:
+        if not told.refusals and found.pool is not None and found.tasks:
             trial = Trial.of(found.pool, found.tasks)
             if not json:
                 _print_announcement(console, trial)
@@ -68,7 +68,11 @@ async def dry_run(
 
 
 def _print_forecast(
-    console: Console, experiment: LMExperiment, told: Forecast, warnings: Sequence[str]
+    console: Console,
+    experiment: LMExperiment,
+    told: Forecast,
+    run_budget_usd: float | None,
+    warnings: Sequence[str],
 ) -> None:
     grpo = experiment.grpo
     _say(
@@ -81,7 +85,15 @@ def _print_forecast(
     for warning in warnings:
         _say(console, warning)
     console.print()
-    _print_workers(console, told.workers)
+    if experiment.scoring_url is None:
+        _print_workers(console, told.workers)
+        _print_budget(console, told, run_budget_usd)
+    else:
+        service = f"the scoring service at {experiment.scoring_url}"
+        _say(
+            console,
+            f"Workers: {service} calls them; a dry run on its machine, without scoring_url, tries them.",
+        )
     _print_gpu(console, told)
     if told.refusals:
         console.print()
@@ -108,6 +120,17 @@ def _print_workers(console: Console, workers: WorkerForecast | None) -> None:
         f"  This assumes {workers.plans:,} plans that can all be read, as long and as varied as random plans. "
         f"By the steps of a plan: {lengths}. Neither cached answers, retries nor graders are counted.",
     )
+
+
+def _print_budget(console: Console, told: Forecast, budget_usd: float | None) -> None:
+    likely = 0.0 if told.workers is None else told.workers.cost_usd.likely
+    if budget_usd is not None and likely > budget_usd:
+        done = int(told.iterations * budget_usd / likely)
+        _say(
+            console,
+            f"  --run-budget-usd of {dollars(budget_usd)} is likely to stop the run after {done:,} of "
+            f"{counted(told.iterations, 'iteration')}; the same command with a larger one goes on.",
+        )
 
 
 def _print_gpu(console: Console, told: Forecast) -> None:

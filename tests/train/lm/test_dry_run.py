@@ -134,6 +134,14 @@ def test_the_price_is_told_before_anybody_is_asked(
     assert told.index("This costs about") < told.index("2 of 2 answered; $0.00012 spent.")
 
 
+def test_a_budget_that_will_not_last_is_told(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dry_run(config, "--json")
+    likely = json.loads(capsys.readouterr().out)["workers"]["cost_usd"]["likely"]
+
+    assert dry_run(config, "--run-budget-usd", str(0.75 * likely)) == 0
+    assert "is likely to stop the run after 1 of 2 iterations" in capsys.readouterr().out
+
+
 def test_each_part_of_a_task_set_is_graded_once_at_least() -> None:
     tasks = {
         f"{part}/{task.id}": replace(task, id=f"{part}/{task.id}", facts={"set": part})

@@ -12,6 +12,9 @@ import pytest
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
+from podium.executor import Dispatcher
+from podium.scoring import open_session
+from podium.scoring.service import serve_session
 from podium.testing import FaultServer
 from podium.train.lm.preflight import Preflight, preflight
 from podium.train.lm.settings import LMExperiment
@@ -169,6 +172,28 @@ def test_a_single_reason_is_raised_as_it_is() -> None:
     found.attempt(lambda: Checkpoint.read("nowhere"))
     with pytest.raises(UsageError, match=r"^nowhere is not a folder"):
         found.require()
+
+
+def test_a_run_whose_plans_a_service_scores_is_held_to_the_service_s_prompts(settings: Settings) -> None:
+    async def refusals() -> tuple[list[str], list[str]]:
+        async with (
+            open_session(LMExperiment.model_validate(settings), Dispatcher()) as session,
+            serve_session(session) as url,
+        ):
+            served = settings | {"scoring_url": url}
+            long = served | {"grpo": settings["grpo"] | {"max_tokens": 1000}}
+            found = []
+            for chosen in (served, long):
+                async with preflight(LMExperiment.model_validate(chosen), None) as one:
+                    assert one.workers is None
+                    assert one.longest_prompt > 100
+                    found.append([str(refusal) for refusal in one.refusals])
+            return found[0], found[1]
+
+    fits, too_long = asyncio.run(refusals())
+
+    assert fits == []
+    assert ["exceeds the 1,024 that the model can read" in refusal for refusal in too_long] == [True]
 
 
 def test_a_model_on_the_hub_is_described_without_its_weights(
