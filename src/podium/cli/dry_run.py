@@ -184,7 +184,7 @@ def _too_large(gpu: GPUForecast) -> str:
 def _print_announcement(console: Console, trial: Trial) -> None:
     cost = trial.cost_usd
     price = f"about {dollars(cost.likely)} ({dollars(cost.low)} to {dollars(cost.high)})"
-    paid = f"This costs {price}, and what graders cost" if trial.paid else "They are not paid"
+    paid = f"This costs {price}, and what graders cost" if trial.paid else "Nobody is paid for it"
     console.print()
     _say(console, f"Nothing is in its way. One question through every worker and its grader. {paid}:")
 
