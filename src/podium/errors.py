@@ -81,8 +81,8 @@ class WorkerError(PodiumError):
     Args:
         message: one sentence for the user, free of secrets.
         kind: a stable word for metrics: "timeout", "connection", "status", "limited", "protocol", "refused", "open",
-            "unrecorded", "exhausted", "unready" (the worker could not be built), or "missing" (a tool has nothing to
-            work on, since earlier steps failed).
+            "unrecorded", "exhausted", "unready" (the worker could not be built), "missing" (a tool has nothing to work
+            on, since earlier steps failed), or "environment" (training made the worker fail).
         retryable: whether the same call may succeed later (429, 5xx, timeouts, broken connections).
         retry_after_s: seconds to wait before a retry, if the worker named any.
         cost_usd: dollars that the failed call cost, where that is known.

@@ -104,8 +104,9 @@ def test_a_constant_plan_that_is_none_is_refused(text, says):
 
 @given(st.randoms(use_true_random=False), st.integers(1, 12), st.integers(1, 6))
 def test_random_workflows_are_valid_whatever_the_pool(random, workers, max_steps):
-    workflow = random_workflow(random, workers=workers, max_steps=max_steps)
-    assert check(workflow, workers=workers, max_steps=max_steps) is None
+    for access in ("lists", "all_or_none"):
+        workflow = random_workflow(random, workers=workers, max_steps=max_steps, access=access)
+        assert check(workflow, workers=workers, max_steps=max_steps, access=access) is None
 
 
 def test_random_workflows_use_every_number_of_steps_worker_phrase_and_access():

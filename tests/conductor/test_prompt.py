@@ -118,6 +118,32 @@ def test_as_many_examples_are_shown_as_are_asked_for(count: int) -> None:
     assert sum(example.question in system for example in EXAMPLES) == count
 
 
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_where_lists_show_all_or_none_no_word_or_example_teaches_anything_else(situation: str) -> None:
+    settings = PromptSettings(access="all_or_none", examples=len(EXAMPLES))
+    text = _text(build_prompt(SITUATIONS[situation], settings))
+    assert "the numbers of some" not in text
+    assert '["previous"]' not in text
+    taught = [access for access in re.findall(r"access_list = (.*)", text) if access != "[]"]
+    assert taught
+    assert all(set(re.findall(r"\[([^\[\]]*)\]", access)) <= {"", '"all"'} for access in taught)
+
+
+def test_where_lists_show_all_or_none_there_are_four_examples_as_in_the_paper() -> None:
+    system, user = build_prompt(SITUATIONS["later round"], PromptSettings(access="all_or_none"))
+    assert sum(example.question in system.content for example in EXAMPLES) == 4
+    assert (
+        'access_list: which earlier steps it sees: [] for none, or ["all"] for all of them.' in system.content
+    )
+    assert 'In this plan ["all"] shows the model the latest final response' in user.content
+
+
+def test_the_brief_prompt_is_the_same_whatever_access_lists_may_hold() -> None:
+    either = [PromptSettings(style="brief", access=access) for access in ("lists", "all_or_none")]
+    one, another = (build_prompt(SITUATIONS["later round"], settings) for settings in either)
+    assert one == another
+
+
 def test_more_examples_than_there_are_is_refused() -> None:
     with pytest.raises(ValidationError):
         PromptSettings(examples=len(EXAMPLES) + 1)

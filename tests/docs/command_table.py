@@ -4,15 +4,14 @@ Each row has its reason, and a row that no document needs any more fails a test.
 """
 
 from __future__ import annotations
-
-import os
-import re
-import subprocess
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
-
-from shown_commands import ROOT, Command
+import os
+import re
+from shown_commands import Command
+from shown_commands import ROOT
+import subprocess
+import tomllib
 
 QUESTION = "Find the date 60 days after 3 March 2024. Then name the weekday of it."
 """What a reader asks where a document has three dots: shipped workers, recordings and endpoints here can answer it."""
@@ -112,6 +111,22 @@ CHECKED = (
         "its gate asks a policy a thousand questions of each kind, for minutes; a test loads every file in configs/",
         _path,
     ),
+    Checked(
+        r"podium train(?= .*--config (?P<path>configs/train/\S+)) .*",
+        "needs a GPU, keys, and a model of the hub; a test loads every recipe",
+        _path,
+    ),
+    Checked(
+        r"accelerate launch --config_file (?P<path>configs/accelerate/\S+) .*",
+        "needs the GPUs that the file names; a test reads every such file",
+        _path,
+    ),
+    Checked(
+        r"podium train --run \S+ --config conductor\.toml.*|podium (?:train push|serve) .*published/mine.*",
+        "trains and serves a model of the hub; runs/smoke-train.sh runs the same verbs on random models",
+        _nothing,
+    ),
+    Checked(r"trl vllm-serve .*|vllm serve .*|pip install vllm", "another program, on a GPU", _nothing),
     Checked(r"hf (?:download|auth) .*", "another program, with the network", _nothing),
     Checked(r"inspect eval|python -c", "the name of a program, not a command to type", _nothing),
     Checked(r"pip install vllm", "needs a package index and a GPU", _nothing),

@@ -5,33 +5,36 @@ test.
 """
 
 from __future__ import annotations
-
 import asyncio
-import json
-import re
-import shutil
-import tomllib
-import zipfile
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from collections.abc import Callable
+from collections.abc import Iterable
 from command_table import QUESTION
-from reader import Reader
-from shown_commands import ROOT, Block, blocks
-
+from dataclasses import dataclass
+import json
+from pathlib import Path
 from podium.baselines import Single
 from podium.conductor.checkpoint import shipped
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import open_pool
-from podium.recordings import RecordedQuestion, RecordingWriter, Response
+from podium.recordings import RecordedQuestion
+from podium.recordings import RecordingWriter
+from podium.recordings import Response
 from podium.trace.store import TraceStore
 from podium.types import Question
-from podium.workers.ratings import Ratings, Tally
+from podium.workers.ratings import Ratings
+from podium.workers.ratings import Tally
 from podium.workers.response_cache import ResponseCache
+import pyarrow as pa
+import pyarrow.parquet as pq
+import re
+from reader import Reader
+from shown_commands import Block
+from shown_commands import ROOT
+from shown_commands import blocks
+import shutil
+import tomllib
+from typing import Any
+import zipfile
 
 _POOL = r"""(?s)\[\[worker\]\].*base_url = "http"""
 
@@ -249,6 +252,11 @@ def _run_file(ground: Ground) -> None:
     _pool(ground)
 
 
+def _table(ground: Ground) -> None:
+    rows = "".join(f"What is {n} + {n}?,{2 * n}\n" for n in range(40))
+    ground.write("mine.csv", f"question,answer\n{rows}")
+
+
 def _answers(ground: Ground) -> None:
     path = ground.write("tests/answers.sqlite", "")
     path.unlink()
@@ -303,6 +311,7 @@ GROUND = (
     Laid(r"runs/mine\b", _run, r"train --run runs/mine"),
     Laid(r"train push runs/mine", _run_settings),
     Laid(r"my-run\.toml", _run_file),
+    Laid(r"mine\.csv", _table),
     Laid(r"tests/answers\.sqlite", _answers),
     Laid(r"rules\.toml", _rules),
     Laid(r"configs/", _configs),

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from podium.config import build
 from podium.errors import ConfigError
+from podium.executor import Dispatcher
+from podium.rollout import Rollout, Scorer
 from podium.rollout.random_pools import PoolDraw, PoolSource
+from podium.tasks.graders.text_graders import Exact
+from podium.tasks.task import Task
+from podium.types import Question
 from podium.workers import Pool, ScriptedWorker
+from podium.workers.build import build_worker
+from podium.workers.failing import FailingWorker
+from podium.workers.response_cache import ResponseCache
+from podium.workers.spec import OpenAISpec
+from podium.workers.vote import VoteWorker
 
 POOL = Pool([ScriptedWorker(name, []) for name in ("ada", "bram", "cleo", "dora", "egon")])
 
@@ -45,3 +58,114 @@ def test_what_cannot_be_drawn_is_refused(settings: PoolDraw, message: str) -> No
     with pytest.raises(ConfigError) as error:
         PoolSource(POOL, settings)
     assert str(error.value) == message
+
+
+# --- workers that are made to fail ---------------------------------------------------------------------
+
+TASK = Task("t", Question(text="What is 6 times 7?"), "42", Exact())
+RARELY, OFTEN = PoolDraw(failing=0.1), PoolDraw(failing=0.999999)
+
+
+def failing(pool: Pool) -> tuple[str, ...]:
+    return tuple(worker.profile.name for worker in pool if isinstance(worker, FailingWorker))
+
+
+def plan(*workers: int) -> str:
+    lists = [[], *[["all"]] * (len(workers) - 1)]
+    return f"model_id = {list(workers)}\nsubtasks = {['Do it.'] * len(workers)}\naccess_list = {lists}"
+
+
+async def rolled(pool: Pool, *workers: int, dispatcher: Dispatcher | None = None) -> Rollout | None:
+    scorer = Scorer() if dispatcher is None else Scorer(dispatcher=dispatcher)
+    return await scorer.score(plan(*workers), TASK, pool, seed="s")
+
+
+def test_each_worker_fails_at_the_rate_and_alike_for_a_group() -> None:
+    source = PoolSource(POOL, RARELY)
+    drawn = [failing(source.draw(str(i))) for i in range(2000)]
+    assert drawn[7] == failing(PoolSource(POOL, RARELY).draw("7"))
+    for name in POOL.names:
+        assert 0.07 < sum(name in names for names in drawn) / len(drawn) < 0.13
+
+
+def test_failing_changes_neither_who_is_drawn_nor_what_planners_see() -> None:
+    healthy = PoolSource(POOL, PoolDraw(random=True, least=2, most=4))
+    sick = PoolSource(POOL, PoolDraw(random=True, least=2, most=4, failing=0.9))
+    for i in range(50):
+        assert sick.draw(str(i)).profiles == healthy.draw(str(i)).profiles
+
+
+def test_tools_of_ours_never_fail() -> None:
+    assert failing(PoolSource(Pool([*POOL, VoteWorker("vote")]), OFTEN).draw("0")) == POOL.names
+
+
+@pytest.fixture
+def endpoint() -> Pool:
+    """A worker behind an address at which nobody listens."""
+    limits = {"retries": 0, "timeout": 1}
+    spec = {
+        "kind": "openai",
+        "name": "gone",
+        "model": "m",
+        "base_url": "http://127.0.0.1:9/v1",
+        "limits": limits,
+    }
+    return Pool([build_worker(build(spec, OpenAISpec))])
+
+
+async def test_a_worker_that_was_made_to_fail_costs_the_plan_its_answer_and_not_its_place_in_the_group(
+    endpoint: Pool,
+) -> None:
+    assert await rolled(endpoint, 0) is None, "infrastructure failed"
+    rollout = await rolled(PoolSource(endpoint, OFTEN).draw("0"), 0)
+    assert rollout is not None
+    assert (rollout.reward.total, rollout.correct, rollout.infrastructure_failed) == (0.5, False, False)
+    (span,) = rollout.trace.spans
+    assert span.status == "failed"
+    assert [attempt.error_kind for attempt in span.attempts] == ["environment"]
+    await endpoint.close()
+
+
+async def test_another_worker_in_the_plan_or_as_a_fallback_helps() -> None:
+    ill = FailingWorker(ScriptedWorker("ill", {}, fallback="well"))
+    well = ScriptedWorker("well", {"": "Answer: 42"})
+    by_fallback, by_plan = await rolled(Pool([ill, well]), 0), await rolled(Pool([ill, well]), 0, 1)
+    assert by_fallback is not None
+    assert by_plan is not None
+    assert (by_fallback.correct, by_fallback.trace.spans[0].answered_by) == (True, "well")
+    assert by_plan.correct
+    ill_too = Pool([ill, FailingWorker(well)])
+    neither = await rolled(ill_too, 0)
+    assert neither is not None
+    assert not neither.correct
+
+
+async def test_a_fallback_that_is_down_is_infrastructure_still(endpoint: Pool) -> None:
+    pool = Pool([FailingWorker(ScriptedWorker("ill", {}, fallback="gone")), *endpoint])
+    assert await rolled(pool, 0) is None
+    await endpoint.close()
+
+
+async def test_a_vote_on_workers_that_were_made_to_fail_is_the_plans_own_loss() -> None:
+    pool = PoolSource(Pool([ScriptedWorker("ada", {"": "Answer: 42"}), VoteWorker("vote")]), OFTEN).draw("0")
+    rollout = await rolled(pool, 0, 1)
+    assert rollout is not None
+    assert (rollout.trace.answer, rollout.reward.total) == (None, 0.5)
+
+
+async def test_the_worker_that_another_question_has_is_not_down_and_no_answer_of_it_is_used(
+    tmp_path: Path,
+) -> None:
+    class Kept(ScriptedWorker):
+        identity = {"kind": "kept"}  # noqa: RUF012
+
+    well = Kept("ada", {"": "Answer: 42"})
+    with ResponseCache(tmp_path / "responses.sqlite") as cache:
+        dispatcher = Dispatcher(cache=cache)
+        answered = await rolled(Pool([well]), 0, dispatcher=dispatcher)
+        failed = await rolled(PoolSource(Pool([well]), OFTEN).draw("0"), 0, dispatcher=dispatcher)
+        assert answered is not None
+        assert failed is not None
+        assert (answered.correct, failed.correct) == (True, False)
+        (status,) = dispatcher.status
+        assert (status.attempts, status.failures, status.state) == (1, 0, "closed")

@@ -57,6 +57,14 @@ async def test_right_wrong_and_unreadable_completions(text, total):
     assert rollout.valid == (total > 0)
 
 
+async def test_a_completion_that_shows_a_part_earns_nothing_where_all_or_none_is_the_rule():
+    text = "model_id = [0, 0]\nsubtasks = ['Do it.', 'Check it.']\naccess_list = [[], [0]]"
+    for access, total in (("lists", 1.0), ("all_or_none", 0.0)):
+        rollout = await Scorer(access=access).score(text, TASK, pool("Answer: 42"), seed="0")
+        assert rollout is not None
+        assert rollout.reward.total == total
+
+
 async def test_a_failed_worker_leaves_the_rollout_out():
     workers = pool("Answer: 42", BROKEN)
     assert await Scorer().score(completion(1), TASK, workers, seed="0") is None

@@ -112,3 +112,25 @@ def test_the_largest_workflow_that_fits_passes() -> None:
     workflow = flow(*[Access()] * 8, subtask="é" * 4_000)
     assert len(render(workflow).encode()) < 64 * 1024
     assert check(workflow, workers=1, max_steps=8) is None
+
+
+@pytest.mark.parametrize(
+    ("access", "found"),
+    [
+        (Access(steps=(0,)), "[0]"),
+        (Access(steps=(0, 1)), "[0, 1]"),
+        (Access(previous=True), '["previous"]'),
+        (Access(steps=(1,), previous=True), '[1, "previous"]'),
+    ],
+)
+def test_where_lists_show_all_or_none_a_part_is_refused(access: Access, found: str) -> None:
+    workflow = flow(Access(), ALL, access)
+    assert check(workflow, workers=1, later_round=True) is None
+    assert check(workflow, workers=1, later_round=True, access="all_or_none") == PlanError(
+        "partial_access",
+        f'Expected [] or ["all"] for step 2, found {found}: a step sees all earlier work or none.',
+    )
+
+
+def test_where_lists_show_all_or_none_both_pass() -> None:
+    assert check(flow(Access(), ALL, Access(), ALL), workers=1, access="all_or_none") is None

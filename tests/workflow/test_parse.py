@@ -199,3 +199,22 @@ def test_a_pool_of_none_is_an_error_like_any_other() -> None:
     assert str(parse(lists(), workers=0)).splitlines()[0] == (
         "Expected a worker of the pool (there is none) for step 0, found 2."
     )
+
+
+def test_where_lists_show_all_or_none_the_caret_is_under_the_list_that_shows_a_part() -> None:
+    text = lists(access_list='[["all"], [0]]')
+    error = parse(text, workers=3, access="all_or_none")
+    assert isinstance(error, PlanError)
+    assert error.kind == "partial_access"
+    assert str(error).endswith(
+        """\
+    access_list = [["all"], [0]]
+                            ^"""
+    )
+    assert isinstance(parse(text, workers=3), Workflow)
+
+
+def test_where_lists_show_all_or_none_what_stands_beside_all_is_no_part() -> None:
+    plan = parse(lists(access_list='[["all"], [0, "all"]]'), workers=3, access="all_or_none")
+    assert isinstance(plan, Workflow)
+    assert plan.steps[1].access.all

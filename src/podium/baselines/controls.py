@@ -15,7 +15,7 @@ from podium.baselines.plans import plan_once, position_of
 from podium.errors import ConfigError
 from podium.planner import Plan, PlanRequest
 from podium.types import NAMED_BY, Profile, Question
-from podium.workflow import Access, PlanError, Step, Workflow, parse
+from podium.workflow import Access, AccessRule, PlanError, Step, Workflow, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,25 +60,27 @@ class RandomPlans:
         return plan_once(request, workflow)
 
 
-def random_workflow(random: Random, *, workers: int, max_steps: int) -> Workflow:
+def random_workflow(
+    random: Random, *, workers: int, max_steps: int, access: AccessRule = "lists"
+) -> Workflow:
     """A valid first-round workflow: the number of steps, then each step's parts, drawn uniformly."""
     steps = random.randint(1, max_steps)
-    return Workflow(tuple(_random_step(random, position, workers) for position in range(steps)))
+    return Workflow(tuple(_random_step(random, position, workers, access) for position in range(steps)))
 
 
-def _random_step(random: Random, position: int, workers: int) -> Step:
+def _random_step(random: Random, position: int, workers: int, access: AccessRule) -> Step:
     return Step(
         worker=random.randrange(workers),
         subtask=random.choice(PHRASES),
-        access=_random_access(random, position),
+        access=_random_access(random, position, access),
     )
 
 
-def _random_access(random: Random, position: int) -> Access:
-    """None, all or some of the earlier steps, each a third of the time; the first step sees none."""
+def _random_access(random: Random, position: int, access: AccessRule) -> Access:
+    """None, all or some of the earlier steps, as the rule allows, each as often; the first step sees none."""
     if position == 0:
         return Access()
-    kind = random.choice(("none", "all", "some"))
+    kind = random.choice(("none", "all", "some") if access == "lists" else ("none", "all"))
     if kind == "some":
         size = random.randint(1, position)
         return Access(steps=tuple(sorted(random.sample(range(position), size))))

@@ -17,6 +17,7 @@ from podium.cli.opening import (
     open_trace_store,
     planner_from_options,
     read_question,
+    trained_plan,
 )
 from podium.cli.options import (
     DEFAULT_CALLS,
@@ -45,7 +46,7 @@ def ask(
     *,
     pool: PoolName = None,
     planner: PlannerOptions = SHIPPED_CONDUCTOR,
-    max_steps: int = 5,
+    max_steps: int | None = None,
     early_stop: EarlyStop = False,
     budget: BudgetOptions = UNLIMITED,
     calls: DispatchOptions = DEFAULT_CALLS,
@@ -59,18 +60,19 @@ def ask(
 
     Args:
         question: The question, in quotes; "-" reads it from standard input.
-        max_steps: The most steps of a plan.
+        max_steps: The most steps of a plan. Default: as many as the Conductor was trained with, else 5.
         no_store: Store no trace.
         seed: Seeds all randomness; the same seed repeats a question in the same way. Default: a new seed.
         full: Show every text uncut, and the messages to each worker.
         json: Print the trace as one line of JSON.
     """
     asked = read_question(question)
-    limits = budget_from_options(budget)
-    if max_steps < 1:
+    budget_from_options(budget)
+    if max_steps is not None and max_steps < 1:
         raise UsageError(f"--max-steps {max_steps}: a plan has at least 1 step.")
     chosen_seed = token_hex(8) if seed is None else seed
     workers = open_pool(pool or "embedded")
+    trained = trained_plan(planner, workers)
 
     async def answer() -> Trace:
         async with (
@@ -80,8 +82,8 @@ def ask(
             orchestrator = Orchestrator(
                 opened.planner,
                 workers,
-                budget=limits,
-                max_steps=max_steps,
+                budget=budget_from_options(budget, trained),
+                max_steps=max_steps or trained.max_steps,
                 settings=ExecutionSettings(early_stop=early_stop),
                 dispatcher=dispatcher,
                 plan_fallback=opened.fallback,

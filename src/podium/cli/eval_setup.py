@@ -11,6 +11,7 @@ from podium.conductor import Checkpoint
 from podium.errors import UsageError
 from podium.evals.compare import SECOND_CONDUCTOR
 from podium.rollout.run_folder import RunFolder
+from podium.rows import is_table
 from podium.tasks.open import EMBEDDED
 from podium.workers.pool import pool_file
 
@@ -81,11 +82,16 @@ def tasks_and_pool(run: Path | None, *, tasks: str | None, pool: str | None) -> 
     had = RunFolder(run).configuration
     if tasks is None:
         tasks = str(had.get("tasks", EMBEDDED))
-        _check(run, tasks, there=not tasks.endswith((".parquet", ".toml")) or Path(tasks).is_file())
+        _check(run, tasks, there=not _is_file_name(tasks) or Path(tasks).is_file())
     if pool is None:
         pool = str(had.get("pool", EMBEDDED))
         _check(run, pool, there=pool_file(pool).is_file())
     return tasks, pool
+
+
+def _is_file_name(tasks: str) -> bool:
+    """Whether a task set is a file: a recording, a task file or a table."""
+    return tasks.endswith(".toml") or is_table(Path(tasks))
 
 
 def _check(run: Path, name: str, *, there: bool) -> None:

@@ -33,6 +33,7 @@ from podium.cli.opening import (
     open_dispatcher,
     open_questions,
     planner_from_options,
+    trained_plan,
 )
 from podium.cli.options import (
     DEFAULT_CALLS,
@@ -90,9 +91,9 @@ def compare_planners(
     tuning: int | None = None,
     repeats: int = 1,
     constant_plans: Path | None = None,
-    max_steps: int = 5,
+    max_steps: int | None = None,
     early_stop: EarlyStop = False,
-    rounds: int = 1,
+    rounds: int | None = None,
     concurrency: int = 16,
     calls: DispatchOptions = DEFAULT_CALLS,
     run_budget_usd: RunBudget = None,
@@ -108,8 +109,9 @@ def compare_planners(
             Conductor is compared, and nothing is written.
         untrained: The checkpoint before training, to compare with; "none" leaves it out. Default: warmstart for
             embedded questions, none for others.
-        tasks: The task set, a task file (NAME.toml), or a recording (NAME.parquet). The shipped Conductor does not
-            know a recording's questions, and is left out there. Default: the run's, else embedded.
+        tasks: The task set, a task file (NAME.toml), a table (NAME.csv, NAME.jsonl) or a recording (NAME.parquet). The
+            shipped Conductor does not know a recording's questions, and is left out there. Default: the run's, else
+            embedded.
         split: The split to compare on. Baselines make their choices on validation questions; on a recording, on
             training questions.
         questions: How many questions to compare on.
@@ -117,14 +119,16 @@ def compare_planners(
             plan is searched. Default: 400 embedded questions, all of a recording, none of other sets.
         repeats: Answers to each question.
         constant_plans: A file of constant plans that an earlier search found, instead of a new search.
-        max_steps: The most steps of a plan.
+        max_steps: The most steps of a plan. Default: as many as the Conductor was trained with, else 5.
         rounds: The most plans for a question; with more than 1 the Conductor sees its answer and may plan again.
+            Default: as many as it was trained with, else 1.
         concurrency: The most questions at once.
         seed: Seeds the choice of questions and all other randomness.
         json: Print the comparison as one line of JSON.
         markdown: Print the table as Markdown.
     """
-    if min(questions, repeats, max_steps, rounds, concurrency) < 1 or (tuning is not None and tuning < 0):
+    counts = (questions, repeats, max_steps, rounds, concurrency)
+    if min(count for count in counts if count is not None) < 1 or (tuning is not None and tuning < 0):
         raise UsageError(
             "--questions, --repeats, --max-steps, --rounds and --concurrency are at least 1, --tuning at least 0."
         )
@@ -154,6 +158,7 @@ def compare_planners(
         refuse_without_conductor(chosen, versus)
     reading = encoder_from_options(encoder, recorded=recorded, replay=calls.replay)
     workers = open_pool(pool)
+    trained = trained_plan(chosen, workers)
     with _progress() as report:
         held_out = open_questions(tasks, split, size=questions, seed=seed, pool=workers)
         settings = ComparisonSettings(
@@ -166,8 +171,8 @@ def compare_planners(
             repeats=repeats,
             concurrency=concurrency,
             seed=str(seed),
-            max_steps=max_steps,
-            budget=Budget(rounds=rounds),
+            max_steps=max_steps or trained.max_steps,
+            budget=Budget(rounds=rounds or trained.rounds),
             on_progress=report,
             execution=ExecutionSettings(early_stop=early_stop),
             notes=(

@@ -18,6 +18,7 @@ from rich.console import Console
 from podium.baselines.encoder import Encoder, open_encoder
 from podium.cli.options import NO_ENCODER, BudgetOptions, DispatchOptions, EncoderOptions, PlannerOptions
 from podium.cli.printable import printable
+from podium.conductor.checkpoint import PlanSettings
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.executor.accounts import UNLIMITED_USD, Account, open_day_account
@@ -57,10 +58,14 @@ def open_trace_store(path: Path | None, *, create: bool) -> TraceStore:
     return TraceStore(path or default_path(), create=create)
 
 
-def budget_from_options(options: BudgetOptions) -> Budget:
-    """The limits that the options set."""
+def budget_from_options(options: BudgetOptions, trained: PlanSettings | None = None) -> Budget:
+    """The limits that the options set.
+
+    Args:
+        trained: how the Conductor was trained to plan; its rounds hold where the options give none.
+    """
     given = {
-        "rounds": options.rounds,
+        "rounds": (trained or PlanSettings()).rounds if options.rounds is None else options.rounds,
         "calls": options.budget_calls,
         "tokens": options.budget_tokens,
         "usd": options.budget_usd,
@@ -102,6 +107,15 @@ async def planner_from_options(
         yield opened
     finally:
         await opened.close()
+
+
+def trained_plan(options: PlannerOptions, pool: Pool) -> PlanSettings:
+    """How the Conductor that the options or the pool's file name was trained to plan; else the defaults.
+
+    Raises:
+        UsageError: as `planner_from_options`.
+    """
+    return planning.plan_settings(planner_settings(options), pool)
 
 
 def planner_settings(options: PlannerOptions) -> PlannerSettings:

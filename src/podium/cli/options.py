@@ -57,6 +57,8 @@ class PlannerOptions:
     """The environment variable that holds the endpoint's API key."""
     conductor_price: Annotated[tuple[float, float] | None, Parameter(negative="")] = None
     """This model's price in dollars per million tokens: input, then output."""
+    conductor_settings: str | None = None
+    """If the endpoint serves a trained Conductor: its folder, its podium.json, or its name on the Hugging Face hub."""
 
 
 @Parameter(name="*", group="Budget")
@@ -64,8 +66,9 @@ class PlannerOptions:
 class BudgetOptions:
     """Hard limits for the question."""
 
-    rounds: int = 1
-    """The most plans for a question; with 2 or more, the planner sees its answer and may plan again."""
+    rounds: int | None = None
+    """The most plans for a question; with 2 or more, the planner sees its answer and may plan again. Default: as many
+    as the Conductor was trained with, else 1."""
     budget_calls: int | None = None
     """The most worker calls for a question."""
     budget_tokens: int | None = None

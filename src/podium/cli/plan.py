@@ -13,7 +13,7 @@ from typing import Any
 from rich.text import Text
 
 from podium.cli.drawing import draw_workflow
-from podium.cli.opening import open_console, planner_from_options, read_question
+from podium.cli.opening import open_console, planner_from_options, read_question, trained_plan
 from podium.cli.options import SHIPPED_CONDUCTOR, Flag, PlannerOptions, PoolName, StoreFile
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds
 from podium.errors import QuestionFailedError, UsageError
@@ -34,7 +34,7 @@ def plan(
     *,
     pool: PoolName = None,
     planner: PlannerOptions = SHIPPED_CONDUCTOR,
-    max_steps: int = 5,
+    max_steps: int | None = None,
     response_tokens: int = 200,
     store: StoreFile = None,
     seed: str | None = None,
@@ -44,18 +44,24 @@ def plan(
 
     Args:
         question: The question, in quotes; "-" reads it from standard input.
-        max_steps: The most steps of the plan.
+        max_steps: The most steps of the plan. Default: as many as the Conductor was trained with, else 5.
         response_tokens: The assumed length of a response, for workers with fewer than 5 answers in the store.
         seed: Seeds the planner's randomness. Default: a new one.
         json: Print the plan and its estimate as one line of JSON.
     """
     asked = read_question(question)
-    if max_steps < 1 or response_tokens < 1:
-        raise UsageError(f"--max-steps {max_steps} and --response-tokens {response_tokens}: give at least 1.")
+    for option, given in (("--max-steps", max_steps), ("--response-tokens", response_tokens)):
+        if given is not None and given < 1:
+            raise UsageError(f"{option} {given}: give at least 1.")
     chosen_seed = token_hex(8) if seed is None else seed
     workers = open_pool(pool or "embedded")
+    trained = trained_plan(planner, workers)
     request = PlanRequest(
-        asked, workers.profiles_for(asked.text), max_steps=max_steps, seed=f"{chosen_seed}/0/plan"
+        asked,
+        workers.profiles_for(asked.text),
+        max_steps=max_steps or trained.max_steps,
+        rounds=trained.rounds,
+        seed=f"{chosen_seed}/0/plan",
     )
 
     async def decide() -> tuple[str, Plan]:

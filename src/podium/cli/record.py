@@ -54,7 +54,7 @@ def record(
 
     Args:
         out: The recording, NAME.parquet; its header NAME.json is written into the same folder.
-        tasks: The task set, or a task file, NAME.toml.
+        tasks: The task set, a task file, NAME.toml, or a table, NAME.csv or NAME.jsonl.
         split: The split to take the questions from. Default: 70 % train, 15 % validation and 15 % test, as far as the
             task set has these splits.
         questions: How many questions, of all splits together.

@@ -23,7 +23,7 @@ from podium.errors import UsageError
 from podium.orchestrator.team import open_pool
 from podium.scoring import ScoringSession, ScoringSettings
 from podium.scoring.service import DRAIN_S, serve_session
-from podium.scoring.session import open_training_tasks
+from podium.scoring.training_tasks import open_training_tasks
 from podium.server.serving import run_event_loop
 from podium.trace.store import TraceStore
 from podium.train.lm.settings import LMExperiment

@@ -16,7 +16,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from podium.cli.opening import budget_from_options, open_dispatcher, planner_settings
+from podium.cli.opening import budget_from_options, open_dispatcher, planner_settings, trained_plan
 from podium.cli.options import (
     DEFAULT_CALLS,
     SHIPPED_CONDUCTOR,
@@ -28,6 +28,7 @@ from podium.cli.options import (
     PlannerOptions,
     PoolName,
 )
+from podium.conductor.checkpoint import PlanSettings
 from podium.errors import UsageError
 from podium.orchestrator.team import open_pool
 from podium.server.app import create_app
@@ -64,7 +65,7 @@ def serve(
     *,
     pool: PoolName = None,
     planner: PlannerOptions = SHIPPED_CONDUCTOR,
-    max_steps: int = 5,
+    max_steps: int | None = None,
     early_stop: EarlyStop = False,
     budget: BudgetOptions = UNLIMITED,
     calls: DispatchOptions = DEFAULT_CALLS,
@@ -82,7 +83,8 @@ def serve(
     """Answer questions over HTTP until SIGTERM or Ctrl+C.
 
     Args:
-        max_steps: The most steps of a plan, unless a request says otherwise.
+        max_steps: The most steps of a plan, unless a request says otherwise. Default: as many as the Conductor was
+            trained with, else 5.
         host: The address to listen on. Any other than this machine's own (127.0.0.1, ::1, localhost) needs keys.
         port: The port; 0 takes a free one.
         runs: The folder whose run folders the viewer shows.
@@ -96,9 +98,7 @@ def serve(
     settings = ServeSettings(
         planner=planner_settings(planner),
         budget=budget_from_options(budget),
-        max_steps=_at_least_1("--max-steps", max_steps),
-        most_rounds=max(ServeSettings().most_rounds, budget.rounds),
-        most_steps=max(ServeSettings().most_steps, max_steps),
+        max_steps=_at_least_1("--max-steps", 1 if max_steps is None else max_steps),
         early_stop=early_stop,
         runs=runs,
         origins=tuple(_origin(text) for text in cors or ()),
@@ -111,6 +111,7 @@ def serve(
         raise UsageError(f"--port {port}: give a number from 0 to {_PORTS}.")
     place = store or os.environ.get("PODIUM_STORE") or str(default_path())
     workers = open_pool(pool or "embedded")
+    settings = _with_plans(settings, trained_plan(planner, workers), budget, max_steps)
 
     async def life() -> bool:
         async with AsyncExitStack() as opened:
@@ -135,6 +136,22 @@ def serve(
     if not run_event_loop(life()):
         print("podium: Some questions did not end in time; they are recorded as cancelled.", file=sys.stderr)
     return 0
+
+
+def _with_plans(
+    settings: ServeSettings, trained: PlanSettings, budget: BudgetOptions, max_steps: int | None
+) -> ServeSettings:
+    """The settings with the rounds and steps that the options give, else those that the Conductor was trained with."""
+    limits, steps = budget_from_options(budget, trained), max_steps or trained.max_steps
+    most = ServeSettings()
+    return settings.model_copy(
+        update={
+            "budget": limits,
+            "max_steps": steps,
+            "most_rounds": max(most.most_rounds, limits.rounds),
+            "most_steps": max(most.most_steps, steps),
+        }
+    )
 
 
 @asynccontextmanager

@@ -35,12 +35,14 @@ class ConductorTable(Settings):
     """The environment variable that has the API key; the key itself never stands in the file."""
     price: tuple[float, float] | None = None
     """Dollars per million tokens, input and output."""
+    settings: str | None = None
+    """Where the podium.json of the trained Conductor is that the endpoint serves."""
 
 
 class BudgetTable(Settings):
     """Limits for a question, a run and a day."""
 
-    rounds: int = 1
+    rounds: int | None = None
     calls: int | None = None
     tokens: int | None = None
     usd: float | None = None
@@ -82,7 +84,7 @@ class PodiumSettings(Settings):
     """The store of traces: an SQLite file, or postgresql://USER@HOST/DATABASE for `serve` and `keys`."""
     cache: Path | None = None
     """The SQLite file of the response cache."""
-    max_steps: int = 5
+    max_steps: int | None = None
     early_stop: bool = False
     conductor: ConductorTable = Field(default_factory=ConductorTable)
     budget: BudgetTable = Field(default_factory=BudgetTable)
@@ -99,7 +101,7 @@ OPTIONS: Mapping[str, str] = {
     },
     **{
         f"conductor.{key}": f"--conductor-{key.replace('_', '-')}"
-        for key in ("url", "model", "key_env", "price")
+        for key in ("url", "model", "key_env", "price", "settings")
     },
     "budget.rounds": "--rounds",
     **{f"budget.{key}": f"--budget-{key}" for key in ("calls", "tokens", "usd", "seconds")},
@@ -109,7 +111,10 @@ OPTIONS: Mapping[str, str] = {
     **{f"eval.{key}": f"--{key}" for key in EvalTable.model_fields},
 }
 """The option of each setting, by its dotted key."""
-_PATHS = frozenset({"pool", "store", "cache", "conductor.checkpoint", "serve.runs", "eval.tasks"})
+_PATHS = frozenset(
+    {"pool", "store", "cache", "conductor.checkpoint", "conductor.settings", "serve.runs", "eval.tasks"}
+)
+_MAY_BE_NAMES = frozenset({"pool", "conductor.checkpoint", "conductor.settings", "eval.tasks"})
 _NAMES_PLANNER = frozenset({"--planner", "--conductor", "--conductor-url", "--conductor-model"})
 _OF_RUN = ("pool", "conductor.", "eval.tasks")
 """Settings that `eval --run` takes from the run's folder and not from this file."""
@@ -188,7 +193,7 @@ class SettingsFile:
         if key not in _PATHS or not isinstance(value, str) or self.path is None or "://" in value:
             return value
         path = self.path.parent / value
-        is_name = key in ("pool", "conductor.checkpoint", "eval.tasks") and not path.exists()
+        is_name = key in _MAY_BE_NAMES and not path.exists()
         return value if is_name else str(path)
 
 

@@ -52,7 +52,10 @@ def list_sets(*, json: Flag = False) -> int:
         table.add_row(str(one["name"]), ", ".join(one["splits"]), str(one["source"]), str(one["licence"]))
     console = open_console()
     console.print(table)
-    console.print("A task file, NAME.toml, brings your own questions or mixes sets.")
+    console.print(
+        "A table of your own is a set, too: NAME.csv or NAME.jsonl with the columns question and answer. A task file, "
+        "NAME.toml, names other columns and graders, or mixes sets."
+    )
     return 0
 
 
@@ -69,7 +72,7 @@ def show(
     """Show tasks of a set: each question with its gold answer and its facts, such as its family.
 
     Args:
-        name: The set; or a task file, NAME.toml; or a recording, NAME.parquet.
+        name: The set; a task file, NAME.toml; a table, NAME.csv or NAME.jsonl; or a recording, NAME.parquet.
         split: train, validation or test.
         samples: How many tasks.
         first: The number of the first task, counted from 0.
@@ -119,7 +122,7 @@ def overlap(
     """Look for the questions of a set in other sets and files; the exit status is 1 if some are found.
 
     Args:
-        name: The set; or a task file, NAME.toml; or a recording, NAME.parquet.
+        name: The set; a task file, NAME.toml; a table, NAME.csv or NAME.jsonl; or a recording, NAME.parquet.
         against: Where to look: a .jsonl, .json, .csv or .parquet file; any other file of text; or a set or task file,
             as SET:SPLIT (SET alone: its test split). May be given several times.
         split: The split whose questions are looked for.

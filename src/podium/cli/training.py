@@ -144,6 +144,8 @@ def _evaluator(experiment: Experiment, questions: int, dispatch: Dispatch) -> Ev
     No rollout runs meanwhile, so a dispatcher of its own, over the same files, keeps all limits.
     """
 
+    draw = experiment.pool_draw.model_copy(update={"failing": 0.0})
+
     async def evaluate_checkpoint(folder: Path) -> Mapping[str, Any]:
         checkpoint = Checkpoint.read(folder)
         workers = numbered_pool(open_pool(experiment.pool), checkpoint.prompt)
@@ -153,7 +155,7 @@ def _evaluator(experiment: Experiment, questions: int, dispatch: Dispatch) -> Ev
                 evaluation = await evaluate(
                     Conductor(open_policy(checkpoint), checkpoint.prompt),
                     tasks,
-                    PoolSource(workers, experiment.pool_draw).draw("evaluation"),
+                    PoolSource(workers, draw).draw("evaluation"),
                     max_steps=experiment.grpo.max_steps,
                     execution=ExecutionSettings(early_stop=experiment.grpo.early_stop),
                     budget=Budget(rounds=experiment.grpo.rounds),

@@ -43,6 +43,17 @@ class Conducts(Settings):
     workers: tuple[str, ...] = ()
     """Of an anonymous pool: the names of the workers, in order. None: any."""
 
+    def misfit(self, pool: Pool) -> str | None:
+        """Why a policy that conducts this must not lead `pool`, in one sentence; None: it fits."""
+        if self.simulated and (real := real_workers(pool)):
+            return (
+                f"it was trained on {self.questions} over simulated workers, and {real[0].profile.name!r} of this "
+                "pool is asked for real."
+            )
+        if self.workers and pool.names != self.workers:
+            return f"it knows workers by number alone, in this order: {', '.join(self.workers)}."
+        return _unrated(pool) if self.ratings else None
+
 
 class PlanSettings(Settings):
     """How its plans are drawn and bounded, as it was trained; whoever asks the policy obeys it."""
@@ -68,6 +79,14 @@ class PodiumFile(Settings):
     """What it was trained to conduct. None: worked out from the prompt style, for files older than this key."""
     plan: PlanSettings | None = None
     """How its plans are drawn and bounded. None: by the defaults of whoever asks."""
+
+    @property
+    def what_it_conducts(self) -> Conducts:
+        """As `Checkpoint.conducts`, without its files: whether it reads ratings is not known of an older one."""
+        if self.conducts is not None:
+            return self.conducts
+        brief = self.prompt.style == "brief"
+        return Conducts(questions="the embedded questions", simulated=True) if brief else Conducts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +128,7 @@ class Checkpoint:
                 f'{path / "config.json"} does not say its "model_type", so nothing can load it.'
             )
         extra = path / "podium.json"
-        settings = (
-            build(_json_object(extra), PodiumFile, source=str(extra)) if extra.is_file() else PodiumFile()
-        )
+        settings = read_podium_json(extra) if extra.is_file() else PodiumFile()
         return cls(path, config, settings.prompt, settings.conducts, settings.plan)
 
     @property
@@ -171,15 +188,7 @@ class Checkpoint:
 
     def misfit(self, pool: Pool) -> str | None:
         """Why this policy must not lead `pool`, in one sentence; None: it fits."""
-        conducts = self.conducts
-        if conducts.simulated and (real := real_workers(pool)):
-            return (
-                f"it was trained on {conducts.questions} over simulated workers, and {real[0].profile.name!r} of this "
-                "pool is asked for real."
-            )
-        if conducts.workers and pool.names != conducts.workers:
-            return f"it knows workers by number alone, in this order: {', '.join(conducts.workers)}."
-        return _unrated(pool) if conducts.ratings else None
+        return self.conducts.misfit(pool)
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of tokenizer.json, a new one at each call.
@@ -215,6 +224,16 @@ class Checkpoint:
             raise CheckpointError(
                 f"{path} is not a whole safetensors file; copy or save the checkpoint again."
             ) from error
+
+
+def read_podium_json(path: Path) -> PodiumFile:
+    """What a podium.json says.
+
+    Raises:
+        CheckpointError: it is no JSON object.
+        ConfigError: it has a key or a value that is not known.
+    """
+    return build(_json_object(path), PodiumFile, source=str(path))
 
 
 def shipped(name: str) -> Path:

@@ -136,4 +136,45 @@ subtasks = [
 access_list = [[], [0]]
 """,
     ),
+    Example(
+        question=(
+            "Our choir has 34 singers and wants to tour three towns by train in June, with 9,000 euros. Draft a "
+            "plan that the committee can vote on."
+        ),
+        workers=5,
+        completion="""\
+Each part builds on all that was settled before it, and the draft should be read by somebody who did not write it.
+
+model_id = [2, 4, 0, 3]
+subtasks = [
+    "Propose three towns in an order that makes short train rides, with dates in June and a reason for each.",
+    "From this route, list what 34 people will pay for trains, beds and meals, and add it up. Say which figures \
+are guesses.",
+    "Write the draft for the committee: route, costs against the 9,000 euros, and the two decisions that are open.",
+    "Read the draft against the route and the costs above. Mend what does not agree, and answer with the whole \
+corrected draft.",
+]
+access_list = [[], ["all"], ["all"], ["all"]]
+""",
+    ),
+    Example(
+        question=(
+            "A short story of mine ends with a letter that nobody reads. Is the ending too bleak for a magazine "
+            "for young readers, and how might it be changed?"
+        ),
+        workers=7,
+        completion="""\
+Three readers who do not know each other's views say more than one, and a fourth can weigh them.
+
+model_id = [6, 1, 3, 5]
+subtasks = [
+    "As an editor of a magazine for young readers, say whether this ending is too bleak, and why.",
+    "As a teacher, say what readers of twelve take from an ending in which a letter stays unread.",
+    "Suggest three other endings that keep the unread letter, each in two sentences.",
+    "Answer the author: weigh the views above, say whether to change the ending, and show the change that you \
+would make.",
+]
+access_list = [[], [], [], ["all"]]
+""",
+    ),
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
-from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.checkpoint import Checkpoint, Conducts, PlanSettings, PodiumFile
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import Policy, Sampling
 from podium.conductor.prompt import PromptSettings
@@ -67,6 +67,9 @@ class ConductorSettings(Settings):
     """What the endpoint calls `limits.max_tokens`; None: as for a worker."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Further keys of the request's body."""
+    settings: str | None = None
+    """Of an endpoint that serves a trained Conductor: where its podium.json is, as `read_podium_file` takes it, seen
+    from the pool file's folder. It is then prompted and bounded as it was trained, and leads no other pool."""
     prompt: PromptSettings = PromptSettings()
     """How a worker or an endpoint is prompted for a plan; a checkpoint brings its own."""
     fallback: str | None = None
@@ -80,14 +83,29 @@ class ConductorSettings(Settings):
             raise ValueError(f"{' and '.join(sources)} each name a Conductor; keep one of them.")
         if (self.base_url is None) != (self.model is None):
             raise ValueError("an endpoint needs both base_url and model.")
-        of_endpoint = {"api_key_env", "price", "limits", "temperature", "max_tokens_key", "extra"}
+        of_endpoint = {"api_key_env", "price", "limits", "temperature", "max_tokens_key", "extra", "settings"}
         if self.base_url is None and (idle := sorted(of_endpoint & self.model_fields_set)):
             raise ValueError(f"{idle[0]} is for an endpoint; add base_url and model, or leave it out.")
         if self.checkpoint is None and self.cost_sensitivity is not None:
             raise ValueError("cost_sensitivity is for a checkpoint; add checkpoint, or leave it out.")
         if self.checkpoint is not None and "prompt" in self.model_fields_set:
             raise ValueError("a checkpoint brings its own prompt; leave prompt out.")
+        if self.settings is not None and "prompt" in self.model_fields_set:
+            raise ValueError("settings brings the prompt of the trained Conductor; leave prompt out.")
         return self
+
+    def obeying(self, trained: PodiumFile) -> Self:
+        """The same endpoint, asked as its policy was trained; what this table says itself stays."""
+        plan = trained.plan or PlanSettings()
+        update: dict[str, Any] = {"prompt": trained.prompt}
+        if self.temperature is None and trained.plan is not None:
+            update["temperature"] = plan.temperature
+        says = "limits" in self.model_fields_set and "max_tokens" in self.limits.model_fields_set
+        if plan.max_plan_tokens is not None and not says:
+            update["limits"] = self.limits.model_copy(update={"max_tokens": plan.max_plan_tokens})
+        if plan.chat_template_kwargs and "chat_template_kwargs" not in self.extra:
+            update["extra"] = {**self.extra, "chat_template_kwargs": plan.chat_template_kwargs}
+        return self.model_copy(update=update)
 
 
 class _PoolFile(BaseModel):
@@ -116,6 +134,8 @@ def conductor_settings(pool: Pool) -> ConductorSettings:
                     ("conductor", key),
                 )
             )
+    if settings.settings is not None and (beside := pool.folder / settings.settings).exists():
+        return settings.model_copy(update={"settings": str(beside)})
     return settings
 
 
@@ -138,11 +158,9 @@ def open_conductor(
         UsageError: a level that it does not know, or a checkpoint that needs torch, which is not installed.
     """
     checkpoint = Checkpoint.read(source)
-    misfit = None if pool is None else checkpoint.misfit(pool)
-    if misfit is not None:
-        raise CheckpointError(f"{checkpoint.path} cannot lead this pool: {misfit} {_WAY_OUT}")
+    if pool is not None:
+        refuse_misfit(str(checkpoint.path), checkpoint.conducts, pool)
     prompt = checkpoint.prompt
-    full = prompt.style == "full"
     if cost_sensitivity is not None and not 0 <= cost_sensitivity <= prompt.levels - 1:
         known = f"levels 0 to {prompt.levels - 1}" if prompt.levels else "no levels of cost sensitivity"
         raise UsageError(f"{option} {cost_sensitivity:g}: {checkpoint.path} knows {known}.")
@@ -151,9 +169,27 @@ def open_conductor(
         prompt,
         cost_sensitivity=cost_sensitivity,
         second_try=True,
-        sampling=Sampling(max_tokens=_MOST_TOKENS) if full else None,
+        sampling=_sampling(checkpoint),
         name="conductor" if source == "conductor" else f"conductor:{checkpoint.name}",
     )
+
+
+def _sampling(checkpoint: Checkpoint) -> Sampling:
+    """How its plans are drawn: as podium.json says, else greedily and with as many tokens as its style may need."""
+    plan = checkpoint.plan or PlanSettings()
+    most = plan.max_plan_tokens or (_MOST_TOKENS if checkpoint.prompt.style == "full" else None)
+    return Sampling(temperature=plan.temperature, max_tokens=most)
+
+
+def refuse_misfit(name: str, conducts: Conducts, pool: Pool) -> None:
+    """Refuse a policy for a pool that it was not trained to lead.
+
+    Raises:
+        CheckpointError: why, and the way out.
+    """
+    misfit = conducts.misfit(pool)
+    if misfit is not None:
+        raise CheckpointError(f"{name} cannot lead this pool: {misfit} {_WAY_OUT}")
 
 
 def build_endpoint(settings: ConductorSettings, pool: Pool) -> Worker:
@@ -174,8 +210,10 @@ def build_endpoint(settings: ConductorSettings, pool: Pool) -> Worker:
         raise ConfigError(message, ("conductor", *error.where)) from None
 
 
-def untrained_conductor(policy: Policy, prompt: PromptSettings | None = None) -> Conductor:
-    """The Conductor that any instruct model makes; what the policy holds stays the caller's to close."""
+def conductor_of(policy: Policy, prompt: PromptSettings | None = None) -> Conductor:
+    """The Conductor that a worker makes: any instruct model, untrained, or a served policy, by the prompt that it was
+    trained with. What the policy holds stays the caller's to close.
+    """
     return Conductor(policy, prompt, second_try=True, name=f"conductor:{policy.name}")
 
 

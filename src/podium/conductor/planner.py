@@ -102,6 +102,7 @@ class Conductor:
             workers=len(request.pool),
             max_steps=request.max_steps,
             later_round=bool(request.outcomes),
+            access=self._prompt.access,
         )
         return Plan(
             completion.text,

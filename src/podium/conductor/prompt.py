@@ -21,7 +21,7 @@ from podium.planner import Outcome, Plan, PlanRequest
 from podium.types import Message, Profile, Rating
 from podium.workers.pool import Pool
 from podium.workers.vote import VOTE
-from podium.workflow import PlanError, Workflow, parse, render
+from podium.workflow import AccessRule, PlanError, Workflow, parse, render
 
 _FULL_ROLE = """\
 You lead a team of language models. You do not answer the user's question yourself: you decide who on the \
@@ -35,7 +35,7 @@ what a step needs, and spend no step that does not earn its price.
 
 How a step is run:
 - Its model always sees the user's question, and the subtask. Write for a reader who knows nothing of your plan.
-- Of the earlier steps it sees those on its access list alone, their subtasks and their responses.
+- {seen}
 - Steps that do not wait for one another run at the same time.
 - The response of the last step goes to the user as it is, so the last subtask must ask for the complete \
 answer.
@@ -43,8 +43,20 @@ answer.
 Think first, briefly. Then write your plan as three Python lists of the same length, one entry for each step:
 - model_id: the number of the model that takes the step, from the team as it is numbered below.
 - subtasks: what the model is told to do, a string.
-- access_list: which earlier steps it sees. [] for none, ["all"] for all of them, or the numbers of some of \
-them, as in [0, 2]. Steps are numbered from 0, and a step can only see steps before it."""
+- access_list: which earlier steps it sees{access}"""
+
+_SEEN = {
+    "lists": "Of the earlier steps it sees those on its access list alone, their subtasks and their responses.",
+    "all_or_none": "Of the earlier steps it sees all or none, by its access list: their subtasks and their responses.",
+}
+_ACCESS = {
+    "lists": """\
+. [] for none, ["all"] for all of them, or the numbers of some of them, as in [0, 2]. Steps are numbered from 0, \
+and a step can only see steps before it.""",
+    "all_or_none": """\
+: [] for none, or ["all"] for all of them. A step can only see steps before it, and nothing else may stand in \
+its list.""",
+}
 
 _EXAMPLES_INTRO = (
     "Some examples. They are about other questions and other teams: learn the form, not the choices."
@@ -59,9 +71,15 @@ model_id = []
 subtasks = []
 access_list = []
 
-Otherwise write a new plan that mends what is wrong with it. In this plan an access list may also be \
-["previous"], which shows the model the latest final response alone, and ["all"] shows that response \
-together with all earlier steps of the new plan. Nothing else of the earlier rounds is seen."""
+Otherwise write a new plan that mends what is wrong with it. In this plan {access} Nothing else of the \
+earlier rounds is seen."""
+_ACCESS_LATER = {
+    "lists": """\
+an access list may also be ["previous"], which shows the model the latest final response alone, and ["all"] \
+shows that response together with all earlier steps of the new plan.""",
+    "all_or_none": """\
+["all"] shows the model the latest final response together with all earlier steps of the new plan.""",
+}
 
 _SECOND_TRY = """\
 That plan cannot be run:
@@ -77,6 +95,9 @@ class PromptSettings(Settings):
     style: Literal["full", "brief"] = "full"
     pool: Literal["described", "anonymous"] = "described"
     """"described" lets a worker be added without training; "anonymous" shows numbers alone."""
+    access: AccessRule = "lists"
+    """What a plan's access lists may hold: numbers of steps too, or nothing and "all" alone. A plan that holds more is
+    no plan."""
     examples: int = Field(default=4, ge=0, le=len(EXAMPLES))
     """Examples shown in the full style, at most; the brief style has none."""
     question_chars: int | None = Field(default=None, ge=20)
@@ -259,8 +280,14 @@ def shortened(text: str, chars: int | None) -> str:
 
 def _instructions(request: PlanRequest, settings: PromptSettings) -> str:
     limit = request.max_steps
-    parts = [_FULL_ROLE.format(max_steps=limit, steps="step" if limit == 1 else "steps")]
-    shown = [example for example in EXAMPLES if _fits(example, limit)][: settings.examples]
+    role = _FULL_ROLE.format(
+        max_steps=limit,
+        steps="step" if limit == 1 else "steps",
+        seen=_SEEN[settings.access],
+        access=_ACCESS[settings.access],
+    )
+    parts = [role]
+    shown = [example for example in EXAMPLES if _fits(example, limit, settings)][: settings.examples]
     if shown:
         parts.append(_EXAMPLES_INTRO)
         parts += [
@@ -270,9 +297,10 @@ def _instructions(request: PlanRequest, settings: PromptSettings) -> str:
     return "\n\n".join(parts)
 
 
-def _fits(example: Example, max_steps: int) -> bool:
-    """Whether the example obeys this situation's step limit, and so does not teach to break it."""
-    return not isinstance(parse(example.completion, workers=example.workers, max_steps=max_steps), PlanError)
+def _fits(example: Example, max_steps: int, settings: PromptSettings) -> bool:
+    """Whether the example obeys this situation's rules, and so does not teach to break them."""
+    plan = parse(example.completion, workers=example.workers, max_steps=max_steps, access=settings.access)
+    return not isinstance(plan, PlanError)
 
 
 def _request(request: PlanRequest, settings: PromptSettings) -> str:
@@ -284,7 +312,7 @@ def _request(request: PlanRequest, settings: PromptSettings) -> str:
     parts.append(f"The user's question:\n{_fence(question.text)}")
     parts.append("Your team:\n" + "\n".join(_team(request.pool, settings)))
     if request.outcomes:
-        parts.append(_LATER_ROUND)
+        parts.append(_LATER_ROUND.format(access=_ACCESS_LATER[settings.access]))
         parts += [_earlier(number, outcome) for number, outcome in enumerate(request.outcomes, start=1)]
     parts.append("Do not answer the question. Write your plan for the team.")
     return "\n\n".join(parts)

@@ -16,6 +16,7 @@ from podium.errors import WorkerError
 from podium.executor.breaker import Breaker, Cooldown, State
 from podium.executor.rate_limiter import RateLimiter, RetryBudget
 from podium.workers.base import Worker
+from podium.workers.failing import FailingWorker
 
 if TYPE_CHECKING:
     from podium.executor.ledger import SpendLimit
@@ -140,7 +141,12 @@ class Dispatcher:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def channel(self, worker: Worker) -> WorkerChannel:
-        """The channel to `worker` on the running event loop."""
+        """The channel to `worker` on the running event loop.
+
+        One that is made to fail has a channel of its own for each call: the worker that it stands for is not down.
+        """
+        if isinstance(worker, FailingWorker):
+            return WorkerChannel(worker)
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # Waiters belong to their loop; a new `asyncio.run` starts afresh.
             self._channels, self._loop = {}, loop

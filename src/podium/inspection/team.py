@@ -21,7 +21,7 @@ from podium.executor.accounts import open_day_account
 from podium.executor.state_file import CooldownFile
 from podium.orchestrator import Event, Orchestrator, QuestionEnded
 from podium.orchestrator.planner_settings import PlannerSettings
-from podium.orchestrator.planning import OpenedPlanner, open_planner, pays_for_plans
+from podium.orchestrator.planning import OpenedPlanner, open_planner, pays_for_plans, plan_settings
 from podium.orchestrator.team import open_pool
 from podium.trace import Trace
 from podium.trace.store import TraceStore, default_path
@@ -35,12 +35,12 @@ class TeamSettings(PlannerSettings):
 
     pool: str = "embedded"
     """The workers: a TOML file, or a shipped pool's name."""
-    max_steps: int = Field(default=5, ge=1)
-    """Steps that a plan may have."""
+    max_steps: int | None = Field(default=None, ge=1)
+    """Steps that a plan may have. None: as many as its Conductor was trained with, else 5."""
     early_stop: bool = False
     """Whether votes stop once their result is certain."""
-    rounds: int = Field(default=1, ge=1)
-    """Plans for a question at most."""
+    rounds: int | None = Field(default=None, ge=1)
+    """Plans for a question at most. None: as many as its Conductor was trained with, else 1."""
     budget_calls: int | None = Field(default=None, ge=0)
     """Worker calls for a question at most."""
     budget_tokens: int | None = Field(default=None, ge=0)
@@ -68,9 +68,9 @@ class TeamSettings(PlannerSettings):
 
     @property
     def budget(self) -> Budget:
-        """The limits of one question."""
+        """The limits of one question, with 1 round where none is given."""
         return Budget(
-            rounds=self.rounds,
+            rounds=self.rounds or 1,
             calls=self.budget_calls,
             tokens=self.budget_tokens,
             usd=self.budget_usd,
@@ -143,11 +143,12 @@ def open_team(settings: TeamSettings, *, seed: str = "0") -> Team:
     with ExitStack() as files:
         dispatcher = _open_dispatcher(settings, pool, files)
         opened = open_planner(settings, pool, seed=seed, dispatcher=dispatcher)
+        trained = plan_settings(settings, pool)
         orchestrator = Orchestrator(
             opened.planner,
             pool,
-            budget=settings.budget,
-            max_steps=settings.max_steps,
+            budget=settings.budget.model_copy(update={"rounds": settings.rounds or trained.rounds}),
+            max_steps=settings.max_steps or trained.max_steps,
             settings=ExecutionSettings(early_stop=settings.early_stop),
             dispatcher=dispatcher,
         )

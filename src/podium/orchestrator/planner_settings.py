@@ -32,6 +32,9 @@ class PlannerSettings(Settings):
     """The environment variable that holds the key for it."""
     conductor_price: tuple[float, float] | None = None
     """Its dollars per million tokens, input and output."""
+    conductor_settings: str | None = None
+    """Where the podium.json of the trained Conductor is that the endpoint serves: its folder, the file, or OWNER/NAME
+    on the Hugging Face hub. None: the model conducts untrained."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -43,7 +46,13 @@ class PlannerSettings(Settings):
     @property
     def served(self) -> tuple[str, ...]:
         """Those keys of a served Conductor that are given."""
-        keys = ("conductor_url", "conductor_model", "conductor_key_env", "conductor_price")
+        keys = (
+            "conductor_url",
+            "conductor_model",
+            "conductor_key_env",
+            "conductor_price",
+            "conductor_settings",
+        )
         return tuple(key for key in keys if getattr(self, key) is not None)
 
     def fault(self, called: Callable[[str], str] = str) -> str | None:

@@ -10,14 +10,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from podium.baselines import open_baseline
-from podium.conductor.checkpoint import SHIPPED, Checkpoint
+from podium.conductor.checkpoint import SHIPPED, Checkpoint, PlanSettings
 from podium.conductor.opening import (
     ConductorSettings,
     build_endpoint,
+    conductor_of,
     conductor_settings,
     open_conductor,
-    untrained_conductor,
+    refuse_misfit,
 )
+from podium.conductor.podium_file import read_podium_file
 from podium.conductor.policy import WorkerPolicy
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.executor import Dispatcher
@@ -89,6 +91,29 @@ def open_planner(
     return replace(opened, fallback=fallback)
 
 
+def plan_settings(settings: PlannerSettings, pool: Pool) -> PlanSettings:
+    """How the Conductor that `open_planner` would open was trained to plan: its rounds and its steps hold where nobody
+    says otherwise. Those of a planner that was not trained are the defaults.
+
+    Raises:
+        UsageError: its checkpoint or its podium.json cannot be read.
+    """
+    if settings.planner != "conductor":
+        return PlanSettings()
+    table = conductor_settings(pool)
+    if settings.conductor is not None:
+        plan = Checkpoint.read(settings.conductor).plan
+    elif settings.served:
+        plan = _trained_plan(_endpoint(settings))
+    elif table.checkpoint is not None:
+        plan = Checkpoint.read(_source(table.checkpoint, pool)).plan
+    elif table.base_url is not None:
+        plan = _trained_plan(table)
+    else:
+        plan = None
+    return plan or PlanSettings()
+
+
 def first_model(pool: Pool) -> Worker | None:
     """The first worker of the pool that is not simulated, models before programs; None: all are simulated."""
     return min(real_workers(pool), key=_may_be_no_model, default=None)
@@ -143,8 +168,7 @@ def _of_file(
 ) -> OpenedPlanner:
     """The planner where the settings name none; `first` is the pool's first model."""
     if table.checkpoint is not None:
-        known = table.checkpoint in SHIPPED
-        source = table.checkpoint if known else str(pool.folder / table.checkpoint)
+        source = _source(table.checkpoint, pool)
         cost_sensitivity = (
             table.cost_sensitivity if settings.cost_sensitivity is None else settings.cost_sensitivity
         )
@@ -169,7 +193,7 @@ def _of_file(
         else "a worker of the pool"
     )
     return OpenedPlanner(
-        untrained_conductor(policy, table.prompt), f"{policy.name}, {why}, untrained", fallback=policy.name
+        conductor_of(policy, table.prompt), f"{policy.name}, {why}, untrained", fallback=policy.name
     )
 
 
@@ -191,15 +215,31 @@ def _endpoint(settings: PlannerSettings) -> ConductorSettings:
         model=settings.conductor_model,
         api_key_env=settings.conductor_key_env,
         price=None if price is None else Price(input=price[0], output=price[1]),
+        settings=settings.conductor_settings,
     )
 
 
+def _source(name: str, pool: Pool) -> str:
+    """A checkpoint as the pool's file names it: shipped, or seen from its folder."""
+    return name if name in SHIPPED else str(pool.folder / name)
+
+
+def _trained_plan(endpoint: ConductorSettings) -> PlanSettings | None:
+    return None if endpoint.settings is None else read_podium_file(endpoint.settings).plan
+
+
 def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher | None) -> OpenedPlanner:
+    training = "untrained"
+    if settings.settings is not None:
+        trained = read_podium_file(settings.settings)
+        refuse_misfit(settings.settings, trained.what_it_conducts, pool)
+        settings = settings.obeying(trained)
+        training = f"trained on {trained.what_it_conducts.questions}"
     endpoint = build_endpoint(settings, pool)
     policy = WorkerPolicy(endpoint, pool, dispatcher, priced=settings.price is not None)
     return OpenedPlanner(
-        untrained_conductor(policy, settings.prompt),
-        f"{policy.name} at {settings.base_url}, untrained",
+        conductor_of(policy, settings.prompt),
+        f"{policy.name} at {settings.base_url}, {training}",
         release=endpoint.close,
     )
 

@@ -41,10 +41,10 @@ class TeamSpec(WorkerSpec, PlannerSettings):
     """`timeout` and `max_usd` are the team's own budget for a question."""
     pool: str = Field(min_length=1)
     """Its workers: a TOML file seen from the pool file's folder, or a shipped pool's name."""
-    rounds: int = Field(default=1, ge=1)
-    """Plans for a question at most."""
-    max_steps: int = Field(default=5, ge=1)
-    """Steps that a plan may have."""
+    rounds: int | None = Field(default=None, ge=1)
+    """Plans for a question at most. None: as many as its Conductor was trained with, else 1."""
+    max_steps: int | None = Field(default=None, ge=1)
+    """Steps that a plan may have. None: as many as its Conductor was trained with, else 5."""
     early_stop: bool = False
     """Whether its votes ask for no more responses once they are certain."""
     cache: bool = False
@@ -202,19 +202,27 @@ class _Teams:
 
 
 def _team(spec: TeamSpec, pool: Pool, settings: PlannerSettings) -> TeamWorker:
-    from podium.orchestrator.planning import open_planner  # noqa: PLC0415 - loads the Conductor's arithmetic
+    from podium.orchestrator.planning import (  # noqa: PLC0415 - loads the Conductor's arithmetic
+        open_planner,
+        plan_settings,
+    )
 
+    trained = plan_settings(settings, pool)
+    max_steps = spec.max_steps or trained.max_steps
     opened = open_planner(settings, pool, seed=f"team/{spec.name}")
     limits = spec.limits
-    budget = Budget(rounds=spec.rounds, usd=limits.max_usd, seconds=limits.timeout * _SHARE)
-    # Answers are kept under this document: `cost_sensitivity` has the key that it had when the first were.
+    budget = Budget(rounds=spec.rounds or trained.rounds, usd=limits.max_usd, seconds=limits.timeout * _SHARE)
+    # Answers are kept under this document: `cost_sensitivity` has the key that it had when the first were, and later
+    # keys are in it only where they are given.
     planner = settings.model_dump(mode="json")
+    if settings.conductor_settings is None:
+        del planner["conductor_settings"]
     identity: dict[str, Any] = {
         "kind": "podium",
         "planner": {"thrift" if key == "cost_sensitivity" else key: value for key, value in planner.items()},
         "pool": [[worker.profile.model_dump(mode="json"), worker.identity] for worker in pool],
         "budget": budget.model_dump(mode="json"),
-        "max_steps": spec.max_steps,
+        "max_steps": max_steps,
         "early_stop": spec.early_stop,
     }
     if pool.source is not None and (table := pool.source.tables.get("conductor")):
@@ -225,7 +233,7 @@ def _team(spec: TeamSpec, pool: Pool, settings: PlannerSettings) -> TeamWorker:
             opened.planner,
             pool,
             budget=budget,
-            max_steps=spec.max_steps,
+            max_steps=max_steps,
             settings=ExecutionSettings(early_stop=spec.early_stop),
             plan_fallback=opened.fallback,
         ),
@@ -247,6 +255,8 @@ def _settings(spec: TeamSpec, folder: Path) -> PlannerSettings:
         seen["planner"] = f"{form}{colon}{folder / file}"
     if settings.conductor is not None and settings.conductor not in SHIPPED:
         seen["conductor"] = str(folder / settings.conductor)
+    if settings.conductor_settings is not None and (folder / settings.conductor_settings).exists():
+        seen["conductor_settings"] = str(folder / settings.conductor_settings)
     return settings.model_copy(update=seen)
 
 

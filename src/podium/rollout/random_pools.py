@@ -1,7 +1,7 @@
 """Chooses the pool of each training question: always the whole pool, or a random part of it in a random order.
 
 A policy that is trained on a single pool memorises which number is which worker. A policy that is trained on many pools
-has to read the profiles.
+has to read the profiles. A policy whose workers fail now and then learns not to depend on a single one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from pydantic import Field
 
 from podium.config import Settings, suggestion
 from podium.errors import ConfigError
-from podium.workers.pool import Pool
+from podium.workers.failing import FailingWorker
+from podium.workers.pool import Pool, is_tool
 
 
 class PoolDraw(Settings):
@@ -27,6 +28,9 @@ class PoolDraw(Settings):
     """Most workers of a random pool."""
     without: tuple[str, ...] = ()
     """Names of workers that are never drawn, so that a test can offer workers that the policy has never seen."""
+    failing: float = Field(default=0.0, ge=0, lt=1)
+    """The probability with which each drawn worker fails every call of a question, for all its rollouts alike; votes,
+    calculators and code tools never do."""
 
 
 class PoolSource:
@@ -51,8 +55,19 @@ class PoolSource:
         self._pool, self._settings, self._kept = pool, settings, kept
 
     def draw(self, name: str) -> Pool:
-        """The pool of the question with this name. The same name always gives the same pool."""
-        return self._pool.subset(self._drawn(name))
+        """The pool of the question with this name. The same name always gives the same pool, with the same workers
+        failing."""
+        pool = self._pool.subset(self._drawn(name))
+        rate = self._settings.failing
+        if not rate:
+            return pool
+        return pool.replaced(
+            {
+                worker.profile.name: FailingWorker(worker)
+                for worker in pool
+                if not is_tool(worker) and Random(f"failing/{name}/{worker.profile.name}").random() < rate
+            }
+        )
 
     def _drawn(self, name: str) -> Sequence[int]:
         if not self._settings.random:

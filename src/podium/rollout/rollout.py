@@ -12,7 +12,8 @@ from podium.executor import Dispatcher
 from podium.orchestrator import Orchestrator
 from podium.rollout.reward import Reward, RewardSettings, reward
 from podium.tasks.task import Grade, Task
-from podium.trace import RoundTrace, Trace
+from podium.trace import RoundTrace, Span, Trace
+from podium.workers.failing import ENVIRONMENT
 from podium.workflow import live_steps
 
 
@@ -54,7 +55,8 @@ class Rollout:
     def worker_failed(self) -> bool:
         """Whether a step that the answer needs failed, or the planner's own model did.
 
-        A step that the budget refused does not count: there the plan wanted more than it was allowed.
+        A step that the budget refused does not count: there the plan wanted more than it was allowed. Nor does a step
+        whose worker was made to fail (`PoolDraw.failing`): the plan was to cope with that.
         """
         return any(_failed(round_) for round_ in self.trace.rounds)
 
@@ -62,8 +64,17 @@ class Rollout:
 def _failed(round_: RoundTrace) -> bool:
     if round_.plan_error_kind in ("planner_failed", "budget_refused"):
         return True
-    failed = {span.position for span in round_.spans if span.status == "failed"}
+    failed = {span.position for span in round_.spans if span.status == "failed" and not _was_drawn(span)}
     return bool(failed) and round_.workflow is not None and not failed.isdisjoint(live_steps(round_.workflow))
+
+
+def _was_drawn(span: Span) -> bool:
+    """Whether a step failed since its worker was made to fail, or since the steps that it reads gave no response.
+
+    Of the second kind is a vote on nothing. Where real failures are the reason, those steps failed themselves.
+    """
+    kinds = {attempt.error_kind for attempt in span.attempts}
+    return bool(kinds) and kinds <= {ENVIRONMENT, "missing"}
 
 
 async def roll(

@@ -16,7 +16,7 @@ from podium.rollout.rollout import Rollout, roll
 from podium.tasks.task import Task
 from podium.types import Budget
 from podium.workers.pool import Pool
-from podium.workflow import parse
+from podium.workflow import AccessRule, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class FixedPlan:
 
     text: str
     name: str = "written"
+    access: AccessRule = "lists"
+    """What its access lists may hold."""
 
     async def plan(self, request: PlanRequest) -> Plan:
         """Parse the text for the request's pool. If it is no valid plan, the decision is an error value."""
@@ -36,6 +38,7 @@ class FixedPlan:
             workers=len(request.pool),
             max_steps=request.max_steps,
             later_round=bool(request.outcomes),
+            access=self.access,
         )
         return Plan(text=self.text, decision=decision)
 
@@ -50,6 +53,8 @@ class Scorer:
     budget: Budget = field(default_factory=Budget)
     """The budget of one question. For `score` leave rounds at 1: it would use its one completion in every round."""
     max_steps: int = 5
+    access: AccessRule = "lists"
+    """What the access lists of a completion may hold."""
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     dispatcher: Dispatcher = field(default_factory=Dispatcher, compare=False)
     """Enforces the workers' limits over all rollouts, whatever their pools.
@@ -71,7 +76,7 @@ class Scorer:
         Raises:
             BudgetError: the budget of the run or the day does not suffice.
         """
-        return await self.roll(FixedPlan(completion), task, pool, seed=seed)
+        return await self.roll(FixedPlan(completion, access=self.access), task, pool, seed=seed)
 
     async def roll(
         self,

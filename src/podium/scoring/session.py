@@ -25,12 +25,13 @@ from podium.rollout.random_pools import PoolSource
 from podium.scoring.judging import JudgePayment
 from podium.scoring.protocol import RewardParts, RolloutRequest, Score, SessionInfo
 from podium.scoring.settings import ScoringSettings
-from podium.tasks import ALL, Task, open_tasks, warnings_of
+from podium.scoring.training_tasks import open_training_tasks
+from podium.tasks import Task
 from podium.tasks.graders.base import GraderSettings
 from podium.trace import Trace
 from podium.types import Budget, Message
 from podium.workers.pool import Pool
-from podium.workflow import Workflow, live_steps, render
+from podium.workflow import AccessRule, Workflow, live_steps, render
 
 _REMEMBERED = 1024
 """Rollouts that may go on with another round."""
@@ -41,10 +42,12 @@ class WrittenPlans:
     """A planner that gives the plans of a rollout, one in each round."""
 
     texts: tuple[str, ...]
+    access: AccessRule = "lists"
     name: str = "policy"
 
     async def plan(self, request: PlanRequest) -> Plan:
-        return await FixedPlan(self.texts[len(request.outcomes)], self.name).plan(request)
+        text = self.texts[len(request.outcomes)]
+        return await FixedPlan(text, self.name, self.access).plan(request)
 
 
 class ScoringSession:
@@ -163,7 +166,7 @@ class ScoringSession:
         if request in self._rolled:
             return self._rolled[request]
         rollout = await self._scorer(request).run(
-            WrittenPlans(request.plans),
+            WrittenPlans(request.plans, self.settings.prompt.access),
             task,
             self.pool_of(request),
             seed=f"{request.seed}/{request.task}/{request.rollout}",
@@ -198,21 +201,6 @@ async def open_session(
     finally:
         if pool is None:
             await opened.close()
-
-
-def open_training_tasks(
-    settings: ScoringSettings, pool: Pool, on_warning: Callable[[str], None] = lambda warning: None
-) -> dict[str, Task]:
-    """The tasks of the train split by id, in the set's order.
-
-    Raises:
-        ConfigError: the set is unknown or empty, or shares a question with a held-out set.
-    """
-    size = settings.task_limit or (1000 if settings.tasks == "embedded" else ALL)
-    tasks = open_tasks(settings.tasks, "train", size=size, pool=pool)
-    for warning in warnings_of(tasks):
-        on_warning(warning)
-    return {task.id: task for task in tasks}
 
 
 def finished(trace: Trace, rounds: int) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -26,7 +26,10 @@ class ScoringSettings(Settings):
     task_limit: int | None = Field(default=None, ge=1)
     """At most so many tasks of the split; None: all of them."""
     held_out: tuple[str, ...] = ()
-    """Task sets that the policy will be evaluated on: a training question that stands in one of them is refused."""
+    """Task sets that the policy will be evaluated on, or splits of them, as "gsm8k:test": a training question that
+    stands there, whole or with most of its words, is refused. The other splits of `tasks` are held out in any case."""
+    on_overlap: Literal["refuse", "leave_out"] = "refuse"
+    """What becomes of a run with such questions; "leave_out": it trains without them, and says how many they are."""
     pool: str = "embedded"
     """A shipped pool's name, or a pool file."""
     pool_draw: PoolDraw = PoolDraw()

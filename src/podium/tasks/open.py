@@ -1,6 +1,6 @@
 """Opens a task set by the name that a command line or a configuration gives it.
 
-This is the one entry to all task sets: embedded questions, benchmarks, task files and recordings.
+This is the one entry to all task sets: embedded questions, benchmarks, task files, tables and recordings.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from typing import get_args
 from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.recordings import Recording
+from podium.rows import is_table
 from podium.tasks.embedded import EmbeddedTasks, Split
 from podium.tasks.mixture import TaskFile, mix, read_task_file
 from podium.tasks.recorded import RecordedTasks
+from podium.tasks.sets.custom import CustomSet
 from podium.tasks.sets.registry import NAMED_SETS
 from podium.tasks.task import TaskSet
 from podium.workers.base import Worker
@@ -37,7 +39,8 @@ def open_tasks(
     """Open the first `size` tasks of a split.
 
     Args:
-        name: "embedded", one of `NAMED_SETS`, a task file (NAME.toml) or a recording (NAME.parquet).
+        name: "embedded", one of `NAMED_SETS`, a task file (NAME.toml), a table of one's own (NAME.csv, NAME.jsonl;
+            `CustomSet.of_table`) or a recording (NAME.parquet).
         pool: for a recording: only questions that every recorded worker of this pool answered are opened.
 
     Raises:
@@ -71,9 +74,12 @@ def splits_of(name: str) -> tuple[str, ...]:
 
 
 def _mixture(name: str) -> TaskFile:
-    """The task file of a name; a named set is one with a single part."""
+    """The task file of a name; a named set or a table is one with a single part."""
     if name.endswith(".toml"):
         return read_task_file(Path(name))
+    if is_table(Path(name)):
+        part = CustomSet.of_table(Path(name))
+        return TaskFile(name=part.label, part=(part,))
     if name in NAMED_SETS:
         return TaskFile(name=name, part=(NAMED_SETS[name].model_validate({}),))
     raise ConfigError(f"There is no task set {name!r}; {suggestion(name, (EMBEDDED, *NAMED_SETS))}")

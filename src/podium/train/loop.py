@@ -144,7 +144,8 @@ class _Trainer:
         tasks = self.draw_tasks(iteration)
         levels = _levels(len(settings.cost_weights), len(tasks), name)
         sampler = RolloutSampler(model, self.start, self.codec, self.end, settings, levels, f"{name}/sample")
-        rollouts = await self._rollouts(tasks, levels, BatchedPolicy(sampler.generate), name)
+        policy = BatchedPolicy(sampler.generate, self.start.prompt.access)
+        rollouts = await self._rollouts(tasks, levels, policy, name)
         clock.append(time.perf_counter())
         advantages = ADVANTAGES[settings.advantage](
             [[None if rollout is None else rollout.reward.total for rollout in group] for group in rollouts],

@@ -23,6 +23,7 @@ from podium.train.grpo import ReferencePolicy
 from podium.train.model import PolicyModel
 from podium.train.sampler import Samples, sample
 from podium.train.settings import GRPOSettings
+from podium.workflow import AccessRule
 
 T = TypeVar("T")
 
@@ -43,7 +44,9 @@ class BatchedPolicy:
     rollout that still runs has sent a request, all requests are completed in one call of `generate`.
     """
 
-    def __init__(self, generate: Generate) -> None:
+    def __init__(self, generate: Generate, access: AccessRule = "lists") -> None:
+        self.access = access
+        """What the access lists of its plans may hold."""
         self._generate = generate
         self._running = 0
         self._waiting: dict[int, tuple[PlanRequest, asyncio.Future[str]]] = {}
@@ -108,7 +111,8 @@ class _RolloutPlanner:
     name: str = "policy"
 
     async def plan(self, request: PlanRequest) -> Plan:
-        return await FixedPlan(await self.policy.request(self.number, request)).plan(request)
+        text = await self.policy.request(self.number, request)
+        return await FixedPlan(text, access=self.policy.access).plan(request)
 
 
 @dataclass(frozen=True, slots=True)

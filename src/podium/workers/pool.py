@@ -129,6 +129,13 @@ class Pool:
         part._fill([self._workers[i] for i in indices], self._ratings)
         return part
 
+    def replaced(self, workers: Mapping[str, Worker]) -> Pool:
+        """The same pool with other workers in the places of those with these names."""
+        part = Pool.__new__(Pool)
+        part.source, part.folder = self.source, self.folder
+        part._fill([workers.get(worker.profile.name, worker) for worker in self._workers], self._ratings)
+        return part
+
     async def close(self) -> None:
         """Give back every worker's connections. Calling twice is fine; a later call opens new ones."""
         async with asyncio.TaskGroup() as tasks:
@@ -221,15 +228,25 @@ def real_workers(workers: Iterable[Worker]) -> list[Worker]:
 
     A worker with a true attribute `simulated` is none of them; a team has one if all of its workers are simulated.
     """
-    from podium.workers.calculator import CalculatorWorker  # noqa: PLC0415
-    from podium.workers.code import CodeWorker  # noqa: PLC0415
     from podium.workers.replay import ReplayWorker  # noqa: PLC0415
     from podium.workers.scripted import ScriptedWorker  # noqa: PLC0415
     from podium.workers.specialist import Specialist  # noqa: PLC0415
+
+    unpaid = Specialist, ScriptedWorker, ReplayWorker
+    return [
+        worker
+        for worker in workers
+        if not (isinstance(worker, unpaid) or is_tool(worker) or getattr(worker, "simulated", False))
+    ]
+
+
+def is_tool(worker: Worker) -> bool:
+    """Whether a worker is a tool of ours: a vote, a calculator or a code tool, which runs here and costs nothing."""
+    from podium.workers.calculator import CalculatorWorker  # noqa: PLC0415
+    from podium.workers.code import CodeWorker  # noqa: PLC0415
     from podium.workers.vote import VoteWorker  # noqa: PLC0415
 
-    unpaid = Specialist, ScriptedWorker, ReplayWorker, VoteWorker, CalculatorWorker, CodeWorker
-    return [w for w in workers if not isinstance(w, unpaid) and not getattr(w, "simulated", False)]
+    return isinstance(worker, VoteWorker | CalculatorWorker | CodeWorker)
 
 
 def has_real_workers(workers: Iterable[Worker]) -> bool:

@@ -1,6 +1,6 @@
 """The workflow language: a plan as data. It parses, checks and renders plans, and computes facts of their graph."""
 
-from podium.workflow.check import check
+from podium.workflow.check import AccessRule, check
 from podium.workflow.graph import Topology, depth, live_steps, topology, width
 from podium.workflow.model import Acceptance, Access, PlanError, Step, Workflow, render
 from podium.workflow.parse import parse
@@ -8,6 +8,7 @@ from podium.workflow.parse import parse
 __all__ = [
     "Acceptance",
     "Access",
+    "AccessRule",
     "PlanError",
     "Step",
     "Topology",

@@ -12,6 +12,8 @@ from typing import Literal
 from podium.workflow.fault import found
 from podium.workflow.model import Access, PlanError, Workflow, render
 
+AccessRule = Literal["lists", "all_or_none"]
+"""What an access list may hold: numbers of earlier steps too, or nothing and "all" alone, as in the paper."""
 MAX_SUBTASK = 8_000
 """Most characters of one subtask."""
 MAX_TEXT = 64 * 1024
@@ -33,7 +35,12 @@ class Breach:
 
 
 def check(
-    workflow: Workflow, *, workers: int, max_steps: int = 5, later_round: bool = False
+    workflow: Workflow,
+    *,
+    workers: int,
+    max_steps: int = 5,
+    later_round: bool = False,
+    access: AccessRule = "lists",
 ) -> PlanError | None:
     """The first rule that `workflow` breaks, as an error without a position; None: it can run.
 
@@ -41,13 +48,18 @@ def check(
         workers: number of workers in the pool; they are numbered from 0.
         max_steps: most steps.
         later_round: whether a previous round exists, whose response a step can read.
+        access: what an access list may hold.
     """
-    breach = first_breach(workflow, workers=workers, max_steps=max_steps, later_round=later_round)
+    breach = first_breach(
+        workflow, workers=workers, max_steps=max_steps, later_round=later_round, access=access
+    )
     breach = breach or _untidy(workflow)
     return PlanError(breach.kind, breach.message) if breach else None
 
 
-def first_breach(workflow: Workflow, *, workers: int, max_steps: int, later_round: bool) -> Breach | None:
+def first_breach(
+    workflow: Workflow, *, workers: int, max_steps: int, later_round: bool, access: AccessRule
+) -> Breach | None:
     """As `check`, with the entry at fault; access lists need not be in canonical form."""
     if not workflow.steps:
         message = (
@@ -62,6 +74,7 @@ def first_breach(workflow: Workflow, *, workers: int, max_steps: int, later_roun
         breach = (
             _worker(step.worker, position, workers)
             or _subtask(step.subtask, position)
+            or (_partial_access(step.access, position) if access == "all_or_none" else None)
             or _access(step.access, position, len(workflow.steps), later_round)
         )
         if breach:
@@ -110,6 +123,16 @@ def _subtask(subtask: str, step: int) -> Breach | None:
         )
         return breach("broken_text", message)
     return None
+
+
+def _partial_access(access: Access, step: int) -> Breach | None:
+    if access.all or not (access.steps or access.previous):
+        return None
+    entries = ", ".join([*map(str, access.steps), *(['"previous"'] if access.previous else [])])
+    message = (
+        f'Expected [] or ["all"] for step {step}, found [{entries}]: a step sees all earlier work or none.'
+    )
+    return Breach("partial_access", message, "access_list", step)
 
 
 def _access(access: Access, step: int, steps: int, later_round: bool) -> Breach | None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from podium.workflow.check import MAX_TEXT, Breach, canonical, first_breach, numbers
+from podium.workflow.check import MAX_TEXT, AccessRule, Breach, canonical, first_breach, numbers
 from podium.workflow.fault import Fault, found
 from podium.workflow.literal import Item
 from podium.workflow.model import Acceptance, Access, PlanError, Step, Workflow
@@ -28,7 +28,12 @@ _WORDS = ("all", "previous", "none", "null")
 
 
 def parse(
-    text: str, *, workers: int, max_steps: int = 5, later_round: bool = False
+    text: str,
+    *,
+    workers: int,
+    max_steps: int = 5,
+    later_round: bool = False,
+    access: AccessRule = "lists",
 ) -> Workflow | Acceptance | PlanError:
     """Parse the text that a planner wrote. Never raises; the time is linear in the length of the text.
 
@@ -37,18 +42,19 @@ def parse(
         workers: number of workers in the pool; they are numbered from 0.
         max_steps: most steps.
         later_round: whether a previous answer exists, which three empty lists accept and "previous" shows.
+        access: what an access list may hold.
     """
     if 4 * len(text) > MAX_TEXT:  # a character has at most four bytes
         size = len(text.encode(errors="surrogatepass"))
         if size > MAX_TEXT:
             return PlanError("text_too_long", f"Expected at most {MAX_TEXT} bytes of text, found {size}.")
     lists = find_triple(text)
-    plan = lists if isinstance(lists, Fault) else _plan(lists, workers, max_steps, later_round)
+    plan = lists if isinstance(lists, Fault) else _plan(lists, workers, max_steps, later_round, access)
     return plan.error(text) if isinstance(plan, Fault) else plan
 
 
 def _plan(
-    lists: dict[str, Item], workers: int, max_steps: int, later_round: bool
+    lists: dict[str, Item], workers: int, max_steps: int, later_round: bool, access: AccessRule
 ) -> Workflow | Acceptance | Fault:
     ids, subtasks = _unwrapped(lists["model_id"]), _unwrapped(lists["subtasks"])
     entries = _unwrapped_entries(lists["access_list"], len(subtasks))
@@ -63,7 +69,9 @@ def _plan(
             return step
         steps.append(step)
     workflow = Workflow(tuple(steps))
-    breach = first_breach(workflow, workers=workers, max_steps=max_steps, later_round=later_round)
+    breach = first_breach(
+        workflow, workers=workers, max_steps=max_steps, later_round=later_round, access=access
+    )
     if breach:
         rows = {"model_id": ids, "subtasks": subtasks, "access_list": entries}[breach.name]
         return Fault(breach.kind, breach.message, _place(breach, rows))

@@ -16,7 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.errors import ConfigError, UsageError
+from podium.tasks.graders.text_graders import Exact
 from podium.tasks.mixture import mix, read_task_file
+from podium.tasks.open import ALL, open_tasks, splits_of
 from podium.tasks.overlap import question_key
 from podium.tasks.sets.base import task_key
 from podium.tasks.sets.custom import CustomSet
@@ -359,3 +361,79 @@ def test_own_data_is_one_file_or_one_for_each_split(given: Mapping[str, Any]) ->
 def test_the_split_of_files_is_said_by_their_keys() -> None:
     with pytest.raises(ValueError, match="with files, their keys say it"):
         CustomSet.model_validate({"files": {"test": "b.csv"}, "split": "fold"})
+
+
+# --- a table alone -------------------------------------------------------------------------------------
+
+QUESTIONS = [{"question": f"What is {n} + {n}?", "answer": str(2 * n)} for n in range(1, 101)]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "json"])
+def test_a_table_with_question_and_answer_is_a_task_set(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / f"mine.{kind}"
+    if kind == "json":
+        file.write_text(json.dumps(QUESTIONS))
+    else:
+        write(file, QUESTIONS)
+    assert splits_of(str(file)) == ("train", "validation", "test")
+    found = {split: open_tasks(str(file), split, size=ALL) for split in splits_of(str(file))}
+    assert sum(map(len, found.values())) == len(QUESTIONS)
+    assert len({task.id for tasks in found.values() for task in tasks}) == len(QUESTIONS)
+    assert {tasks.name for tasks in found.values()} == {"mine/train", "mine/validation", "mine/test"}
+    assert all(isinstance(task.grader, Exact) for task in found["train"])
+
+
+async def test_a_table_says_the_split_and_the_grader_of_each_row(tmp_path: Path) -> None:
+    regex = {"kind": "numeric", "absolute": 0.5}
+    rows = [
+        {"question": "1 + 1?", "answer": "2", "split": "train", "grader": "numeric"},
+        {"question": "1 + 2?", "answer": "3", "split": "dev", "grader": json.dumps(regex)},
+        {"question": "1 + 3?", "answer": "4", "split": "test", "grader": ""},
+    ]
+    write(tmp_path / "mine.csv", rows)
+    (first,), (second,), (third,) = (
+        open_tasks(str(tmp_path / "mine.csv"), split) for split in ("train", "validation", "test")
+    )
+    assert [(await task.grade("Answer: 2.0")).score for task in (first, second, third)] == [1.0, 0.0, 0.0]
+    assert (await second.grade("Answer: 3.4")).correct
+    assert (await third.grade("Answer: 4")).correct
+
+
+def test_rows_that_name_the_same_grader_share_it(tmp_path: Path) -> None:
+    rows = [row | {"grader": {"kind": "numeric"}} for row in QUESTIONS]
+    write(tmp_path / "mine.jsonl", rows)
+    tasks = open_tasks(str(tmp_path / "mine.jsonl"), "train", size=ALL)
+    assert len({id(task.grader) for task in tasks}) == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (
+            [{"problem": "1 + 1?", "answer": "2"}],
+            "mine.jsonl has no column 'question'; it has answer, problem. Rename one, or say which it is in a task "
+            'file, NAME.toml, with set = "own".',
+        ),
+        (
+            [{"question": "1 + 1?", "answer": "2", "grader": "numerik"}],
+            "mine.jsonl, line 1: its grader.kind is \"numerik\"; did you mean 'numeric'; fix the row, or set "
+            'on_bad_row = "skip".',
+        ),
+        (
+            [{"question": "1 + 1?", "answer": "2", "grader": "{kind"}],
+            "mine.jsonl, line 1: its grader '{kind' is no JSON object; fix the row, or set on_bad_row = \"skip\".",
+        ),
+        (
+            [{"question": "1 + 1?", "answer": "two", "grader": "numeric"}],
+            "mine.jsonl, line 1: the gold answer 'two' is no number",
+        ),
+    ],
+)
+def test_a_table_that_is_no_task_set_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, str]], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "mine.jsonl", rows)
+    with pytest.raises(ConfigError) as error:
+        open_tasks("mine.jsonl", "train")
+    assert str(error.value).startswith(message)

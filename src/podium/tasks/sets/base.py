@@ -49,6 +49,8 @@ class Sample:
     facts: Mapping[str, str | int | tuple[str, ...]] = field(default_factory=dict)
     content: str = ""
     """The question without the prompt around it, by which questions are compared; empty: `text` without our prompts."""
+    grader: GraderSettings | None = None
+    """How its answers are judged; None: as those of the other rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ def read_tasks(
     Args:
         record_to_sample: gives what a row says; None: the row is not wanted, and not counted. It raises ValueError,
             TypeError or LookupError if the row is broken.
+        grader: judges the answers to all rows that have no grader of their own.
         name: the name of the set; task ids begin with it.
 
     Raises:
@@ -133,8 +136,9 @@ def read_tasks(
             sample = _sample_of(row, record_to_sample)
             if sample is None:
                 continue
-            task = _task(sample, grader, name)
-            _check(task, grader, tasks.get(task.id))
+            judged_by = sample.grader or grader
+            task = _task(sample, judged_by, name)
+            _check(task, judged_by, tasks.get(task.id))
         except ValueError as error:
             if on_bad_row == "refuse":
                 raise ConfigError(f'{row.place}: {error}; fix the row, or set on_bad_row = "skip".') from None

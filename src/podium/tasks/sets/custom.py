@@ -5,17 +5,22 @@ file = "questions.jsonl"            # .csv and .parquet too; paths are relative 
 question = "{problem}\\n{options}"   # a column, or columns in braces; a list becomes (A), (B), ...
 gold = "answer"
 grader = { kind = "numeric" }
+
+A table whose columns are called question and answer needs no task file: `CustomSet.of_table`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
+from podium.config import Settings, build
+from podium.errors import ConfigError
 from podium.recordings import SPLIT_NAMES, split_by_hash
 from podium.rows import (
     cell_equals,
@@ -26,6 +31,7 @@ from podium.rows import (
     show_cell,
     template_columns,
 )
+from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.registry import AnyGrader
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.overlap import question_key
@@ -42,6 +48,12 @@ from podium.tasks.sets.base import (
 from podium.tasks.sets.prompts import content_id, strip_prompt
 
 Split = Literal["train", "validation", "test"]
+
+
+class _Graded(Settings):
+    """What a cell of the grader's column says."""
+
+    grader: AnyGrader
 
 
 class CustomSet(TaskSetSpec):
@@ -74,7 +86,32 @@ class CustomSet(TaskSetSpec):
     facts: tuple[str, ...] = ()
     """More columns for reports. Planners do not see them."""
     grader: AnyGrader = Exact()
+    grader_column: str | None = None
+    """The column of the grader of each row: a kind, or an object (in a CSV: as JSON) with its settings. Where it is
+    empty, `grader` judges."""
     on_bad_row: BadRow = "refuse"
+
+    _graders: dict[str, GraderSettings] = PrivateAttr(default_factory=dict)
+    """Those that rows name, so that equal ones are one: a judge shares its connections."""
+
+    @classmethod
+    def of_table(cls, file: Path) -> Self:
+        """The set of a table with the columns question and answer, and split and grader where it has them.
+
+        Raises:
+            UsageError: the table cannot be read.
+            ConfigError: it has no such columns.
+        """
+        columns = {column for row in read_rows(file) for column in row.values}
+        if lacking := [column for column in ("question", "answer") if column not in columns]:
+            raise ConfigError(
+                f"{file} has no column {lacking[0]!r}; it has {', '.join(sorted(columns)) or 'none'}. Rename one, or "
+                'say which it is in a task file, NAME.toml, with set = "own".'
+            )
+        optional = {"split": "split", "grader_column": "grader"}
+        return cls.model_validate(
+            {"file": file} | {key: column for key, column in optional.items() if column in columns}
+        )
 
     @field_validator("question")
     @classmethod
@@ -130,6 +167,7 @@ class CustomSet(TaskSetSpec):
             content_id(content) if self.id is None else cell_text(values, self.id),
             self._facts(values),
             content,
+            self._grader(values),
         )
 
     def _divide(self, file: Path) -> Mapping[str, LoadedSplit]:
@@ -156,7 +194,14 @@ class CustomSet(TaskSetSpec):
 
     @property
     def _columns(self) -> frozenset[str]:
-        named = (*template_columns(self.question), self.gold, self.id, self.split, self.family)
+        named = (
+            *template_columns(self.question),
+            self.gold,
+            self.id,
+            self.split,
+            self.family,
+            self.grader_column,
+        )
         return frozenset(column for column in (*named, *self.where, *self.facts) if column is not None)
 
     def _split_of(self, values: Mapping[str, Any], content: str) -> str:
@@ -175,6 +220,26 @@ class CustomSet(TaskSetSpec):
         if gold not in letters:
             raise ValueError(f"its {self.gold} {gold!r} is the number of no option")
         return letters[gold]
+
+    def _grader(self, values: Mapping[str, Any]) -> GraderSettings | None:
+        """The grader that a row names, if it does.
+
+        Raises:
+            ValueError: there is no such grader, in half a sentence.
+        """
+        if self.grader_column is None or is_empty(values[self.grader_column]):
+            return None
+        cell = values[self.grader_column]
+        said = json.dumps(cell) if isinstance(cell, Mapping) else str(cell).strip()
+        if said not in self._graders:
+            try:
+                table = json.loads(said) if said.startswith("{") else {"kind": said}
+                self._graders[said] = build({"grader": table}, _Graded, source="row").grader
+            except json.JSONDecodeError:
+                raise ValueError(f"its {self.grader_column} {said!r} is no JSON object") from None
+            except ConfigError as error:
+                raise ValueError(f"its {str(error).removeprefix('row: ').rstrip('.?')}") from None
+        return self._graders[said]
 
     def _facts(self, values: Mapping[str, Any]) -> Mapping[str, str]:
         named = {column: column for column in self.facts}

@@ -80,6 +80,7 @@ async def _random(experiment: LMExperiment, session: ScoringSession) -> AsyncIte
             Random(f"sft/{experiment.seed}/{number}/plan"),
             workers=len(session.pool_of(request)),
             max_steps=experiment.max_steps,
+            access=experiment.prompt.access,
         )
         yield Demonstration(messages, render(workflow))
 
@@ -93,9 +94,8 @@ async def _from_file(
         if "question" in row and "plan" in row:
             messages = _prompt(experiment, session, Question(text=str(row["question"])))
             completion = str(row["plan"])
-            fault = parse(completion, workers=len(session.pool), max_steps=experiment.max_steps)
-            if isinstance(fault, PlanError):
-                raise ConfigError(f"{place}: the plan cannot be run: {fault.message}")
+            if fault := _fault(completion, experiment, session):
+                raise ConfigError(f"{place}: the plan cannot be run: {fault}")
         elif "messages" in row and "completion" in row:
             try:
                 messages = _MESSAGES.validate_python(row["messages"])
@@ -165,10 +165,25 @@ def _rounds(experiment: LMExperiment, session: ScoringSession, trace: Trace) -> 
         # A planner that is a program writes no text of its own.
         completion = text if text.strip() or round_.workflow is None else render(round_.workflow)
         longest = experiment.sft.max_plan_chars
-        if longest is None or len(completion) <= longest:
+        fits = longest is None or len(completion) <= longest
+        if fits and not _fault(completion, experiment, session, later_round=bool(outcomes)):
             yield Demonstration(_prompt(experiment, session, trace.question, outcomes), completion)
         if round_.workflow is not None:
             outcomes = (*outcomes, Outcome(round_.workflow, round_.response or ""))
+
+
+def _fault(
+    completion: str, experiment: LMExperiment, session: ScoringSession, *, later_round: bool = False
+) -> str | None:
+    """Why the policy could not be given credit for this completion; None: it is a plan."""
+    plan = parse(
+        completion,
+        workers=len(session.pool),
+        max_steps=experiment.max_steps,
+        later_round=later_round,
+        access=experiment.prompt.access,
+    )
+    return plan.message if isinstance(plan, PlanError) else None
 
 
 def _prompt(

@@ -1,0 +1,89 @@
+"""The questions of a training run: the train split of a task set, without what the policy is measured on.
+
+Splits of one set share no question as a whole; here questions that share most of their words are found, too, and those
+of the sets that a run names as held out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from podium.errors import ConfigError, NoTasksError
+from podium.scoring.settings import ScoringSettings
+from podium.tasks import ALL, Task, open_tasks, warnings_of
+from podium.tasks.open import EMBEDDED, splits_of
+from podium.tasks.overlap import Overlap, overlaps
+from podium.tasks.sets.base import SPLIT_ORDER, task_key
+from podium.workers.base import Worker
+
+_EMBEDDED_TASKS = 1000
+"""Of the embedded tasks, which have no end."""
+_MOST_SHARED = 0.5
+"""A question of whose runs of words more than this share stands elsewhere is held to stand there."""
+_SHOWN = 60
+"""Characters of a question that a message shows."""
+
+
+def open_training_tasks(
+    settings: ScoringSettings,
+    pool: Iterable[Worker],
+    on_warning: Callable[[str], None] = lambda warning: None,
+) -> dict[str, Task]:
+    """The tasks of the train split by id, in the set's order.
+
+    Raises:
+        ConfigError: the set or a held-out one is unknown or empty, or they share questions.
+    """
+    size = settings.task_limit or (_EMBEDDED_TASKS if settings.tasks == EMBEDDED else ALL)
+    opened = open_tasks(settings.tasks, "train", size=size, pool=pool)
+    for warning in warnings_of(opened):
+        on_warning(warning)
+    tasks = list(opened)
+    found = overlaps([task_key(task) for task in tasks], _held_out(settings))
+    found = [overlap for overlap in found if overlap.same or overlap.shared > _MOST_SHARED]
+    if found:
+        sentence = _sentence(settings.tasks, tasks, found)
+        left_out = {overlap.place for overlap in found}
+        if settings.on_overlap == "refuse" or len(left_out) == len(tasks):
+            raise ConfigError(sentence)
+        on_warning(sentence)
+        tasks = [task for place, task in enumerate(tasks) if place not in left_out]
+    return {task.id: task for task in tasks}
+
+
+def _held_out(settings: ScoringSettings) -> Iterator[tuple[str, str]]:
+    """The questions that the policy is measured on, each behind its task's id.
+
+    Those of the embedded splits are drawn apart, and share short wordings: they are not compared with one another.
+    """
+    if settings.tasks != EMBEDDED:
+        for split in splits_of(settings.tasks):
+            if split != "train":
+                yield from _texts(settings.tasks, split)
+    for place in settings.held_out:
+        name, _, split = place.rpartition(":")
+        name, splits = (name, (split,)) if name and split in SPLIT_ORDER else (place, splits_of(place))
+        for split in () if settings.tasks == name == EMBEDDED else splits:
+            yield from _texts(name, split)
+
+
+def _texts(name: str, split: str) -> Iterator[tuple[str, str]]:
+    try:
+        tasks = open_tasks(name, split, size=_EMBEDDED_TASKS if name == EMBEDDED else ALL)
+    except NoTasksError:
+        return
+    for task in tasks:
+        yield task.id, task_key(task)
+
+
+def _sentence(name: str, tasks: list[Task], found: list[Overlap]) -> str:
+    first = found[0]
+    task = tasks[first.place]
+    text = " ".join(task.question.text.split())
+    text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    much = "the whole of it" if first.same else f"{first.shared:.0%} of its runs of words"
+    return (
+        f"{len(found):,} of {len(tasks):,} training questions of {name} stand in held-out questions too, such as "
+        f'{task.id} ("{text}"), {much} in {first.where}: take them out of the train split or the set out of held_out, '
+        'or train without them by on_overlap = "leave_out".'
+    )

@@ -1,0 +1,106 @@
+"""A run trains on the train split alone, and on nothing that it is measured on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podium.config import build
+from podium.errors import ConfigError
+from podium.scoring.settings import ScoringSettings
+from podium.scoring.training_tasks import open_training_tasks
+from podium.tasks import ALL, open_tasks
+
+LONG = "With {} crates of oranges a ferry leaves the harbour at noon and sells some on each island that it visits"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def lay(name: str, rows: Sequence[tuple[str, str]]) -> None:
+    """A table of questions and their splits."""
+    lines = [json.dumps({"question": question, "answer": "4", "split": split}) for question, split in rows]
+    Path(name).write_text("\n".join(lines))
+
+
+def opened(warnings: list[str] | None = None, **settings: Any) -> list[str]:
+    """The texts of the training questions."""
+    tasks = open_training_tasks(
+        build(settings, ScoringSettings), (), ([] if warnings is None else warnings).append
+    )
+    return [task.question.text for task in tasks.values()]
+
+
+def test_the_train_split_of_a_table_alone_is_trained_on() -> None:
+    lay(
+        "mine.jsonl", [("2 + 2?", "train"), ("1 + 3?", "train"), ("5 - 1?", "validation"), ("8 / 2?", "test")]
+    )
+    assert sorted(opened(tasks="mine.jsonl")) == ["1 + 3?", "2 + 2?"]
+    assert len(opened(tasks="mine.jsonl", task_limit=1)) == 1
+
+
+def test_embedded_questions_need_no_table_and_are_a_thousand() -> None:
+    assert len(opened(held_out=["embedded:test", "embedded:validation"])) == 1000
+
+
+def test_a_question_of_a_held_out_set_is_refused_in_one_sentence() -> None:
+    lay("mine.jsonl", [("What is 2 + 2?", "train"), ("1 + 3?", "train"), ("8 / 2?", "test")])
+    lay("exam.jsonl", [("what is  2 + 2", "test"), ("1 + 3?", "train")])
+    with pytest.raises(ConfigError) as error:
+        opened(tasks="mine.jsonl", held_out=["exam.jsonl:test"])
+    (where,) = open_tasks("exam.jsonl", "test")
+    (task,) = [task for task in open_tasks("mine.jsonl", "train") if "What" in task.question.text]
+    assert str(error.value) == (
+        f"1 of 2 training questions of mine.jsonl stand in held-out questions too, such as {task.id} "
+        f'("What is 2 + 2?"), the whole of it in {where.id}: take them out of the train split or the set out of '
+        'held_out, or train without them by on_overlap = "leave_out".'
+    )
+    with pytest.raises(ConfigError, match=r"^2 of 2 training questions"):
+        opened(tasks="mine.jsonl", held_out=["exam.jsonl"])
+
+
+def test_questions_that_are_left_out_are_counted() -> None:
+    lay("mine.jsonl", [("What is 2 + 2?", "train"), ("1 + 3?", "train"), ("8 / 2?", "test")])
+    lay("exam.jsonl", [("What is 2 + 2?", "test")])
+    warnings: list[str] = []
+    assert opened(warnings, tasks="mine.jsonl", held_out=["exam.jsonl"], on_overlap="leave_out") == ["1 + 3?"]
+    (warning,) = warnings
+    assert warning.startswith("1 of 2 training questions of mine.jsonl")
+
+
+def test_a_question_that_shares_most_of_its_words_with_another_split_is_refused() -> None:
+    lay(
+        "mine.jsonl",
+        [(f"{LONG.format(12)}.", "train"), ("1 + 3?", "train"), (f"{LONG.format(15)} in May?", "test")],
+    )
+    with pytest.raises(ConfigError, match=r"^1 of 2 .*, \d+% of its runs of words in mine/"):
+        opened(tasks="mine.jsonl")
+    assert opened(tasks="mine.jsonl", on_overlap="leave_out") == ["1 + 3?"]
+
+
+def test_nothing_left_is_refused_too() -> None:
+    lay("mine.jsonl", [("What is 2 + 2?", "train"), ("8 / 2?", "test")])
+    lay("exam.jsonl", [("What is 2 + 2?", "test")])
+    with pytest.raises(ConfigError, match=r"^1 of 1 "):
+        opened(tasks="mine.jsonl", held_out=["exam.jsonl"], on_overlap="leave_out")
+
+
+def test_a_held_out_set_that_there_is_not_is_refused() -> None:
+    lay("mine.jsonl", [("2 + 2?", "train"), ("8 / 2?", "test")])
+    with pytest.raises(ConfigError, match="There is no task set 'gsm9k'; did you mean 'gsm8k'"):
+        opened(tasks="mine.jsonl", held_out=["gsm9k:test"])
+
+
+def test_the_splits_of_a_mixture_share_no_question_even_if_its_parts_do() -> None:
+    lay("a.jsonl", [("What is 2 + 2?", "train"), ("1 + 3?", "train"), ("8 / 2?", "test")])
+    lay("b.jsonl", [("What is 2 + 2?", "test"), ("9 - 5?", "train")])
+    part = '[[part]]\nset = "own"\nfile = "{}.jsonl"\nsplit = "split"\n'
+    Path("both.toml").write_text(part.format("a") + part.format("b"))
+    assert sorted(opened(tasks="both.toml")) == ["1 + 3?", "9 - 5?"]
+    assert len(open_tasks("both.toml", "test", size=ALL)) == 2
