@@ -4,14 +4,15 @@ Each row has its reason, and a row that no document needs any more fails a test.
 """
 
 from __future__ import annotations
-from collections.abc import Callable
-from dataclasses import dataclass
+
 import os
 import re
-from shown_commands import Command
-from shown_commands import ROOT
 import subprocess
 import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from shown_commands import ROOT, Command
 
 QUESTION = "Find the date 60 days after 3 March 2024. Then name the weekday of it."
 """What a reader asks where a document has three dots: shipped workers, recordings and endpoints here can answer it."""

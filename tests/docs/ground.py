@@ -5,36 +5,33 @@ test.
 """
 
 from __future__ import annotations
+
 import asyncio
-from collections.abc import Callable
-from collections.abc import Iterable
-from command_table import QUESTION
-from dataclasses import dataclass
 import json
+import re
+import shutil
+import tomllib
+import zipfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from command_table import QUESTION
+from reader import Reader
+from shown_commands import ROOT, Block, blocks
+
 from podium.baselines import Single
 from podium.conductor.checkpoint import shipped
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import open_pool
-from podium.recordings import RecordedQuestion
-from podium.recordings import RecordingWriter
-from podium.recordings import Response
+from podium.recordings import RecordedQuestion, RecordingWriter, Response
 from podium.trace.store import TraceStore
 from podium.types import Question
-from podium.workers.ratings import Ratings
-from podium.workers.ratings import Tally
+from podium.workers.ratings import Ratings, Tally
 from podium.workers.response_cache import ResponseCache
-import pyarrow as pa
-import pyarrow.parquet as pq
-import re
-from reader import Reader
-from shown_commands import Block
-from shown_commands import ROOT
-from shown_commands import blocks
-import shutil
-import tomllib
-from typing import Any
-import zipfile
 
 _POOL = r"""(?s)\[\[worker\]\].*base_url = "http"""
 
