@@ -1,6 +1,8 @@
 # make demo   set up, train the shipped policy for a few minutes, evaluate, report, answer one question
 # make test   set up and run all tests          make check   style, types, layers
+# make smoke-train   the whole path of training a language model, on random models of two layers
 # make nightly  all generators of reasoning-gym: sampled, graded, their splits; calls through litellm; 2,000 odd requests to the server
+# make nightly-integrations  Podium in verifiers and in tinker-cookbook, with the real packages
 # Everything lives in .venv; nothing is installed outside this folder.
 
 PYTHON ?= python3
@@ -14,10 +16,10 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM ?= false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev install-gpu check test nightly demo long clean
+.PHONY: help setup setup-dev install-gpu check test smoke-train nightly nightly-integrations demo long clean
 
 help:
-	@sed -n '1,4s/^# //p' Makefile
+	@sed -n '1,5s/^# //p' Makefile
 
 # The CPU build alone: on Linux a bare `torch` would bring gigabytes of CUDA.
 $(VENV)/torch.done:
@@ -66,6 +68,20 @@ nightly: setup-dev
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 tests/server/test_openapi.py
 	runs/litellm.sh
 
+# In environments of their own, because of what these packages pin.
+OWN := .venv-integrations
+nightly-integrations:
+	$(PYTHON) -m venv $(OWN)-verifiers
+	$(OWN)-verifiers/bin/python -m pip --quiet install -e . -e 'integrations/verifiers[test]'
+	cd integrations/verifiers && ../../$(OWN)-verifiers/bin/pytest
+	$(MAKE) VENV=$(OWN)-tinker $(OWN)-tinker/torch.done
+	$(OWN)-tinker/bin/python -m pip --quiet install -e . -r integrations/tinker/requirements.txt
+	$(OWN)-tinker/bin/python -m pip --quiet install --no-deps tinker-cookbook==0.6.1 -e integrations/tinker
+	cd integrations/tinker && ../../$(OWN)-tinker/bin/pytest
+
+smoke-train: setup-dev
+	runs/smoke-train.sh
+
 demo: setup
 	runs/demo.sh
 
@@ -73,4 +89,4 @@ long: setup
 	runs/embedded-long.sh
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OWN)-* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

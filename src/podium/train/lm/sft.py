@@ -69,7 +69,7 @@ def run_sft(
             state, lambda: RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME)
         )
         examples = asyncio.run(_collect(experiment, pool, on_warning))
-        dataset = _dataset(examples, codec, tokenizer.eos_token_id, start)
+        dataset = make_dataset(examples, codec, tokenizer.eos_token_id, start)
         trainer = SFTTrainer(
             model=str(start.path),
             args=config,
@@ -131,7 +131,9 @@ def _config(experiment: LMExperiment, folder: Path, ranks: int, context: int) ->
         raise ConfigError(f"TRL refuses the configuration: {error}") from None
 
 
-def _dataset(examples: Sequence[Demonstration], codec: PromptCodec, end: int, start: Checkpoint) -> Dataset:
+def make_dataset(
+    examples: Sequence[Demonstration], codec: PromptCodec, end: int, start: Checkpoint
+) -> Dataset:
     """Token ids with a mask of what is learned: the completion and the token that ends it.
 
     Raises:

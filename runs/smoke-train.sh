@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# The whole path of a run that trains a language model, on random models of two layers, in a minute each on a CPU:
+# dry run, supervision on traces, reinforcement in two rounds that is killed and resumed, publishing, serving, evaluation.
+# It shows that everything works together, and nothing about learning.
+#   runs/smoke-train.sh                     all architectures, with all weights and with LoRA
+#   ARCHITECTURES=qwen2 runs/smoke-train.sh
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH="$PWD/.venv/bin:$PATH"
+export OMP_NUM_THREADS=1
+ARCHITECTURES=${ARCHITECTURES:-qwen2 qwen3 llama gemma2}
+RUN=${RUN:-runs/smoke}
+rm -rf "$RUN"
+mkdir -p "$RUN"
+began=$SECONDS
+
+# The teacher: one worker alone takes each question whole. What these traces teach, a random model can learn.
+python - "$RUN/teacher.sqlite" << 'END'
+import asyncio, sys
+from podium.baselines.registry import open_baseline
+from podium.orchestrator import Orchestrator
+from podium.orchestrator.team import open_pool
+from podium.tasks import open_tasks
+from podium.trace.store import TraceStore
+
+async def main() -> None:
+    pool = open_pool("embedded")
+    orchestrator = Orchestrator(open_baseline("single:gus", pool.profiles, seed="0"), pool)
+    with TraceStore(sys.argv[1]) as store:
+        for task in open_tasks("embedded", "train", size=200):
+            store.add(await orchestrator.answer(task.question))
+
+asyncio.run(main())
+END
+
+for architecture in $ARCHITECTURES; do
+  lora=()
+  case $architecture in qwen3 | gemma2) lora=('lora={r = 8}') ;; esac
+  here="$RUN/$architecture"
+  python runs/random_model.py "$here/start" "$architecture"
+  podium train --run "$here/sft" --config configs/train/smoke.toml --stage sft \
+    "start=$here/start" "sft.examples=$RUN/teacher.sqlite" "${lora[@]}"
+
+  train=(podium train --run "$here/grpo" --config configs/train/smoke.toml "start=$here/sft/policy" "${lora[@]}")
+  "${train[@]}" --dry-run
+  "${train[@]}" &
+  trainer=$!
+  until [ -d "$here/grpo/checkpoints/checkpoint-1" ] || ! kill -0 "$trainer" 2>/dev/null; do sleep 0.2; done
+  kill -9 "$trainer" 2>/dev/null || true
+  wait "$trainer" 2>/dev/null || true
+  "${train[@]}"
+  [ "$(wc -l < "$here/grpo/metrics.jsonl")" = 3 ]
+
+  podium train push "$here/grpo" --to "$here/published"
+  podium serve --conductor "$here/published" --port 0 --store "$here/served.sqlite" > "$here/serve.log" 2>&1 &
+  server=$!
+  until url=$(grep -om1 'http://[0-9.:]*[0-9]' "$here/serve.log"); do sleep 0.2; kill -0 "$server"; done
+  curl -sf "$url/v1/chat/completions" -H 'Content-Type: application/json' \
+    -d '{"model": "podium", "messages": [{"role": "user", "content": "Reverse the letters of paper."}]}' > "$here/answer.json"
+  kill "$server"
+  wait "$server" || true
+  podium eval --run "$here/grpo" --questions 8 --tuning 0 > "$here/evaluation.txt"
+  echo "$architecture: $((SECONDS - began)) s since the beginning"
+done

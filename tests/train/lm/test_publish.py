@@ -1,0 +1,51 @@
+"""Publishing the policy of a run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.errors import UsageError
+from podium.train.lm.publish import publish
+from podium.train.lm.settings import LMExperiment
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run's folder as it is left, with the shipped warm start for its policy."""
+    folder = tmp_path / "run"
+    shutil.copytree(Checkpoint.read("warmstart").path, folder / "policy")
+    settings = LMExperiment.model_validate({"start": "someone/some-model", "lora": {"r": 8}})
+    (folder / "config.json").write_text(settings.model_dump_json())
+    rows = [
+        {"iteration": n, "reward": n / 20, "valid": 1.0, "accuracy": 0.5, "cost_usd": 0.001}
+        for n in range(20)
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_the_card_says_what_the_run_was(run: Path, tmp_path: Path) -> None:
+    publish(run, str(tmp_path / "published"))
+
+    card = (tmp_path / "published" / "README.md").read_text()
+    assert "base_model: someone/some-model" in card
+    assert "LoRA adapters, merged" in card
+    assert "| reward | 0.225 | 0.725 |" in card
+    assert "Its workers were simulated." in card
+    assert "podium serve --conductor" in card
+    assert Checkpoint.read(tmp_path / "published").conducts.simulated
+
+
+def test_a_folder_that_holds_something_is_refused(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds something already; give a new folder"):
+        publish(run, str(tmp_path))
+
+
+def test_a_run_that_has_not_ended_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no trained policy yet"):
+        publish(tmp_path, "hub:me/mine")

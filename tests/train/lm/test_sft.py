@@ -1,0 +1,116 @@
+"""The supervised stage: where examples come from, what is learned of them, and a whole small run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podium.baselines.registry import open_baseline
+from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.codec import Codec
+from podium.errors import ConfigError
+from podium.executor import Dispatcher
+from podium.orchestrator import Orchestrator
+from podium.orchestrator.team import open_pool
+from podium.scoring import open_session
+from podium.tasks import open_tasks
+from podium.trace.store import TraceStore
+from podium.train.lm.examples import Demonstration, collect_demonstrations
+from podium.train.lm.settings import LMExperiment
+from podium.train.lm.sft import make_dataset, run_sft
+from podium.types import Message
+from podium.workflow import Workflow, parse
+
+Settings = dict[str, Any]
+
+
+async def _collected(settings: Settings, warnings: list[str] | None = None) -> list[Demonstration]:
+    experiment = LMExperiment.model_validate(settings)
+    async with open_session(experiment, Dispatcher()) as session:
+        return await collect_demonstrations(
+            experiment, session, [].append if warnings is None else warnings.append
+        )
+
+
+async def test_random_examples_are_valid_plans_for_the_runs_prompts(settings: Settings) -> None:
+    examples = await _collected(settings | {"sft": {"examples": "random", "count": 30}})
+
+    plans = [parse(example.completion, workers=7) for example in examples]
+    assert all(isinstance(plan, Workflow) for plan in plans)
+    assert len({example.completion for example in examples}) > 20
+    assert len({example.messages for example in examples}) == 20  # The tasks come in turn.
+
+
+async def test_of_traces_only_right_answers_over_the_runs_own_pool_are_learned(
+    settings: Settings, tmp_path: Path
+) -> None:
+    pool = open_pool("embedded")
+    planner = open_baseline("single:gus", pool.profiles, seed="0")
+    tasks = list(open_tasks("embedded", "train", size=20))
+    foreign = list(open_tasks("embedded", "validation", size=3))
+    right = 0
+    with TraceStore(tmp_path / "teacher.sqlite") as store:
+        for task in (*tasks, *foreign):
+            trace = await Orchestrator(planner, pool).answer(task.question)
+            store.add(trace)
+            right += task in tasks and trace.answer is not None and (await task.grade(trace.answer)).correct
+        other = await Orchestrator(planner, pool.subset([5, 6])).answer(tasks[0].question)
+        store.add(other)
+    warnings: list[str] = []
+
+    examples = await _collected(settings | {"sft": {"examples": str(tmp_path / "teacher.sqlite")}}, warnings)
+
+    assert 0 < right < 20
+    assert len(examples) == right
+    assert warnings == [
+        f"{tmp_path / 'teacher.sqlite'}: 3 traces are of other questions than those of embedded."
+    ]
+
+
+async def test_a_files_plans_are_read_as_a_policys_own(settings: Settings, tmp_path: Path) -> None:
+    path = tmp_path / "plans.jsonl"
+    plan = 'model_id = [0]\nsubtasks = ["Add."]\naccess_list = [[]]'
+    path.write_text(json.dumps({"question": "1 + 1?", "plan": plan}) + "\n")
+    (example,) = await _collected(settings | {"sft": {"examples": str(path)}})
+    assert example.completion == plan
+    assert "1 + 1?" in example.messages[-1].content
+
+    path.write_text(json.dumps({"question": "1 + 1?", "plan": plan.replace("[0]", "[9]")}) + "\n")
+    with pytest.raises(ConfigError, match=r"plans.jsonl, line 1: the plan cannot be run"):
+        await _collected(settings | {"sft": {"examples": str(path)}})
+
+
+def test_the_completion_alone_is_learned_in_the_tokens_that_the_policy_is_asked_with() -> None:
+    start = Checkpoint.read("warmstart")
+    codec = Codec.of(start)
+    example = Demonstration((Message(role="user", content="Plan:\n"),), "model_id = [0]")
+
+    (row,) = make_dataset([example], codec, 1, start)
+
+    learned = [token for token, mask in zip(row["input_ids"], row["completion_mask"], strict=True) if mask]
+    assert codec.decode(learned[:-1]) == "model_id = [0]"
+    assert learned[-1] == 1
+    assert row["input_ids"][: -len(learned)] == codec.encode(example.messages)
+
+
+def test_a_run_learns_its_examples_and_goes_on_where_it_ended(settings: Settings, tmp_path: Path) -> None:
+    sft = {"examples": "random", "count": 8, "epochs": 3, "batch": 4, "lr": 1e-3, "save_every": 2}
+    experiment = LMExperiment.model_validate(settings | {"stage": "sft", "sft": sft})
+
+    policy = run_sft(experiment, tmp_path / "run")
+
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert rows[-1]["loss"] < rows[0]["loss"]
+    assert Checkpoint.read(policy).prompt.style == "brief"
+    assert run_sft(experiment, tmp_path / "run") == policy
+    assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 6
+
+
+def test_what_is_no_source_of_examples_is_refused(settings: Settings) -> None:
+    with pytest.raises(ConfigError, match=r"give NAME.jsonl, a store of traces NAME.sqlite, or random"):
+        asyncio.run(_collected(settings | {"sft": {"examples": "plans.txt"}}))
