@@ -2,6 +2,7 @@
 # make test   set up and run all tests          make check   style, types, layers
 # make smoke-train   the whole path of training a language model, on random models of two layers
 # make nightly  all generators of reasoning-gym: sampled, graded, their splits; calls through litellm; 2,000 odd requests to the server
+# make bench-gpu  what this machine's GPU does for training
 # make nightly-integrations  Podium in verifiers and in tinker-cookbook, with the real packages
 # Everything lives in .venv; nothing is installed outside this folder.
 
@@ -16,10 +17,10 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM ?= false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev install-gpu check test smoke-train nightly nightly-integrations demo long clean
+.PHONY: help setup setup-dev install-gpu check test smoke-train nightly nightly-integrations bench-gpu demo long clean
 
 help:
-	@sed -n '1,5s/^# //p' Makefile
+	@sed -n '1,7s/^# //p' Makefile
 
 # The CPU build alone: on Linux a bare `torch` would bring gigabytes of CUDA.
 $(VENV)/torch.done:
@@ -67,6 +68,10 @@ nightly: setup-dev
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 --durations 10 tests/tasks/sets/test_reasoning_gym.py
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 tests/server/test_openapi.py
 	runs/litellm.sh
+
+# Tokens a second, memory, share of the peak; says so and measures nothing where there is no GPU.
+bench-gpu: setup
+	$(BIN)/python benchmarks/gpu.py
 
 # In environments of their own, because of what these packages pin.
 OWN := .venv-integrations

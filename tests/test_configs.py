@@ -5,17 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from accelerate.commands.config.config_args import load_config_from_file
+from trl.trainer.grpo_config import GRPOConfig
 
 import podium
 from podium.config import load
 from podium.recordings.importers import TableMapping
+from podium.tasks.mixture import read_task_file
+from podium.train.lm.grpo import GRPO_SETTINGS, check_trl_table, lora_config
+from podium.train.lm.settings import LMExperiment
 from podium.train.settings import Experiment
 from podium.types import Price
 from podium.warmstart.supervised import WarmStartSettings
-from podium.workers.pool import load_pool, open_pool
+from podium.workers.pool import load_pool, open_pool, pool_file
 from podium.workers.spec import OpenAISpec, PoolSpec, ReplaySpec
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
+RECIPES = sorted((CONFIGS[0].parent / "train").glob("*.toml"))
+LAUNCHES = sorted((CONFIGS[0].parent / "accelerate").glob("*.yaml"))
 REPLAY_POOLS = sorted((CONFIGS[0].parent / "pools").glob("*.toml"))
 MAPPINGS = sorted((CONFIGS[0].parent / "recordings").glob("*.toml"))
 POOLS = sorted((Path(podium.__file__).parent / "assets" / "pools").glob("*.toml"))
@@ -24,6 +31,45 @@ POOLS = sorted((Path(podium.__file__).parent / "assets" / "pools").glob("*.toml"
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_every_configuration_loads(path: Path) -> None:
     load(path, WarmStartSettings if path.stem.startswith(("warmstart", "taught")) else Experiment)
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_every_recipe_is_one_that_the_trainer_takes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CONFIGS[0].parent.parent)
+    recipe = load(path, LMExperiment)
+    check_trl_table(recipe.trl, GRPOConfig, GRPO_SETTINGS)
+    lora_config(recipe)
+    assert pool_file(recipe.pool).is_file()
+    assert recipe.tasks == "embedded" or read_task_file(Path(recipe.tasks)).part
+    text = path.read_text(encoding="utf-8")
+    assert f"--config {path.relative_to(Path.cwd())}" in text
+    ranks = 1 if "8gpu" not in text else 4 if "--num_processes 4" in text else 8
+    assert recipe.batch % (ranks * recipe.grpo.micro_batch) == 0
+    assert recipe.rounds == 1 or recipe.grpo.questions % ranks == 0
+
+
+def test_the_paper_s_run_is_the_recipe() -> None:
+    recipe = load(next(path for path in RECIPES if path.stem == "conductor-7b"), LMExperiment)
+    grpo = recipe.grpo
+    assert (grpo.iterations, grpo.questions, grpo.group, grpo.max_tokens) == (200, 4, 64, 1024)
+    assert (grpo.temperature, grpo.lr, grpo.warmup, grpo.clip, grpo.beta) == (1.0, 1e-6, 0.03, 0.2, 0.0)
+    assert (recipe.start, recipe.pool) == ("Qwen/Qwen2.5-7B-Instruct", "paper-constrained")
+    assert (recipe.prompt.pool, recipe.prompt.examples, recipe.prompt.access) == (
+        "anonymous",
+        4,
+        "all_or_none",
+    )
+    assert (recipe.trl["weight_decay"], recipe.trl["lr_scheduler_type"]) == (0.0, "cosine")
+
+
+@pytest.mark.parametrize("path", LAUNCHES, ids=lambda path: path.stem)
+def test_accelerate_reads_every_file_for_it(path: Path) -> None:
+    config = load_config_from_file(str(path))
+    gpus = int(path.stem[0]) * (8 if "nodes" in path.stem else 1)
+    assert (config.num_processes, config.num_machines) == (gpus, 2 if "nodes" in path.stem else 1)
+    assert config.mixed_precision == "bf16"
+    kind = {"fsdp": "FSDP", "zero3": "DEEPSPEED"}.get(path.stem.partition("-")[2], "NO")
+    assert config.distributed_type == kind
 
 
 @pytest.mark.parametrize("path", REPLAY_POOLS, ids=lambda path: path.stem)

@@ -112,6 +112,17 @@ CHECKED = (
         "its gate asks a policy a thousand questions of each kind, for minutes; a test loads every file in configs/",
         _path,
     ),
+    Checked(
+        r"podium train(?= .*--config (?P<path>configs/train/\S+)) .*",
+        "needs a GPU, keys, and a model of the hub; a test loads every recipe",
+        _path,
+    ),
+    Checked(
+        r"accelerate launch --config_file (?P<path>configs/accelerate/\S+) .*",
+        "needs the GPUs that the file names; a test reads every such file",
+        _path,
+    ),
+    Checked(r"trl vllm-serve .*", "another program, on a GPU", _nothing),
     Checked(r"hf (?:download|auth) .*", "another program, with the network", _nothing),
     Checked(r"inspect eval|python -c", "the name of a program, not a command to type", _nothing),
 )

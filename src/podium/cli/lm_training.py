@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Literal
 
+from podium.cli.dry_run import dry_run
 from podium.cli.opening import open_console, open_dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import printable
@@ -27,13 +28,11 @@ def train_lm(
     run: Path,
     *,
     stage: Literal["grpo", "sft"],
-    dry_run: bool,
     calls: DispatchOptions,
     run_budget_usd: float | None,
 ) -> None:
     """Train, or go on training."""
-    experiment = read_settings(config, LMExperiment, [*overrides, f"stage={stage}"])
-    quiet_libraries()
+    experiment = _open_experiment(config, overrides, stage)
     console = open_console()
 
     def dispatch(pool: Pool) -> AbstractAsyncContextManager[Dispatcher]:
@@ -50,6 +49,7 @@ def train_lm(
                 experiment,
                 run,
                 dispatch=dispatch,
+                run_budget_usd=run_budget_usd,
                 display=training_display(
                     console, iterations=experiment.grpo.iterations, title=f"Training {run}"
                 ),
@@ -57,6 +57,27 @@ def train_lm(
             )
         )
     console.print(f"The trained policy is in {policy}", soft_wrap=True)
+
+
+def dry_run_lm(
+    config: Path | None,
+    overrides: Sequence[str],
+    run: Path | None,
+    *,
+    calls: DispatchOptions,
+    run_budget_usd: float | None,
+    json: bool,
+) -> int:
+    """Tell what the run would ask, cost and need; returns the exit status."""
+    experiment = _open_experiment(config, overrides, "grpo")
+    return asyncio.run(dry_run(experiment, run, calls=calls, run_budget_usd=run_budget_usd, json=json))
+
+
+def _open_experiment(
+    config: Path | None, overrides: Sequence[str], stage: Literal["grpo", "sft"]
+) -> LMExperiment:
+    quiet_libraries()
+    return read_settings(config, LMExperiment, [*overrides, f"stage={stage}"])
 
 
 def push_policy(run: Path, to: str, *, private: bool) -> None:

@@ -12,12 +12,13 @@ from podium.errors import UsageError
 
 def train(
     *overrides: str,
-    run: Path,
+    run: Path | None = None,
     stage: Literal["grpo", "sft", "warmstart"] = "grpo",
     engine: Literal["auto", "small", "trl"] = "auto",
     config: Path | None = None,
     eval_questions: int = 200,
     dry_run: Flag = False,
+    json: Flag = False,
     calls: DispatchOptions = DEFAULT_CALLS,
     run_budget_usd: RunBudget = None,
 ) -> int:
@@ -25,31 +26,45 @@ def train(
 
     Args:
         overrides: Settings as key=value, such as grpo.iterations=100; they override the file.
-        run: The run's folder, for its configuration, metrics.jsonl, checkpoints and, at the end, the policy.
+        run: The run's folder, for its configuration, metrics.jsonl, checkpoints and, at the end, the policy. A
+            dry run needs none.
         stage: grpo trains by reinforcement, sft on examples; warmstart makes the small policy that ships.
         engine: trl trains any language model; small trains policies of a few million parameters on one CPU. Default:
             small for a checkpoint that it can train, else trl.
         config: A TOML file of settings. Default: the settings of the shipped run.
         eval_questions: How many validation questions each evaluation of the small engine has; grpo.eval_every says how
             often it happens.
-        dry_run: Train nothing. Show what the run would call, cost and need, and what would be refused.
+        dry_run: Train nothing. Show what the run would call, cost and need, and all reasons to refuse it. If there is
+            none, ask every worker one question and grade the answers; the price is printed first.
+        json: Of a dry run: print one JSON object.
     """
     if eval_questions < 1:
         raise UsageError(f"--eval-questions {eval_questions}: give at least 1.")
+    if json and not dry_run:
+        raise UsageError("--json is for --dry-run; a run's figures are in its metrics.jsonl.")
+    if dry_run and stage != "grpo":
+        raise UsageError("--dry-run is for --stage grpo; the other stages call no worker.")
+    if run is None and not dry_run:
+        raise UsageError("Training needs --run FOLDER, the folder of the run.")
     _need_torch()
     from podium.cli import training  # noqa: PLC0415 - loads torch
 
+    if dry_run:
+        if not training.is_lm_run(config, overrides, engine, stage):
+            raise UsageError("--dry-run is for --engine trl; the small engine's own pools cost nothing.")
+        from podium.cli import lm_training  # noqa: PLC0415 - loads TRL
+
+        return lm_training.dry_run_lm(
+            config, overrides, run, calls=calls, run_budget_usd=run_budget_usd, json=json
+        )
+    assert run is not None
     if stage == "warmstart":
         return 0 if training.make_warmstart(config, overrides, run) else 1
     if training.is_lm_run(config, overrides, engine, stage):
         from podium.cli import lm_training  # noqa: PLC0415 - loads TRL
 
-        lm_training.train_lm(
-            config, overrides, run, stage=stage, dry_run=dry_run, calls=calls, run_budget_usd=run_budget_usd
-        )
+        lm_training.train_lm(config, overrides, run, stage=stage, calls=calls, run_budget_usd=run_budget_usd)
         return 0
-    if dry_run:
-        raise UsageError("--dry-run is for --engine trl; the small engine's own pools cost nothing.")
     training.run_grpo(
         config, overrides, run, eval_questions=eval_questions, calls=calls, run_budget_usd=run_budget_usd
     )

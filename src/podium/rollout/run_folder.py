@@ -68,6 +68,21 @@ class RunFolder:
         Raises:
             RunMismatchError: the folder was made with another configuration, or is not a run's folder.
         """
+        wanted = cls.check(path, configuration, changeable=changeable)
+        file = path / _CONFIG
+        path.mkdir(parents=True, exist_ok=True)
+        replace_file(file, json.dumps(wanted, indent=2, ensure_ascii=False).encode() + b"\n")
+        return cls(path)
+
+    @staticmethod
+    def check(
+        path: Path, configuration: Mapping[str, Any] | BaseModel, *, changeable: Collection[str] = ()
+    ) -> dict[str, Any]:
+        """The configuration as JSON, if `open` would take the folder for it. Writes nothing.
+
+        Raises:
+            RunMismatchError: as `open`.
+        """
         model = configuration if isinstance(configuration, BaseModel) else None
         wanted = json.loads(json.dumps(configuration)) if model is None else model.model_dump(mode="json")
         file = path / _CONFIG
@@ -78,9 +93,7 @@ class RunFolder:
             raise RunMismatchError(
                 f"{path} holds something other than a run (it has no {_CONFIG}); choose a new folder."
             )
-        path.mkdir(parents=True, exist_ok=True)
-        replace_file(file, json.dumps(wanted, indent=2, ensure_ascii=False).encode() + b"\n")
-        return cls(path)
+        return wanted
 
     @property
     def configuration(self) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from podium.train.lm.rollouts import PromptCodec, RolloutFunction, TrainingInter
 from podium.train.lm.schedule import Row, by_label
 from podium.train.lm.settings import LMExperiment
 
-_OURS = {
+GRPO_SETTINGS = {
     "output_dir": "--run",
     "max_steps": "grpo.iterations",
     "num_train_epochs": "grpo.iterations",
@@ -75,7 +75,7 @@ def trl_config(experiment: LMExperiment, folder: Path, ranks: int) -> GRPOConfig
         ConfigError: a setting under [trl] that TRL does not know, or that has a name of ours; a batch that the ranks
             cannot share.
     """
-    check_trl_table(experiment.trl, GRPOConfig, _OURS)
+    check_trl_table(experiment.trl, GRPOConfig, GRPO_SETTINGS)
     grpo = experiment.grpo
     micro = min(grpo.micro_batch, experiment.batch // ranks)
     if experiment.batch % (ranks * micro):

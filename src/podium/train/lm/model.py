@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from podium.conductor.chat_codec import ChatCodec
 from podium.conductor.checkpoint import SHIPPED, Checkpoint, Conducts, PlanSettings, PodiumFile
@@ -21,9 +21,15 @@ from podium.train.lm.rollouts import PromptCodec
 from podium.train.lm.settings import LMExperiment
 from podium.workers.pool import Pool, has_real_workers
 
+_WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.gguf", "*.h5", "*.msgpack", "*.onnx*")
+"""Files that a dry run does not fetch."""
 
-def find_start(experiment: LMExperiment) -> Checkpoint:
+
+def find_start(experiment: LMExperiment, *, weights: bool = True) -> Checkpoint:
     """The checkpoint that the run starts from; one on the Hugging Face hub is fetched, or taken from its cache.
+
+    Args:
+        weights: whether a model on the hub is fetched whole; else all but its weights.
 
     Raises:
         CheckpointError: there is none, it cannot be fetched, or it has no chat template where it needs one.
@@ -31,8 +37,11 @@ def find_start(experiment: LMExperiment) -> Checkpoint:
     name = experiment.start
     if name in SHIPPED or Path(name).is_dir() or name.count("/") != 1 or name.startswith((".", "/", "~")):
         checkpoint = Checkpoint.read(name)
-    else:
+    elif weights:
         checkpoint = Checkpoint.read(_fetch(name, experiment.revision))
+    else:
+        path = _fetch(name, experiment.revision, ignore_patterns=_WEIGHTS)
+        checkpoint = Checkpoint(path, AutoConfig.from_pretrained(path).to_dict(), experiment.prompt)
     if experiment.prompt.style == "full" and not (checkpoint.chats or experiment.chat_template):
         raise CheckpointError(
             f"{name} has no chat template: it is a base model. Start from its instruct variant, or give a template "
@@ -41,12 +50,12 @@ def find_start(experiment: LMExperiment) -> Checkpoint:
     return checkpoint
 
 
-def _fetch(name: str, revision: str | None) -> Path:
+def _fetch(name: str, revision: str | None, **which: Any) -> Path:
     from huggingface_hub import snapshot_download  # noqa: PLC0415 - transformers brings it
     from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
 
     try:
-        return Path(snapshot_download(name, revision=revision))
+        return Path(snapshot_download(name, revision=revision, **which))
     except (HfHubHTTPError, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise CheckpointError(

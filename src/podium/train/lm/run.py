@@ -25,17 +25,17 @@ from accelerate import PartialState
 from accelerate.utils import broadcast_object_list
 from transformers.utils import logging
 
-from podium.errors import ConfigError, PodiumError
+from podium.errors import PodiumError
 from podium.executor import Dispatcher
-from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import RunFolder
-from podium.scoring import Client, RolloutRequest, Scoring, ScoringSession, open_session
+from podium.scoring import Client, Scoring, ScoringSession, open_session
 from podium.scoring.service import serve_session
 from podium.trace.store import TraceStore
 from podium.train.display import Display, NoDisplay
-from podium.train.lm.grpo import PodiumGRPO, trl_config
-from podium.train.lm.model import find_start, open_codec, open_tokenizer, podium_file, write_policy
-from podium.train.lm.rollouts import PromptCodec, TrainingInterruptedError
+from podium.train.lm.grpo import PodiumGRPO
+from podium.train.lm.model import podium_file, write_policy
+from podium.train.lm.preflight import preflight
+from podium.train.lm.rollouts import TrainingInterruptedError
 from podium.train.lm.schedule import schedule
 from podium.train.lm.settings import CHANGEABLE_ON_RESUME, LMExperiment
 from podium.workers.pool import Pool
@@ -71,33 +71,37 @@ async def run_grpo(
     *,
     dispatch: Dispatch = lambda pool: nullcontext(Dispatcher()),
     display: AbstractContextManager[Display] | None = None,
+    run_budget_usd: float | None = None,
     on_warning: Callable[[str], None] = lambda warning: None,
 ) -> Path:
     """Train in a run folder, or resume the run that it holds. Returns the folder of the trained policy.
 
     Everything that can be refused is refused before the first worker is asked.
 
+    Args:
+        run_budget_usd: the budget that `dispatch` keeps: a first batch that would break it is refused.
+
     Raises:
-        CheckpointError: the start is no checkpoint that can be trained.
-        ConfigError: pool, tasks, prompts or a trainer's setting cannot be used.
-        RunMismatchError: the folder belongs to another configuration.
+        UsageError: what `preflight` refuses: the error itself, or one that lists them all.
         BudgetError: the dollars of the run or the day are spent; the same call goes on from the newest checkpoint.
     """
     state = PartialState()
     first: bool = state.is_main_process
-    pool = open_pool(experiment.pool)
-    try:
-        start = find_start(experiment)
-        tokenizer = open_tokenizer(experiment, start)
-        codec = open_codec(experiment, start, tokenizer)
-        config = trl_config(experiment, folder / "checkpoints", state.num_processes)
+    async with preflight(
+        experiment,
+        folder,
+        ranks=state.num_processes,
+        asks=first,
+        run_budget_usd=run_budget_usd,
+    ) as found:
+        on_first_rank(state, found.require)
+        ready = found.require()
         run = on_first_rank(
             state, lambda: RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME)
         )
         async with open_scoring(
-            experiment, pool, dispatch=dispatch, folder=folder, state=state, on_warning=on_warning
+            experiment, ready.pool, dispatch=dispatch, folder=folder, state=state, on_warning=on_warning
         ) as (scoring, tasks):
-            await check_prompts(experiment, scoring, tasks, codec, start.context)
             rows = schedule(
                 tasks,
                 iterations=experiment.grpo.iterations,
@@ -108,11 +112,11 @@ async def run_grpo(
             with display if display is not None and first else NoDisplay() as shown:
                 trainer = PodiumGRPO(
                     experiment,
-                    config,
+                    ready.config,
                     rows=rows,
-                    start=start,
-                    tokenizer=tokenizer,
-                    codec=codec,
+                    start=ready.start,
+                    tokenizer=ready.tokenizer,
+                    codec=ready.codec,
                     scoring=scoring,
                     loop=asyncio.get_running_loop(),
                     run=run if first else None,
@@ -124,13 +128,11 @@ async def run_grpo(
             write_policy(
                 folder / "policy",
                 folder / "trained",
-                start,
-                podium_file(experiment, pool),
+                ready.start,
+                podium_file(experiment, ready.pool),
                 experiment.chat_template,
             )
         return folder / "policy"
-    finally:
-        await pool.close()
 
 
 @asynccontextmanager
@@ -208,29 +210,6 @@ def _listening() -> str:
 def _reachable(url: str) -> str:
     """The service's address as ranks on other machines reach it."""
     return url if _listening() == "127.0.0.1" else url.replace("0.0.0.0", os.environ["MASTER_ADDR"])
-
-
-async def check_prompts(
-    experiment: LMExperiment, scoring: Scoring, tasks: Sequence[str], codec: PromptCodec, context: int
-) -> None:
-    """Refuse a run whose first prompts leave no room for a plan.
-
-    Raises:
-        ConfigError: with the longest prompt.
-    """
-    longest, where = 0, ""
-    for task in tasks:
-        messages = await scoring.prompt(RolloutRequest(task=task, seed="check"))
-        length = 0 if messages is None else len(codec.encode(messages))
-        if length > longest:
-            longest, where = length, task
-    room = experiment.grpo.max_tokens
-    if longest + room > context:
-        raise ConfigError(
-            f"The prompt of {where} has {longest:,} tokens; with grpo.max_tokens = {room:,} that exceeds the "
-            f"{context:,} that the model can read. Show fewer examples (prompt.examples) or fewer workers (pool_draw), "
-            "or take a model with a longer context."
-        )
 
 
 async def run_in_thread(trainer: Trainer, saved: Path) -> None:

@@ -1,0 +1,217 @@
+"""`podium train --dry-run`: prints what a run would ask, cost and need, what is in its way, and how workers answered.
+
+The figures are `podium.train.lm.dry_run`'s.
+"""
+
+from __future__ import annotations
+
+import json as json_
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from accelerate import PartialState
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from podium.cli.opening import open_console, open_dispatcher
+from podium.cli.options import DispatchOptions
+from podium.cli.printable import counted, dollars, printable, seconds, shorten
+from podium.train.lm.dry_run import Forecast, GPUForecast, Trial, WorkerForecast, WorkerTrial, forecast
+from podium.train.lm.estimate import GIB, Memory
+from podium.train.lm.preflight import preflight
+from podium.train.lm.settings import LMExperiment
+
+
+async def dry_run(
+    experiment: LMExperiment,
+    run: Path | None,
+    *,
+    calls: DispatchOptions,
+    run_budget_usd: float | None,
+    json: bool,
+) -> int:
+    """Tell, and try the workers unless the run would be refused; returns 1 if it would, or if one does not answer.
+
+    Of several ranks the first alone does so.
+    """
+    state = PartialState()
+    if not state.is_main_process:
+        return 0
+    console, ranks = open_console(), state.num_processes
+    warnings: list[str] = []
+    async with preflight(
+        experiment,
+        run,
+        ranks=ranks,
+        run_budget_usd=run_budget_usd,
+        weights=False,
+        on_warning=warnings.append,
+    ) as found:
+        told = forecast(experiment, found, ranks=ranks)
+        if not json:
+            _print_forecast(console, experiment, told, run_budget_usd, warnings)
+        trials: tuple[WorkerTrial, ...] = ()
+        if not told.refusals and found.pool is not None and found.tasks:
+            trial = Trial.of(found.pool, found.tasks)
+            if not json:
+                _print_announcement(console, trial)
+            async with open_dispatcher(calls, found.pool) as dispatcher:
+                trials = await trial.run(dispatcher)
+            if not json:
+                _print_trials(console, trials)
+    if json:
+        document = asdict(told) | {"hours": told.hours, "warnings": warnings}
+        print(json_.dumps(document | {"trials": [asdict(trial) for trial in trials]}))
+    return 1 if told.refusals or not all(trial.answered for trial in trials) else 0
+
+
+def _print_forecast(
+    console: Console,
+    experiment: LMExperiment,
+    told: Forecast,
+    run_budget_usd: float | None,
+    warnings: Sequence[str],
+) -> None:
+    grpo = experiment.grpo
+    _say(
+        console,
+        f"{counted(told.iterations, 'iteration')} of {counted(grpo.questions, 'question')} x {grpo.group} plans, "
+        f"from {printable(experiment.start)}, over the pool {printable(experiment.pool)}; "
+        f"{counted(told.tasks, 'task')} of {printable(experiment.tasks)}"
+        + (f"; the longest prompt has {told.longest_prompt:,} tokens." if told.longest_prompt else "."),
+    )
+    for warning in warnings:
+        _say(console, warning)
+    console.print()
+    if experiment.scoring_url is None:
+        _print_workers(console, told.workers)
+        _print_budget(console, told, run_budget_usd)
+    else:
+        service = f"the scoring service at {experiment.scoring_url}"
+        _say(
+            console,
+            f"Workers: {service} calls them; a dry run on its machine, without scoring_url, tries them.",
+        )
+    _print_gpu(console, told)
+    if told.refusals:
+        console.print()
+        _say(console, f"This run would be refused, for {counted(len(told.refusals), 'reason')}:")
+        for number, refusal in enumerate(told.refusals, start=1):
+            _say(console, f"{number}. {refusal}")
+
+
+def _print_workers(console: Console, workers: WorkerForecast | None) -> None:
+    if workers is None:
+        _say(console, "Workers: not estimated, since the pool or the tasks cannot be opened.")
+        return
+    calls, tokens, cost = workers.calls, workers.tokens, workers.cost_usd
+    nobody = "" if workers.paid else "; all of them are simulated or recorded, and nobody is paid"
+    _say(
+        console,
+        f"Workers: about {calls.likely:,.0f} calls ({calls.low:,.0f} to {calls.high:,.0f}), "
+        f"{tokens.likely:,.0f} tokens ({tokens.low:,.0f} to {tokens.high:,.0f}), "
+        f"{dollars(cost.likely)} ({dollars(cost.low)} to {dollars(cost.high)}){nobody}.",
+    )
+    lengths = ", ".join(f"{dollars(usd)} with {steps}" for steps, usd in workers.cost_by_steps.items())
+    _say(
+        console,
+        f"  This assumes {workers.plans:,} plans that can all be read, as long and as varied as random plans. "
+        f"By the steps of a plan: {lengths}. Neither cached answers, retries nor graders are counted.",
+    )
+
+
+def _print_budget(console: Console, told: Forecast, budget_usd: float | None) -> None:
+    likely = 0.0 if told.workers is None else told.workers.cost_usd.likely
+    if budget_usd is not None and likely > budget_usd:
+        done = int(told.iterations * budget_usd / likely)
+        _say(
+            console,
+            f"  --run-budget-usd of {dollars(budget_usd)} is likely to stop the run after {done:,} of "
+            f"{counted(told.iterations, 'iteration')}; the same command with a larger one goes on.",
+        )
+
+
+def _print_gpu(console: Console, told: Forecast) -> None:
+    gpu = told.gpu
+    if gpu is None:
+        _say(console, "GPU: not estimated, since the model's sizes are not known.")
+        return
+    kind = f"{gpu.gpu.name} ({gpu.gpu.memory_gib:g} GiB{'' if gpu.seen else ', assumed'})"
+    _say(
+        console,
+        f"GPU, by formulas (docs/scaling.md): {_number(gpu.parameters)} parameters, "
+        f"{_number(gpu.trained)} trained; on {gpu.ranks} x {kind} {_memory(gpu.memory)} each; "
+        f"shared by eight {_memory(gpu.shared_by_8, parts=False)} each.{_too_large(gpu)}",
+    )
+    workers_s = 0.0 if told.workers is None else told.workers.iteration_s
+    waits = f", and workers that answer in about {_time(workers_s)}" if workers_s else ""
+    _say(
+        console,
+        f"  An iteration: at most {_time(gpu.generation_s)} of writing, {_time(gpu.update_s)} of updating{waits}. "
+        f"The run: {_time(3600 * (told.hours or 0.0))}.",
+    )
+
+
+def _number(count: int) -> str:
+    return f"{count / 1e9:.2f} billion" if count >= 1e8 else f"{count / 1e6:.2f} million"
+
+
+def _time(duration: float) -> str:
+    return f"{duration / 3600:,.1f} hours" if duration >= 3600 else seconds(duration)
+
+
+def _memory(memory: Memory, *, parts: bool = True) -> str:
+    peak = _gib(memory.peak)
+    if not parts:
+        return peak
+    names = ("weights", "gradients", "moments", "compute_copy", "activations", "logits", "generation")
+    shown = (f"{name.replace('_', ' ')} {_gib(getattr(memory, name))}" for name in names)
+    return f"{peak} ({', '.join(shown)})"
+
+
+def _gib(size: float) -> str:
+    return f"{size / GIB:,.1f} GiB" if size >= GIB / 10 else f"{size / 2**20:,.1f} MiB"
+
+
+def _too_large(gpu: GPUForecast) -> str:
+    if gpu.memory.peak <= gpu.gpu.memory_gib * GIB:
+        return ""
+    return " That is more than it has: take more GPUs, a smaller grpo.micro_batch, or [lora]."
+
+
+def _print_announcement(console: Console, trial: Trial) -> None:
+    cost = trial.cost_usd
+    price = f"about {dollars(cost.likely)} ({dollars(cost.low)} to {dollars(cost.high)})"
+    paid = f"This costs {price}, and what graders cost" if trial.paid else "Nobody is paid for it"
+    console.print()
+    _say(console, f"Nothing is in its way. One question through every worker and its grader. {paid}:")
+
+
+def _print_trials(console: Console, trials: Sequence[WorkerTrial]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("worker", "", ">time", ">cost", ">score", "task"):
+        table.add_column(
+            column.removeprefix(">"), justify="right" if column.startswith(">") else "left", no_wrap=True
+        )
+    for trial in trials:
+        table.add_row(
+            Text(printable(trial.worker), "bold"),
+            Text("ok", "green") if trial.answered else Text("failed", "red"),
+            Text(seconds(trial.seconds)),
+            Text(dollars(trial.cost_usd)),
+            Text("" if trial.score is None else f"{trial.score:g}"),
+            Text(shorten(trial.task, 32), "dim"),
+        )
+    console.print(table)
+    for trial in trials:
+        if trial.error is not None:
+            _say(console, f"{trial.worker}: {trial.error}")
+    paid = sum(trial.cost_usd for trial in trials if not trial.simulated)
+    answered = sum(trial.answered for trial in trials)
+    _say(console, f"{answered} of {len(trials)} answered; {dollars(paid)} spent.")
+
+
+def _say(console: Console, sentence: str) -> None:
+    console.print(printable(sentence), soft_wrap=True)
