@@ -62,11 +62,11 @@ def test_clear_forgets_what_is_old_or_all(podium, file):
     [
         (
             ("show", "none.sqlite"),
-            "podium: There is no response cache at none.sqlite; a run that is given one",
+            "podium: There is no response cache at none.sqlite; a run with this file and without replay creates it.",
         ),
         (
             ("clear", "none.sqlite"),
-            "podium: There is no response cache at none.sqlite; a run that is given one",
+            "podium: There is no response cache at none.sqlite; a run with this file and without replay creates it.",
         ),
         (
             ("clear", "pool.toml"),

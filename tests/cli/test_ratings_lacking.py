@@ -69,8 +69,8 @@ def test_a_plan_of_ones_own_numbers_workers_as_the_file_does(podium: Callable[..
     assert [span["worker"] for span in spans] == ["ada", "bob", "vote"]
 
 
-def test_a_vote_that_stands_last_in_a_rated_pool_is_known_to_it(podium: Callable[..., Any]) -> None:
-    shown = []
+def test_the_team_is_the_same_wherever_the_vote_stands_in_a_rated_pool(podium: Callable[..., Any]) -> None:
+    texts, teams = [], []
     for names in (("vote", "ada", "bob"), ("ada", "bob", "vote")):
         pool(*names)
         given = (
@@ -84,7 +84,14 @@ def test_a_vote_that_stands_last_in_a_rated_pool_is_known_to_it(podium: Callable
             "--seed",
             "1",
         )
-        shown.append(json.loads(podium(*given).out))
-    first, last = shown
-    assert first["text"] == last["text"]
-    assert first["workflow"] == last["workflow"]
+        shown = json.loads(podium(*given).out)
+        steps = shown["workflow"]["steps"]
+        numbers = [step["worker"] for step in steps]
+        teams.append([{**step, "worker": names[step["worker"]]} for step in steps])
+        texts.append(shown["text"].replace(f"model_id = {numbers}", "model_id = []"))
+    assert teams[0] == teams[1]
+    assert [step["worker"] for step in teams[0]] == ["ada", "bob", "vote"]
+    assert texts[1].startswith("model_id = []"), "the numbers of the text are the file's"
+    assert texts[0].endswith(texts[1]), (
+        "the same plan, after the policy's own thoughts where nothing is translated"
+    )

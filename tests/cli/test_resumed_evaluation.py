@@ -24,9 +24,9 @@ CALL_USD = 0.001
 """What each answer costs: 1,000 tokens at a dollar per million; and the most, for 1,000 are its limit."""
 
 REFUSED = re.compile(
-    r"podium: The call could cost \$0\.001000, and \$0\.000000 of the run's \$0\.004 are left \(\S+ spent, \S+ held "
-    r"for calls in flight\): raise the run's budget, or lower the worker's max_tokens\. What was paid for is kept: the "
-    r"same command goes on from here\.\n"
+    r"podium: The call could cost \$0\.001000, and \$0\.000000 of the run's \$0\.004 are left \(\S+ spent, \S+ "
+    r"reserved for calls in flight\): raise the run's budget, or lower the worker's max_tokens\. What was "
+    r"paid for is kept: the same command goes on from here\.\n"
 )
 
 
@@ -104,7 +104,7 @@ async def test_a_run_that_its_budget_stops_says_so_and_goes_on_with_more(
     assert "comparison.json" not in os.listdir("r")
 
     again = await evaluate("--run", "r", "--run-budget-usd", str(4 * CALL_USD))
-    assert (again.status, "$0.004000 spent, $0.000000 held" in again.err) == (1, True)
+    assert (again.status, "$0.004000 spent, $0.000000 reserved" in again.err) == (1, True)
     assert len(server.requests) - needed == 4
 
     ended = await evaluate("--run", "r", "--run-budget-usd", "1")

@@ -122,7 +122,12 @@ CHECKED = (
         "needs the GPUs that the file names; a test reads every such file",
         _path,
     ),
-    Checked(r"trl vllm-serve .*", "another program, on a GPU", _nothing),
+    Checked(
+        r"podium train --run \S+ --config conductor\.toml.*|podium (?:train push|serve) .*published/mine.*",
+        "trains and serves a model of the hub; runs/smoke-train.sh runs the same verbs on random models",
+        _nothing,
+    ),
+    Checked(r"trl vllm-serve .*|vllm serve .*|pip install vllm", "another program, on a GPU", _nothing),
     Checked(r"hf (?:download|auth) .*", "another program, with the network", _nothing),
     Checked(r"inspect eval|python -c", "the name of a program, not a command to type", _nothing),
 )

@@ -239,6 +239,11 @@ def _run_file(ground: Ground) -> None:
     _pool(ground)
 
 
+def _table(ground: Ground) -> None:
+    rows = "".join(f"What is {n} + {n}?,{2 * n}\n" for n in range(40))
+    ground.write("mine.csv", f"question,answer\n{rows}")
+
+
 def _answers(ground: Ground) -> None:
     path = ground.write("tests/answers.sqlite", "")
     path.unlink()
@@ -291,6 +296,7 @@ GROUND = (
     Laid(r"\b3f9a\b|traces (?:list|show|export)|traces\.sqlite", _traces),
     Laid(r"runs/mine\b", _run, r"train --run runs/mine"),
     Laid(r"my-run\.toml", _run_file),
+    Laid(r"mine\.csv", _table),
     Laid(r"tests/answers\.sqlite", _answers),
     Laid(r"rules\.toml", _rules),
     Laid(r"configs/", _configs),

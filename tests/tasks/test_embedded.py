@@ -104,5 +104,5 @@ def test_what_cannot_be_opened_says_the_way_out(name: str, split: str, size: int
 
 
 def test_past_the_end_is_an_error() -> None:
-    with pytest.raises(IndexError, match="no number 3"):
+    with pytest.raises(IndexError, match="has 3 tasks; there is no task 3"):
         EmbeddedTasks("train", size=3)[3]

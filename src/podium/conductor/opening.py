@@ -22,7 +22,8 @@ from podium.config import Settings, suggestion
 from podium.errors import CheckpointError, ConfigError, UsageError
 from podium.types import Limits, Price
 from podium.workers.base import Worker
-from podium.workers.build import build_worker
+from podium.workers.build import BuildContext, build_worker
+from podium.workers.connections import Connections
 from podium.workers.pool import Pool
 from podium.workers.spec import OpenAISpec
 
@@ -191,8 +192,10 @@ def refuse_misfit(name: str, conducts: Conducts, pool: Pool) -> None:
         raise CheckpointError(f"{name} cannot lead this pool: {misfit} {_WAY_OUT}")
 
 
-def build_endpoint(settings: ConductorSettings) -> Worker:
+def build_endpoint(settings: ConductorSettings, pool: Pool) -> Worker:
     """The endpoint of a `[conductor]` table, as a worker beside the pool; it is the caller's to close.
+
+    It shares the secrets of the pool: what one endpoint is sent, a reply of the other may repeat.
 
     Raises:
         ConfigError: its key is not in the environment, or its URL is none.
@@ -201,7 +204,7 @@ def build_endpoint(settings: ConductorSettings) -> Worker:
     given = {key: getattr(settings, key) for key in keys}
     spec = OpenAISpec(kind="openai", name=settings.model or "", price=settings.price or Price(), **given)
     try:
-        return build_worker(spec)
+        return build_worker(spec, BuildContext(Connections(pool.secrets)))
     except ConfigError as error:
         message = str(error).replace(f"Worker {spec.name!r}", "The Conductor")
         raise ConfigError(message, ("conductor", *error.where)) from None

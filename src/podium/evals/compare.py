@@ -216,7 +216,7 @@ async def _searched(settings: ComparisonSettings, cost_usd: float) -> ConstantPl
 
 
 def _with_vote(pool: Pool) -> Pool:
-    return pool if VOTE in pool.names else Pool([*pool, VoteWorker(VOTE)], pool.ratings)
+    return pool if VOTE in pool.names else Pool([*pool, VoteWorker(VOTE)], pool.ratings, secrets=pool.secrets)
 
 
 def _examples(tasks: Sequence[Task], after: Evaluation, before: Evaluation | None) -> tuple[Example, ...]:

@@ -235,7 +235,7 @@ def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher
         refuse_misfit(settings.settings, trained.what_it_conducts, pool)
         settings = settings.obeying(trained)
         training = f"trained on {trained.what_it_conducts.questions}"
-    endpoint = build_endpoint(settings)
+    endpoint = build_endpoint(settings, pool)
     policy = WorkerPolicy(endpoint, pool, dispatcher, priced=settings.price is not None)
     return OpenedPlanner(
         conductor_of(policy, settings.prompt),

@@ -137,10 +137,14 @@ class WarmStartSettings(Settings):
     @classmethod
     def _read_roll(cls, values: Any) -> Any:
         """Read the former share `roll`: of embedded questions it meant lookups, of recordings level sweeps."""
-        if not isinstance(values, dict) or "stages" not in values:
+        if not isinstance(values, dict):
             return values
-        name = "lookup" if values.get("tasks", "embedded") == "embedded" else "level_sweep"
-        return values | {"stages": [_renamed(stage, "roll", name) for stage in values["stages"]]}
+        # Pydantic takes what this validator returns for Python values, and then refuses a list in place of a tuple.
+        values = {key: _as_tuples(value) for key, value in values.items()}
+        if isinstance(values.get("stages"), tuple):
+            name = "lookup" if values.get("tasks", "embedded") == "embedded" else "level_sweep"
+            values["stages"] = tuple(_renamed(stage, "roll", name) for stage in values["stages"])
+        return values
 
     @property
     def recorded(self) -> RecordedSettings:
@@ -157,6 +161,13 @@ class WarmStartSettings(Settings):
     def steps(self) -> int:
         """Steps of all stages together."""
         return sum(stage.steps for stage in self.stages)
+
+
+def _as_tuples(value: Any) -> Any:
+    """A value of a file with tuples in place of its lists, those within tables and lists too."""
+    if isinstance(value, dict):
+        return {key: _as_tuples(item) for key, item in value.items()}
+    return tuple(map(_as_tuples, value)) if isinstance(value, list | tuple) else value
 
 
 def _renamed(stage: Any, former: str, name: str) -> Any:

@@ -25,6 +25,7 @@ from podium.workers.build import (
 )
 from podium.workers.connections import Connections
 from podium.workers.ratings import Ratings
+from podium.workers.redaction import Secrets
 from podium.workers.spec import PoolSpec, pool_form
 
 
@@ -35,7 +36,7 @@ class Pool:
         ConfigError: none at all, two of one name, a fallback that is not in the pool, a circle of fallbacks.
     """
 
-    __slots__ = ("_by_name", "_profiles", "_ratings", "_workers", "folder", "source")
+    __slots__ = ("_by_name", "_profiles", "_ratings", "_workers", "folder", "secrets", "source")
 
     def __init__(
         self,
@@ -44,11 +45,14 @@ class Pool:
         *,
         source: Source | None = None,
         folder: Path = Path(),
+        secrets: Secrets | None = None,
     ) -> None:
         self.source = source
         """The file that it was read from, whose [conductor] table is read where planners are opened. None: no file."""
         self.folder = folder
         """Paths in that file are seen from here."""
+        self.secrets = Secrets.of_proxies() if secrets is None else secrets
+        """Its workers remove these from messages and replies; an endpoint that plans for the pool does so too."""
         self._fill(workers, ratings)
         for worker in self._workers:
             self._check_fallbacks(worker)
@@ -121,7 +125,7 @@ class Pool:
         A fallback that is left out is not on offer, and so is not taken.
         """
         part = Pool.__new__(Pool)
-        part.source, part.folder = self.source, self.folder
+        part.source, part.folder, part.secrets = self.source, self.folder, self.secrets
         part._fill([self._workers[i] for i in indices], self._ratings)
         return part
 
@@ -191,7 +195,7 @@ def load_pool(
                 raise source.refuse(ConfigError(str(error), ("worker", i, *error.where))) from None
             workers.append(UnreadyWorker(worker, error))
     try:
-        return Pool(workers, ratings, source=source, folder=path.parent)
+        return Pool(workers, ratings, source=source, folder=path.parent, secrets=context.connections.secrets)
     except ConfigError as error:
         raise source.refuse(error) from None
 

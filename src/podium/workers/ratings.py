@@ -56,8 +56,10 @@ class Ratings(Settings):
     """A ratings file."""
 
     format: Literal[1] = 1
-    clusters: ClusterWords = Field(validation_alias=AliasChoices("clusters", "kinds"))
-    """Called "kinds" in files of earlier versions."""
+    clusters: ClusterWords = Field(
+        validation_alias=AliasChoices("clusters", "kinds"), serialization_alias="kinds"
+    )
+    """The file calls them "kinds"."""
     workers: Mapping[str, Mapping[str, Tally]]
     """Name of a worker, as in the pool -> cluster -> tally."""
 

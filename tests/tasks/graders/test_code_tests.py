@@ -161,7 +161,7 @@ FAULTS = {
     ),
     "tests that call nothing": (
         {"form": "asserts", "tests": "def test_it():\n    assert f(1)"},
-        "call nothing of the program",
+        "call no function of the program",
     ),
     "no tests": ({"form": "asserts", "tests": "assert 1"}, "use nothing of the program"),
 }
