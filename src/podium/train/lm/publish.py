@@ -27,10 +27,10 @@ def publish(run: Path, to: str, *, private: bool = False) -> str:
         Where it is.
 
     Raises:
-        UsageError: the run has no policy yet, the folder holds something, or the hub refuses.
+        UsageError: it is no run, it has no policy yet, the folder holds something, or the hub refuses.
     """
     policy = run / "policy"
-    if not (policy / "podium.json").is_file():
+    if not ((policy / "podium.json").is_file() and (run / "config.json").is_file()):
         raise UsageError(f"{run} has no trained policy yet; let podium train --run {run} end first.")
     card = model_card(run, to.removeprefix(HUB))
     if to.startswith(HUB):
