@@ -194,6 +194,21 @@ def test_a_level_of_thrift_that_a_conductor_does_not_know_is_refused_with_those_
         assert one_sentence(asked) == f"podium: --cost-sensitivity {level}: thrifty knows levels 0 to 1.\n"
 
 
+def test_rounds_and_steps_are_those_that_the_conductor_was_trained_with_unless_they_are_given(podium):
+    shutil.copytree(shipped("warmstart"), "trained")
+    about = {"prompt": {"style": "brief"}, "plan": {"rounds": 2, "max_steps": 3}}
+    Path("trained/podium.json").write_text(json.dumps(about))
+
+    def limits(*options):
+        asked = podium("ask", "Q?", "--pool", "pool.toml", "--no-store", "--json", *options)
+        trace = Trace.model_validate_json(asked.out)
+        return trace.budget.rounds, trace.max_steps
+
+    assert limits("--conductor", "trained") == (2, 3)
+    assert limits("--conductor", "trained", "--rounds", "1", "--max-steps", "4") == (1, 4)
+    assert limits("--conductor", "warmstart") == (1, 5)
+
+
 def test_standard_input_that_is_not_text_is_refused(ask):
     asked = ask("-", stdin=b"\xff\xfe\x00")
     assert (asked.status, asked.err) == (2, "podium: The question on standard input is not UTF-8 text.\n")

@@ -1,7 +1,11 @@
 """How a Conductor that a user names is asked."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
+from tiny_models import CHAT
 
 from podium.conductor import Checkpoint, Conductor, open_policy
 from podium.conductor.opening import open_conductor
@@ -21,3 +25,15 @@ async def test_a_small_conductor_too_has_a_second_try(make_checkpoint: Callable[
     assert isinstance(twice.decision, PlanError)
     assert twice.usage.input_tokens == 2 * once.usage.input_tokens
     assert twice.text != once.text
+
+
+@pytest.mark.parametrize(("temperature", "texts"), [(0.0, 1), (5.0, 2)])
+async def test_a_conductor_writes_as_long_and_as_freely_as_it_was_trained_to(
+    make_checkpoint: Callable[..., Path], temperature: float, texts: int
+) -> None:
+    podium = {"prompt": {"examples": 0}, "plan": {"max_plan_tokens": 7, "temperature": temperature}}
+    folder = make_checkpoint(podium=podium, chat=CHAT, max_position_embeddings=8192, eos_token_id=[2])
+    conductor = open_conductor(str(folder))
+    plans = [await conductor.plan(replace(SITUATION, seed=seed)) for seed in ("1", "2")]
+    assert all(0 < plan.usage.output_tokens <= 2 * 7 for plan in plans), "of two tries"
+    assert len({plan.text for plan in plans}) == texts

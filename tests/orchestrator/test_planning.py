@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from podium.conductor.checkpoint import PlanSettings
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.planner_settings import PlannerSettings
-from podium.orchestrator.planning import check_planner, open_planner, pays_for_plans
+from podium.orchestrator.planning import check_planner, open_planner, pays_for_plans, plan_settings
 from podium.orchestrator.team import open_pool
 from podium.testing import FaultServer, Rule, Status
 from podium.trace import Trace
@@ -219,6 +221,115 @@ def test_a_table_that_cannot_be_used_is_refused_with_its_line(tmp_path: Path, ta
         open_planner(PlannerSettings(), open_pool(str(path)), seed="t")
     assert said in str(refused.value)
     assert str(path) in str(refused.value)
+
+
+TRAINED: dict[str, Any] = {
+    "prompt": {"pool": "anonymous", "examples": 1, "access": "all_or_none"},
+    "conducts": {"questions": "Mine", "workers": ["large", "small"]},
+    "plan": {
+        "max_plan_tokens": 321,
+        "temperature": 0.25,
+        "rounds": 2,
+        "max_steps": 3,
+        "chat_template_kwargs": {"enable_thinking": False},
+    },
+}
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> Path:
+    """The folder of a trained Conductor, of which podium.json alone is here."""
+    folder = tmp_path / "trained"
+    folder.mkdir()
+    (folder / "podium.json").write_text(json.dumps(TRAINED))
+    return folder
+
+
+@pytest.mark.parametrize("form", ["the options, a folder", "the options, a file", "the pool file"])
+async def test_a_served_conductor_is_asked_as_it_was_trained(
+    tmp_path: Path, trained: Path, form: str
+) -> None:
+    async with FaultServer(model) as lead, FaultServer(model) as server:
+        if form == "the pool file":
+            table = f'[conductor]\nbase_url = "{lead.url}"\nmodel = "lead-1"\nsettings = "trained"'
+            path, options = write_pool(tmp_path / "pool.toml", server.url, table), {}
+        else:
+            path = write_pool(tmp_path / "pool.toml", server.url)
+            named = trained if form.endswith("folder") else trained / "podium.json"
+            options = {
+                "conductor_url": lead.url,
+                "conductor_model": "lead-1",
+                "conductor_settings": str(named),
+            }
+        trace = await answer(path, **options)
+        pool = open_pool(str(path))
+        assert plan_settings(PlannerSettings(**options), pool) == PlanSettings(**TRAINED["plan"])
+        await pool.close()
+    assert trace.status == "ok"
+    (asked,) = lead.requests
+    sent = {key: asked.body[key] for key in ("max_tokens", "temperature", "chat_template_kwargs")}
+    assert sent == {
+        "max_tokens": 321,
+        "temperature": 0.25,
+        "chat_template_kwargs": {"enable_thinking": False},
+    }
+    instructions, request = (str(message["content"]) for message in asked.body["messages"])
+    assert instructions.count("Example") == 1
+    assert "[] for none, or" in instructions
+    assert "Model 0\nModel 1\n" in request
+
+
+async def test_what_the_table_says_itself_comes_before_what_was_trained(
+    tmp_path: Path, trained: Path
+) -> None:
+    async with FaultServer(model) as lead, FaultServer(model) as server:
+        table = (
+            f'[conductor]\nbase_url = "{lead.url}"\nmodel = "lead-1"\nsettings = "{trained}"\ntemperature = 1.0\n'
+            "limits = { max_tokens = 99 }\nextra = { chat_template_kwargs = { enable_thinking = true } }"
+        )
+        await answer(write_pool(tmp_path / "pool.toml", server.url, table))
+    (asked,) = lead.requests
+    assert (asked.body["max_tokens"], asked.body["temperature"]) == (99, 1.0)
+    assert asked.body["chat_template_kwargs"] == {"enable_thinking": True}
+
+
+@pytest.mark.parametrize(
+    ("conducts", "why"),
+    [
+        ({"workers": ["small", "large"]}, "it knows workers by number alone, in this order: small, large."),
+        (
+            {"questions": "Mine", "simulated": True},
+            "it was trained on Mine over simulated workers, and 'large' of this pool is asked for real.",
+        ),
+    ],
+)
+async def test_a_served_conductor_leads_no_pool_that_it_was_not_trained_for(
+    tmp_path: Path, trained: Path, conducts: dict[str, Any], why: str
+) -> None:
+    (trained / "podium.json").write_text(json.dumps(TRAINED | {"conducts": conducts}))
+    async with FaultServer(model) as lead, FaultServer(model) as server:
+        path = write_pool(tmp_path / "pool.toml", server.url)
+        with pytest.raises(UsageError) as refused:
+            await answer(
+                path, conductor_url=lead.url, conductor_model="lead-1", conductor_settings=str(trained)
+            )
+    assert str(refused.value).startswith(f"{trained} cannot lead this pool: {why}")
+    assert not lead.requests
+
+
+def test_settings_without_an_endpoint_are_refused() -> None:
+    fault = "A served Conductor needs both conductor_url and conductor_model."
+    with pytest.raises(ValueError, match=fault):
+        PlannerSettings(conductor_settings="trained")
+
+
+def test_who_was_not_trained_plans_once_in_five_steps() -> None:
+    for settings in (
+        PlannerSettings(),
+        PlannerSettings(planner="random"),
+        PlannerSettings(conductor="warmstart"),
+    ):
+        assert plan_settings(settings, open_pool("embedded")) == PlanSettings(rounds=1, max_steps=5)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from podium.conductor.checkpoint import shipped
 from podium.errors import ConfigError, WorkerError
 from podium.executor import Dispatcher, ExecutionSettings, StepText
 from podium.orchestrator import Event, Orchestrator
@@ -334,6 +336,24 @@ def test_answers_are_kept_only_where_the_file_says_so_and_the_team_is_part_of_wh
     assert len({kept, *(identity(f"{keys}\ncache = true") for keys in others)}) == 5
     (place / "inner.toml").write_text(INNER.replace('name = "bob"', 'name = "bob"\nprofile = "Checks."'))
     assert kept != identity('planner = "random"\ncache = true')
+
+
+def test_a_team_plans_as_often_and_as_long_as_its_conductor_was_trained_to_unless_its_table_says(
+    place: Path,
+) -> None:
+    shutil.copytree(shipped("warmstart"), place / "trained")
+    about = {"prompt": {"style": "brief"}, "plan": {"rounds": 2, "max_steps": 3}}
+    (place / "trained/podium.json").write_text(json.dumps(about))
+
+    def limits(keys: str) -> tuple[int, int]:
+        (place / "outer.toml").write_text(team(keys))
+        (worker,) = open_pool(str(place / "outer.toml"))
+        assert isinstance(worker, TeamWorker)
+        return worker.orchestrator.budget.rounds, worker.orchestrator.max_steps
+
+    assert limits('conductor = "trained"') == (2, 3)
+    assert limits('conductor = "trained"\nrounds = 1\nmax_steps = 4') == (1, 4)
+    assert limits('conductor = "warmstart"') == (1, 5)
 
 
 @pytest.mark.parametrize(

@@ -119,3 +119,26 @@ async def test_the_digest_is_that_of_what_scores():
     assert plain.info.digest == same.info.digest != other.info.digest
     assert plain.info.pool == ("ada", "bob", "down")
     assert plain.info.tasks == 3
+
+
+async def test_a_plan_that_shows_a_part_earns_nothing_where_the_prompt_asks_for_all_or_none():
+    chain = 'model_id = [1, 0]\nsubtasks = ["Guess.", "Multiply."]\naccess_list = [[], [0]]'
+    session = make_session(prompt={"access": "all_or_none"})
+    score = await session.score(rollout(chain))
+    assert (score.reward, score.valid) == (0.0, False)
+    assert score.error is not None
+    assert 'Expected [] or ["all"] for step 1, found [0]' in score.error
+    assert (await session.score(rollout(CHECKED))).reward == 1.0
+    assert (await make_session().score(rollout(chain))).reward == 1.0
+    messages = await session.prompt(rollout())
+    assert messages is not None
+    assert '[] for none, or ["all"] for all of them.' in messages[0].content
+
+
+async def test_workers_that_are_made_to_fail_fail_for_a_whole_group_and_leave_no_rollout_out():
+    session = make_session(pool_draw={"failing": 0.5})
+    rewards = {}
+    for group in range(12):
+        scores = [await session.score(rollout(RIGHT, seed=str(group), number=n)) for n in range(3)]
+        (rewards[group],) = {score.reward for score in scores}
+    assert set(rewards.values()) == {0.5, 1.0}

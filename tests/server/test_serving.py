@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import signal
 import socket
 import sqlite3
@@ -10,6 +11,7 @@ import httpx
 import pytest
 from served_process import pool_file, served
 
+from podium.conductor.checkpoint import shipped
 from podium.testing import FaultServer, Rule, SlowFirstByte, Status
 from podium.trace.store import TraceStore
 
@@ -17,7 +19,7 @@ TOGETHER = 20
 
 
 def asked(text, **more):
-    return {"model": "ada", "messages": [{"role": "user", "content": text}], **more}
+    return {"model": "ada", "messages": [{"role": "user", "content": text}]} | more
 
 
 async def not_ready(client):
@@ -47,6 +49,22 @@ def test_the_embedded_team_answers_where_nothing_is_given(tmp_path):
     assert "no key is needed" in server.line
     (trace,) = traces(tmp_path).values()
     assert trace.id == reply.headers["x-podium-trace-id"]
+
+
+@pytest.mark.parametrize(
+    ("options", "limits"), [((), (2, 3)), (("--rounds", "3", "--max-steps", "4"), (3, 4))]
+)
+def test_questions_have_the_rounds_and_steps_that_the_conductor_was_trained_with(tmp_path, options, limits):
+    shutil.copytree(shipped("warmstart"), tmp_path / "trained")
+    about = {"prompt": {"style": "brief"}, "plan": {"rounds": 2, "max_steps": 3}}
+    (tmp_path / "trained/podium.json").write_text(json.dumps(about))
+    with served(tmp_path, "--conductor", "trained", *options) as server:
+        httpx.post(
+            f"{server.url}/v1/chat/completions", json=asked("What is 2 + 3?", model="podium"), timeout=60
+        )
+        assert server.end()[0] == 0
+    (trace,) = traces(tmp_path).values()
+    assert (trace.budget.rounds, trace.max_steps) == limits
 
 
 async def test_what_is_in_flight_is_answered_or_recorded_as_cancelled(tmp_path):

@@ -158,6 +158,7 @@ def compare_planners(
         refuse_without_conductor(chosen, versus)
     reading = encoder_from_options(encoder, recorded=recorded, replay=calls.replay)
     workers = open_pool(pool)
+    constant_front = ConstantPlanFront.load(constant_plans) if constant_plans else None
     trained = trained_plan(chosen, workers)
     with _progress() as report:
         held_out = open_questions(tasks, split, size=questions, seed=seed, pool=workers)
@@ -181,7 +182,6 @@ def compare_planners(
                 *([_SAMPLES_NOTE] if early_stop and not recorded else []),
             ),
         )
-        constant_front = ConstantPlanFront.load(constant_plans) if constant_plans else None
         simulated = not has_real_workers(workers)
         before = untrained or ("warmstart" if embedded and simulated else "none")
         bound = embedded and any(isinstance(worker, Specialist) for worker in workers)

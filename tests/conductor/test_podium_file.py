@@ -1,0 +1,62 @@
+"""Where the podium.json of a served Conductor is found, and what is said where it is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants
+
+from podium.conductor.checkpoint import PodiumFile
+from podium.conductor.podium_file import read_podium_file
+from podium.errors import CheckpointError, ConfigError
+
+FILE = {"prompt": {"pool": "anonymous"}, "plan": {"max_plan_tokens": 7}}
+
+
+@pytest.fixture(autouse=True)
+def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+
+
+def test_a_folder_a_file_and_a_shipped_name_are_read() -> None:
+    Path("mine").mkdir()
+    Path("mine/podium.json").write_text(json.dumps(FILE))
+    assert read_podium_file("mine") == read_podium_file("mine/podium.json") == PodiumFile.model_validate(FILE)
+    assert read_podium_file("conductor").what_it_conducts.simulated
+
+
+def test_a_model_on_the_hub_is_taken_from_its_cache() -> None:
+    snapshot = Path("hub/models--ann--conductor/snapshots/abc")
+    snapshot.mkdir(parents=True)
+    (snapshot / "podium.json").write_text(json.dumps(FILE))
+    refs = Path("hub/models--ann--conductor/refs")
+    refs.mkdir()
+    (refs / "main").write_text("abc")
+    assert read_podium_file("ann/conductor") == PodiumFile.model_validate(FILE)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("empty", "empty has no podium.json; give the folder that training left, or leave it out."),
+        ("gone", "gone is not there; give a checkpoint's folder, its podium.json, or OWNER/NAME on the hub."),
+        ("./ann/conductor", "./ann/conductor is not there; "),
+        ("ann/podium.json", "ann/podium.json is not there; "),
+        ("ann/conductor", "ann/conductor is no folder here, and the hub does not give its podium.json: "),
+    ],
+)
+def test_what_is_not_there_is_refused_with_the_way_out(source: str, message: str) -> None:
+    Path("empty").mkdir()
+    with pytest.raises(CheckpointError) as error:
+        read_podium_file(source)
+    assert str(error.value).startswith(message)
+
+
+def test_a_key_that_is_not_known_is_refused() -> None:
+    Path("podium.json").write_text('{"plan": {"max_tokens": 7}}')
+    with pytest.raises(ConfigError, match=r"podium\.json: unknown key 'plan\.max_tokens'"):
+        read_podium_file("podium.json")
