@@ -130,16 +130,6 @@ CHECKED = (
     Checked(r"trl vllm-serve .*|vllm serve .*|pip install vllm", "another program, on a GPU", _nothing),
     Checked(r"hf (?:download|auth) .*", "another program, with the network", _nothing),
     Checked(r"inspect eval|python -c", "the name of a program, not a command to type", _nothing),
-    Checked(r"pip install vllm", "needs a package index and a GPU", _nothing),
-    Checked(r"runs/mine/[\w.]+", "the name of a file in a run's folder, not a command to type", _nothing),
-    Checked(
-        r"podium train --run runs/\w+ --config my-run\.toml --(?:dry-run|stage sft)",
-        "needs a chat model of the hub; tests of podium.train.lm do both with a tiny model",
-        _nothing,
-    ),
-    Checked(
-        r"podium serve (?=.*published/mine).*", "needs the chat model that the reader has trained", _nothing
-    ),
 )
 
 _SMALL = "grpo.iterations=1 grpo.questions=1 grpo.group=2 grpo.max_tokens=16"

@@ -127,11 +127,6 @@ def _own_tasks(ground: Ground) -> None:
     ground.write_rows("questions.jsonl", rows)
 
 
-def _table(ground: Ground) -> None:
-    rows = [f"What is {n} + {2 * n}?,{3 * n}" for n in range(1, 41)]
-    ground.write("mine.csv", "\n".join(["question,answer", *rows, ""]))
-
-
 def _texts(ground: Ground) -> None:
     ground.write("corpus.txt", "A long day at the harbour, and nobody asked for anything at all.\n")
     ground.write_rows("other.jsonl", [{"text": "The ferry leaves at nine."}])
@@ -239,11 +234,6 @@ def _run(ground: Ground) -> None:
     (folder / "policy").symlink_to(shipped("conductor"))
 
 
-def _run_settings(ground: Ground) -> None:
-    """The settings of that run, which its model card names."""
-    ground.write_json("runs/mine/config.json", {"start": "conductor", "tasks": "mine.csv", "pool": "my.toml"})
-
-
 def _run_file(ground: Ground) -> None:
     ground.write("my-run.toml", 'start = "conductor"\npool = "my.toml"\n')
     _pool(ground)
@@ -297,7 +287,6 @@ GROUND = (
     Laid(r"my-replay-pool\.toml", _replay_pool),
     Laid(r"question\.txt", _question),
     Laid(r"\bmine\.toml|my-questions\.toml", _own_tasks),
-    Laid(r"mine\.csv", _table),
     Laid(r"corpus\.txt|other\.jsonl", _texts),
     Laid(r"gsm8k", _gsm8k),
     Laid(r"theory\.py", _inspect_task),
@@ -306,7 +295,6 @@ GROUND = (
     Laid(r"replay import", _published),
     Laid(r"\b3f9a\b|traces (?:list|show|export)|traces\.sqlite", _traces),
     Laid(r"runs/mine\b", _run, r"train --run runs/mine"),
-    Laid(r"train push runs/mine", _run_settings),
     Laid(r"my-run\.toml", _run_file),
     Laid(r"mine\.csv", _table),
     Laid(r"tests/answers\.sqlite", _answers),
