@@ -9,31 +9,11 @@ cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"
 export OMP_NUM_THREADS=1
 ARCHITECTURES=${ARCHITECTURES:-qwen2 qwen3 llama gemma2}
-RUN=${RUN:-runs/smoke}
-rm -rf "$RUN"
-mkdir -p "$RUN"
-began=$SECONDS
+export RUN=${RUN:-runs/smoke}
 
-# The teacher: one worker alone takes each question whole. What these traces teach, a random model can learn.
-python - "$RUN/teacher.sqlite" << 'END'
-import asyncio, sys
-from podium.baselines.registry import open_baseline
-from podium.orchestrator import Orchestrator
-from podium.orchestrator.team import open_pool
-from podium.tasks import open_tasks
-from podium.trace.store import TraceStore
-
-async def main() -> None:
-    pool = open_pool("embedded")
-    orchestrator = Orchestrator(open_baseline("single:gus", pool.profiles, seed="0"), pool)
-    with TraceStore(sys.argv[1]) as store:
-        for task in open_tasks("embedded", "train", size=200):
-            store.add(await orchestrator.answer(task.question))
-
-asyncio.run(main())
-END
-
-for architecture in $ARCHITECTURES; do
+whole_path() {
+  set -euo pipefail
+  architecture=$1 began=$SECONDS
   lora=()
   case $architecture in qwen3 | gemma2) lora=('lora={r = 8}') ;; esac
   here="$RUN/$architecture"
@@ -60,5 +40,32 @@ for architecture in $ARCHITECTURES; do
   kill "$server"
   wait "$server" || true
   podium eval --run "$here/grpo" --questions 8 --tuning 0 > "$here/evaluation.txt"
-  echo "$architecture: $((SECONDS - began)) s since the beginning"
-done
+  echo "$architecture: the whole path took $((SECONDS - began)) s"
+}
+export -f whole_path
+
+rm -rf "$RUN"
+mkdir -p "$RUN"
+# The teacher: one worker alone takes each question whole. What these traces teach, a random model can learn.
+python - "$RUN/teacher.sqlite" << 'END'
+import asyncio, sys
+from podium.baselines.registry import open_baseline
+from podium.orchestrator import Orchestrator
+from podium.orchestrator.team import open_pool
+from podium.tasks import open_tasks
+from podium.trace.store import TraceStore
+
+async def main() -> None:
+    pool = open_pool("embedded")
+    orchestrator = Orchestrator(open_baseline("single:gus", pool.profiles, seed="0"), pool)
+    with TraceStore(sys.argv[1]) as store:
+        for task in open_tasks("embedded", "train", size=200):
+            store.add(await orchestrator.answer(task.question))
+
+asyncio.run(main())
+END
+
+# Two at a time; what each prints is kept in its folder, and shown if it fails.
+# shellcheck disable=SC2016
+printf '%s\n' $ARCHITECTURES | xargs -P 2 -I{} bash -c \
+  'mkdir -p "$RUN/{}"; whole_path {} > "$RUN/{}/log.txt" 2>&1 && tail -n 1 "$RUN/{}/log.txt" || { tail -n 40 "$RUN/{}/log.txt"; exit 255; }'

@@ -132,7 +132,6 @@ class LMExperiment(ScoringSettings):
 
 CHANGEABLE_ON_RESUME = (
     "grpo.save_every",
-    "grpo.eval_every",
     "grpo.patience",
     "scoring_url",
     "scoring_key_env",
