@@ -30,7 +30,7 @@ from podium.tasks.graders.base import GraderSettings
 from podium.trace import Trace
 from podium.types import Budget, Message
 from podium.workers.pool import Pool
-from podium.workflow import Workflow, live_steps, render
+from podium.workflow import edges, live_steps, render
 
 _REMEMBERED = 1024
 """Rollouts that may go on with another round."""
@@ -264,7 +264,7 @@ def _score(rollout: Rollout, scorer: Scorer, rounds: int) -> Score:
         finished=finished(trace, rounds),
         error=last.plan_error,
         plan=None if workflow is None else render(workflow),
-        topology="" if workflow is None else shape(workflow),
+        topology="" if workflow is None else edges(workflow),
         workers=() if workflow is None else tuple(trace.pool[step.worker].name for step in workflow.steps),
         steps=0 if workflow is None else len(live_steps(workflow)),
         calls=trace.calls,
@@ -272,11 +272,4 @@ def _score(rollout: Rollout, scorer: Scorer, rounds: int) -> Score:
         simulated=any(was_simulated(span) for span in trace.spans),
         recorded=any(span.recorded is not None for span in trace.spans),
         trace_id=trace.id,
-    )
-
-
-def shape(workflow: Workflow) -> str:
-    """Which earlier steps each step reads: "-;0;0,1" is a chain whose last step sees both."""
-    return ";".join(
-        ",".join(map(str, workflow.reads(position))) or "-" for position in range(len(workflow.steps))
     )

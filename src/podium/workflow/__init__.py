@@ -1,7 +1,7 @@
 """The workflow language: a plan as data. It parses, checks and renders plans, and computes facts of their graph."""
 
 from podium.workflow.check import check
-from podium.workflow.graph import Topology, depth, live_steps, topology, width
+from podium.workflow.graph import Topology, depth, edges, live_steps, topology, width
 from podium.workflow.model import Acceptance, Access, PlanError, Step, Workflow, render
 from podium.workflow.parse import parse
 
@@ -14,6 +14,7 @@ __all__ = [
     "Workflow",
     "check",
     "depth",
+    "edges",
     "live_steps",
     "parse",
     "render",
