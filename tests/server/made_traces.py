@@ -13,6 +13,7 @@ from podium.baselines.controls import Constant
 from podium.errors import WorkerError
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import TeamWorker
+from podium.tasks.embedded import EmbeddedTasks
 from podium.testing import POISONS
 from podium.trace import Trace
 from podium.trace.serialization import TraceRow, to_row
@@ -20,7 +21,7 @@ from podium.trace.sqlite_store import insert_rows, open_writer
 from podium.trace.store import TraceStore
 from podium.types import Budget, Limits, Profile, Question
 from podium.workers.base import Worker
-from podium.workers.pool import Pool
+from podium.workers.pool import Pool, open_pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Access, Step, Workflow
 
@@ -99,6 +100,13 @@ def many(count: int) -> Iterator[Trace]:
                 "status": "ok" if number % 10 else "failed",
             }
         )
+
+
+def embedded(count: int) -> list[Trace]:
+    """Questions of the embedded train split, each answered by two workers of the embedded pool."""
+    workers = list(open_pool("embedded"))
+    steps = [Step(0, "Take the first step."), Step(1, "Give the answer.", Access(all=True))]
+    return [answered(workers, steps, task.question.text) for task in EmbeddedTasks(size=count)]
 
 
 def keep(path: Path, *traces: Trace) -> Path:

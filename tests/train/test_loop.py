@@ -19,6 +19,7 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.errors import CheckpointError, ConfigError, RunMismatchError
 from podium.rollout.run_folder import RunFolder
 from podium.train.checkpoints import read_model
+from podium.train.collapse import alarms
 from podium.train.objective import ADVANTAGES, LOSSES, Advantages, Loss, Rewards, mean_over_completions
 from podium.train.settings import GRPOSettings
 
@@ -101,6 +102,19 @@ async def test_evaluations_stand_in_the_rows_and_see_the_policy_of_that_moment(t
     assert rows(tmp_path / "run")[1]["evaluation"] == {"accuracy": 0.5}
     assert len(set(seen)) == 3
     assert not (tmp_path / "run" / ".evaluated").exists()
+
+
+async def test_the_rows_say_when_all_plans_become_alike(tmp_path: Path) -> None:
+    await run(
+        tmp_path / "run", write_start(tmp_path / "start"), SETTINGS.model_copy(update={"iterations": 60})
+    )
+    first, last = rows(tmp_path / "run")[0], rows(tmp_path / "run")[-1]
+    assert first["commonest_plan"] < last["commonest_plan"]
+    assert first["worker_entropy"] > last["worker_entropy"]
+    assert first["topology_entropy"] > 0
+    for row in rows(tmp_path / "run"):
+        assert row["unreadable"] == pytest.approx(1 - row["valid"])
+        assert row["alarms"] == alarms(row)
 
 
 async def test_dropped_rollouts_are_counted_and_not_rewarded(tmp_path: Path) -> None:

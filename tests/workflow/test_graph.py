@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from strategies import workflows
 
-from podium.workflow import Access, Step, Workflow, depth, live_steps, topology, width
+from podium.workflow import Access, Step, Workflow, depth, edges, live_steps, topology, width
 
 
 def flow(*reads: tuple[int, ...] | str) -> Workflow:
@@ -81,3 +81,7 @@ def test_the_name_fits_depth_and_width(workflow: Workflow) -> None:
             assert wide > 1
         case "other":
             assert live >= 4
+
+
+def test_edges_name_the_steps_that_each_step_reads() -> None:
+    assert edges(flow((), (0,), "all")) == "-;0;0,1"

@@ -9,6 +9,7 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -18,7 +19,7 @@ from podium.errors import StoreError
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.model import Trace
 from podium.trace.query import Dialect, Filters, Statement
-from podium.trace.serialization import TraceRow, to_row, to_searched
+from podium.trace.serialization import TraceRow, plain, to_row, to_searched
 
 WAY_OUT = "give another with --store"
 COLUMNS = ", ".join(TraceRow._fields)
@@ -104,6 +105,21 @@ def open_reader(path: Path) -> sqlite3.Connection:
         UsageError: the file cannot be opened, or is not ours.
     """
     return _FORM.open_read_only(path)
+
+
+def read_trace(path: Path, id_: str) -> Trace | None:
+    """The trace with exactly this id, from a file that another process may be writing; None: it is not there.
+
+    Raises:
+        UsageError: the file is missing, cannot be opened, or is not ours.
+        StoreError: the file cannot be read.
+    """
+    try:
+        with closing(open_reader(path)) as reader:
+            found = reader.execute("SELECT document FROM traces WHERE id = ?", (plain(id_),)).fetchone()
+    except sqlite3.Error as error:
+        raise StoreError(f"The trace store {path} cannot be read ({error}).") from error
+    return None if found is None else Trace.model_validate_json(found[0])
 
 
 def insert_traces(writer: sqlite3.Connection, traces: Iterable[Trace]) -> int:

@@ -14,8 +14,10 @@ from typing import Any
 from podium.recordings import was_simulated
 from podium.rollout import Rollout
 from podium.train.batch import Group
+from podium.train.collapse import alarms, variety
 from podium.train.grpo import Update
 from podium.train.sampler import Samples
+from podium.workflow import edges
 
 
 def metrics_row(
@@ -37,16 +39,20 @@ def metrics_row(
     "workers": each worker's share of the planned steps.
     "simulated", "recorded": whether a simulated or a recorded worker answered; reports say so.
     Steps, calls and cost are means over rollouts.
+    "unreadable": share of the rollouts whose first plan cannot be read.
+    "worker_entropy", "topology_entropy", "commonest_plan", "alarms": of the plans of all rounds; see
+    `podium.train.collapse`.
     """
     scored = [rollout for group in rollouts for rollout in group if rollout is not None]
     valid = [rollout for rollout in scored if rollout.valid]
     logprobs = [value for sample in samples for row in sample.logprobs for value in row]
     ended = [value for sample in samples for value in sample.ended]
     spans = [span for rollout in scored for span in rollout.trace.spans]
-    return {
+    row = {
         "iteration": iteration,
         "reward": _mean([rollout.reward.total for rollout in scored]),
         "valid": _mean([rollout.valid for rollout in scored]),
+        "unreadable": _mean([not rollout.valid for rollout in scored]),
         "accuracy": _mean([rollout.correct for rollout in scored]),
         "penalty": _mean([rollout.reward.penalty for rollout in valid]),
         "steps": _mean([rollout.steps for rollout in valid]),
@@ -59,6 +65,7 @@ def metrics_row(
         "cut_off": 1 - _mean(ended),
         "zero_variance_groups": _mean([group.zero_variance for group in groups]),
         "dropped": sum(rollout is None for group in rollouts for rollout in group),
+        **variety(_plans(scored)),
         "simulated": any(was_simulated(span) for span in spans),
         "recorded": any(span.recorded is not None for span in spans),
         "loss": update.loss,
@@ -66,6 +73,7 @@ def metrics_row(
         "lr": rate,
         "seconds": {phase: round(value, 3) for phase, value in seconds.items()},
     }
+    return {**row, "alarms": alarms(row)}
 
 
 def worker_shares(rollouts: Sequence[Rollout]) -> dict[str, float]:
@@ -78,6 +86,19 @@ def worker_shares(rollouts: Sequence[Rollout]) -> dict[str, float]:
         for step in round_.workflow.steps
     )
     return {name: counts[name] / counts.total() for name in sorted(counts)}
+
+
+def _plans(rollouts: Sequence[Rollout]) -> list[tuple[tuple[str, ...], str]]:
+    """The workers and the edges of each plan that could be read and is no acceptance."""
+    return [
+        (
+            tuple(rollout.trace.pool[step.worker].name for step in round_.workflow.steps),
+            edges(round_.workflow),
+        )
+        for rollout in rollouts
+        for round_ in rollout.trace.rounds
+        if round_.workflow is not None and round_.plan_error is None
+    ]
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -68,6 +68,13 @@ def topology(workflow: Workflow) -> Topology:
     return "tree" if set(readers) == {1} else "other"
 
 
+def edges(workflow: Workflow) -> str:
+    """Which earlier steps each step reads: "-;0;0,1" is a chain whose last step sees both."""
+    return ";".join(
+        ",".join(map(str, workflow.reads(position))) or "-" for position in range(len(workflow.steps))
+    )
+
+
 def _needs(workflow: Workflow) -> list[set[int]]:
     """For each step, the earlier steps that must end before it can start."""
     needs: list[set[int]] = []

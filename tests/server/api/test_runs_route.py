@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from made_traces import embedded, keep, plain
 
 from podium.rollout.run_folder import RunFolder
+from podium.trace import Trace
+from podium.trace.store import TraceStore
 
 ROW = {"iteration": 0, "reward": 0.5, "accuracy": 0.25, "valid": 1.0, "steps": 2.0, "workers": {"ada": 1.0}}
 
@@ -78,6 +81,46 @@ def test_no_name_leads_out_of_the_folder(serve, tmp_path: Path) -> None:
             answer = client.get(f"/api/runs/{name}")
             assert answer.status_code == 404, name
             assert answer.json()["error"]["type"] == "not_found_error"
+
+
+def test_a_rollout_is_read_from_the_file_that_the_run_is_writing(serve, tmp_path: Path) -> None:
+    make_run(tmp_path, "deep/er", 1)
+    first, second = embedded(2)
+    with (
+        httpx.Client(base_url=serve(runs=tmp_path)) as client,
+        TraceStore(tmp_path / "deep/er" / "traces.sqlite") as store,
+    ):
+        for trace in (first, second):
+            assert client.get(f"/api/runs/deep/er/traces/{trace.id}").status_code == 404
+            store.add(trace)
+            store.flush()
+            answer = client.get(f"/api/runs/deep/er/traces/{trace.id}")
+            assert Trace.model_validate(answer.json()) == trace
+
+
+def test_a_trace_that_a_run_does_not_have_is_refused_in_a_sentence(serve, tmp_path: Path) -> None:
+    for name in ("traceless", "strange", "run"):
+        make_run(tmp_path, name, 1)
+    (tmp_path / "strange" / "traces.sqlite").write_text("no database")
+    trace = plain()
+    keep(tmp_path / "run" / "traces.sqlite", trace)
+    with httpx.Client(base_url=serve(runs=tmp_path)) as client:
+        said = {
+            path: client.get(f"/api/runs/{path}").json()["error"]
+            for path in (
+                "traceless/traces/1",
+                "strange/traces/1",
+                f"run/traces/{trace.id[:8]}",
+                "none/traces/1",
+            )
+        }
+    assert {error["type"] for error in said.values()} == {"not_found_error"}
+    assert [error["message"] for error in said.values()] == [
+        "The run 'traceless' keeps no traces of its rollouts.",
+        "The file traces.sqlite of the run 'strange' is no trace store that can be read.",
+        f"The run 'run' has no trace '{trace.id[:8]}'.",
+        "There is no run 'none' in the server's folder of runs.",
+    ]
 
 
 def test_rows_are_streamed_as_they_are_written(serve, tmp_path: Path) -> None:

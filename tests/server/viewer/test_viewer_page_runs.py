@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+from made_traces import embedded, keep
+
 from podium.evals import Comparison
 from podium.evals.comparison import Row
 from podium.evals.stats import Interval
@@ -99,6 +101,57 @@ def test_a_comparison_is_drawn_with_intervals_when_it_is_written(serve, opened, 
     assert "say nothing of real models" in page.inner_text("section")
     cells = page.locator("section tbody tr").nth(1).locator("td").all_inner_texts()
     assert cells[:3] == ["50.0%", "40.0% to 60.0%", "$1.00"]
+
+
+def test_an_iteration_opens_one_of_its_rollouts(serve, opened, tmp_path: Path) -> None:
+    traces = embedded(2)
+    settings = {"tasks": "embedded", "task_limit": 40, "pool": "embedded", "stage": "grpo", "grpo": {}}
+    run = RunFolder.open(tmp_path / "deep/er", settings)
+    for iteration, trace in enumerate(traces):
+        figures = {"worker_entropy": 0.0, "topology_entropy": 0.0, "commonest_plan": 1.0}
+        alarms = ["100% of the readable plans name the same workers in the same topology."]
+        run.rows().append(row(iteration, 0.5) | figures | {"alarms": alarms, "trace_id": trace.id})
+    keep(run.path / "traces.sqlite", *traces)
+
+    page = opened.go(serve(runs=tmp_path), "runs/deep/er", ".curves canvas")
+
+    assert page.locator(".facts dd").all_inner_texts() == [
+        "embedded, train split, at most 40",
+        "embedded",
+        "grpo",
+    ]
+    assert page.locator(".alarms .note").all_text_contents() == [f"iteration 1: {alarms[0]}"]
+    assert page.inner_text(".alarms .none") == "2 iterations of 2 had alarms."
+    assert all(page.locator(".curves figcaption").evaluate_all("all => all.map((one) => one.title)"))
+    cells = page.locator(".iterations tbody tr").all_inner_texts()
+    assert [text.split() for text in cells] == [
+        ["iteration", str(number), "0.5", "25.0%", "100.0%"] for number in (1, 0)
+    ]
+    page.click(".iterations tbody tr >> nth=1")
+    page.wait_for_selector(".trace .step-box >> nth=1")
+    assert page.inner_text(".answer-box .text") == traces[0].question.text
+    page.click(".trail a:has-text('deep/er')")
+    page.wait_for_selector(".iterations")
+
+
+def test_a_rollout_that_the_run_does_not_have_is_a_sentence(serve, opened, tmp_path: Path) -> None:
+    training(tmp_path, "run", 1)
+    page = opened.go(serve(runs=tmp_path), "runs/run?trace=0123", ".trouble")
+    assert page.inner_text(".trouble") == "The run 'run' keeps no traces of its rollouts."
+
+
+def test_a_supervised_run_shows_its_loss(serve, opened, tmp_path: Path) -> None:
+    run = RunFolder.open(
+        tmp_path / "run", {"pool": "embedded", "stage": "sft", "sft": {"examples": "random"}}
+    )
+    for step in (1, 2):
+        run.rows().append(
+            {"step": step, "loss": 3.0 / step, "learning_rate": 1e-5, "mean_token_accuracy": 0.5}
+        )
+    page = opened.go(serve(runs=tmp_path), "runs/run", ".curves canvas")
+    assert page.locator(".curves b").all_inner_texts() == ["Loss", "Tokens predicted", "Learning rate"]
+    assert page.locator(".facts dd").all_inner_texts() == ["embedded", "sft", "random"]
+    assert page.locator(".iterations, .alarms").count() == 0
 
 
 def test_rows_of_another_kind_are_drawn_too(serve, opened) -> None:

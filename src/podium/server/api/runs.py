@@ -1,4 +1,4 @@
-"""GET /api/runs: training and evaluation runs, and one run's settings, metrics and comparison, as they are written.
+"""GET /api/runs: training and evaluation runs; one run's settings, metrics and comparison, as they are written; traces.
 
 A run is a folder in the server's folder of runs. Its files are read anew for each request, since a run may be writing
 them. Names are looked up among the folders found, so none leads outside. Nothing is changed here.
@@ -17,9 +17,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from podium.errors import APIError, UsageError
 from podium.server.api_errors import error_responses, missing
 from podium.server.service import Service
 from podium.server.streaming import EventStream, Write, sse_event
+from podium.trace import Trace
+from podium.trace.serialization import to_json
+from podium.trace.sqlite_store import read_trace
 
 _POLL_S = 0.4
 """Seconds between two reads of the files."""
@@ -72,6 +76,18 @@ def routes(service: Service) -> APIRouter:
 
         return EventStream(produce, {})
 
+    @router.get(
+        "/api/runs/{name:path}/traces/{id}",
+        response_class=Response,
+        responses={**error_responses(401, 404, 429, 503), 200: {"model": Trace}},
+    )
+    async def trace(request: Request, name: str, id: str) -> Response:
+        """One rollout of the run, by the full id of its trace."""
+        await service.authenticate(request.headers.get("authorization"))
+        run = await find(name)
+        found = await asyncio.to_thread(run.trace, id)
+        return Response(to_json(found), media_type="application/json")
+
     @router.get("/api/runs/{name:path}", responses=error_responses(401, 404, 429))
     async def run(request: Request, name: str) -> dict[str, Any]:
         """One run: its settings, its metrics, and its comparison if there is one."""
@@ -121,6 +137,7 @@ async def _follow(run: RunFiles, after: int, write: Write) -> None:
 
 
 _METRICS, _CONFIG, _COMPARISON = "metrics.jsonl", "config.json", "comparison.json"
+_TRACES = "traces.sqlite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +182,26 @@ class RunFiles:
             return (self.path / _COMPARISON).stat().st_mtime_ns
         except OSError:
             return 0
+
+    def trace(self, id_: str) -> Trace:
+        """The trace of one of its rollouts.
+
+        Raises:
+            APIError: it has none with this id, or keeps none; status 404.
+            StoreError: the file cannot be read.
+        """
+        path = self.path / _TRACES
+        if not path.is_file():
+            raise _no_trace(f"The run {self.name!r} keeps no traces of its rollouts.")
+        try:
+            found = read_trace(path, id_)
+        except UsageError:
+            raise _no_trace(
+                f"The file {_TRACES} of the run {self.name!r} is no trace store that can be read."
+            ) from None
+        if found is None:
+            raise _no_trace(f"The run {self.name!r} has no trace {id_[:64]!r}.")
+        return found
 
     def rows(self) -> RowReader:
         """A reader of its metrics."""
@@ -228,6 +265,10 @@ def _found(folder: Path, root: Path, depth: int) -> Iterator[RunFiles]:
             yield RunFiles(path.relative_to(root).as_posix(), path)
         elif depth > 1:
             yield from _found(path, root, depth - 1)
+
+
+def _no_trace(message: str) -> APIError:
+    return missing(message, "id", code="trace_not_found")
 
 
 def _accuracy(comparison: Any) -> dict[str, float]:

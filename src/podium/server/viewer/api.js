@@ -21,6 +21,11 @@ export async function requestJson(path, { method = "GET", body, signal } = {}) {
   return response.status === 204 ? null : response.json();
 }
 
+/** The route of a run, whose name may have slashes. */
+export function runPath(name) {
+  return `/api/runs/${name.split("/").map(encodeURIComponent).join("/")}`;
+}
+
 /** The events of a stream, as {type, data}. */
 async function* events(path, { signal } = {}) {
   const response = await send(path, { headers: { Accept: "text/event-stream" }, signal });

@@ -5,6 +5,7 @@ import { AskPage } from "./pages/ask.js";
 import { ComparePage } from "./pages/compare.js";
 import { PoolPage } from "./pages/pool.js";
 import { RunPage } from "./pages/run.js";
+import { RunTracePage } from "./pages/run_trace.js";
 import { RunsPage } from "./pages/runs.js";
 import { TracePage } from "./pages/trace.js";
 import { TracesPage } from "./pages/traces.js";
@@ -65,6 +66,9 @@ function Page({ first, rest, query }) {
   if (first === "traces" && rest.length === 1) return html`<${TracePage} key=${rest[0]} id=${rest[0]} />`;
   if (first === "traces") return html`<${TracesPage} query=${query} />`;
   if (first === "compare" && rest.length === 2) return html`<${ComparePage} key=${rest.join()} ids=${rest} />`;
+  if (first === "runs" && rest.length && query.get("trace")) {
+    return html`<${RunTracePage} name=${rest.join("/")} id=${query.get("trace")} />`;
+  }
   if (first === "runs" && rest.length) return html`<${RunPage} key=${rest.join("/")} name=${rest.join("/")} />`;
   if (first === "runs") return html`<${RunsPage} />`;
   if (first === "pool") return html`<${PoolPage} />`;

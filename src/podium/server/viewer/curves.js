@@ -83,12 +83,12 @@ export class Curves extends Component {
     );
   }
 
-  render({ title, note, series, x, xName, percent, wide }, { at }) {
+  render({ title, note, definition, series, x, xName, percent, wide }, { at }) {
     const single = series.length === 1 ? series[0].values : null;
     const last = single && said(single.findLast((value) => value != null), percent);
     const shown = single && at != null && single[at] != null ? `${said(single[at], percent)} at ${xName} ${x[at]}` : last;
     return html`<figure class=${wide ? "curves wide" : "curves"}>
-      <figcaption>
+      <figcaption title=${definition}>
         <b>${title}</b>${note && html` <small>${note}</small>`}
         ${shown && html`<span class="latest">${shown}</span>`}
       </figcaption>

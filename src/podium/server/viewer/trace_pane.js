@@ -1,4 +1,5 @@
-// One question by its id: loaded whole if it has ended, followed event by event while it runs.
+// One question by its id: loaded whole if it has ended, followed event by event while it runs. With `source`, the route
+// of a run's traces, it is a rollout, which has always ended.
 import { Component, html } from "./html.js";
 import { ApiError, follow, requestJson } from "./api.js";
 import { applyEvent, initialView, fromTrace } from "./view_state.js";
@@ -54,10 +55,11 @@ export class TracePane extends Component {
 
   /** The trace, if it has ended: one that runs is not in the store yet. */
   async kept(id, signal) {
+    const { source } = this.props;
     try {
-      return await requestJson(`/api/traces/${encodeURIComponent(id)}`, { signal });
+      return await requestJson(`${source ?? "/api/traces"}/${encodeURIComponent(id)}`, { signal });
     } catch (error) {
-      if (error instanceof ApiError && error.status === 404) return null;
+      if (!source && error instanceof ApiError && error.status === 404) return null;
       throw error;
     }
   }

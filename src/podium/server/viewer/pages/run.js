@@ -1,27 +1,13 @@
-// One run: its curves, which grow while it trains, its comparison, and its settings.
+// One run: what it trains on, alarms, curves, which grow while it trains, its comparison, iterations, and settings.
 import { Component, html } from "../html.js";
-import { Curves } from "../curves.js";
 import { Frontier } from "../frontier.js";
-import { money, percent, plural, seconds, short } from "../format.js";
+import { Iterations } from "../iterations.js";
+import { Alarms, Figures } from "../run_figures.js";
+import { count, money, percent, plural, seconds, short } from "../format.js";
 import { to } from "../address.js";
-import { follow, requestJson } from "../api.js";
+import { follow, requestJson, runPath } from "../api.js";
 import { ErrorNote, Text, line } from "../text.js";
 
-const KNOWN = [
-  ["reward", "Reward", "mean over rollouts"],
-  ["accuracy", "Accuracy", "share of rollouts that were right", true],
-  ["valid", "Valid plans", "share of plans that could be run", true],
-  ["steps", "Steps", "mean of a valid plan"],
-  ["calls", "Calls", "mean a question"],
-  ["cost_usd", "Cost", "dollars a question"],
-  ["entropy", "Entropy", "nats a token"],
-  ["kl", "Distance from the start", "nats a rollout"],
-  ["completion_tokens", "Length of a plan", "tokens"],
-  ["zero_variance_groups", "Groups of equal rewards", "share", true],
-  ["cut_off", "Plans cut off", "share", true],
-  ["loss", "Loss", ""],
-];
-const FORMER = { zero_variance_groups: "dead_groups" }; // keys of metrics files that were written before a rename
 const EVERY_MS = 100;
 
 export class RunPage extends Component {
@@ -42,7 +28,7 @@ export class RunPage extends Component {
 
   async watch() {
     const { signal } = this.reading;
-    const path = `/api/runs/${this.props.name.split("/").map(encodeURIComponent).join("/")}`;
+    const path = runPath(this.props.name);
     const run = await requestJson(path, { signal });
     let rows = run.metrics;
     this.setState({ run, rows, comparison: run.comparison });
@@ -70,40 +56,30 @@ export class RunPage extends Component {
         <p role="status" class="none">${run ? plural(rows.length, "row") : "Reading the run …"}${live ? ", growing" : ""}</p>
       </div>
       ${error && html`<${ErrorNote} error=${error} />`}
-      ${rows.length > 0 && html`<${Figures} rows=${rows} />`}
+      ${run && html`<${Facts} configuration=${run.configuration} />`}
+      ${rows.length > 0 && html`<${Alarms} rows=${rows} /><${Figures} rows=${rows} />`}
       ${comparison && html`<${Comparison} comparison=${comparison} />`}
+      <${Iterations} name=${name} rows=${rows} />
       ${run &&
       html`<details class="plan-text"><summary>Settings</summary><${Text} text=${JSON.stringify(run.configuration, null, 2)} /></details>`}
     </div>`;
   }
 }
 
-function Figures({ rows }) {
-  const xName = "iteration" in rows[0] ? "iteration" : "step" in rows[0] ? "step" : "row";
-  const x = rows.map((row, i) => row[xName] ?? i);
-  const value = (row, key) => row[key] ?? row[FORMER[key]];
-  const values = (key) => rows.map((row) => (typeof value(row, key) === "number" ? value(row, key) : null));
-  const has = (key) => key !== xName && rows.some((row) => typeof value(row, key) === "number");
-  const workers = [...new Set(rows.flatMap((row) => Object.keys(row.workers ?? {})))].sort();
-  const held = rows.map((row) => row.evaluation?.accuracy ?? null);
-  const curves = KNOWN.filter(([key]) => has(key)).map(([key, title, note, share]) => {
-    const series = [{ name: key, values: values(key) }];
-    if (key === "accuracy" && held.some((value) => value !== null)) series.push({ name: "held out", values: held });
-    return html`<${Curves} key=${key} title=${title} note=${note} percent=${share} x=${x} xName=${xName} series=${series} />`;
-  });
-  const shares =
-    workers.length > 0 &&
-    html`<${Curves}
-      key="workers"
-      wide
-      title="Shares of the workers"
-      note="of the planned steps"
-      percent
-      x=${x}
-      xName=${xName}
-      series=${workers.map((worker, hue) => ({ name: line(worker, 24), hue, values: rows.map((row) => row.workers?.[worker] ?? 0) }))}
-    />`;
-  return html`<div class="curve-grid">${curves.slice(0, 3)}${shares}${curves.slice(3)}</div>`;
+/** What the run trains on: the questions of its configuration, the pool, the model that it starts from. */
+function Facts({ configuration }) {
+  const { tasks, task_limit: most, pool, start, stage, grpo, sft } = configuration ?? {};
+  const facts = [
+    ["questions", tasks && `${tasks}${grpo ? ", train split" : ""}${most ? `, at most ${count(most)}` : ""}`],
+    ["pool", pool],
+    ["start", start],
+    ["stage", stage],
+    ["examples", stage === "sft" && sft?.examples],
+  ].filter(([, value]) => typeof value === "string");
+  if (!facts.length) return null;
+  return html`<dl class="facts">
+    ${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${line(value, 80)}</dd></div>`)}
+  </dl>`;
 }
 
 function Comparison({ comparison }) {

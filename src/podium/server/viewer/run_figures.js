@@ -1,0 +1,78 @@
+// The figures of a run: what each of them means, its curve over the iterations, and the alarms.
+import { html } from "./html.js";
+import { Curves } from "./curves.js";
+import { plural } from "./format.js";
+import { line } from "./text.js";
+
+// Key, title, note, definition, and whether it is a share.
+const KNOWN = [
+  ["reward", "Reward", "mean over rollouts", "What a plan earns, from 0 to 1: for its form and for a right answer, less penalties for cost, calls and time."],
+  ["accuracy", "Accuracy", "share of rollouts that were right", "Share of the rollouts whose last answer is right. Held out: the same on questions that are not trained on.", true],
+  ["valid", "Valid plans", "share of plans that could be run", "Share of the plans that can be read and name only workers and steps that exist.", true],
+  ["worker_entropy", "Variety of workers", "nats, over steps", "Entropy of the workers' shares of all planned steps: 0 if one worker does everything, ln N if N workers do equally much."],
+  ["topology_entropy", "Variety of topologies", "nats, over plans", "Entropy of the plans' topologies, which are which step reads which: 0 if all plans have the same one."],
+  ["commonest_plan", "Commonest plan", "share of readable plans", "Share of the readable plans that have the commonest workers and topology together; subtasks do not count. Near 100% the policy has collapsed.", true],
+  ["zero_variance_groups", "Groups of equal rewards", "share", "Share of the groups in which all rollouts of a question have the same reward: they teach nothing.", true],
+  ["penalty", "Penalty", "mean of a readable plan", "Reward that a readable plan loses for cost, calls and time."],
+  ["steps", "Steps", "mean of a valid plan", "Steps that the answer needs, as a mean over valid plans."],
+  ["calls", "Calls", "mean a question", "Calls of workers for a rollout, over all its rounds, with retries and fallbacks."],
+  ["cost_usd", "Cost", "dollars a question", "Dollars for the workers of a rollout, over all its rounds, as if nothing came from the cache."],
+  ["accepted", "Acceptances", "share of readable plans", "Share of the readable plans that accept the answer of the round before.", true],
+  ["entropy", "Entropy", "nats a token", "How undecided the policy is at each token that it writes."],
+  ["kl", "Distance from the start", "nats a rollout", "KL divergence of the policy from the one that training started from; 0 if the loss has no KL term. The TRL engine gives nats a token."],
+  ["completion_tokens", "Length of a plan", "tokens", "Tokens that the policy writes for a plan."],
+  ["cut_off", "Plans cut off", "share", "Share of the plans that reached the longest length before they ended.", true],
+  ["dropped", "Dropped", "in a batch", "Plans that could not be scored because workers or the grader failed. They are not trained on."],
+  ["loss", "Loss", "", "What the optimiser minimises. In supervised training: the mean negative log-likelihood of the plans' tokens."],
+  ["mean_token_accuracy", "Tokens predicted", "share", "Share of the plans' tokens that are the policy's most likely token at their place.", true],
+  ["grad_norm", "Norm of the gradient", "before clipping", "Euclidean norm of all gradients, before it is limited."],
+  ["lr", "Learning rate", "", "The optimiser's learning rate."],
+];
+const OTHER_NAMES = { zero_variance_groups: "dead_groups", lr: "learning_rate" }; // of older files, and of SFT runs
+const OF_WORKERS = "Each worker's share of the planned steps. A policy that asks one worker alone shows as one line at 100%.";
+
+/** The name of the rows' number, and each row's number. */
+export function numbered(rows) {
+  const name = ["iteration", "step"].find((key) => key in (rows[0] ?? {})) ?? "row";
+  return [name, rows.map((row, i) => row?.[name] ?? i)];
+}
+
+export function Figures({ rows }) {
+  const [xName, x] = numbered(rows);
+  const value = (row, key) => row[key] ?? row[OTHER_NAMES[key]];
+  const values = (key) => rows.map((row) => (typeof value(row, key) === "number" ? value(row, key) : null));
+  const has = (key) => key !== xName && rows.some((row) => typeof value(row, key) === "number");
+  const workers = [...new Set(rows.flatMap((row) => Object.keys(row.workers ?? {})))].sort();
+  const held = rows.map((row) => row.evaluation?.accuracy ?? null);
+  const curves = KNOWN.filter(([key]) => has(key)).map(([key, title, note, definition, share]) => {
+    const series = [{ name: key, values: values(key) }];
+    if (key === "accuracy" && held.some((value) => value !== null)) series.push({ name: "held out", values: held });
+    return html`<${Curves} key=${key} title=${title} note=${note} definition=${definition} percent=${share} x=${x} xName=${xName} series=${series} />`;
+  });
+  const shares =
+    workers.length > 0 &&
+    html`<${Curves}
+      key="workers"
+      wide
+      title="Shares of the workers"
+      note="of the planned steps"
+      definition=${OF_WORKERS}
+      percent
+      x=${x}
+      xName=${xName}
+      series=${workers.map((worker, hue) => ({ name: line(worker, 24), hue, values: rows.map((row) => row.workers?.[worker] ?? 0) }))}
+    />`;
+  return html`<div class="curve-grid">${curves.slice(0, 3)}${shares}${curves.slice(3)}</div>`;
+}
+
+/** The alarms of the latest row that has any, and how many rows have some. */
+export function Alarms({ rows }) {
+  const [name, numbers] = numbered(rows);
+  const alarmed = rows.flatMap((row, i) => (row.alarms?.length ? [i] : []));
+  const last = alarmed.at(-1);
+  if (last === undefined) return null;
+  return html`<section class="alarms" aria-label="Alarms">
+    ${rows[last].alarms.map((sentence) => html`<p class="note">${name} ${numbers[last]}: ${line(sentence, 300)}</p>`)}
+    ${alarmed.length > 1 && html`<p class="none">${plural(alarmed.length, name)} of ${rows.length} had alarms.</p>`}
+  </section>`;
+}
