@@ -105,7 +105,8 @@ class ScoringService:
             if URL(f"http://{request.host}").host not in _LOCAL:
                 raise _RefusedError(UsageError(f"The scoring service is not at {request.host}."), 421)
         elif not hmac.compare_digest(
-            request.headers.get("Authorization", "").encode(), f"Bearer {self._key}".encode()
+            request.headers.get("Authorization", "").encode(errors="surrogateescape"),
+            f"Bearer {self._key}".encode(),
         ):
             raise _RefusedError(
                 UsageError("The scoring service refuses the key; give the one that it was started with."), 401

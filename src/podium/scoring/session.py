@@ -92,6 +92,8 @@ class ScoringSession:
     async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
         """See `Scoring.prompt`."""
         task = self._task(request.task)
+        if len(request.plans) >= self.settings.rounds:
+            return None
         outcomes: tuple[Outcome, ...] = ()
         if request.plans:
             rollout = await self._roll(request, task)

@@ -85,6 +85,10 @@ def open_tokenizer(experiment: LMExperiment, checkpoint: Checkpoint) -> Any:
             raise ConfigError(
                 f"chat_template: {experiment.chat_template} cannot be read: {error.strerror}."
             ) from None
+        except UnicodeDecodeError:
+            raise ConfigError(
+                f"chat_template: {experiment.chat_template} is not UTF-8 text; save it as UTF-8."
+            ) from None
     return tokenizer
 
 
@@ -125,7 +129,7 @@ _TOKENIZER_FILES = (
 def write_policy(
     folder: Path, saved: Path, base: Checkpoint, about: PodiumFile, template: str | None
 ) -> None:
-    """Make the trained policy's folder from what the trainer saved; a kill leaves the old folder or the new one.
+    """Make the trained policy's folder from what the trainer saved. A kill never leaves a part of it there.
 
     Args:
         saved: a whole model, or an adapter, which is merged into `base`.
@@ -150,8 +154,12 @@ def write_policy(
     if template is not None:
         shutil.copyfile(template, part / "chat_template.jinja")
     replace_file(part / "podium.json", about.model_dump_json(indent=2, exclude_none=True).encode() + b"\n")
-    shutil.rmtree(folder, ignore_errors=True)
+    old = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.rename(old)
     part.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _stored_dtype(checkpoint: Checkpoint) -> torch.dtype:

@@ -50,8 +50,6 @@ class GRPOStage(Settings):
     """Rollouts in one forward and backward pass on one device; TRL's `per_device_train_batch_size`."""
     save_every: int = Field(default=20, ge=1)
     """Iterations from checkpoint to checkpoint; a killed run repeats fewer than that."""
-    eval_every: int = Field(default=0, ge=0)
-    """Iterations from evaluation to evaluation; 0: none."""
     patience: int = Field(default=20, ge=1)
     """The run stops after so many iterations in a row whose groups all have equal rewards: nothing is learned there."""
 
@@ -134,7 +132,6 @@ class LMExperiment(ScoringSettings):
 
 CHANGEABLE_ON_RESUME = (
     "grpo.save_every",
-    "grpo.eval_every",
     "grpo.patience",
     "scoring_url",
     "scoring_key_env",
