@@ -1,7 +1,7 @@
-"""A `Scoring` that asks a scoring service over HTTP, and its synchronous face for notebooks.
+"""A `Scoring` that sends its requests to a scoring service over HTTP, and a synchronous version for notebooks.
 
-Many requests may be under way at once: how many calls a worker takes is the service's to decide. A service that is
-restarted is asked again; what it had paid for is in its run's folder.
+A client sends any number of requests at once; the service limits the calls of its workers. If the service restarts, the
+client repeats its requests. The answers that the service had paid for are in its run's folder.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Client:
         url: the service's address, as `podium score-server` prints it.
         key: the service's key, if it has one.
         settings: those that this run scores by; a service with others refuses every request. None: any will do.
-        patience_s: seconds for which a service is asked again that is not there, breaks off, or fails (5xx).
+        patience_s: seconds for which requests are repeated after a connection error or a status from 500 on.
 
     Raises:
         UsageError: `url` is not an http or https address.

@@ -1,8 +1,8 @@
 """The reinforcement stage: TRL's GRPOTrainer over the scoring session.
 
-TRL has the optimiser, the loss, generation and checkpoints. This gives it the rows, the rollouts and the rewards, keeps
-our row of metrics for each iteration, and says when a run no longer learns. It runs in a thread of its own: the event
-loop belongs to the scoring session.
+TRL has the optimiser, the loss, generation and checkpoints. This file gives TRL the rows, the rollouts and the rewards,
+writes a row of metrics after each iteration, and stops a run that no longer learns. The trainer runs in a thread of its
+own; the scoring session runs in the event loop.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The rollouts of a batch, as TRL's `rollout_func` makes them: prompts, completions, and what became of each.
+"""Makes the rollouts of a batch, as TRL's `rollout_func`: prompts, completions and rewards.
 
-TRL generates and updates. This asks the scoring session for the prompts, has the trainer write the plans, and hands
-each plan on to be run as soon as its last token is drawn, so that workers answer while other plans are still written.
+TRL generates and updates. This file gets the prompts from the scoring session, has the trainer generate the plans, and
+sends each plan to the session. With transformers it sends a plan as soon as its last token is sampled, so that workers
+answer while other plans are still generated; with vLLM, when the whole batch is generated.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class RolloutFunction:
         self.samples: list[Sample] = []
         """Of the latest batch, of all ranks."""
         self.seconds: dict[str, float] = {}
-        """What the latest batch took: "sample" until the last token, "score" from then on."""
+        """Of the latest batch: "sample" is the time until the last token, "score" the time after it."""
 
     def __call__(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
         """The batch of the rows that `prompts` name, each as often as it has samples.
