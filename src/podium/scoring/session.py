@@ -1,7 +1,7 @@
-"""Scores plans in this process: the tasks, the pool, and one dispatcher whose limits, cache and budget hold for all.
+"""Scores plans in this process, with one dispatcher whose limits, cache and budget hold for all plans.
 
-A session is what every trainer, rank and environment shares, directly or through the service. It keeps a trace of each
-rollout, under an id that its task, group, number and plans name: the same rollout scored twice is one trace.
+Trainers, ranks and environments share a session, directly or through the service. It keeps a trace of each rollout. The
+id of the trace is a hash of the rollout's task, group, number and plans: the same rollout scored twice is one trace.
 """
 
 from __future__ import annotations

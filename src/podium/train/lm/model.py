@@ -1,6 +1,6 @@
-"""The model that a run starts from, and the folders that it leaves: found, judged, and written with podium.json.
+"""Finds and checks the model that a run starts from, and writes the folder of the trained policy with its podium.json.
 
-Loading and saving weights is transformers' and peft's; what a policy says of itself is ours.
+transformers and peft load and save the weights; this file writes podium.json.
 """
 
 from __future__ import annotations
@@ -93,14 +93,14 @@ def open_tokenizer(experiment: LMExperiment, checkpoint: Checkpoint) -> Any:
 
 
 def open_codec(experiment: LMExperiment, checkpoint: Checkpoint, tokenizer: Any) -> PromptCodec:
-    """How the run's prompts become tokens, as they will when the trained policy is asked."""
+    """The codec that encodes the run's prompts. Podium uses the same codec when it asks the trained policy."""
     if experiment.prompt.style == "brief":
         return Codec.of(checkpoint)
     return ChatCodec(tokenizer, experiment.chat_template_kwargs)
 
 
 def podium_file(experiment: LMExperiment, pool: Pool) -> PodiumFile:
-    """What the trained policy says of itself: how it is asked, how it plans, and whom it conducts."""
+    """The podium.json of the trained policy: its prompt, its plans' limits, and what it was trained to conduct."""
     anonymous = experiment.prompt.pool == "anonymous"
     return PodiumFile(
         prompt=experiment.prompt,
