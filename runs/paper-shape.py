@@ -1,12 +1,12 @@
-"""The paper's run in its own shape, three iterations of it, with everything real but the models behind it.
+"""Trains three iterations at the size of the paper's run. Only the models are not real: the policy's and the workers'.
 
     python runs/paper-shape.py FOLDER
 
-The configuration is configs/train/conductor-7b.toml. A random Qwen2 of two layers stands in for the 7B, taught a few
-plans so that it calls workers. The seven workers are those of the pool paper-constrained, with their own settings and
-prices; one endpoint on this machine answers for all of them, and at times refuses (429), hangs, or cuts its reply. It
-checks that 768 rollouts have a trace each, that no answered request was made twice, and that the run's account has
-what the endpoint charged, to the cent.
+The configuration is configs/train/conductor-7b.toml. A random Qwen2 of two layers takes the place of the 7B model. It
+is first trained on a few plans, so that it calls workers. The seven workers are those of the pool paper-constrained,
+with their settings and prices. One endpoint on this machine answers for all of them; at times it refuses (429), hangs,
+or cuts its reply. The script checks that there are 768 traces, one of each rollout, and that the run's account and the
+endpoint's bill differ by less than half a cent. It prints how often the most repeated call was answered.
 """
 
 from __future__ import annotations

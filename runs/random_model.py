@@ -1,8 +1,8 @@
-"""Makes a random language model of two layers with a chat template, to try a training run from end to end in a minute.
+"""Makes a random language model of two layers with a chat template, for a training run that takes a minute.
 
     python runs/random_model.py FOLDER [qwen2|qwen3|llama|gemma2]
 
-It knows nothing and learns little. Tokenizer and template are made here, from the text of Podium's own prompts.
+The weights are random, so the model learns little. The tokenizer is trained on the text of Podium's prompts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TEMPLATE = (
 _REFUSES_SYSTEM = (
     "{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
 )
-"""As Gemma's template does."""
+"""Put before the template, as in Gemma's: a system message is an error."""
 
 
 async def _texts() -> list[str]:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The whole path of a run that trains a language model, on random models of two layers, in a minute each on a CPU:
-# dry run, supervision on traces, reinforcement in two rounds that is killed and resumed, publishing, serving, evaluation.
-# It shows that everything works together, and nothing about learning.
+# Trains random language models of two layers on a CPU, in about two minutes each, two at a time. Each one is trained on
+# traces (SFT), has a dry run, is trained with GRPO over two rounds, is killed and resumed, and is then published, served
+# and evaluated. This tests that the steps work together. It says nothing about learning.
 #   runs/smoke-train.sh                     all architectures, with all weights and with LoRA
 #   ARCHITECTURES=qwen2 runs/smoke-train.sh
 set -euo pipefail
@@ -14,6 +14,7 @@ export RUN=${RUN:-runs/smoke}
 whole_path() {
   set -euo pipefail
   architecture=$1 began=$SECONDS
+  trap 'kill ${trainer:-} ${server:-} 2>/dev/null || true' EXIT  # A step that fails leaves nothing running.
   lora=()
   case $architecture in qwen3 | gemma2) lora=('lora={r = 8}') ;; esac
   here="$RUN/$architecture"
@@ -28,6 +29,7 @@ whole_path() {
   until [ -d "$here/grpo/checkpoints/checkpoint-1" ] || ! kill -0 "$trainer" 2>/dev/null; do sleep 0.2; done
   kill -9 "$trainer" 2>/dev/null || true
   wait "$trainer" 2>/dev/null || true
+  trainer=
   "${train[@]}"
   [ "$(wc -l < "$here/grpo/metrics.jsonl")" = 3 ]
 
@@ -39,6 +41,7 @@ whole_path() {
     -d '{"model": "podium", "messages": [{"role": "user", "content": "Reverse the letters of paper."}]}' > "$here/answer.json"
   kill "$server"
   wait "$server" || true
+  server=
   podium eval --run "$here/grpo" --questions 8 --tuning 0 > "$here/evaluation.txt"
   echo "$architecture: the whole path took $((SECONDS - began)) s"
 }
@@ -46,7 +49,7 @@ export -f whole_path
 
 rm -rf "$RUN"
 mkdir -p "$RUN"
-# The teacher: one worker alone takes each question whole. What these traces teach, a random model can learn.
+# The traces to learn from: one worker answers each question in one step. A random model can learn to write this one plan.
 python - "$RUN/teacher.sqlite" << 'END'
 import asyncio, sys
 from podium.baselines.registry import open_baseline

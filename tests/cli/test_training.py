@@ -94,6 +94,10 @@ def test_the_same_command_goes_on_and_another_configuration_is_refused(podium, s
         (["train", "--run", "r", "start=kept"], "kept is not a folder"),
         (["train", "--run", "r", "--stage", "warmstart", "stagez=1"], "did you mean 'stages'?"),
         (["train", "--run", "r", "--stage", "warm"], '"warm"'),
+        (
+            ["train", "--run", "r", "--engine", "trl", "start=warmstart", "stage=sft"],
+            "stage = 'sft', and the command says --stage grpo: give --stage sft",
+        ),
         (["train", "--run", "r", "--eval-questions", "0"], "--eval-questions 0: give at least 1."),
         (
             ["eval", "--questions", "0"],

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import aiohttp
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from scripted_session import ACCEPT, BROKEN, CHECKED, RIGHT, TASKS, UNREADABLE, WRONG, make_session
 
 from podium.config import build
@@ -129,10 +131,19 @@ async def test_a_bug_is_told_in_the_log_and_not_to_the_client(caplog):
     assert "ZeroDivisionError: deep inside" in caplog.text
 
 
+async def _page(request):
+    return web.Response(text="<html>")
+
+
 async def test_what_is_no_scoring_service_is_said_so():
     async with FaultServer() as other, Client(other.url) as client:
         with pytest.raises(ServiceError, match="no scoring service"):
             await client.info()
+    site = web.Application()
+    site.router.add_get("/tasks", _page)
+    async with TestServer(site) as server, Client(str(server.make_url("/"))) as client:
+        with pytest.raises(ServiceError, match="status 200 is no scoring service"):
+            await client.task_ids()
     with pytest.raises(UsageError, match="no address"):
         Client("127.0.0.1:8500")
 

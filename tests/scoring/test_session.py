@@ -1,5 +1,7 @@
 """A session asks for plans round by round, and rewards each plan for what came of it alone."""
 
+import asyncio
+
 import pytest
 from scripted_session import ACCEPT, BROKEN, CHECKED, RIGHT, UNREADABLE, WRONG, make_session
 
@@ -65,6 +67,12 @@ async def test_a_prompt_of_a_later_round_shows_the_plan_before_and_its_response(
 @pytest.mark.parametrize("plans", [(UNREADABLE,), (RIGHT, WRONG), (RIGHT, ACCEPT)])
 async def test_after_the_last_round_nothing_is_asked(plans):
     assert await make_session(rounds=2).prompt(rollout(*plans)) is None
+
+
+async def test_no_worker_is_called_to_say_that_no_round_follows():
+    session = make_session(rounds=1, delay=60.0)
+    async with asyncio.timeout(10):
+        assert await session.prompt(rollout(RIGHT)) is None
 
 
 async def test_a_plan_whose_worker_failed_has_no_reward_and_a_trace_that_says_why():

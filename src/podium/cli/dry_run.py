@@ -1,4 +1,4 @@
-"""`podium train --dry-run`: prints what a run would ask, cost and need, what is in its way, and how workers answered.
+"""`podium train --dry-run`: prints what a run would call, cost and need, why it would be refused; tries the workers.
 
 The figures are `podium.train.lm.dry_run`'s.
 """
@@ -32,9 +32,9 @@ async def dry_run(
     run_budget_usd: float | None,
     json: bool,
 ) -> int:
-    """Tell, and try the workers unless the run would be refused; returns 1 if it would, or if one does not answer.
+    """Print the forecast. Unless the run would be refused, then try the workers.
 
-    Of several ranks the first alone does so.
+    Only the first rank does so. Returns the exit status: 1 if the run would be refused or a worker did not answer.
     """
     state = PartialState()
     if not state.is_main_process:
@@ -92,7 +92,7 @@ def _print_forecast(
         service = f"the scoring service at {experiment.scoring_url}"
         _say(
             console,
-            f"Workers: {service} calls them; a dry run on its machine, without scoring_url, tries them.",
+            f"Workers: {service} calls them. To try them, start a dry run without scoring_url on its machine.",
         )
     _print_gpu(console, told)
     if told.refusals:
@@ -186,7 +186,10 @@ def _print_announcement(console: Console, trial: Trial) -> None:
     price = f"about {dollars(cost.likely)} ({dollars(cost.low)} to {dollars(cost.high)})"
     paid = f"This costs {price}, and what graders cost" if trial.paid else "Nobody is paid for it"
     console.print()
-    _say(console, f"Nothing is in its way. One question through every worker and its grader. {paid}:")
+    _say(
+        console,
+        f"Nothing is in its way. Each worker gets one question, and a grader grades the answer. {paid}:",
+    )
 
 
 def _print_trials(console: Console, trials: Sequence[WorkerTrial]) -> None:

@@ -13,6 +13,7 @@ from podium.cli.opening import open_console, open_dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import printable
 from podium.cli.training import read_settings
+from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.train.display import training_display
 from podium.train.lm.publish import publish
@@ -68,7 +69,7 @@ def dry_run_lm(
     run_budget_usd: float | None,
     json: bool,
 ) -> int:
-    """Tell what the run would ask, cost and need; returns the exit status."""
+    """Print what the run would call, cost and need; returns the exit status."""
     experiment = _open_experiment(config, overrides, "grpo")
     return asyncio.run(dry_run(experiment, run, calls=calls, run_budget_usd=run_budget_usd, json=json))
 
@@ -77,7 +78,13 @@ def _open_experiment(
     config: Path | None, overrides: Sequence[str], stage: Literal["grpo", "sft"]
 ) -> LMExperiment:
     quiet_libraries()
-    return read_settings(config, LMExperiment, [*overrides, f"stage={stage}"])
+    experiment = read_settings(config, LMExperiment, overrides)
+    if "stage" in experiment.model_fields_set and experiment.stage != stage:
+        raise UsageError(
+            f"The settings say stage = {experiment.stage!r}, and the command says --stage {stage}: give --stage "
+            f"{experiment.stage}, or remove stage from the settings."
+        )
+    return experiment.model_copy(update={"stage": stage})
 
 
 def push_policy(run: Path, to: str, *, private: bool) -> None:

@@ -1,4 +1,4 @@
-"""`podium score-server`: the scoring service by hand, for other machines, environments and notebooks.
+"""`podium score-server`: starts the scoring service for other machines, environments and notebooks.
 
 Opens what the service needs in a run's folder, and closes it when the service has ended. `podium train` starts the
 same service by itself for a run of several ranks.
@@ -44,17 +44,17 @@ def score_server(
     calls: DispatchOptions = DEFAULT_CALLS,
     run_budget_usd: RunBudget = None,
 ) -> int:
-    """Run, grade and reward plans over HTTP, until it is told to end; started again, it pays for nothing twice.
+    """Serve a scoring session over HTTP until SIGTERM. After a restart, no answer that it has kept is paid again.
 
     Args:
-        overrides: Settings as key=value, such as rounds=2; they win over the file's.
-        config: The training run's TOML file. Its tasks, pool, prompt, limits and reward hold; what it says of training
-            is not read.
-        run: The folder of what was paid and what happened: responses.sqlite, spending.sqlite, traces.sqlite.
+        overrides: Settings as key=value, such as rounds=2; they override the file.
+        config: The training run's TOML file. The service uses its tasks, pool, prompt, limits and reward, and ignores
+            the settings of the trainer.
+        run: The folder to which the service writes responses.sqlite, spending.sqlite and traces.sqlite.
         host: The address to listen on. Any but this machine's own (127.0.0.1, ::1, localhost) needs a key.
-        port: The port; 0 is a free one. Clients find a service again that was restarted on its port.
+        port: The port; 0 takes a free one. Give a port if clients have to find the service again after a restart.
         key_env: The environment variable that holds the key which clients have to send.
-        drain: Seconds that rollouts have to end when the service is told to end.
+        drain: Seconds that the service waits for the rollouts in flight after SIGTERM or SIGINT.
     """
     if not 0 <= port <= _PORTS:
         raise UsageError(f"--port {port}: give a number from 0 to {_PORTS}.")

@@ -1,4 +1,4 @@
-"""`podium train`: reinforcement or supervision of a policy, and `podium train push`, which publishes one."""
+"""`podium train`: trains a policy with GRPO or on examples, and `podium train push`, which publishes one."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ def train(
 
     Args:
         overrides: Settings as key=value, such as grpo.iterations=100; they override the file.
-        run: The run's folder, for its configuration, metrics.jsonl, checkpoints and, at the end, the policy. A
-            dry run needs none.
-        stage: grpo trains by reinforcement, sft on examples; warmstart makes the small policy that ships.
-        engine: trl trains any language model; small trains policies of a few million parameters on one CPU. Default:
-            small for a checkpoint that it can train, else trl.
+        run: The folder to which the run writes its configuration, metrics.jsonl, checkpoints and, at the end, the
+            policy. A dry run needs none.
+        stage: grpo is reinforcement learning; sft is supervised training on examples; warmstart makes the small policy
+            that ships.
+        engine: trl trains any language model; small trains policies of a few million parameters on one CPU. auto takes
+            small for a checkpoint that small can train, else trl.
         config: A TOML file of settings. Default: the settings of the shipped run.
-        eval_questions: How many validation questions each evaluation of the small engine has; grpo.eval_every says how
-            often it happens.
-        dry_run: Train nothing. Show what the run would call, cost and need, and all reasons to refuse it. If there is
-            none, ask every worker one question and grade the answers; the price is printed first.
-        json: Of a dry run: print one JSON object.
+        eval_questions: How many validation questions the small engine evaluates the policy on, every grpo.eval_every
+            iterations.
+        dry_run: Train nothing. Estimate the run's calls, dollars, GPU memory and time, and list all reasons to refuse
+            the run. If there is none, print a price, then send each worker one question and grade the answers.
+        json: With --dry-run: print one JSON object.
     """
     if eval_questions < 1:
         raise UsageError(f"--eval-questions {eval_questions}: give at least 1.")

@@ -1,7 +1,7 @@
-"""A `Scoring` that asks a scoring service over HTTP, and its synchronous face for notebooks.
+"""A `Scoring` that sends its requests to a scoring service over HTTP, and a synchronous version for notebooks.
 
-Many requests may be under way at once: how many calls a worker takes is the service's to decide. A service that is
-restarted is asked again; what it had paid for is in its run's folder.
+A client sends any number of requests at once; the service limits the calls of its workers. If the service restarts, the
+client repeats its requests. The answers that the service had paid for are in its run's folder.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ _CONNECT_S = 10.0
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 5.0
 _UNEQUAL = 409
 """The status of a request that expects other settings."""
-_PROMPT = TypeAdapter(tuple[Message, ...] | None)
+_PROMPT: TypeAdapter[tuple[Message, ...] | None] = TypeAdapter(tuple[Message, ...] | None)
 _IDS = TypeAdapter(tuple[str, ...])
+_SCORE = TypeAdapter(Score)
+_INFO = TypeAdapter(SessionInfo)
 
 T = TypeVar("T")
 
@@ -43,7 +45,7 @@ class Client:
         url: the service's address, as `podium score-server` prints it.
         key: the service's key, if it has one.
         settings: those that this run scores by; a service with others refuses every request. None: any will do.
-        patience_s: seconds for which a service is asked again that is not there, breaks off, or fails (5xx).
+        patience_s: seconds for which requests are repeated after a connection error or a status from 500 on.
 
     Raises:
         UsageError: `url` is not an http or https address.
@@ -81,26 +83,28 @@ class Client:
             ConfigError: the service scores by other settings.
             UsageError: it refuses the key.
         """
-        return _PROMPT.validate_json(await self._ask("POST", "prompt", request))
+        return await self._ask("POST", "prompt", _PROMPT, request)
 
     async def score(self, request: RolloutRequest) -> Score:
         """See `Scoring.score`; raises as `prompt` does, and a BudgetError of the service."""
-        return Score.model_validate_json(await self._ask("POST", "score", request))
+        return await self._ask("POST", "score", _SCORE, request)
 
     async def info(self) -> SessionInfo:
         """What the service's session is, whatever its settings are."""
-        return SessionInfo.model_validate_json(await self._ask("GET", "health"))
+        return await self._ask("GET", "health", _INFO)
 
     async def task_ids(self) -> tuple[str, ...]:
         """The ids of the session's tasks, in order."""
-        return _IDS.validate_json(await self._ask("GET", "tasks"))
+        return await self._ask("GET", "tasks", _IDS)
 
     async def close(self) -> None:
         """Close the running loop's connections. Calling twice is fine, and a later request opens new ones."""
         await self._connections.close()
 
-    async def _ask(self, method: str, route: str, request: RolloutRequest | None = None) -> bytes:
-        """The answer to one request, which is made again while the service is away."""
+    async def _ask(
+        self, method: str, route: str, form: TypeAdapter[T], request: RolloutRequest | None = None
+    ) -> T:
+        """The answer to one request, read as `form`. While the service is away, the request is made again."""
         body = b"" if request is None else request.model_dump_json().encode()
         now = asyncio.get_running_loop().time
         until: float | None = None
@@ -115,7 +119,7 @@ class Client:
                 )
             else:
                 if status == 200:
-                    return content
+                    return _read(form, content)
                 failure = _refusal(status, content)
                 if status == _UNEQUAL and self._settings is not None:
                     failure = await self._difference(failure)
@@ -252,13 +256,22 @@ def _waits(body: bytes) -> Iterator[float]:
         longest = min(2 * longest, _LONGEST_WAIT_S)
 
 
+def _read(form: TypeAdapter[T], content: bytes) -> T:
+    try:
+        return form.validate_json(content)
+    except ValidationError:
+        raise _foreign(200) from None
+
+
 def _refusal(status: int, content: bytes) -> PodiumError:
     try:
         return Refusal.model_validate_json(content).error
     except ValidationError:
-        return ServiceError(
-            f"What answers there with status {status} is no scoring service; check the address."
-        )
+        return _foreign(status)
+
+
+def _foreign(status: int) -> ServiceError:
+    return ServiceError(f"What answers there with status {status} is no scoring service; check the address.")
 
 
 def _show(settings: dict[str, Any], key: str) -> str:

@@ -1,6 +1,6 @@
-"""The calls of judges: they share the response cache and the accounts of the workers' calls.
+"""Makes the calls of judges, with the response cache and the accounts of the workers' calls.
 
-A judge belongs to its task and to no pool, so no limit of the dispatcher's but the dollars holds for it.
+A judge belongs to its task and to no pool. Of the dispatcher's limits, only the budgets in dollars apply to it.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     POST /prompt, POST /score    a `RolloutRequest`; the messages (null: no further round), and a `Score`
     GET /health, GET /tasks      a `SessionInfo`; the ids of the tasks
 
-Everything is JSON, and an error is a `Refusal`. A rollout goes on when its client goes away: its calls are paid for,
-and the client that comes back gets what became of them. The session runs and keeps everything, the service nothing.
+Everything is JSON, and an error is a `Refusal`. If a client disconnects, its rollout still runs to its end, since its
+calls are paid for; a client that repeats the request gets the result. The session keeps all state, the service none.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ScoringService:
         self._flush = flush
         self._digest = session.info.digest
         self._running: dict[tuple[str, RolloutRequest], asyncio.Task[str]] = {}
-        """What is worked on, by route and request: a request that comes twice is worked on once."""
+        """The running work, by route and request. Equal requests share one task."""
         self._draining = False
 
     def application(self) -> web.Application:
@@ -105,7 +105,8 @@ class ScoringService:
             if URL(f"http://{request.host}").host not in _LOCAL:
                 raise _RefusedError(UsageError(f"The scoring service is not at {request.host}."), 421)
         elif not hmac.compare_digest(
-            request.headers.get("Authorization", "").encode(), f"Bearer {self._key}".encode()
+            request.headers.get("Authorization", "").encode(errors="surrogateescape"),
+            f"Bearer {self._key}".encode(),
         ):
             raise _RefusedError(
                 UsageError("The scoring service refuses the key; give the one that it was started with."), 401
@@ -173,9 +174,9 @@ async def serve_session(
     drain_s: float = DRAIN_S,
     on_cut: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[str]:
-    """Serve a session for as long as the block runs; gives the service's address, as "http://127.0.0.1:PORT".
+    """Serve a session while the block runs. Yields the service's address, such as "http://127.0.0.1:PORT".
 
-    What still runs when the block ends has `drain_s` seconds; after an error it is cancelled at once.
+    When the block ends, wait `drain_s` seconds for the running rollouts; after an error, cancel them at once.
 
     Args:
         host: the address to listen on; any but this machine's own needs a key.

@@ -27,9 +27,9 @@ class ScoringSettings(Settings):
     """At most so many tasks of the split; None: all of them."""
     held_out: tuple[str, ...] = ()
     """Task sets that the policy will be evaluated on, or splits of them, as "gsm8k:test": a training question that
-    stands there, whole or with most of its words, is refused. The other splits of `tasks` are held out in any case."""
+    is in one of them, whole or with most of its words, is refused. The other splits of `tasks` are always held out."""
     on_overlap: Literal["refuse", "leave_out"] = "refuse"
-    """What becomes of a run with such questions; "leave_out": it trains without them, and says how many they are."""
+    """What to do with such questions: "refuse" the run, or "leave_out" the questions and warn how many there were."""
     pool: str = "embedded"
     """A shipped pool's name, or a pool file."""
     pool_draw: PoolDraw = PoolDraw()

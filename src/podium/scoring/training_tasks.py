@@ -1,7 +1,7 @@
 """The questions of a training run: the train split of a task set, without what the policy is measured on.
 
-Splits of one set share no question as a whole; here questions that share most of their words are found, too, and those
-of the sets that a run names as held out.
+No whole question is in two splits of one set. This file also finds training questions that share most of their words
+with a held-out question, and those that are in a set that the run names as held out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much a policy's plans still differ: a policy that always writes one plan learns no more. Pure arithmetic."""
+"""Measures how much a policy's plans differ: one that always writes the same plan stops learning. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import log
 from typing import Any
 
 SIGNS = {"commonest_plan": 0.95, "zero_variance_groups": 0.95, "unreadable": 0.5}
-"""Figures above these mean that a policy collapses or writes no plans; see `alarms`."""
+"""A figure above its limit means that the policy collapses or writes no readable plans; see `alarms`."""
 
 
 def entropy(values: Iterable[Hashable]) -> float:

@@ -130,7 +130,7 @@ def test_the_price_is_told_before_anybody_is_asked(
     assert dry_run(config, "pool=pool.toml") == 0
     told = capsys.readouterr().out
 
-    assert "One question through every worker and its grader. This costs about $0.0011 (" in told
+    assert "a grader grades the answer. This costs about $0.0011 (" in told
     assert told.index("This costs about") < told.index("2 of 2 answered; $0.00012 spent.")
 
 

@@ -1,4 +1,4 @@
-"""Workers answer while other plans are still written."""
+"""Workers answer while the policy still writes other plans, and after one rollout could not be paid."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
 from transformers import AutoTokenizer
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
+from podium.errors import BudgetError
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, Score
 from podium.train.display import NoDisplay
@@ -36,26 +38,22 @@ class SlowWorkers:
         return Score(reward=round(seconds % 1, 3))
 
 
+class SpentBudget(SlowWorkers):
+    """A scoring whose dollars do not cover the first rollout, while the others are under way."""
+
+    async def score(self, request: RolloutRequest) -> Score:
+        if request.rollout == 0:
+            raise BudgetError("The budget is spent.")
+        await asyncio.sleep(2.0)
+        self._events.append("paid")
+        return Score(reward=1.0)
+
+
 async def test_a_plan_is_run_as_soon_as_its_last_token_is_drawn(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:
     events: list[str] = []
-    grpo = settings["grpo"] | {"iterations": 1, "questions": 1, "group": 8, "temperature": 1.5}
-    experiment = LMExperiment.model_validate(settings | {"grpo": grpo})
-    start = Checkpoint.read("warmstart")
-    training = PodiumGRPO(
-        experiment,
-        trl_config(experiment, tmp_path / "checkpoints", ranks=1),
-        rows=schedule(["one"], iterations=1, questions=1, rounds=1, seed=0),
-        start=start,
-        tokenizer=AutoTokenizer.from_pretrained(start.path),
-        codec=Codec.of(start),
-        scoring=SlowWorkers(events),
-        loop=asyncio.get_running_loop(),
-        run=RunFolder(tmp_path),
-        display=NoDisplay(),
-        on_warning=lambda warning: None,
-    )
+    training = _training(settings, tmp_path, SlowWorkers(events))
     generate = training.trainer._generate_single_turn
 
     def noting(*arguments: Any) -> Any:
@@ -70,3 +68,35 @@ async def test_a_plan_is_run_as_soon_as_its_last_token_is_drawn(
     assert max(lengths) - min(lengths) > 10
     assert events.count("begins") == 8
     assert events.index("all are written") > 0
+
+
+async def test_the_calls_of_the_other_rollouts_end_before_a_spent_budget_ends_the_run(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    events: list[str] = []
+    training = _training(settings, tmp_path, SpentBudget(events))
+
+    with pytest.raises(BudgetError, match="The budget is spent"):
+        await asyncio.to_thread(training.train, tmp_path / "trained")
+
+    assert events == ["paid"] * 7
+
+
+def _training(settings: dict[str, Any], folder: Path, scoring: SlowWorkers) -> PodiumGRPO:
+    """One iteration of one question with eight rollouts."""
+    grpo = settings["grpo"] | {"iterations": 1, "questions": 1, "group": 8, "temperature": 1.5}
+    experiment = LMExperiment.model_validate(settings | {"grpo": grpo})
+    start = Checkpoint.read("warmstart")
+    return PodiumGRPO(
+        experiment,
+        trl_config(experiment, folder / "checkpoints", ranks=1),
+        rows=schedule(["one"], iterations=1, questions=1, rounds=1, seed=0),
+        start=start,
+        tokenizer=AutoTokenizer.from_pretrained(start.path),
+        codec=Codec.of(start),
+        scoring=scoring,
+        loop=asyncio.get_running_loop(),
+        run=RunFolder(folder),
+        display=NoDisplay(),
+        on_warning=lambda warning: None,
+    )

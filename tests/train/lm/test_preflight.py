@@ -102,6 +102,8 @@ def test_questions_that_the_policy_is_measured_on_are_refused(settings: Settings
 def test_ranks_that_cannot_share_the_batch_are_refused(settings: Settings) -> None:
     (refusal,) = inspect(settings, ranks=3)
     assert "cannot be shared by 3 ranks" in refusal
+    (refusal,) = inspect(settings, ranks=16)
+    assert "cannot be shared by 16 ranks" in refusal
     (refusal,) = inspect(settings | {"rounds": 2}, ranks=4)
     assert "a question stays on one rank" in refusal
 

@@ -10,7 +10,7 @@ import pytest
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
-from podium.train.lm.publish import publish
+from podium.train.lm.publish import model_card, publish
 from podium.train.lm.settings import LMExperiment
 
 
@@ -44,6 +44,15 @@ def test_the_card_says_what_the_run_was(run: Path, tmp_path: Path) -> None:
 def test_a_folder_that_holds_something_is_refused(run: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds something already; give a new folder"):
         publish(run, str(tmp_path))
+    with pytest.raises(UsageError, match="give a new folder"):
+        publish(run, str(run / "config.json"))
+
+
+def test_the_card_of_a_policy_on_the_hub_fetches_it_first(run: Path) -> None:
+    card = model_card(run, "me/mine", on_hub=True)
+
+    assert "hf download me/mine --local-dir mine\n" in card
+    assert "podium serve --conductor mine --pool" in card
 
 
 def test_a_run_that_has_not_ended_is_refused(tmp_path: Path) -> None:

@@ -79,6 +79,15 @@ async def test_a_files_plans_are_read_as_a_policys_own(settings: Settings, tmp_p
     assert example.completion == plan
     assert "1 + 1?" in example.messages[-1].content
 
+    row = json.dumps({"question": "1 +\u2028 1?", "plan": plan}, ensure_ascii=False)
+    path.write_text(row + "\n", encoding="utf-8")
+    (example,) = await _collected(settings | {"sft": {"examples": str(path)}})
+    assert "1 +\u2028 1?" in example.messages[-1].content
+
+    path.write_bytes(b"\xff")
+    with pytest.raises(ConfigError, match="is not UTF-8 text"):
+        await _collected(settings | {"sft": {"examples": str(path)}})
+
     path.write_text(json.dumps({"question": "1 + 1?", "plan": plan.replace("[0]", "[9]")}) + "\n")
     with pytest.raises(ConfigError, match=r"plans.jsonl, line 1: the plan cannot be run"):
         await _collected(settings | {"sft": {"examples": str(path)}})

@@ -1,6 +1,6 @@
-"""What a run would ask, cost and need, told before it begins; and one question through every worker and its grader.
+"""Forecasts the calls, dollars and GPU of a run before it starts, and tries each worker on one question.
 
-The forecast asks nobody and reads what `preflight` opened. The trial asks each worker once, and costs what that costs.
+The forecast calls no worker; it uses what `preflight` opened. The trial calls each worker at least once, and pays.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Examples for the supervised stage: prompts as the policy will meet them, and plans that it should write.
 
 Plans come from traces of any planner (distillation), from a file, or from a random generator that teaches the form
-alone. Each is read and checked as a policy's own would be.
+alone. Podium parses each plan as it parses a policy's own. It does not parse the completions of a file that gives its
+own messages: they may be of another pool.
 """
 
 from __future__ import annotations
@@ -109,9 +110,11 @@ async def _from_file(
 
 def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")  # JSON strings may hold other line separators.
     except OSError as error:
         raise ConfigError(f"sft.examples: {path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"sft.examples: {path} is not UTF-8 text; save it as UTF-8.") from None
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:

@@ -1,8 +1,8 @@
 """The reinforcement stage: TRL's GRPOTrainer over the scoring session.
 
-TRL has the optimiser, the loss, generation and checkpoints. This gives it the rows, the rollouts and the rewards, keeps
-our row of metrics for each iteration, and says when a run no longer learns. It runs in a thread of its own: the event
-loop belongs to the scoring session.
+TRL has the optimiser, the loss, generation and checkpoints. This file gives TRL the rows, the rollouts and the rewards,
+writes a row of metrics after each iteration, and stops a run that no longer learns. The trainer runs in a thread of its
+own; the scoring session runs in the event loop.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def trl_config(experiment: LMExperiment, folder: Path, ranks: int) -> GRPOConfig
     """
     check_trl_table(experiment.trl, GRPOConfig, GRPO_SETTINGS)
     grpo = experiment.grpo
-    micro = min(grpo.micro_batch, experiment.batch // ranks)
+    micro = min(grpo.micro_batch, max(1, experiment.batch // ranks))
     if experiment.batch % (ranks * micro):
         raise ConfigError(
             f"A batch of {experiment.batch} completions (grpo.questions x grpo.group) cannot be shared by {ranks} "
@@ -259,10 +259,14 @@ class _Recorder(TrainerCallback):
             self._display.begin(rows, elapsed_s=self._elapsed_s)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self._began = time.perf_counter()
+        # The first pass over a batch also generates it.
+        if state.global_step % self._experiment.grpo.num_iterations == 0:
+            self._began = time.perf_counter()
 
     def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         control.should_training_stop = control.should_training_stop or self._stop.is_set()
+
+    on_step_end = on_substep_end  # A step of one micro-batch has no substeps.
 
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         logs: dict[str, Any] = kwargs["logs"]

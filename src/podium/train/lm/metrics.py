@@ -19,7 +19,7 @@ def batch_figures(samples: Sequence[Sample]) -> dict[str, Any]:
     """Figures of a batch: means over the samples that were scored.
 
     "accuracy", "calls" and "cost_usd" are of whole rollouts, after their last round; everything else is of single
-    plans. "dropped" counts rollouts whose workers failed, "zero_variance_groups" is a share of the groups.
+    plans. "dropped" counts completions whose workers or grader failed, "zero_variance_groups" is a share of the groups.
     """
     written = [sample for sample in samples if sample.tokens]
     scored = [

@@ -1,6 +1,6 @@
-"""The model that a run starts from, and the folders that it leaves: found, judged, and written with podium.json.
+"""Finds and checks the model that a run starts from, and writes the folder of the trained policy with its podium.json.
 
-Loading and saving weights is transformers' and peft's; what a policy says of itself is ours.
+transformers and peft load and save the weights; this file writes podium.json.
 """
 
 from __future__ import annotations
@@ -85,18 +85,22 @@ def open_tokenizer(experiment: LMExperiment, checkpoint: Checkpoint) -> Any:
             raise ConfigError(
                 f"chat_template: {experiment.chat_template} cannot be read: {error.strerror}."
             ) from None
+        except UnicodeDecodeError:
+            raise ConfigError(
+                f"chat_template: {experiment.chat_template} is not UTF-8 text; save it as UTF-8."
+            ) from None
     return tokenizer
 
 
 def open_codec(experiment: LMExperiment, checkpoint: Checkpoint, tokenizer: Any) -> PromptCodec:
-    """How the run's prompts become tokens, as they will when the trained policy is asked."""
+    """The codec that encodes the run's prompts. Podium uses the same codec when it asks the trained policy."""
     if experiment.prompt.style == "brief":
         return Codec.of(checkpoint)
     return ChatCodec(tokenizer, experiment.chat_template_kwargs)
 
 
 def podium_file(experiment: LMExperiment, pool: Pool) -> PodiumFile:
-    """What the trained policy says of itself: how it is asked, how it plans, and whom it conducts."""
+    """The podium.json of the trained policy: its prompt, its plans' limits, and what it was trained to conduct."""
     anonymous = experiment.prompt.pool == "anonymous"
     return PodiumFile(
         prompt=experiment.prompt,
@@ -125,7 +129,7 @@ _TOKENIZER_FILES = (
 def write_policy(
     folder: Path, saved: Path, base: Checkpoint, about: PodiumFile, template: str | None
 ) -> None:
-    """Make the trained policy's folder from what the trainer saved; a kill leaves the old folder or the new one.
+    """Make the trained policy's folder from what the trainer saved. A kill never leaves a part of it there.
 
     Args:
         saved: a whole model, or an adapter, which is merged into `base`.
@@ -150,8 +154,12 @@ def write_policy(
     if template is not None:
         shutil.copyfile(template, part / "chat_template.jinja")
     replace_file(part / "podium.json", about.model_dump_json(indent=2, exclude_none=True).encode() + b"\n")
-    shutil.rmtree(folder, ignore_errors=True)
+    old = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.rename(old)
     part.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _stored_dtype(checkpoint: Checkpoint) -> torch.dtype:

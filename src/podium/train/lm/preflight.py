@@ -1,6 +1,6 @@
-"""Everything that a run would be refused for, found before anything is paid: all of it, and not the first alone.
+"""Finds all reasons to refuse a run, and not only the first, before anything is paid.
 
-A real start opens its parts here and goes on with them; a dry run lists what is in the way. No worker is asked.
+A run opens its parts here and continues with them; a dry run lists the reasons. Neither calls a worker here.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The parts of a run that nothing is in the way of."""
+    """The parts of a run that is not refused."""
 
     pool: Pool
     start: Checkpoint
@@ -56,7 +56,7 @@ class Ready:
 
 @dataclass(slots=True)
 class Preflight:
-    """What could be opened of a run, and what is in its way."""
+    """The parts of a run that could be opened, and the reasons to refuse it."""
 
     refusals: list[PodiumError] = field(default_factory=list)
     pool: Pool | None = None
@@ -89,7 +89,7 @@ class Preflight:
         return Ready(self.pool, self.start, self.tokenizer, self.codec, self.config)
 
     def attempt(self, make: Callable[[], T]) -> T | None:
-        """What `make` returns; None where it was refused, and that is noted."""
+        """Call `make`. Returns its result; if it raises a PodiumError, adds that to the refusals and returns None."""
         try:
             return make()
         except PodiumError as error:
@@ -108,15 +108,15 @@ async def preflight(
     weights: bool = True,
     on_warning: Callable[[str], None] = lambda warning: None,
 ) -> AsyncIterator[Preflight]:
-    """Open what a run needs, and note all that it would be refused for. The pool is closed in the end.
+    """Open what a run needs, and collect all reasons to refuse it. Closes the pool at the end.
 
     Args:
         folder: of the run; None: it has none yet. It is not written to.
         ranks: processes that train together.
         asks: whether this rank asks workers. One that does not needs neither their keys nor the tasks.
-        run_budget_usd: dollars that the run may cost. A run that begins is refused if its first batch alone is likely
-            to cost more; one that goes on is not, since its folder may hold the answers.
-        weights: whether a model on the hub is fetched whole; else its tokenizer and configuration alone.
+        run_budget_usd: dollars that the run may cost. A new run is refused if its first batch alone is likely to cost
+            more. A resumed run is not, since its folder may hold the answers.
+        weights: whether to fetch the weights of a model on the hub; else only its tokenizer and configuration.
     """
     found = Preflight()
     if folder is not None:

@@ -32,11 +32,12 @@ def publish(run: Path, to: str, *, private: bool = False) -> str:
     policy = run / "policy"
     if not ((policy / "podium.json").is_file() and (run / "config.json").is_file()):
         raise UsageError(f"{run} has no trained policy yet; let podium train --run {run} end first.")
-    card = model_card(run, to.removeprefix(HUB))
-    if to.startswith(HUB):
+    on_hub = to.startswith(HUB)
+    card = model_card(run, to.removeprefix(HUB), on_hub=on_hub)
+    if on_hub:
         return _upload(policy, card, to.removeprefix(HUB), private=private)
     folder = Path(to)
-    if folder.exists() and any(folder.iterdir()):
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} holds something already; give a new folder.")
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copytree(policy, folder, dirs_exist_ok=True)
@@ -62,12 +63,18 @@ def _upload(policy: Path, card: str, name: str, *, private: bool) -> str:
     return str(url)
 
 
-def model_card(run: Path, name: str) -> str:
-    """The card: what the policy is, what it was trained on, how it learned, what it cannot do, and how to serve it."""
+def model_card(run: Path, name: str, *, on_hub: bool = False) -> str:
+    """The card: what the policy is, what it was trained on, how it learned, what it cannot do, and how to serve it.
+
+    Args:
+        name: the published folder, or OWNER/NAME on the hub.
+        on_hub: whether users have to fetch it from the hub first.
+    """
     folder = RunFolder(run)
     settings, rows = folder.configuration, folder.rows().read()
     policy = Checkpoint.read(run / "policy")
     start = str(settings.get("start", "unknown"))
+    here = name.rpartition("/")[2] if on_hub else name
     metadata = [
         "library_name: transformers",
         "pipeline_tag: text-generation",
@@ -101,11 +108,12 @@ def model_card(run: Path, name: str) -> str:
             "",
             "## Use it",
             "",
-            "podium.json says how it is asked; Podium obeys it.",
+            "podium.json says how to prompt the model. Podium reads it when it opens the model.",
             "",
             "```bash",
-            f'podium ask "Your question" --conductor {name} --pool YOUR-POOL.toml',
-            f"podium serve --conductor {name} --pool YOUR-POOL.toml",
+            *([f"hf download {name} --local-dir {here}"] if on_hub else []),
+            f'podium ask "Your question" --conductor {here} --pool YOUR-POOL.toml',
+            f"podium serve --conductor {here} --pool YOUR-POOL.toml",
             "```",
             "",
         ]

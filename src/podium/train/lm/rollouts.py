@@ -1,7 +1,8 @@
-"""The rollouts of a batch, as TRL's `rollout_func` makes them: prompts, completions, and what became of each.
+"""Makes the rollouts of a batch, as TRL's `rollout_func`: prompts, completions and rewards.
 
-TRL generates and updates. This asks the scoring session for the prompts, has the trainer write the plans, and hands
-each plan on to be run as soon as its last token is drawn, so that workers answer while other plans are still written.
+TRL generates and updates. This file gets the prompts from the scoring session, has the trainer generate the plans, and
+sends each plan to the session. With transformers it sends a plan as soon as its last token is sampled, so that workers
+answer while other plans are still generated; with vLLM, when the whole batch is generated.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from typing import Any, Protocol, TypeVar
 
 from accelerate.utils import gather_object
 
-from podium.errors import BudgetError, PodiumError
+from podium.errors import PodiumError
 from podium.scoring import RolloutRequest, Score, Scoring
+from podium.scoring.protocol import Refusal
 from podium.train.lm.schedule import Row
 from podium.types import Message
 
@@ -95,13 +97,14 @@ class RolloutFunction:
         self.samples: list[Sample] = []
         """Of the latest batch, of all ranks."""
         self.seconds: dict[str, float] = {}
-        """What the latest batch took: "sample" until the last token, "score" from then on."""
+        """Of the latest batch: "sample" is the time until the last token, "score" the time after it."""
 
     def __call__(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
         """The batch of the rows that `prompts` name, each as often as it has samples.
 
         Raises:
-            BudgetError: the dollars of the run or the day are spent; on every rank, wherever it was noticed.
+            PodiumError: one rank could not get a prompt or a score, such as a BudgetError; every rank raises it.
+            TrainingInterruptedError: the run was told to stop.
         """
         first = trainer.accelerator.process_index * len(prompts)
         # Ranks hold parts of the batch in order, and samples of one row stand together.
@@ -127,19 +130,32 @@ class RolloutFunction:
     def _run_round(self, number: int, samples: Sequence[Sample], trainer: Any) -> None:
         earlier = {_key(sample): sample for sample in samples if sample.row.round == number - 1}
         current = [sample for sample in samples if sample.row.round == number]
+        pending: list[tuple[Sample, Future[Score]]] = []
         error = None
         try:
             self._await(self._add_prompts(current, earlier))
             started = time.perf_counter()
-            pending = self._generate(current, trainer)
+            self._generate(current, trainer, pending)
             written = time.perf_counter()
-            for sample, score in pending:
-                sample.score = self._wait_for(score)
+            error = self._take_scores(pending)
             self.seconds["sample"] += written - started
             self.seconds["score"] += time.perf_counter() - written
         except PodiumError as failure:
             error = failure
+        finally:
+            for _, score in pending:
+                score.cancel()
         _raise_everywhere(error)
+
+    def _take_scores(self, pending: Sequence[tuple[Sample, Future[Score]]]) -> PodiumError | None:
+        """Wait for every score; returns the first error. The calls of the other rollouts are paid for by then."""
+        error = None
+        for sample, score in pending:
+            try:
+                sample.score = self._wait_for(score)
+            except PodiumError as failure:
+                error = error or failure
+        return error
 
     async def _add_prompts(self, current: Sequence[Sample], earlier: Mapping[Any, Sample]) -> None:
         """Encode the prompt of each sample whose rollout reaches this round."""
@@ -159,14 +175,15 @@ class RolloutFunction:
                 groups[_key(sample)] = [sample]
         await asyncio.gather(*map(add, groups.values()))
 
-    def _generate(self, current: Sequence[Sample], trainer: Any) -> list[tuple[Sample, Future[Score]]]:
-        """Have the trainer write the completions; each is handed on to be scored when it ends."""
+    def _generate(
+        self, current: Sequence[Sample], trainer: Any, pending: list[tuple[Sample, Future[Score]]]
+    ) -> None:
+        """Have the trainer write the completions. When one ends, start to score it and add it to `pending`."""
         limit = self._context - trainer.max_completion_length
         reached = [sample for sample in current if sample.prompt and len(sample.prompt) <= limit]
         for sample in current:
             if sample not in reached:
                 sample.prompt = []
-        pending: list[tuple[Sample, Future[Score]]] = []
 
         def hand_on(sample: Sample, tokens: list[int]) -> None:
             sample.tokens = tokens
@@ -177,7 +194,7 @@ class RolloutFunction:
 
         alone = trainer.accelerator.num_processes == 1
         if not reached and alone:
-            return []
+            return
         # Ranks that hold parts of one model generate together, also where a rank has no prompt of its own.
         prompts = [sample.prompt for sample in reached] or [[trainer.processing_class.eos_token_id]]
         same = trainer.num_generations if current[0].row.round == 0 else 1
@@ -195,7 +212,6 @@ class RolloutFunction:
             sample.logprobs = None if logprobs is None else list(logprobs[position])
             if position not in handed:
                 hand_on(sample, tokens)
-        return pending
 
     @contextmanager
     def _watch(self, trainer: Any, rows: int, on_end: Callable[[int, list[int]], None]) -> Iterator[None]:
@@ -274,9 +290,11 @@ def _all_or_none(logprobs: Sequence[list[float] | None]) -> list[list[float]] | 
 
 
 def _raise_everywhere(error: PodiumError | None) -> None:
-    """Raise on every rank what one of them met: ranks that went on would wait for it for ever."""
-    messages = [message for message in gather_object([None if error is None else str(error)]) if message]
+    """Raise on every rank the error of one of them: ranks that went on would wait for that one for ever."""
+    refusals: list[Refusal | None] = gather_object([None if error is None else Refusal.of(error)])
     if error is not None:
         raise error
-    if messages:
-        raise BudgetError(f"Another rank stopped: {messages[0]}")
+    for refusal in refusals:
+        if refusal is not None:
+            message = f"Another rank stopped: {refusal.message}"
+            raise refusal.model_copy(update={"message": message}).error

@@ -1,7 +1,7 @@
-"""Runs the training that a configuration describes: the one place that wires session, trainer and folders together.
+"""Trains with GRPO: opens the scoring session, runs the trainer, and writes the policy into the run's folder.
 
-The trainer works in a thread; this event loop runs the plans. With several ranks (accelerate launch), the first one
-holds the session and serves it to the others.
+The trainer runs in a thread, and the event loop runs the plans. With several ranks (accelerate launch), the first rank
+opens the session and serves it to the others over HTTP.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Trainer(Protocol):
 
 
 def quiet_libraries() -> None:
-    """TRL and transformers draw bars of their own, and warn of what they will rename: Podium's display is enough."""
+    """Turn off the progress bars of TRL and transformers, and their warnings of renamed arguments."""
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"(transformers|trl|peft)\.")
     warnings.filterwarnings("ignore", message=".*rollout_func.*experimental.*")
@@ -76,7 +76,7 @@ async def run_grpo(
 ) -> Path:
     """Train in a run folder, or resume the run that it holds. Returns the folder of the trained policy.
 
-    Everything that can be refused is refused before the first worker is asked.
+    Refuses what `preflight` finds before it calls a worker.
 
     Args:
         run_budget_usd: the budget that `dispatch` keeps: a first batch that would break it is refused.
@@ -147,8 +147,8 @@ async def open_scoring(
 ) -> AsyncIterator[tuple[Scoring, Sequence[str]]]:
     """What scores this rank's plans, and the ids of the tasks.
 
-    A service that the configuration names scores for all ranks. Else one rank alone scores in its own process; of
-    several, the first opens the session and serves it to the others.
+    If the configuration names a scoring service, all ranks use it. Else a single rank opens a session in its own
+    process; of several ranks the first opens a session and serves it to the others.
     """
     if experiment.scoring_url is not None:
         key = experiment.scoring_key_env and read_key(experiment.scoring_key_env, "scoring_key_env")
@@ -202,7 +202,7 @@ async def _open_session(
 
 
 def _listening() -> str:
-    """This machine alone, if all ranks are on it."""
+    """The address to listen on: this machine's own if all ranks are on it, else all addresses."""
     alone = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
     return "127.0.0.1" if alone else "0.0.0.0"
 
@@ -213,7 +213,7 @@ def _reachable(url: str) -> str:
 
 
 async def run_in_thread(trainer: Trainer, saved: Path) -> None:
-    """Train in a thread, while this loop runs plans. Cancelled, it tells the trainer to stop, and waits for it."""
+    """Train in a thread, while this loop runs plans. If cancelled, tell the trainer to stop, and wait until it has."""
     training = asyncio.ensure_future(asyncio.to_thread(trainer.train, saved))
     try:
         await asyncio.shield(training)
@@ -230,7 +230,7 @@ async def run_in_thread(trainer: Trainer, saved: Path) -> None:
 
 
 def on_first_rank(state: PartialState, make: Callable[[], T]) -> T | None:
-    """What `make` returns, made by the first rank alone; None on the others.
+    """Call `make` on the first rank only. Returns its result there, and None on the other ranks.
 
     Raises:
         PodiumError: what `make` raised, on every rank.

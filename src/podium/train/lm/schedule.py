@@ -1,6 +1,6 @@
-"""Which task each row of the trainer's dataset asks, and for which round: settled before the run begins.
+"""Assigns a task and a round to each row of the trainer's dataset, before the run starts.
 
-The trainer draws nothing itself: it takes the rows in order, so that a run that was killed goes on with the same ones.
+The trainer does not shuffle: it takes the rows in order, so a resumed run continues with the same rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Row:
 
 
 def schedule(tasks: Sequence[str], *, iterations: int, questions: int, rounds: int, seed: int) -> list[Row]:
-    """All rows of a run, in order: the rounds of a question stand together, so that one rank has them all.
+    """All rows of a run, in order. The rounds of a question are consecutive rows, so that one rank has them all.
 
     Each task comes once before any comes again, in a new order in each pass.
     """

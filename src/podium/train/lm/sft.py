@@ -1,6 +1,6 @@
-"""The supervised stage: TRL's SFTTrainer on demonstrations. It asks no worker and costs nothing.
+"""The supervised stage: TRL's SFTTrainer on demonstrations. It calls no worker.
 
-The tokens are made by the codec that the policy will be asked through, so that what is learned is what is met.
+The examples are encoded by the codec that encodes the policy's prompts later, so both have the same tokens.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def run_sft(
         run = on_first_rank(
             state, lambda: RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME)
         )
-        examples = asyncio.run(_collect(experiment, pool, on_warning))
+        warn = on_warning if state.is_main_process else lambda warning: None
+        examples = asyncio.run(_collect(experiment, pool, warn))
         dataset = make_dataset(examples, codec, tokenizer.eos_token_id, start)
         trainer = SFTTrainer(
             model=str(start.path),

@@ -1,7 +1,7 @@
-"""What a run's workers would be asked, and what that would cost: calls, tokens, dollars and seconds, by samples.
+"""Estimates the calls, tokens, dollars and seconds of a run's workers, from a sample of plans.
 
-How a policy will plan is not known before it is trained. So random valid plans of every length stand for its plans, on
-a sample of the run's own tasks; each is priced by `podium.executor.estimate`. What graders cost is not in it.
+Nobody knows the plans of a policy before it is trained. So the estimate takes random valid plans of every length for a
+sample of the run's tasks, and prices each with `podium.executor.estimate`. It leaves out the cost of graders.
 """
 
 from __future__ import annotations
