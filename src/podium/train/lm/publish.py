@@ -156,7 +156,7 @@ def _limit_lines(policy: Checkpoint, rows: Sequence[Mapping[str, Any]]) -> list[
     conducts = policy.conducts
     lines = [f"- It was trained to conduct {conducts.questions}; others were not measured."]
     if conducts.workers:
-        lines.append(f"- It knows workers by number alone, in this order: {', '.join(conducts.workers)}.")
+        lines.append(f"- It knows workers only by number, in this order: {', '.join(conducts.workers)}.")
     if conducts.simulated:
         lines.append("- Its workers were simulated. Podium lets it lead no real ones.")
     elif any(row.get("recorded") for row in rows):
