@@ -42,9 +42,9 @@ def token_by_token(checkpoint: Checkpoint, prompts: Prompts) -> list[str]:
     engine = NumpyEngine(checkpoint)
     texts = []
     for prompt in prompts:
-        reading, news, tokens = llama.start(engine.context), engine.encode(prompt), list[int]()
+        cache, news, tokens = llama.start(engine.context), engine.encode(prompt), list[int]()
         while len(tokens) < _LIMIT and (not tokens or tokens[-1] not in engine.ends):
-            tokens.append(int(llama.logits(llama.read(news, reading)[-1]).argmax()))
+            tokens.append(int(llama.logits(llama.read(news, cache)[-1]).argmax()))
             news = tokens[-1:]
         texts.append(engine.decode([token for token in tokens if token not in engine.ends]))
     return texts

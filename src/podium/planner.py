@@ -1,4 +1,4 @@
-"""The planner interface: a planner reads a `PlanRequest` and returns a `Plan`. It runs nothing."""
+"""The planner interface: a planner reads a `PlanRequest` and returns a `Plan`. The executor runs it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from podium.workflow import Acceptance, PlanError, Workflow
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An earlier round, as a planner sees it: its plan and its final response."""
+    """What a planner sees of an earlier round: its plan and its final response."""
 
     workflow: Workflow
     response: str
-    """The response of the last step that succeeded; empty when none did."""
+    """The response of the latest step that succeeded; empty if none did."""
     votes: VoteCount | None = None
-    """The count of the votes, if that step was a vote with a winner."""
+    """The count of votes, if that step was a vote with a winner; else None."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """All that a planner may base a plan on."""
+    """Everything that a planner knows when it writes a plan."""
 
     question: Question
     pool: tuple[Profile, ...]
@@ -35,9 +35,9 @@ class PlanRequest:
     rounds: int = 1
     """Rounds that are left, this one included."""
     seed: str = "0"
-    """Names the randomness of this plan."""
+    """Seeds all randomness of this plan."""
     ledger: Ledger | None = field(default=None, compare=False, repr=False)
-    """The budget of the question. A planner that pays for its plan reserves the cost here first. None: no budget."""
+    """The budget of the question, in which a planner that costs money first reserves it. None: there is no budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +45,16 @@ class Plan:
     """What a planner decided."""
 
     text: str
-    """What the planner wrote, word for word; of a policy that numbers the pool in another order, the plan alone, with
-    the pool's numbers."""
+    """The planner's text, word for word. If the policy numbers workers in another order than the pool: only the plan,
+    rewritten with the pool's numbers."""
     decision: Workflow | Acceptance | PlanError
     usage: Usage = Usage()
     """The planner's own tokens."""
     cost_usd: float = 0.0
     unpriced: bool = False
-    """Whether its tokens were paid for at an unknown price, which `cost_usd` leaves out."""
+    """Whether the price of its tokens is unknown, so that `cost_usd` leaves them out."""
     saved_usd: float = 0.0
-    """Dollars that the plan had cost when it was made, if it is from the response cache."""
+    """For a plan from the response cache: the dollars that it cost when it was written."""
 
 
 class Planner(Protocol):

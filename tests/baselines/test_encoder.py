@@ -86,7 +86,7 @@ async def test_what_may_pass_is_asked_again() -> None:
         (lambda texts: reply([[1.0], "AACAPw=="]), "a vector is no list of finite numbers."),
         (lambda texts: reply([[1.0], [math.nan]]), "a vector is no list of finite numbers."),
         (lambda texts: reply([[1.0], []]), "a vector is no list of finite numbers."),
-        (lambda texts: reply([[1.0], [0.0]]), "m gave a vector without a direction."),
+        (lambda texts: reply([[1.0], [0.0]]), "m returned a vector that is zero or not finite."),
         (
             lambda texts: {"data": [{"index": 1, "embedding": [1.0]}, {"index": 1, "embedding": [1.0]}]},
             "its vectors are not numbered from 0 on.",
@@ -102,7 +102,7 @@ async def test_what_cannot_be_used_is_one_clear_sentence(
 async def test_vectors_of_two_batches_are_of_one_size() -> None:
     texts = [str(number) for number in range(65)]
     assert await failure(lambda asked: reply([[1.0] * len(asked)] * len(asked)), texts) == (
-        "m gave vectors of 64 and then of 1 numbers."
+        "m returned vectors of 64 and then of 1 numbers."
     )
 
 

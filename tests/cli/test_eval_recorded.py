@@ -196,7 +196,9 @@ def test_where_lengths_are_unknown_the_table_says_what_dollars_count(podium: Pod
 # --- a Conductor that reads ratings ------------------------------------------------------------------------
 
 POLICY = str(Path(__file__).parents[2] / "checkpoints" / "recorded" / "policy")
-UNRATED = "cannot lead this pool: it reads ratings of workers, and the pool has none; podium rate makes them."
+UNRATED = (
+    "cannot lead this pool: it reads the ratings of workers, and this pool has none; podium rate makes them."
+)
 
 
 def test_a_conductor_that_reads_ratings_is_refused_over_a_pool_without(podium: Podium) -> None:

@@ -28,11 +28,11 @@ def pool(*names: str) -> None:
     [
         (
             ("vote", "cy"),
-            "cannot lead this pool: it reads ratings of workers, and the pool has none; podium rate",
+            "cannot lead this pool: it reads the ratings of workers, and this pool has none; podium rate",
         ),
         (
             ("vote", "ada", "cy", "dee"),
-            "the pool has none of cy, dee; podium rate",
+            "this pool has none of cy, dee; podium rate",
         ),
         (
             ("ada", "bob"),

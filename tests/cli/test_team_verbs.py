@@ -52,4 +52,4 @@ def test_a_circle_of_pools_is_refused_in_one_sentence(podium):
     Path("outer.toml").write_text(OUTER.replace('"pool.toml"', '"outer.toml"'))
     asked = podium("ask", "Q?", "--pool", "outer.toml", "--planner", "single:team")
     assert asked.status == 2
-    assert "outer.toml, line 6: Worker 'team': the pools go in a circle: " in asked.err
+    assert "outer.toml, line 6: Worker 'team': the pool contains itself: " in asked.err

@@ -12,7 +12,7 @@ import pytest
 
 from podium.conductor import Checkpoint, Completion, Sampling, build_prompt, open_policy
 from podium.conductor.checkpoint import read_weights
-from podium.conductor.llama import Llama, Reading, Shape
+from podium.conductor.llama import KVCache, Llama, Shape
 from podium.conductor.local_policy import LocalPolicy, Logits, Passage, draw
 from podium.conductor.numpy_engine import NumpyEngine
 from podium.errors import UsageError
@@ -35,9 +35,9 @@ class CountedEngine(NumpyEngine):
     tokens = 0
     copied = 0
 
-    def copy(self, reading: Reading, length: int, capacity: int) -> Reading:
+    def copy(self, cache: KVCache, length: int, capacity: int) -> KVCache:
         self.copied += length
-        return super().copy(reading, length, capacity)
+        return super().copy(cache, length, capacity)
 
     def read(self, passages: Sequence[Passage]) -> list[Logits]:
         self.passes += 1
@@ -62,10 +62,10 @@ def _token_by_token(checkpoint: Checkpoint) -> Callable[[tuple[Message, ...], Sa
     engine = NumpyEngine(checkpoint)
 
     def write(messages: tuple[Message, ...], sampling: Sampling) -> str:
-        rng, reading = random.Random(f"policy/{sampling.seed}"), llama.start(engine.context)
+        rng, cache = random.Random(f"policy/{sampling.seed}"), llama.start(engine.context)
         news, tokens = engine.encode(messages), list[int]()
         while len(tokens) < 384 and not set(tokens) & engine.ends:
-            tokens.append(draw(llama.logits(llama.read(news, reading)[-1]), sampling.temperature, rng))
+            tokens.append(draw(llama.logits(llama.read(news, cache)[-1]), sampling.temperature, rng))
             news = tokens[-1:]
         return engine.decode([token for token in tokens if token not in engine.ends])
 

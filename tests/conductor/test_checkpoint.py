@@ -98,7 +98,11 @@ def test_what_a_folder_lacks_is_named(make_checkpoint: Make, gone: list[str], sa
             "model.safetensors is not a whole safetensors file; copy or save the checkpoint again.",
         ),
         ("model.safetensors", "", "safetensors file; copy or save the checkpoint again."),
-        ("config.json", '{"model_type": "llama"}', "config.json does not give 'num_attention_heads'."),
+        (
+            "config.json",
+            '{"model_type": "llama"}',
+            "config.json lacks 'num_attention_heads'; save the checkpoint again.",
+        ),
         ("podium.json", "nonsense", "podium.json is not JSON; save the checkpoint again."),
     ],
 )

@@ -11,7 +11,7 @@ from threading import Event
 import numpy as np
 
 from podium.conductor import Checkpoint, Sampling, local_policy
-from podium.conductor.llama import Reading
+from podium.conductor.llama import KVCache
 from podium.conductor.local_policy import LocalPolicy, Logits, Passage
 from podium.conductor.numpy_engine import NumpyEngine
 from podium.types import Message
@@ -35,7 +35,7 @@ class CountedEngine(NumpyEngine):
         self.texts = 0
         self.tokens = 0
 
-    def start(self, capacity: int) -> Reading:
+    def start(self, capacity: int) -> KVCache:
         self.texts += 1
         return super().start(capacity)
 

@@ -57,9 +57,9 @@ def test_reading_in_pieces_is_reading_at_once(make_checkpoint: Callable[..., Pat
     tokens = np.random.default_rng(0).integers(3, 320, 70).tolist()
     whole = llama.read(tokens, llama.start(70))
 
-    reading = llama.start(80)
+    cache = llama.start(80)
     bounds = [0, *cuts, 70]
-    pieces = [llama.read(tokens[a:b], reading) for a, b in pairwise(bounds)]
+    pieces = [llama.read(tokens[a:b], cache) for a, b in pairwise(bounds)]
 
     np.testing.assert_allclose(np.concatenate(pieces), whole, atol=1e-4)
 

@@ -42,11 +42,17 @@ def test_a_model_on_the_hub_is_taken_from_its_cache() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("empty", "empty has no podium.json; give the folder that training left, or leave it out."),
-        ("gone", "gone is not there; give a checkpoint's folder, its podium.json, or OWNER/NAME on the hub."),
-        ("./ann/conductor", "./ann/conductor is not there; "),
-        ("ann/podium.json", "ann/podium.json is not there; "),
-        ("ann/conductor", "ann/conductor is no folder here, and the hub does not give its podium.json: "),
+        ("empty", "empty has no podium.json; give the folder that training wrote, or leave it out."),
+        (
+            "gone",
+            "gone does not exist; give a checkpoint's folder, its podium.json, or OWNER/NAME on the hub.",
+        ),
+        ("./ann/conductor", "./ann/conductor does not exist; "),
+        ("ann/podium.json", "ann/podium.json does not exist; "),
+        (
+            "ann/conductor",
+            "ann/conductor is no folder here, and its podium.json cannot be fetched from the hub: ",
+        ),
     ],
 )
 def test_what_is_not_there_is_refused_with_the_way_out(source: str, message: str) -> None:

@@ -144,7 +144,7 @@ def test_the_title_is_the_folders_name_or_the_one_given(tmp_path):
     ("content", "says"),
     [
         (None, "there is no such run folder"),
-        ({}, "holds neither metrics nor comparison.json"),
+        ({}, "has neither metrics nor comparison.json"),
         ({"metrics.jsonl": "not json\n{}\n"}, "metrics.jsonl is damaged"),
         ({"comparison.json": "{}"}, "does not hold a comparison"),
     ],

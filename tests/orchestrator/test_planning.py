@@ -296,10 +296,10 @@ async def test_what_the_table_says_itself_comes_before_what_was_trained(
 @pytest.mark.parametrize(
     ("conducts", "why"),
     [
-        ({"workers": ["small", "large"]}, "it knows workers by number alone, in this order: small, large."),
+        ({"workers": ["small", "large"]}, "it knows workers only by number, in this order: small, large."),
         (
             {"questions": "Mine", "simulated": True},
-            "it was trained on Mine over simulated workers, and 'large' of this pool is asked for real.",
+            "it was trained on Mine over simulated workers, and 'large' of this pool is not simulated.",
         ),
     ],
 )

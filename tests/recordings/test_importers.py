@@ -137,7 +137,7 @@ def test_reasoning_gym_refuses_scores_that_are_none(gym: Path, score: str) -> No
     file = gym / "acme_quick" / "algebra" / "sums.json"
     file.write_text(file.read_text().replace('"score": 0.0', f'"score": {score}'))
     assert refused(import_reasoning_gym, gym).startswith(
-        f"{file} is of another form than expected (at results.0.completions.0.score: Input should be "
+        f"{file} is not of the expected form (at results.0.completions.0.score: Input should be "
     )
 
 
@@ -203,7 +203,7 @@ def test_mmlu_pro_gives_the_letters_to_the_wording_of_most_models(mmlu: Path) ->
 def test_mmlu_pro_refuses_what_is_not_its_folder(mmlu: Path, tmp_path: Path) -> None:
     assert refused(import_mmlu_pro, tmp_path) == f"{tmp_path} holds no *.zip; give its folder eval_results."
     file = write_zip(mmlu / "odd.zip", {"question_id": 1})
-    assert f"{file} is of another form than expected" in refused(import_mmlu_pro, mmlu)
+    assert f"{file} is not of the expected form" in refused(import_mmlu_pro, mmlu)
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("a.json", "[")
     assert refused(import_mmlu_pro, mmlu) == f"{file} is not a zip of JSON files; fetch it again."

@@ -326,8 +326,12 @@ def test_a_column_that_only_the_template_or_where_names_must_be_there_too(tmp_pa
     ("name", "content", "part"),
     [
         ("answers.jsonl", b"not JSON\n", "answers.jsonl, line 1: it is not JSON: "),
-        ("answers.jsonl", b'{"q": "\xff"}\n', "answers.jsonl, line 1: it is not UTF-8 text; mend that line."),
-        ("answers.jsonl", b"[1, 2]\n", "answers.jsonl, line 1: it is not an object; mend that line."),
+        (
+            "answers.jsonl",
+            b'{"q": "\xff"}\n',
+            "answers.jsonl, line 1: it is not UTF-8 text; correct that line.",
+        ),
+        ("answers.jsonl", b"[1, 2]\n", "answers.jsonl, line 1: it is not an object; correct that line."),
         ("answers.parquet", b"PAR1", "answers.parquet cannot be read as parquet: "),
         ("answers.csv", b"\xff\xfe", "answers.csv cannot be read as csv: "),
     ],

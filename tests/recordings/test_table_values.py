@@ -192,7 +192,7 @@ def test_a_value_that_cannot_be_is_refused_with_its_place(
     tmp_path: Path, column: str, value: object, fault: str
 ) -> None:
     path = mapped(tmp_path, ROW, ROW | {"id": "q2", column: value})
-    assert refused(gather, path) == f"{tmp_path / 'rows.jsonl'}, line 2: {fault}; mend it there."
+    assert refused(gather, path) == f"{tmp_path / 'rows.jsonl'}, line 2: {fault}; correct it there."
 
 
 def test_the_place_of_a_value_in_parquet_is_its_row(tmp_path: Path) -> None:

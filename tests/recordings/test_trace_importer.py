@@ -58,7 +58,7 @@ def gathered(traces: Sequence[Trace], folder: Path, golds: dict[str, str]) -> tu
         import_report = import_from_traces(
             traces,
             writer,
-            asked_whole=lambda span, text: asks_whole(span.subtask, text),
+            is_whole_question=lambda span, text: asks_whole(span.subtask, text),
             golds=golds,
             judge=lambda response, gold: Exact().judge(response, gold).score,
         )

@@ -121,9 +121,9 @@ def test_zeroeval_refuses_what_is_not_its_folder(zeroeval: Path) -> None:
     for text, sentence in (
         (
             '{"a": 1}',
-            "is of another form than expected (at its top: Input should be a valid array); fetch it again.",
+            "is not of the expected form (at its top: Input should be a valid array); fetch it again.",
         ),
-        ('[{"a": 1}]', "is of another form than expected (at 0.id: Field required); fetch it again."),
+        ('[{"a": 1}]', "is not of the expected form (at 0.id: Field required); fetch it again."),
         ("[", "is not a JSON file that can be read; fetch it again."),
     ):
         file.write_text(text)

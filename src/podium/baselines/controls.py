@@ -1,7 +1,7 @@
 """Controls and bounds: one constant plan, random plans, and an oracle that knows what each question needs.
 
-A Conductor that does not beat the constant plan has learned nothing about questions. `podium.evals.constant_search`
-looks for the best constant plan. The oracle is a bound, not a competitor.
+A Conductor that does not beat the best constant plan does not use the question. `podium.evals.constant_search` finds
+that plan. The oracle is a bound, not a competitor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from podium.workflow import Access, AccessRule, PlanError, Step, Workflow, parse
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same workflow always. Workers are kept by name, so that a permuted pool changes nothing."""
+    """The same workflow for every question. Workers are stored by name, so the order of the pool does not matter."""
 
     workflow: Workflow
     workers: tuple[str, ...]
@@ -28,7 +28,7 @@ class Constant:
     name: str = "constant"
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """The workflow, renumbered for the pool of the request; `ConfigError` when that lacks a worker."""
+        """The workflow with the worker numbers of this pool; `ConfigError` if the pool lacks a worker."""
         steps = tuple(
             replace(step, worker=position_of(self.workers[step.worker], request.pool))
             for step in self.workflow.steps
@@ -37,7 +37,7 @@ class Constant:
 
 
 def read_constant(text: str, workers: Sequence[str], *, name: str, max_steps: int = 5) -> Constant:
-    """A constant plan from the text of a workflow; `ConfigError` with the caret when it is not one."""
+    """A constant plan from the text of a workflow; `ConfigError` that shows the fault if the text is no workflow."""
     decision = parse(text, workers=len(workers), max_steps=max_steps)
     if isinstance(decision, PlanError):
         raise ConfigError(f"The plan of {name} cannot be read: {decision}")
@@ -48,7 +48,7 @@ def read_constant(text: str, workers: Sequence[str], *, name: str, max_steps: in
 
 @dataclass(frozen=True, slots=True)
 class RandomPlans:
-    """A fresh random workflow for each question, the same one for the same seed and question."""
+    """A random workflow for each question; the same seed and question give the same workflow."""
 
     seed: str = "0"
     name: str = "random"
@@ -77,7 +77,7 @@ def _random_step(random: Random, position: int, workers: int, access: AccessRule
 
 
 def _random_access(random: Random, position: int, access: AccessRule) -> Access:
-    """None, all or some of the earlier steps, as the rule allows, each as often; the first step sees none."""
+    """None, all or some of the earlier steps, whichever the rule allows, each equally likely; the first sees none."""
     if position == 0:
         return Access()
     kind = random.choice(("none", "all", "some") if access == "lists" else ("none", "all"))
@@ -93,7 +93,7 @@ PlanFor = Callable[[Question, Sequence[Profile]], Workflow]
 
 @dataclass(frozen=True, slots=True)
 class Oracle:
-    """Runs the workflow of `plan_for`, which knows what each question needs."""
+    """Plans as `plan_for` does, which knows what each question needs."""
 
     plan_for: PlanFor
     name: str = "oracle"

@@ -1,6 +1,6 @@
-"""A sentence encoder behind an OpenAI-compatible endpoint: texts to vectors of length 1, for learned routers.
+"""A text encoder behind an OpenAI-compatible endpoint: it turns texts into vectors of length 1 for learned routers.
 
-It sends texts in batches, each text once, and retries what may succeed later. Vectors are kept in memory alone.
+Each different text is sent once, in batches, with retries. Vectors are kept only in memory.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 _BATCH = 64
-"""Texts of a request: few enough for any server's limits, and enough that their number costs no time."""
+"""How many texts are in a request: within the limits of any server, and enough that requests add little time."""
 _LONGEST_WAIT_S = 30.0
-"""A server that asks for a longer wait than this is an error."""
+"""If a server wants us to wait longer before a retry, encoding fails."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Encoder:
     """One embedding model behind an endpoint.
 
     Args:
-        client: posts to the endpoint.
+        client: the client of the endpoint.
         model: the endpoint's name for the model.
         limits: time limit of a request, and retries.
     """
@@ -68,18 +68,18 @@ class Encoder:
             batch = wanted[start : start + _BATCH]
             vectors_ND = np.array(await self._embed(batch), dtype=np.float64)
             if size not in (None, vectors_ND.shape[1]):
-                raise self._wrong(f"gave vectors of {size} and then of {vectors_ND.shape[1]} numbers")
+                raise self._wrong(f"returned vectors of {size} and then of {vectors_ND.shape[1]} numbers")
             size = vectors_ND.shape[1]
             length_N = np.linalg.norm(vectors_ND, axis=1)
             if not (np.isfinite(length_N).all() and length_N.all()):
-                raise self._wrong("gave a vector without a direction")
+                raise self._wrong("returned a vector that is zero or not finite")
             vectors.update(zip(batch, vectors_ND / length_N[:, None], strict=True))
             if on_progress is not None:
                 on_progress(len(vectors), len(wanted))
         return Encoded(self.model, vectors)
 
     async def close(self) -> None:
-        """Give back the connections."""
+        """Close the connections."""
         await self._client.close()
 
     async def _embed(self, texts: list[str]) -> list[list[float]]:
@@ -95,15 +95,15 @@ class Encoder:
 def open_encoder(
     url: str, model: str, *, key_env: str | None = None, option_name: Callable[[str], str] = str
 ) -> Encoder:
-    """The encoder behind an endpoint; it is the caller's to close.
+    """Open the encoder behind an endpoint. The caller closes it.
 
     Args:
-        url: up to and without /embeddings.
-        key_env: the environment variable that holds the key; None: no key is sent.
-        option_name: from a key, such as encoder_url, to the name that messages use for it.
+        url: the endpoint's URL without /embeddings.
+        key_env: the environment variable with the API key; None: no key is sent.
+        option_name: returns the name that messages use for a setting, such as encoder_url.
 
     Raises:
-        ConfigError: the key is not there, or the URL is none.
+        ConfigError: the variable is not set, or the URL is not valid.
     """
     from podium.workers.chat.embeddings import EmbeddingClient  # noqa: PLC0415 - loads the HTTP client
 

@@ -1,7 +1,7 @@
-"""The table of baselines: how a command line spells each planner, what it needs, and how it is opened.
+"""The registry of baselines: the name of each on the command line, what it needs, and the function that opens it.
 
-To add a planner, write its class in a file and add one row to `BASELINES`. Another package adds a row without any
-change here: it names a `Baseline` as an entry point of the group "podium.planners". This file plans nothing itself.
+To add a planner, write its class in a file and add a row to `_ROWS`. Another package adds a planner through an entry
+point of the group "podium.planners" that names a `Baseline`. This module writes no plans.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class BaselineContext:
 
     pool: Sequence[Profile]
     seed: str = "0"
-    """Names the randomness of a planner that plans at random."""
+    """Seeds a planner that plans at random."""
     oracle: PlanFor | None = None
-    """The best known plan of each question, where the tasks know it."""
+    """Returns the best known plan of a question; None: the tasks do not know it."""
 
 
 def _nothing(argument: str) -> tuple[str, ...]:
@@ -45,20 +45,20 @@ def _no_rows(workers: Sequence[str]) -> Iterable[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A planner that can be named in one text, NAME or NAME:ARGUMENT."""
+    """A planner that users name as NAME or NAME:ARGUMENT."""
 
     form: str
-    """How it is written, as in "self-consistency:WORKER:SAMPLES"; without a colon it takes no argument."""
+    """How users write it, such as "self-consistency:WORKER:SAMPLES"; without a colon it takes no argument."""
     open: Callable[[str, BaselineContext], Planner]
-    """From the argument to the planner; `ConfigError` where the argument cannot be used."""
+    """Makes the planner from the argument; `ConfigError` if the argument cannot be used."""
     needs: Callable[[str], tuple[str, ...]] = _nothing
-    """From the argument to the workers without which it cannot plan."""
+    """Returns, from the argument, the workers that the pool must have."""
     reads_files: bool = False
-    """Whether the argument names a file of this machine: then callers of a server may not name it."""
+    """Whether the argument names a file of this machine. Clients of a server may not use such a planner."""
     needs_oracle: bool = False
-    """Whether it plans by what tasks know of their questions: then it plans no others."""
+    """Whether it needs `BaselineContext.oracle`. It then plans only for questions of task sets that know the plans."""
     rows: Callable[[Sequence[str]], Iterable[tuple[str, str]]] = _no_rows
-    """Its rows in every comparison, as (label, full name), for the pool's workers."""
+    """Returns its rows in every comparison, as (label, full name), from the names of the pool's workers."""
     on_recordings: bool = True
     """Whether these rows also stand in a comparison on a recording."""
 
@@ -69,10 +69,10 @@ class Baseline:
 
 
 def find_baseline(name: str, known: Mapping[str, Baseline] | None = None) -> tuple[Baseline, str] | None:
-    """The baseline that `name` spells, and its argument; None: there is none of this name.
+    """The baseline that `name` refers to, and its argument; None: there is none of this name.
 
     Args:
-        known: where to look, by name; None: among Podium's own and those of installed packages.
+        known: the baselines to search, by name; None: Podium's and those of installed packages.
     """
     kind, colon, argument = name.partition(":")
     baseline = (BASELINES.get(kind) or known_baselines().get(kind)) if known is None else known.get(kind)
@@ -82,7 +82,7 @@ def find_baseline(name: str, known: Mapping[str, Baseline] | None = None) -> tup
 
 
 def known_baselines() -> Mapping[str, Baseline]:
-    """Podium's own and those of installed packages, by name.
+    """Podium's baselines and those of installed packages, by name.
 
     Raises:
         ConfigError: an entry point cannot be loaded, is no `Baseline`, or takes a name that is in use.
@@ -94,7 +94,7 @@ def known_baselines() -> Mapping[str, Baseline]:
         except (ImportError, AttributeError) as error:
             raise ConfigError(
                 f"The planner {entry.name!r} cannot be loaded from {entry.value}: {error}; "
-                "mend or remove the package that adds it."
+                "repair or remove the package that adds it."
             ) from error
         if not isinstance(found, Baseline) or found.name in known or found.name == "conductor":
             raise ConfigError(
@@ -106,29 +106,30 @@ def known_baselines() -> Mapping[str, Baseline]:
 
 
 def baseline_forms() -> tuple[str, ...]:
-    """How each known baseline is written."""
+    """The form of each known baseline."""
     return tuple(baseline.form for baseline in known_baselines().values())
 
 
 def open_baseline(
     name: str, pool: Sequence[Profile], *, seed: str = "0", oracle: PlanFor | None = None
 ) -> Planner:
-    """The planner that `name` spells, for the workers of `pool`.
+    """Open the planner that `name` refers to, for the workers of `pool`.
 
     Args:
-        name: as in `baseline_forms`. The file of `constant:FILE` holds a workflow's text, numbered as `pool` is.
-        seed: names the randomness of random plans.
-        oracle: the best known plan of each question; without it there is no "oracle".
+        name: of a form in `baseline_forms`. The file of `constant:FILE` has a workflow's text with worker numbers of
+            `pool`.
+        seed: seeds random plans.
+        oracle: returns the best known plan of a question; without it there is no "oracle".
 
     Raises:
-        ConfigError: an unknown form, worker or file, with the nearest known one.
+        ConfigError: the form, the worker or the file is not known; the message names the nearest known one.
     """
     found = find_baseline(name)
     if found is None:
         forms = {form.partition(":")[0]: form for form in baseline_forms()}
         meant = nearest(name.partition(":")[0], forms)
-        way_out = f"did you mean {forms[meant]}?" if meant else f"known: {', '.join(forms.values())}."
-        raise ConfigError(f"There is no baseline {name!r}; {way_out}")
+        remedy = f"did you mean {forms[meant]}?" if meant else f"known: {', '.join(forms.values())}."
+        raise ConfigError(f"There is no baseline {name!r}; {remedy}")
     baseline, argument = found
     return baseline.open(argument, BaselineContext(pool, seed, oracle))
 

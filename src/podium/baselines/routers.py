@@ -1,7 +1,7 @@
-"""Routers: planners that send the whole question to one worker or committee, chosen by the question's text.
+"""Routers: planners that read the question's text and send the whole question to one worker or committee.
 
-Ridge regression and nearest neighbours learn from questions and verdicts before the comparison; LinUCB learns while
-it runs (Li et al. 2010). Texts become hashed n-grams (scikit-learn) or the vectors of an `encoder`.
+Ridge regression and nearest neighbours are trained on scored questions before the comparison; LinUCB (Li et al. 2010)
+learns while it runs. Their features are hashed n-grams (scikit-learn) or the vectors of an `Encoder`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ RoutingRule = Callable[[str], str | Committee]
 
 @dataclass(frozen=True, slots=True)
 class Router:
-    """Sends the whole question to the worker or committee that `rule` names.
+    """Sends the whole question to the worker or committee that `rule` returns.
 
-    The rule is made on other questions than those of the comparison. A rule that knows a question's family knows
-    more than a Conductor does.
+    Make the rule on other questions than those of the comparison.
     """
 
     tools = (VOTE,)
@@ -65,15 +64,15 @@ def learn_router(
     neighbours: int = 20,
     penalty: float = 1.0,
 ) -> RoutingRule:
-    """Learn which worker answers which question correctly.
+    """Train a rule that chooses the worker with the highest predicted score.
 
     Args:
         texts: Q questions.
         score_QW: the score of each worker's answer to each question, in [0, 1].
-        vectors: the encoder's vectors by text, of these questions and of all that will be routed; None: n-grams.
-        price_W: subtracted from each worker's predicted score; None: nothing.
-        neighbours: how many of the nearest questions predict a score, for "neighbours".
-        penalty: on the squared weights, for "ridge".
+        vectors: an encoder's vectors by text, for these questions and all that will be routed; None: n-grams are used.
+        price_W: a price to subtract from each worker's predicted score; None: none.
+        neighbours: for "neighbours", how many of the nearest questions predict a score.
+        penalty: for "ridge", the penalty on the squared weights.
 
     Raises:
         ConfigError: scikit-learn is not installed.
@@ -105,7 +104,7 @@ def learn_router(
 
 
 class _KnownVectors:
-    """Vectors made beforehand, with the interface of a scikit-learn feature extractor."""
+    """Precomputed vectors with the interface of a scikit-learn feature extractor."""
 
     def __init__(self, vectors: Mapping[str, Floats]) -> None:
         self._vectors = vectors
@@ -138,12 +137,12 @@ _BANDIT_FEATURES = 64
 class LinUCB:
     """A ridge regression for each worker, with an exploration bonus.
 
-    It starts without data, so its figures include the mistakes that it makes while it learns.
+    It starts without data, so its accuracy includes the mistakes that it makes while it learns.
 
     Args:
         workers: names of the workers to choose from.
-        verdict: called once for each question, with the worker that was chosen; of the others nothing is learned.
-        exploration: standard deviations of the prediction that are added to each worker's expected score.
+        verdict: called once for each question, only with the worker that was chosen.
+        exploration: how many standard deviations of the prediction are added to each worker's expected score.
     """
 
     name = "linucb"
@@ -157,7 +156,7 @@ class LinUCB:
         self._moment = np.zeros((len(self.workers), _BANDIT_FEATURES))
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """A plan of one step, and in a later round acceptance; `ConfigError` when the pool lacks a worker."""
+        """A plan of one step, or acceptance in a later round; `ConfigError` if the pool lacks the worker."""
         if request.outcomes:
             return plan_once(request, Workflow(()))
         text = request.question.text
@@ -181,7 +180,7 @@ class LinUCB:
 
 
 def text_features(text: str) -> Floats:
-    """[64]: words and their pairs, hashed with a sign and scaled to length 1; the last is always there."""
+    """[64]: signed hashes of words and pairs of words, scaled to length 1; the last feature is a constant 1."""
     x = np.zeros(_BANDIT_FEATURES)
     words = text.casefold().split()
     for token in (*words, *map(" ".join, itertools.pairwise(words))):

@@ -1,7 +1,7 @@
-"""One worker alone, one worker several times, or several workers once each; then a vote, plain or weighted.
+"""Three baselines: one worker alone, a vote of several answers of one worker, and a vote of several workers.
 
-A baseline only writes plans: the pool's worker "vote" casts the vote. Which workers take part, and how much each
-vote weighs, is chosen on other questions than those of the comparison (`podium.evals.recorded`).
+A baseline only writes plans; the pool's worker "vote" counts the answers. `podium.evals.recorded` chooses the workers
+and the weights of their votes, on other questions than those of the comparison.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Single:
 
 @dataclass(frozen=True, slots=True)
 class Committee:
-    """Each of `workers` answers the whole question, then a vote. A worker may be named several times."""
+    """Each of `workers` answers the whole question, then a vote decides. A worker may be named several times."""
 
     tools = (VOTE,)
 
@@ -64,7 +64,7 @@ class Committee:
         return f"{'weighted-' if self.weights else ''}committee:{members}"
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """The answers and the vote; `ConfigError` when the pool lacks a worker or the vote."""
+        """A step for each answer, and the vote; `ConfigError` when the pool lacks a worker or the vote."""
         steps = tuple(Step(position_of(worker, request.pool), WHOLE) for worker in self.workers)
         if len(steps) == 1:
             return plan_once(request, Workflow(steps))
@@ -75,7 +75,7 @@ class Committee:
 class SelfConsistency:
     """`worker` answers `samples` times in parallel, and the most frequent answer wins (Wang et al. 2022).
 
-    One sample is the single worker.
+    With one sample there is no vote.
     """
 
     tools = (VOTE,)

@@ -166,7 +166,7 @@ def _import(
             return import_from_traces(
                 read_traces(source),
                 writer,
-                asked_whole=lambda span, text: asks_whole(span.subtask, text),
+                is_whole_question=lambda span, text: asks_whole(span.subtask, text),
                 golds={} if golds is None else _golds(golds),
                 judge=lambda response, gold: Exact().judge(response, gold).score,
             )

@@ -1,6 +1,6 @@
-"""Messages to tokens and back, for a policy that reads a chat template; `codec` does it for plain text.
+"""Messages to tokens and back, for a policy with a chat template; `codec` is for policies that read plain text.
 
-The one place that says how: the policy that is trained and the policy that is asked must not differ in a single token.
+Training and inference both use this class, so that their prompts do not differ in a single token.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class ChatCodec:
     """Messages through a tokenizer's chat template.
 
     Args:
-        tokenizer: of transformers.
+        tokenizer: a tokenizer of transformers.
         template_kwargs: further arguments of the template, such as enable_thinking.
     """
 
@@ -26,7 +26,7 @@ class ChatCodec:
         self._template_kwargs = dict(template_kwargs or {})
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
-        """The prompt's tokens, up to where the completion begins."""
+        """The tokens of the prompt; the completion begins after the last."""
         try:
             text = self._render(messages)
         except TemplateError:  # Gemma's and others' templates refuse a system message.
@@ -36,7 +36,7 @@ class ChatCodec:
         return tokens
 
     def encode_completion(self, text: str) -> list[int]:
-        """Tokens of a text that follows a prompt, without one that ends it."""
+        """The tokens of a completion, without the one that ends it."""
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
         return tokens
 
@@ -56,6 +56,6 @@ class ChatCodec:
 
 
 def without_system(messages: Sequence[Message]) -> list[Message]:
-    """The same messages, with the opening system message put before what the user says first."""
+    """The same messages, with the text of the system message at the beginning of the first user message."""
     system, user, *rest = messages
     return [Message(role="user", content=f"{system.content}\n\n{user.content}"), *rest]

@@ -1,6 +1,7 @@
-"""A checkpoint: an ordinary Hugging Face folder, and in podium.json how its policy is prompted and what it can conduct.
+"""A checkpoint: an ordinary Hugging Face folder with a podium.json, which says how to prompt it and for which pools.
 
-This file describes a folder, says in one sentence what it lacks, and reads its tokenizer and weights. It runs no model.
+`Checkpoint.read` describes a folder, or says in one sentence what it lacks. The tokenizer and the weights are read here
+too. Nothing here runs a model.
 """
 
 from __future__ import annotations
@@ -32,40 +33,40 @@ SHIPPED = ("warmstart", "conductor")
 
 
 class Conducts(Settings):
-    """What a policy was trained to conduct. It leads no other pool."""
+    """The pools that a policy was trained to conduct. It is refused for any other."""
 
     questions: str = "any questions"
-    """Those that it was trained on, in words, for messages."""
+    """What it was trained on, in words, for messages."""
     simulated: bool = False
-    """Whether it leads simulated, scripted and recorded workers alone."""
+    """Whether it conducts only simulated, scripted and recorded workers."""
     ratings: bool = False
-    """Whether every worker needs a rating, and the pool a vote."""
+    """Whether every worker must have a rating, and the pool a worker that votes."""
     workers: tuple[str, ...] = ()
-    """Of an anonymous pool: the names of the workers, in order. None: any."""
+    """The names of the workers, in order, for a policy that knows workers only by number. Empty: any workers."""
 
     def misfit(self, pool: Pool) -> str | None:
-        """Why a policy that conducts this must not lead `pool`, in one sentence; None: it fits."""
+        """Why such a policy must not conduct `pool`, in one sentence; None: it may."""
         if self.simulated and (real := real_workers(pool)):
             return (
                 f"it was trained on {self.questions} over simulated workers, and {real[0].profile.name!r} of this "
-                "pool is asked for real."
+                "pool is not simulated."
             )
         if self.workers and pool.names != self.workers:
-            return f"it knows workers by number alone, in this order: {', '.join(self.workers)}."
+            return f"it knows workers only by number, in this order: {', '.join(self.workers)}."
         return _unrated(pool) if self.ratings else None
 
 
 class PlanSettings(Settings):
-    """How its plans are drawn and bounded, as it was trained; whoever asks the policy obeys it."""
+    """How a policy's plans were sampled in training, and their limits. Every application samples them so."""
 
     max_plan_tokens: int | None = Field(default=None, ge=1)
-    """Tokens of a completion at most; None: the default of whatever runs the policy."""
+    """The most tokens of a completion; None: the default of the engine that runs the policy."""
     temperature: float = Field(default=0.0, ge=0)
     """0: always the most likely token."""
     rounds: int = Field(default=1, ge=1)
-    """Most plans of a question."""
+    """The most plans for one question."""
     max_steps: int = Field(default=5, ge=1)
-    """Steps of a plan at most."""
+    """The most steps of one plan."""
     chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Further arguments of its chat template, such as enable_thinking."""
 
@@ -76,13 +77,15 @@ class PodiumFile(Settings):
     prompt: PromptSettings = PromptSettings()
     """How the policy was prompted in training."""
     conducts: Conducts | None = None
-    """What it was trained to conduct. None: worked out from the prompt style, for files older than this key."""
+    """The pools that it was trained to conduct. None, as in files older than this key: the prompt style decides."""
     plan: PlanSettings | None = None
-    """How its plans are drawn and bounded. None: by the defaults of whoever asks."""
+    """How its plans are sampled, and their limits. None: by the caller's defaults."""
 
     @property
     def what_it_conducts(self) -> Conducts:
-        """As `Checkpoint.conducts`, without its files: whether it reads ratings is not known of an older one."""
+        """As `Checkpoint.conducts`, where the other files are out of reach: in an older podium.json this cannot tell
+        whether the policy reads ratings.
+        """
         if self.conducts is not None:
             return self.conducts
         brief = self.prompt.style == "brief"
@@ -91,23 +94,23 @@ class PodiumFile(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a folder says of itself."""
+    """What the files of a checkpoint folder say."""
 
     path: Path
     config: Mapping[str, Any]
     """config.json."""
     prompt: PromptSettings
     stated: Conducts | None = None
-    """What podium.json says that it conducts."""
+    """The key `conducts` of podium.json."""
     plan: PlanSettings | None = None
-    """What podium.json says of its plans."""
+    """The key `plan` of podium.json."""
 
     @classmethod
     def read(cls, source: str | Path) -> Self:
         """Describe the folder at a path, or the shipped checkpoint of that name.
 
         Raises:
-            CheckpointError: no such folder, or what it lacks to be a checkpoint.
+            CheckpointError: there is no such folder, or it lacks a file that every checkpoint has.
             ConfigError: its podium.json has a key or a value that is not known.
         """
         path = shipped(source) if isinstance(source, str) and source in SHIPPED else Path(source)
@@ -137,7 +140,7 @@ class Checkpoint:
 
     @property
     def chats(self) -> bool:
-        """Whether messages go through a chat template; else their plain text is what the model reads."""
+        """Whether messages go through a chat template; if not, the model reads their plain text."""
         if self.prompt.style == "brief":
             return False
         settings = self.path / "tokenizer_config.json"
@@ -161,12 +164,12 @@ class Checkpoint:
 
     @property
     def context(self) -> int:
-        """Tokens that prompt and completion may have together."""
+        """The most tokens that prompt and completion have together."""
         return int(self.config.get("max_position_embeddings") or self.config.get("n_positions") or 2048)
 
     @property
     def reads_ratings(self) -> bool:
-        """Whether its words are those of ratings in the brief style: policies that read ratings are given them."""
+        """Whether it was trained on ratings: its tokenizer then has a token for every word of a rating."""
         if self.prompt.style != "brief" or not (self.path / "tokenizer.json").is_file():
             return False
         tokenizer = self.tokenizer()
@@ -174,7 +177,7 @@ class Checkpoint:
 
     @property
     def conducts(self) -> Conducts:
-        """What it can conduct; without a word in podium.json, what its prompt style was trained for."""
+        """The pools that it conducts; where podium.json does not say, those that its prompt style was trained for."""
         if self.stated is not None:
             return self.stated
         if self.prompt.style == "full":
@@ -187,7 +190,7 @@ class Checkpoint:
         )
 
     def misfit(self, pool: Pool) -> str | None:
-        """Why this policy must not lead `pool`, in one sentence; None: it fits."""
+        """Why this policy must not conduct `pool`, in one sentence; None: it may."""
         return self.conducts.misfit(pool)
 
     def tokenizer(self) -> Tokenizer:
@@ -207,7 +210,7 @@ class Checkpoint:
             ) from error
 
     def parameters(self) -> int | None:
-        """Numbers stored in model.safetensors, by its header; None when the weights lie in other files.
+        """How many parameters the header of model.safetensors counts; None: the weights are in other files.
 
         Raises:
             CheckpointError: the file is not safetensors.
@@ -227,7 +230,7 @@ class Checkpoint:
 
 
 def read_podium_json(path: Path) -> PodiumFile:
-    """What a podium.json says.
+    """Read a podium.json.
 
     Raises:
         CheckpointError: it is no JSON object.
@@ -292,16 +295,16 @@ def _unrated(pool: Pool) -> str | None:
     others = [name for name in pool.names if name != VOTE]
     unrated = [name for name in others if name not in rated]
     if len(unrated) == len(others):
-        return "it reads ratings of workers, and the pool has none; podium rate makes them."
+        return "it reads the ratings of workers, and this pool has none; podium rate makes them."
     if VOTE not in pool.names:
         return (
             f"its plans end with a worker named {VOTE!r}; add a [[worker]] with "
-            f'name = "{VOTE}" and kind = "vote" to the pool, or call yours so.'
+            f'name = "{VOTE}" and kind = "vote" to the pool, or give your voting worker that name.'
         )
     if unrated:
         return (
-            f"it reads ratings of workers, and the pool has none of {', '.join(unrated)}; podium rate makes those of "
-            "recorded workers and calculators, others are better left out."
+            f"it reads the ratings of workers, and this pool has none of {', '.join(unrated)}; podium rate makes those "
+            "of recorded workers and calculators; leave the others out."
         )
     return None
 

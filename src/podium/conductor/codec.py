@@ -1,6 +1,6 @@
 """Messages to tokens and back, for a policy that reads plain text and no chat template.
 
-The one place that says how: sampling, training and the NumPy policy must not differ in a single token.
+Sampling, training and the NumPy engine all use this class, so that their prompts do not differ in a single token.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class Codec:
-    """Contents of the messages, one after the other, behind the beginning-of-text token if there is one."""
+    """Encodes the contents of the messages, one after the other, after the beginning-of-text token if there is one."""
 
     def __init__(self, tokenizer: Tokenizer, begin: int | None) -> None:
-        # A question that contains "</s>" must not end anything.
+        # "</s>" within a question is text, not the token that ends a completion.
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
         self._begin = () if begin is None else (begin,)
@@ -38,7 +38,7 @@ class Codec:
         return [*self._begin, *self._tokenizer.encode(text, add_special_tokens=False).ids]
 
     def encode_completion(self, text: str) -> list[int]:
-        """Tokens of a text that follows a prompt, without one that ends it."""
+        """The tokens of a completion, without the one that ends it."""
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 

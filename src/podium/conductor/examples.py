@@ -1,7 +1,7 @@
-"""Example plans for the full prompt: our own, on tasks unlike those that are graded or trained on.
+"""Example plans for the full prompt. We wrote them, on tasks unlike all that Podium grades or trains on.
 
-Text only. They differ in number of steps and in topology, and a test parses every one.
-The order matters: a prompt with n examples shows the first n that fit its step limit.
+They differ in their number of steps and in their topology; a test parses each of them. A prompt with n examples shows
+the first n that its rules allow, so their order matters.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 
 class Example(NamedTuple):
-    """One question and a completion that plans for it."""
+    """A question and a completion with a plan for it."""
 
     question: str
     workers: int
-    """Size of the pool that the example was written for."""
+    """How many workers the pool of the example has."""
     completion: str
 
 

@@ -1,10 +1,11 @@
-"""A Llama- or Qwen2-shaped model in NumPy: enough to run a small policy without torch.
+"""A Llama or Qwen2 model in NumPy: enough to run a small policy without torch.
 
-RMSNorm, rotary positions, grouped-query attention, SwiGLU, biases where the checkpoint has them, tied or
-untied embeddings; float32, texts of any lengths in one batch, a cache of keys and values for each. Tested equal to
-transformers. It neither samples nor knows of text.
+It has RMSNorm, rotary positions, grouped-query attention, SwiGLU, biases where the checkpoint has them, and tied or
+untied embeddings, in float32. Texts of different lengths share a batch, each with a KV cache of its own. Tests compare
+it with transformers. It maps tokens to logits; it does not sample or tokenize.
 
-Shapes: T new tokens, S tokens so far, H hidden, D head, N query heads, K key heads, V vocabulary.
+Shapes: T new tokens of all texts, W wanted tokens of all texts, H hidden, D head, N query heads, K key heads, V
+vocabulary.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from podium.errors import CheckpointError
 
 Array = NDArray[np.float32]
-Turns = NDArray[np.complex64]
+Rotations = NDArray[np.complex64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Shape:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Self:
-        """From a Hugging Face configuration, of transformers 4 or 5.
+        """The shape in a config.json of transformers 4 or 5.
 
         Raises:
             KeyError: a number is missing.
@@ -55,7 +56,7 @@ class Shape:
 
 
 def is_llama(config: Mapping[str, Any]) -> bool:
-    """Whether this module computes exactly what the configuration says."""
+    """Whether this module implements the architecture of the configuration exactly."""
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
     return (
         config.get("model_type") in ("llama", "qwen2")
@@ -67,7 +68,7 @@ def is_llama(config: Mapping[str, Any]) -> bool:
 
 class _Linear(NamedTuple):
     weight: Array
-    """(inputs, outputs), in this order in memory: for a few rows that is up to four times as fast as the other."""
+    """(inputs, outputs), C-contiguous: with a few rows of input this is up to four times as fast as the transpose."""
     bias: Array | None
 
     def __call__(self, x: Array) -> Array:
@@ -86,32 +87,32 @@ class _Layer(NamedTuple):
     down: _Linear
 
 
-class Reading:
-    """One text being read: keys and values of every layer so far. Belongs to one caller.
+class KVCache:
+    """The KV cache of one text: keys and values of every layer for the tokens read so far. One thread uses it.
 
-    Setting `length` to less forgets the tokens behind it.
+    To forget the last tokens, set `length` to a smaller number.
     """
 
     def __init__(self, shape: Shape, capacity: int) -> None:
         self.length = 0
         heads = (shape.layers, shape.key_heads)
-        # A column a token: so the product of a few queries with them takes half the time. BLAS may look at columns
-        # behind the last and warn of what it finds there, hence zeros.
+        # One column a token, since a few queries are then multiplied in half the time. BLAS may read columns after the
+        # last one and warn of their values, so all begin as zeros.
         self.keys: Array = np.zeros((*heads, shape.head_dim, capacity), np.float32)
         self.values: Array = np.empty((*heads, capacity, shape.head_dim), np.float32)
 
 
 class NewTokens(NamedTuple):
-    """What a text goes on with."""
+    """The next tokens of a text, for one pass."""
 
-    reading: Reading
+    cache: KVCache
     tokens: Sequence[int]
     wanted: int = 1
-    """So many of the last tokens whose states are returned, at least one."""
+    """Of how many of the last tokens the states are returned, at least one."""
 
 
 class Llama:
-    """The weights, and what they compute. Threads may share it."""
+    """The weights and the forward pass. Several threads may use it at once."""
 
     def __init__(self, shape: Shape, weights: Mapping[str, Array]) -> None:
         """
@@ -128,7 +129,7 @@ class Llama:
             return weights[name]
 
         def rows(name: str, size: tuple[int, int] | None = None) -> Array:
-            """(outputs, inputs + 1) of a linear layer: the last column is its bias."""
+            """The weight of a linear layer with its bias as a last column: (outputs, inputs + 1)."""
             weight = tensor(f"{name}.weight")
             if size not in (None, weight.shape):
                 raise CheckpointError(
@@ -155,99 +156,102 @@ class Llama:
         self._embedding = tensor("model.embed_tokens.weight")
         self._layers = [layer(f"model.layers.{index}") for index in range(shape.layers)]
         self._norm = tensor("model.norm.weight")
-        self._rotary: Turns = np.empty((0, 0), np.complex64)
+        self._rotary: Rotations = np.empty((0, 0), np.complex64)
         self._future: Array = np.empty((0, 0), np.float32)
         self._head = np.ascontiguousarray(weights.get("lm_head.weight", self._embedding).T)
 
     @property
     def vocabulary(self) -> int:
-        """Tokens that the model knows."""
+        """The number of tokens in the model's embedding."""
         return len(self._embedding)
 
-    def start(self, capacity: int) -> Reading:
+    def start(self, capacity: int) -> KVCache:
         """Begin a text of at most `capacity` tokens."""
-        return Reading(self.shape, capacity)
+        return KVCache(self.shape, capacity)
 
-    def copy(self, reading: Reading, length: int, capacity: int) -> Reading:
-        """A text of its own that begins with the first `length` tokens of another, which are not read again."""
-        copied = Reading(self.shape, capacity)
-        copied.keys[..., :length] = reading.keys[..., :length]
-        copied.values[:, :, :length] = reading.values[:, :, :length]
+    def copy(self, cache: KVCache, length: int, capacity: int) -> KVCache:
+        """A new text that begins with the first `length` tokens of another; they are copied, not read again."""
+        copied = KVCache(self.shape, capacity)
+        copied.keys[..., :length] = cache.keys[..., :length]
+        copied.values[:, :, :length] = cache.values[:, :, :length]
         copied.length = length
         return copied
 
-    def read(self, tokens: Sequence[int], reading: Reading) -> Array:
-        """Read further tokens of a text; (T, H), the state after each of them."""
-        return self.read_batch([NewTokens(reading, tokens, len(tokens))])
+    def read(self, tokens: Sequence[int], cache: KVCache) -> Array:
+        """Read the next tokens of a text; returns the state of each, (T, H)."""
+        return self.read_batch([NewTokens(cache, tokens, len(tokens))])
 
     def read_batch(self, texts: Sequence[NewTokens]) -> Array:
-        """Read further tokens of several texts at once; (W, H), the states that they want, text after text.
+        """Read the next tokens of several texts at once; returns the wanted states, (W, H), text after text.
 
-        Texts go through the matrices together and attend apart, so none is padded.
+        The texts share the matrix products; attention runs for each text alone, so no text is padded.
         """
         x = self._embedding[np.concatenate([np.asarray(text.tokens) for text in texts])]
-        turns = self._turns(texts)
+        rotations = self._rotations(texts)
         for index, layer in enumerate(self._layers):
             mixed = layer.queries_keys_values(self._normed(x, layer.norm_in))
-            seen = self._attend(mixed, turns, index, texts)
+            seen = self._attend(mixed, rotations, index, texts)
             if index == len(self._layers) - 1:
-                # Nothing reads the last layer's states but the caller.
+                # Of the last layer only the states that the caller wants are used.
                 x = _wanted(x, texts)
             x += layer.out(seen)
             x += layer.down(_swiglu(layer.gate_up(self._normed(x, layer.norm_mlp))))
         for text in texts:
-            text.reading.length += len(text.tokens)
+            text.cache.length += len(text.tokens)
         return self._normed(x, self._norm)
 
     def logits(self, states_T_H: Array) -> Array:
-        """(..., V) for states (..., H)."""
+        """The logits (..., V) of states (..., H)."""
         logits: Array = states_T_H @ self._head
         return logits
 
-    def _attend(self, mixed: Array, turns: Turns, index: int, texts: Sequence[NewTokens]) -> Array:
-        """What the new tokens of each text see, in the last layer the wanted ones; keys and values of all are kept."""
+    def _attend(self, mixed: Array, rotations: Rotations, index: int, texts: Sequence[NewTokens]) -> Array:
+        """The attention output of each text's new tokens, or in the last layer of its wanted ones.
+
+        The keys and values of all new tokens go into the cache.
+        """
         heads, key_heads, dim = self.shape.heads, self.shape.key_heads, self.shape.head_dim
         pairs = mixed[:, : (heads + key_heads) * dim].view(np.complex64)
-        pairs *= turns
+        pairs *= rotations
         by_head = mixed.reshape(len(mixed), heads + 2 * key_heads, dim).swapaxes(0, 1)
         queries, keys, values = np.split(by_head, [heads, heads + key_heads])
         seen, last = [], 0
         for text in texts:
-            reading, first, last = text.reading, last, last + len(text.tokens)
-            start, end = reading.length, reading.length + len(text.tokens)
-            reading.keys[index, ..., start:end] = keys[:, first:last].swapaxes(1, 2)
-            reading.values[index, :, start:end] = values[:, first:last]
+            cache, first, last = text.cache, last, last + len(text.tokens)
+            start, end = cache.length, cache.length + len(text.tokens)
+            cache.keys[index, ..., start:end] = keys[:, first:last].swapaxes(1, 2)
+            cache.values[index, :, start:end] = values[:, first:last]
             count = text.wanted if index == self.shape.layers - 1 else len(text.tokens)
             grouped = queries[:, last - count : last].reshape(key_heads, heads // key_heads * count, dim)
-            scores = grouped @ reading.keys[index, ..., :end]
+            scores = grouped @ cache.keys[index, ..., :end]
             if count > 1:
                 scores.reshape(heads, count, end)[..., end - count :] += self._mask(count)
             scores -= scores.max(axis=-1, keepdims=True)
             np.exp(scores, out=scores)
-            found = scores @ reading.values[index, :, :end]
+            found = scores @ cache.values[index, :, :end]
             found /= scores.sum(axis=-1, keepdims=True)
             seen.append(found.reshape(heads, count, dim).swapaxes(0, 1).reshape(count, heads * dim))
         return np.concatenate(seen)
 
     def _mask(self, count: int) -> Array:
-        """(count, count) that hides from each of the last tokens those that follow it."""
+        """The causal mask of the last `count` tokens among each other, (count, count)."""
         future = self._future
         if len(future) < count:
             self._future = future = np.triu(np.full((count, count), -np.inf, np.float32), k=1)
         return future[:count, :count]
 
-    def _turns(self, texts: Sequence[NewTokens]) -> Turns:
-        """The rotary positions of all new tokens, (T, (N + K) D / 2): a rotation is a product of complex numbers."""
-        rotary, ends = self._rotary, [text.reading.length + len(text.tokens) for text in texts]
+    def _rotations(self, texts: Sequence[NewTokens]) -> Rotations:
+        """The rotary embedding of all new tokens, (T, (N + K) D / 2): to multiply by these numbers is to rotate."""
+        rotary, ends = self._rotary, [text.cache.length + len(text.tokens) for text in texts]
         if len(rotary) < max(ends):
             powers = np.arange(0, self.shape.head_dim, 2, dtype=np.float32) / self.shape.head_dim
             frequencies = (1.0 / self.shape.rope_theta**powers).astype(np.float32)
             angles = np.outer(np.arange(2 * max(ends), dtype=np.float32), frequencies)
             rotary = (np.cos(angles) + 1j * np.sin(angles)).astype(np.complex64)
-            # One assignment: another thread goes on with the shorter table, which is long enough for it.
+            # One assignment: a thread that still uses the shorter table can go on with it.
             self._rotary = rotary = np.tile(rotary, self.shape.heads + self.shape.key_heads)
         return np.concatenate(
-            [rotary[text.reading.length : end] for text, end in zip(texts, ends, strict=True)]
+            [rotary[text.cache.length : end] for text, end in zip(texts, ends, strict=True)]
         )
 
     def _normed(self, x: Array, weight: Array) -> Array:
@@ -258,14 +262,14 @@ class Llama:
 
 
 def _linear(*rows: Array) -> _Linear:
-    """One linear layer that gives the outputs of several."""
+    """Several linear layers joined into one; its output has theirs one after the other."""
     together = np.concatenate(rows)
     bias = together[:, -1].copy()
     return _Linear(np.ascontiguousarray(together[:, :-1].T), bias if bias.any() else None)
 
 
 def _paired(rows: Array, dim: int) -> Array:
-    """Each head's outputs in another order: those that rotate together lie side by side, as a complex number."""
+    """Reorder each head's outputs: two that rotate together become neighbours, as the parts of a complex number."""
     return rows.reshape(-1, 2, dim // 2, rows.shape[1]).swapaxes(1, 2).reshape(rows.shape)
 
 
@@ -276,7 +280,10 @@ def _wanted(x: Array, texts: Sequence[NewTokens]) -> Array:
 
 
 def _swiglu(gate_up: Array) -> Array:
-    """The sigmoid by tanh: exp would overflow, and warn, for very negative gates. The gates are halved already."""
+    """silu(gate) * up. The sigmoid is computed by tanh, since exp overflows for very negative gates.
+
+    `_linear` was given halved gate weights, as the tanh form needs them.
+    """
     half, up = np.split(gate_up, 2, axis=-1)
     activated: Array = np.tanh(half)
     activated += 1

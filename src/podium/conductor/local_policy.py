@@ -1,12 +1,13 @@
-"""A policy that runs on this machine: an engine that computes, and the batch of texts that it is computing.
+"""A policy that runs on this machine, over an engine (`numpy_engine` or `torch_engine`), with continuous batching.
 
-One loop for every engine (`numpy_engine`, `torch_engine`), so that they cannot differ in how they sample, stop, count
-or are cancelled. A thread writes all completions that are wanted at the same time: each pass of the model gives every
-text its next tokens, a text joins at any pass, and the thread ends with the last text.
+All engines share this loop, so they sample, stop, count tokens and are cancelled in the same way. One thread writes all
+completions that are wanted at the same time. Each pass of the model adds tokens to every text, a new text may join
+before any pass, and the thread ends after the last text.
 
-Two things make a pass worth more where the engine allows them. A prompt that begins as another did copies what was
-read of it. And a completion that repeats what earlier ones said is drafted from them (speculative decoding by
-n-grams): the model reads the draft in one pass, and as much of it stands as would have been drawn anyway.
+Where an engine's KV caches can be copied and cut, two things save passes. Prefix sharing: a prompt copies the cache of
+another that begins with the same tokens. Speculative decoding by n-grams: tokens that followed the same n-gram in
+earlier completions are drafted, the model reads the draft in one pass, and the longest part that would have been
+sampled anyway is kept.
 """
 
 from __future__ import annotations
@@ -30,47 +31,47 @@ from podium.types import Message, Usage
 Logits = NDArray[np.float32]
 
 _MAX_TOKENS = 384
-"""Tokens of a completion where the sampling does not say: five steps with subtasks of a few sentences."""
+"""The most tokens of a completion by default: enough for five steps with subtasks of a few sentences."""
 _MAX_TOKEN_CHARS = 32
-"""Characters of a token: a text that would need longer ones to fit is not worth cutting into tokens, which takes a
-second a megabyte and lets no other thread run."""
+"""Characters of the longest token that is assumed. A text that would not fit into the context even with such tokens is
+refused before it is encoded, since encoding takes a second a megabyte and lets no other thread run."""
 _KEPT = 4096
-"""Greedy completions that are remembered: the same prompt has the same completion."""
+"""The most greedy completions that are kept, to be returned when their prompt comes again."""
 _KEPT_PROMPTS = 4
-"""Prompts whose keys and values are kept after their completion, for others that begin as they do."""
+"""How many finished prompts keep their KV cache, for prompts that begin with the same tokens."""
 _SHARED = 16
-"""Tokens that two prompts must share for a copy to be worth its while."""
+"""The least number of common first tokens for which a KV cache is copied."""
 _PREFILL = 512
-"""Tokens of new prompts in one pass: with more, what the layers hand on no longer fits into a processor's cache."""
+"""No text joins a pass that already reads so many tokens of new prompts: activations leave the CPU cache."""
 _NGRAM = 4
-"""Tokens by which a draft goes on from earlier completions."""
+"""Length of the n-grams after which earlier completions give a draft."""
 _DRAFT = 12
-"""Tokens of a draft at most."""
+"""The most tokens of a draft."""
 _LIKELY = 0.6
-"""A draft ends where it becomes less likely than this to be right so far."""
+"""A draft ends before the probability that all of it is right falls below this."""
 _NGRAMS = 100_000
-"""That are known, at most."""
+"""The most n-grams that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What a text goes on with in one pass of the model."""
+    """The tokens of one text that one pass of the model reads."""
 
-    reading: Any
-    """What the engine keeps of the text: made by `Engine.start` or `PrefixSharing.copy`."""
+    cache: Any
+    """The engine's KV cache of the text, from `Engine.start` or `PrefixSharing.copy`."""
     tokens: Sequence[int]
     wanted: int = 1
-    """The logits after so many of the last tokens are returned."""
+    """After how many of the last tokens the logits are returned."""
 
 
 class PrefixSharing(Protocol):
-    """What an engine offers whose readings can be copied and cut back."""
+    """The methods of an engine whose KV caches can be copied and cut."""
 
-    def copy(self, reading: Any, length: int, capacity: int) -> Any:
-        """Begin a text with the first `length` tokens of another."""
+    def copy(self, cache: Any, length: int, capacity: int) -> Any:
+        """Begin a text with the cache of the first `length` tokens of another."""
         ...
 
-    def cut(self, reading: Any, length: int) -> None:
+    def cut(self, cache: Any, length: int) -> None:
         """Forget all but the first `length` tokens."""
         ...
 
@@ -80,7 +81,7 @@ class Engine(Protocol):
 
     @property
     def context(self) -> int:
-        """Tokens that prompt and completion may have together."""
+        """The most tokens that prompt and completion have together."""
         ...
 
     @property
@@ -90,12 +91,12 @@ class Engine(Protocol):
 
     @property
     def batch(self) -> int:
-        """Texts that are written at once, at most."""
+        """The most texts in one pass."""
         ...
 
     @property
     def sharing(self) -> PrefixSharing | None:
-        """Copies and cuts readings; None: prompts do not share what was read of them, and nothing is drafted."""
+        """Copies and cuts KV caches; None: there is neither prefix sharing nor speculative decoding."""
         ...
 
     def encode(self, messages: Sequence[Message]) -> list[int]: ...
@@ -107,13 +108,13 @@ class Engine(Protocol):
         ...
 
     def read(self, passages: Sequence[Passage]) -> Sequence[Logits]:
-        """Read on in several texts; the logits (wanted, V) of each."""
+        """Read the next tokens of several texts; returns the logits (wanted, V) of each."""
         ...
 
 
 @dataclass(slots=True, eq=False)
 class _Text:
-    """A completion that is wanted, or being written."""
+    """A completion that waits or is being written."""
 
     messages: tuple[Message, ...]
     sampling: Sampling
@@ -122,19 +123,19 @@ class _Text:
     prompt: list[int] = field(default_factory=list)
     limit: int = 0
     tokens: list[int] = field(default_factory=list)
-    """Of the completion, so far; the ending one included."""
-    reading: Any = None
+    """The tokens of the completion so far, with the one that ends it."""
+    cache: Any = None
     read: int = 0
     """Tokens of prompt and completion that the engine has read."""
 
     @property
     def key(self) -> tuple[tuple[int, ...], int]:
-        """Greedy completions of equal keys are equal."""
+        """Two greedy completions with the same key are the same."""
         return tuple(self.prompt), self.limit
 
 
 class LocalPolicy:
-    """A `Policy` over an engine. Its own work costs nothing."""
+    """A `Policy` over an engine. Its completions cost no money."""
 
     def __init__(self, name: str, engine: Engine) -> None:
         self._name = name
@@ -165,11 +166,11 @@ class LocalPolicy:
         try:
             return await asyncio.wrap_future(text.done)
         finally:
-            # A thread cannot be cancelled from outside; this one looks before each pass.
+            # A thread cannot be cancelled from outside; this one looks for cancelled texts before each pass.
             text.done.cancel()
 
     def _write(self) -> None:
-        """Write until nothing is wanted any more."""
+        """Write completions until none is wanted any more."""
         active: list[_Text] = []
         while True:
             with self._lock:
@@ -182,7 +183,7 @@ class LocalPolicy:
                 self._admit(arrived, active)
                 if active:
                     self._pass(active)
-            except Exception as error:  # A fault of ours, or too little memory: nobody waits for ever.
+            except Exception as error:  # A bug, or too little memory: no caller may wait for ever.
                 for text in active:
                     _settle(text, error)
             finally:
@@ -191,14 +192,14 @@ class LocalPolicy:
             active = [text for text in active if not text.done.done()]
 
     def _admit(self, arrived: deque[_Text], active: list[_Text]) -> None:
-        """Let texts join, as many as there is room for; those that stay in `arrived` wait for another pass."""
+        """Let as many texts join the batch as there is room for; those left in `arrived` wait for a later pass."""
         unread = 0
         for text in list(arrived):
             if len(active) >= self._engine.batch or unread >= _PREFILL:
                 return
             try:
                 begun = text.done.cancelled() or self._begin(text, active)
-            except Exception as error:  # The refusal of this text, and no other's concern.
+            except Exception as error:  # Only this text is refused.
                 begun = True
                 _settle(text, error)
             if begun:
@@ -208,7 +209,10 @@ class LocalPolicy:
                     unread += len(text.prompt) - text.read
 
     def _begin(self, text: _Text, active: Sequence[_Text]) -> bool:
-        """Begin a text with what is already read of its prompt; False: another reads it in the next pass."""
+        """Begin a text, from the cache of a prompt with the same first tokens where there is one.
+
+        Returns False where another text will read those tokens in the next pass: this text then waits for its cache.
+        """
         if not text.prompt:
             self._encode(text)
         remembered = self._greedy.get(text.key) if text.sampling.temperature <= 0 else None
@@ -219,20 +223,20 @@ class LocalPolicy:
         shared, source = _SHARED - 1, None
         sharing = self._engine.sharing
         if sharing is not None:
-            # What has read a part of its prompt, or nothing, reads the rest in the next pass.
-            others = ((o.prompt, o.reading if o.read >= len(o.prompt) else None) for o in active)
-            for prompt, reading in (*self._prompts, *others):
-                # The last token of a prompt is read in any case: the logits after it are wanted.
+            # A text that has not read all of its prompt yet reads the rest in the next pass; None stands for its cache.
+            others = ((o.prompt, o.cache if o.read >= len(o.prompt) else None) for o in active)
+            for prompt, cache in (*self._prompts, *others):
+                # The last token of a prompt is always read: the first token is sampled from the logits after it.
                 common = min(_common(prompt, text.prompt), len(text.prompt) - 1)
                 if common > shared:
-                    shared, source = common, (reading,)
+                    shared, source = common, (cache,)
         capacity = len(text.prompt) + text.limit
         if sharing is None or source is None:
-            text.reading = self._engine.start(capacity)
+            text.cache = self._engine.start(capacity)
         elif source[0] is None:
             return False
         else:
-            text.reading, text.read = sharing.copy(source[0], shared, capacity), shared
+            text.cache, text.read = sharing.copy(source[0], shared, capacity), shared
         return True
 
     def _encode(self, text: _Text) -> None:
@@ -249,17 +253,17 @@ class LocalPolicy:
     def _too_long(self, size: str) -> UsageError:
         return UsageError(
             f"The question makes a prompt of {size}, but {self._name} reads at most {self._engine.context - 1} tokens; "
-            "ask something shorter, or conduct with a larger model."
+            "ask a shorter question, or choose a Conductor that reads longer prompts."
         )
 
     def _pass(self, active: Sequence[_Text]) -> None:
-        """One pass of the model: each text gets a token, and as many of its draft as are right."""
+        """One pass of the model: each text gets the part of its draft that is right, and one token more."""
         active = [text for text in active if not text.done.cancelled()]
         if not active:
             return
         drafts = [self._draft(text) for text in active]
         passages = [
-            Passage(text.reading, [*(text.prompt + text.tokens)[text.read :], *draft], 1 + len(draft))
+            Passage(text.cache, [*(text.prompt + text.tokens)[text.read :], *draft], 1 + len(draft))
             for text, draft in zip(active, drafts, strict=True)
         ]
         for text, draft, logits in zip(active, drafts, self._engine.read(passages), strict=True):
@@ -275,10 +279,10 @@ class LocalPolicy:
                     break
                 text.read += place < len(draft)
             if self._engine.sharing is not None and draft and not text.done.done():
-                self._engine.sharing.cut(text.reading, text.read)
+                self._engine.sharing.cut(text.cache, text.read)
 
     def _draft(self, text: _Text) -> list[int]:
-        """What earlier completions went on with, as far as it is known and there is room for."""
+        """The tokens that followed in earlier completions, as far as they are likely and the text's limit allows."""
         if self._engine.sharing is None:
             return []
         most = min(_DRAFT, text.limit - len(text.tokens) - 1)
@@ -295,7 +299,7 @@ class LocalPolicy:
         return draft
 
     def _remember(self, text: _Text) -> None:
-        """A whole completion, for drafts, and for whoever has the same prompt or one that begins as it does."""
+        """Keep a finished completion: to return it again, to draft from it, and to share its prompt's cache."""
         if text.sampling.temperature <= 0:
             if len(self._greedy) >= _KEPT:
                 self._greedy.clear()
@@ -310,7 +314,7 @@ class LocalPolicy:
                 if token != said[end] and 2 * right < seen:
                     token, right, seen = said[end], 0, 0
                 self._following[ngram] = token, right + (token == said[end]), seen + 1
-            self._prompts.append((text.prompt, text.reading))
+            self._prompts.append((text.prompt, text.cache))
 
     def _finish(self, text: _Text) -> None:
         tokens = [token for token in text.tokens if token not in self._engine.ends]
@@ -319,7 +323,7 @@ class LocalPolicy:
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """Tokens that two prompts begin with alike."""
+    """How many first tokens two prompts have in common."""
     length = min(len(one), len(other))
     return next((place for place in range(length) if one[place] != other[place]), length)
 
@@ -338,5 +342,5 @@ def draw(logits: Logits, temperature: float, rng: random.Random) -> int:
         return int(logits.argmax())
     scaled = logits.astype(np.float64) / temperature
     cumulated = np.exp(scaled - scaled.max()).cumsum()
-    # Rounding may put the draw on the very end.
+    # Rounding may put the number on the upper end, one place too far.
     return min(int(cumulated.searchsorted(rng.random() * cumulated[-1], side="right")), len(logits) - 1)

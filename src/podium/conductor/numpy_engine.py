@@ -1,4 +1,4 @@
-"""The engine for small policies: Llama in NumPy, the tokenizer without transformers."""
+"""The engine for small policies: a Llama or Qwen2 model in NumPy and its tokenizer, without torch and transformers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from podium.conductor.checkpoint import Checkpoint, read_weights
 from podium.conductor.codec import Codec
-from podium.conductor.llama import Llama, NewTokens, Reading, Shape
+from podium.conductor.llama import KVCache, Llama, NewTokens, Shape
 from podium.conductor.local_policy import Logits, Passage, PrefixSharing
 from podium.errors import CheckpointError
 from podium.types import Message
@@ -27,7 +27,9 @@ class NumpyEngine:
         try:
             shape = Shape.of(checkpoint.config)
         except KeyError as error:
-            raise CheckpointError(f"{checkpoint.path / 'config.json'} does not give {error}.") from error
+            raise CheckpointError(
+                f"{checkpoint.path / 'config.json'} lacks {error}; save the checkpoint again."
+            ) from error
         self._llama = Llama(shape, read_weights(checkpoint.path / "model.safetensors"))
         tokenizer = checkpoint.tokenizer()
         if tokenizer.get_vocab_size() > self._llama.vocabulary:
@@ -45,20 +47,20 @@ class NumpyEngine:
     def decode(self, tokens: Sequence[int]) -> str:
         return self._codec.decode(tokens)
 
-    def start(self, capacity: int) -> Reading:
+    def start(self, capacity: int) -> KVCache:
         return self._llama.start(capacity)
 
     @property
     def sharing(self) -> PrefixSharing | None:
         return self
 
-    def copy(self, reading: Reading, length: int, capacity: int) -> Reading:
-        return self._llama.copy(reading, length, capacity)
+    def copy(self, cache: KVCache, length: int, capacity: int) -> KVCache:
+        return self._llama.copy(cache, length, capacity)
 
-    def cut(self, reading: Reading, length: int) -> None:
-        reading.length = length
+    def cut(self, cache: KVCache, length: int) -> None:
+        cache.length = length
 
     def read(self, passages: Sequence[Passage]) -> list[Logits]:
-        texts = [NewTokens(passage.reading, passage.tokens, passage.wanted) for passage in passages]
+        texts = [NewTokens(passage.cache, passage.tokens, passage.wanted) for passage in passages]
         logits = self._llama.logits(self._llama.read_batch(texts))
         return np.split(logits, np.cumsum([text.wanted for text in texts])[:-1])

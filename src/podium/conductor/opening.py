@@ -1,8 +1,8 @@
 """Opens the Conductor that a user names: a checkpoint, a worker of the pool, or any model behind an endpoint.
 
-`ConductorSettings` are the words for it in a pool file. Here is decided, for every application alike, which engine runs
-a checkpoint, how a model is prompted, and whether it may try twice. Which Conductor leads where none is named is for
-`podium.orchestrator.planning`.
+`ConductorSettings` is the `[conductor]` table of a pool file. This module decides for all applications which engine
+runs a checkpoint, how a model is prompted, and whether it may try twice. `podium.orchestrator.planning` decides which
+Conductor plans where the user names none.
 """
 
 from __future__ import annotations
@@ -31,50 +31,50 @@ if TYPE_CHECKING:
     from podium.conductor.local_policy import Engine
 
 _MOST_TOKENS = 8192
-"""For instruct models: they may reason at length before they write the three lists."""
-_WAY_OUT = (
+"""Of a completion by an instruct model, which may reason at length before it writes the three lists."""
+_REMEDY = (
     'Let a model conduct untrained: name one in the pool file, as in [conductor] with worker = "NAME", or leave '
     "the Conductor out."
 )
 SMALL = 50_000_000
-"""Parameters up to which NumPy is used: there it is as fast as torch, and starts without its import."""
+"""NumPy runs models of at most so many parameters: with them it is as fast as torch, and starts sooner."""
 
 
 class ConductorSettings(Settings):
-    """A checkpoint, a worker of the pool, or an endpoint; nothing of these: what `open_planner` takes by itself."""
+    """The `[conductor]` table: a checkpoint, a worker of the pool, or an endpoint; without, `open_planner` chooses."""
 
     checkpoint: str | None = None
-    """A folder seen from the pool file's folder, or a shipped checkpoint's name."""
+    """A folder, relative to the pool file's folder, or the name of a shipped checkpoint."""
     cost_sensitivity: float | None = Field(
         default=None, validation_alias=AliasChoices("cost_sensitivity", "thrift")
     )
-    """How much a checkpoint that knows levels of cost sensitivity is to save."""
+    """How much the plans should save, for a checkpoint that was trained with levels of cost sensitivity."""
     worker: str | None = None
-    """The name of a worker of this pool, which then conducts untrained, at its own price."""
+    """The name of a worker of this pool, which then conducts untrained; its plans cost what its answers cost."""
     base_url: str | None = None
-    """An OpenAI-compatible endpoint whose model conducts untrained, up to and without /chat/completions."""
+    """The URL of an OpenAI-compatible endpoint whose model conducts untrained, without /chat/completions."""
     model: str | None = None
     """The name of the model there."""
     api_key_env: str | None = None
     """The environment variable that holds the key for it."""
     price: Price | None = None
-    """Its dollars per million tokens; None: not known, and plans are shown as unpriced."""
+    """Its dollars per million tokens; None: not known, so plans are reported as unpriced."""
     limits: Limits = Limits(max_tokens=_MOST_TOKENS)
-    """Of the endpoint, as a worker's; it may reason at length before it writes the three lists."""
+    """The limits of the endpoint, as a worker has them; its model may reason before it writes the three lists."""
     temperature: float | None = Field(default=None, ge=0)
-    """None: none is sent."""
+    """None: no temperature is sent."""
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] | None = None
-    """What the endpoint calls `limits.max_tokens`; None: as for a worker."""
+    """The endpoint's key for `limits.max_tokens`; None: chosen as for a worker."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Further keys of the request's body."""
     settings: str | None = None
-    """Of an endpoint that serves a trained Conductor: where its podium.json is, as `read_podium_file` takes it, seen
-    from the pool file's folder. It is then prompted and bounded as it was trained, and leads no other pool."""
+    """Where the podium.json of a served, trained Conductor is, as `read_podium_file` takes it; paths are relative to
+    the pool file's folder. The Conductor is then prompted and limited as in training, and refused for other pools."""
     prompt: PromptSettings = PromptSettings()
-    """How a worker or an endpoint is prompted for a plan; a checkpoint brings its own."""
+    """How a worker or an endpoint is prompted for a plan; a checkpoint has its own prompt settings."""
     fallback: str | None = None
-    """The worker that takes a question whose planning failed for good; None: the one that conducts, else the first
-    that is not simulated."""
+    """The worker that answers a question when planning has failed; None: the worker that conducts, or else the pool's
+    first that is not simulated."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -94,8 +94,8 @@ class ConductorSettings(Settings):
             raise ValueError("settings brings the prompt of the trained Conductor; leave prompt out.")
         return self
 
-    def obeying(self, trained: PodiumFile) -> Self:
-        """The same endpoint, asked as its policy was trained; what this table says itself stays."""
+    def with_training(self, trained: PodiumFile) -> Self:
+        """The same endpoint, prompted and sampled as its policy was trained; keys that this table sets stay."""
         plan = trained.plan or PlanSettings()
         update: dict[str, Any] = {"prompt": trained.prompt}
         if self.temperature is None and trained.plan is not None:
@@ -109,7 +109,7 @@ class ConductorSettings(Settings):
 
 
 class _PoolFile(BaseModel):
-    """A pool file, of which the `[conductor]` table alone is looked at."""
+    """A pool file, of which only the `[conductor]` table is read."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -117,7 +117,7 @@ class _PoolFile(BaseModel):
 
 
 def conductor_settings(pool: Pool) -> ConductorSettings:
-    """What the pool's file says of its Conductor; of a pool without a file, nothing.
+    """The `[conductor]` table of the pool's file; empty for a pool without a file.
 
     Raises:
         ConfigError: the table cannot be used, or names a worker that the pool lacks; with the file and the line.
@@ -134,8 +134,8 @@ def conductor_settings(pool: Pool) -> ConductorSettings:
                     ("conductor", key),
                 )
             )
-    if settings.settings is not None and (beside := pool.folder / settings.settings).exists():
-        return settings.model_copy(update={"settings": str(beside)})
+    if settings.settings is not None and (path := pool.folder / settings.settings).exists():
+        return settings.model_copy(update={"settings": str(path)})
     return settings
 
 
@@ -149,13 +149,13 @@ def open_conductor(
     """The Conductor of a checkpoint folder, or of the shipped checkpoint of that name.
 
     Args:
-        pool: the workers that it is to lead; None: not known yet, and not checked.
-        cost_sensitivity: the level, or something between two, if it knows some; None: as it was trained to.
-        option: the caller's name for that level, for messages.
+        pool: the workers that it will conduct; None: not known yet, and not checked.
+        cost_sensitivity: a level that it was trained with, or a value between two; None: as its prompt settings say.
+        option: the caller's name for `cost_sensitivity`, for messages.
 
     Raises:
-        CheckpointError: the folder is not a checkpoint, or one that must not lead this pool.
-        UsageError: a level that it does not know, or a checkpoint that needs torch, which is not installed.
+        CheckpointError: the folder is not a checkpoint, or must not conduct this pool.
+        UsageError: it does not know this level, or it needs torch, which is not installed.
     """
     checkpoint = Checkpoint.read(source)
     if pool is not None:
@@ -175,30 +175,30 @@ def open_conductor(
 
 
 def _sampling(checkpoint: Checkpoint) -> Sampling:
-    """How its plans are drawn: as podium.json says, else greedily and with as many tokens as its style may need."""
+    """How its plans are sampled: as podium.json says, or else greedily, with the tokens that its prompt style needs."""
     plan = checkpoint.plan or PlanSettings()
     most = plan.max_plan_tokens or (_MOST_TOKENS if checkpoint.prompt.style == "full" else None)
     return Sampling(temperature=plan.temperature, max_tokens=most)
 
 
 def refuse_misfit(name: str, conducts: Conducts, pool: Pool) -> None:
-    """Refuse a policy for a pool that it was not trained to lead.
+    """Refuse a policy for a pool that it was not trained to conduct.
 
     Raises:
-        CheckpointError: why, and the way out.
+        CheckpointError: it was not; the message says why, and what to do.
     """
     misfit = conducts.misfit(pool)
     if misfit is not None:
-        raise CheckpointError(f"{name} cannot lead this pool: {misfit} {_WAY_OUT}")
+        raise CheckpointError(f"{name} cannot lead this pool: {misfit} {_REMEDY}")
 
 
 def build_endpoint(settings: ConductorSettings, pool: Pool) -> Worker:
-    """The endpoint of a `[conductor]` table, as a worker beside the pool; it is the caller's to close.
+    """The endpoint of a `[conductor]` table, as a worker outside the pool. The caller closes it.
 
-    It shares the secrets of the pool: what one endpoint is sent, a reply of the other may repeat.
+    The pool's secrets are removed from its replies too, since one endpoint may repeat what another was sent.
 
     Raises:
-        ConfigError: its key is not in the environment, or its URL is none.
+        ConfigError: its key is not in the environment, or its URL is not valid.
     """
     keys = ("model", "base_url", "api_key_env", "limits", "temperature", "max_tokens_key", "extra")
     given = {key: getattr(settings, key) for key in keys}
@@ -211,8 +211,8 @@ def build_endpoint(settings: ConductorSettings, pool: Pool) -> Worker:
 
 
 def conductor_of(policy: Policy, prompt: PromptSettings | None = None) -> Conductor:
-    """The Conductor that a worker makes: any instruct model, untrained, or a served policy, by the prompt that it was
-    trained with. What the policy holds stays the caller's to close.
+    """A Conductor whose plans a worker writes: an untrained instruct model, or a served policy with the prompt of its
+    training. The caller closes what the policy holds.
     """
     return Conductor(policy, prompt, second_try=True, name=f"conductor:{policy.name}")
 
@@ -220,15 +220,14 @@ def conductor_of(policy: Policy, prompt: PromptSettings | None = None) -> Conduc
 def open_policy(source: str | Path | Checkpoint) -> Policy:
     """Load the policy of a checkpoint folder, or of the shipped checkpoint of that name.
 
-    A Llama- or Qwen2-shaped one of at most 50 M parameters that reads plain text runs in NumPy; any other
-    through transformers.
+    A Llama or Qwen2 model of at most 50 M parameters without a chat template runs in NumPy, any other in transformers.
 
     Raises:
         CheckpointError: the folder is not a checkpoint, or its files do not belong together.
         UsageError: it needs torch, which is not installed.
     """
-    # OpenBLAS reads this when NumPy is first imported. Its threads spin while they wait: beside another busy
-    # process on two cores, 200 tokens read and 60 written took 1.6 s, and take 0.12 s on one thread.
+    # OpenBLAS reads this when NumPy is first imported. Its threads spin while they wait: on two cores with another
+    # busy process, reading 200 tokens and writing 60 takes 0.12 s on one thread, and took 1.6 s by default.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from podium.conductor.local_policy import LocalPolicy  # noqa: PLC0415
 
@@ -252,7 +251,7 @@ def _engine(checkpoint: Checkpoint) -> Engine:
 
 
 def _is_small(checkpoint: Checkpoint) -> bool:
-    """Whether the NumPy engine computes exactly this model, and fast."""
+    """Whether the NumPy engine can run this model, and is fast with it."""
     from podium.conductor.llama import is_llama  # noqa: PLC0415
 
     if (

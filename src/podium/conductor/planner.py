@@ -1,6 +1,6 @@
-"""The Conductor: a planner whose policy, a language model, writes the workflow.
+"""The Conductor: a planner that prompts a language model, its policy, and parses the completion into a plan.
 
-Prompt, completion, parse; where configured, one second try on a format error. It runs nothing.
+Where configured, a completion that is no plan gets one second try. The Conductor runs no plan.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from podium.workflow import PlanError, parse
 
 
 class Conductor:
-    """The trained planner; any instruct model behind the same prompt conducts too.
+    """The trained planner. An untrained instruct model can be its policy too.
 
     Args:
         policy: the language model.
-        prompt: how a situation is shown; a checkpoint brings its own (`Checkpoint.prompt`).
-        cost_sensitivity: the level, in place of the prompt's. Between two levels each question gets one of the two,
-            the nearer one more often. None: as the prompt says.
-        second_try: whether a completion that is no plan is answered with its error, once. Training leaves it
-            off: there an error is the signal.
-        sampling: how completions are drawn. Its seed is joined with the situation's.
-        name: as traces and reports show this planner.
+        prompt: how a request is shown to the policy; for a checkpoint, `Checkpoint.prompt`.
+        cost_sensitivity: the level that replaces the one in `prompt`. Of a value between two levels each question gets
+            one of the two, the nearer one more often. None: the level in `prompt`.
+        second_try: whether the policy is shown the error of a completion that is no plan, and may write another.
+            Training leaves it off, since such an error must lower the reward.
+        sampling: how completions are sampled. Its seed is joined with the request's.
+        name: the planner's name in traces and reports.
     """
 
     def __init__(
@@ -53,12 +53,12 @@ class Conductor:
         return self._name
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """One plan, with the pool's numbers of workers; its usage and cost are those of both tries.
+        """Write one plan, in which workers have the pool's numbers. Usage and cost count both tries.
 
-        Where the second try gets no answer, or its prompt is too long, the first plan stands, with what it cost.
+        If the second try gets no answer, or its prompt is too long, the first completion is returned with its error.
 
         Raises:
-            WorkerError: the worker that writes plans did not answer, or the budget refuses the plan.
+            WorkerError: the worker that writes plans did not answer, or the budget does not allow the plan.
             UsageError: the prompt is longer than the policy can read.
         """
         prompt = self._prompt_for(request)
@@ -66,7 +66,7 @@ class Conductor:
         return numbering.plan(await self._plan(numbering.request(request), prompt))
 
     async def _plan(self, request: PlanRequest, prompt: PromptSettings) -> Plan:
-        """The plan with the policy's numbers of workers, for a request with the same numbers."""
+        """Write one plan, in which workers have the policy's numbers, as in `request`."""
         messages = build_prompt(request, prompt)
         first = await self._try(messages, request, number=0)
         if not (self._second_try and isinstance(first.decision, PlanError)):
@@ -75,7 +75,7 @@ class Conductor:
         try:
             second = await self._try(messages, request, number=1)
         except (WorkerError, UsageError) as error:
-            # A UsageError: the first completion left no room to show it.
+            # UsageError: a prompt with the first completion in it is too long.
             unanswered = f"{first.decision.message} A second try failed: {error}"
             return replace(first, decision=replace(first.decision, message=unanswered))
         return replace(
@@ -87,7 +87,10 @@ class Conductor:
         )
 
     def _prompt_for(self, request: PlanRequest) -> PromptSettings:
-        """With the level of cost sensitivity of this question, which its text draws: it is the same in each round."""
+        """The prompt settings with this question's level of cost sensitivity.
+
+        The level is drawn with the question's text as the seed, so it is the same in every round.
+        """
         if self._cost_sensitivity is None:
             return self._prompt
         level = math.floor(self._cost_sensitivity)
@@ -116,10 +119,10 @@ class Conductor:
     async def _complete(
         self, messages: tuple[Message, ...], request: PlanRequest, sampling: Sampling
     ) -> Completion:
-        """A completion within the budget of the question.
+        """Write one completion within the budget of the question.
 
         Raises:
-            WorkerError: of kind "budget" where the budget refuses it; else as `Policy.complete`.
+            WorkerError: of kind "budget" if the budget does not allow it; else as `Policy.complete`.
         """
         if request.ledger is None or not isinstance(self._policy, PaidPolicy):
             return await self._policy.complete(messages, sampling)
@@ -129,13 +132,13 @@ class Conductor:
             raise WorkerError(f"The plan was not paid for. {refusal}", kind="budget")
         try:
             return await self._policy.complete(messages, sampling)
-        finally:  # The caller books what the plan cost.
+        finally:  # The orchestrator records what the plan cost.
             request.ledger.settle(reservation, Usage(), 0.0)
 
     def _draw(self, request: PlanRequest, number: int) -> Sampling:
-        """The sampling of one try, with randomness of its own."""
+        """The sampling of one try, with a seed of its own."""
         sampling = self._sampling
         seed = f"{sampling.seed}/{request.seed}/round-{len(request.outcomes)}/try-{number}"
-        # A greedy policy completes the same prompt in the same way.
+        # The brief style repeats the prompt, to which a greedy policy would write the same completion.
         again = number > 0 and self._prompt.style == "brief"
         return replace(sampling, seed=seed, temperature=max(sampling.temperature, 1.0 if again else 0.0))

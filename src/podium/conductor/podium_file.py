@@ -1,6 +1,6 @@
-"""Finds the podium.json of a policy that another machine serves: a folder, the file itself, or a model on the hub.
+"""Reads the podium.json of a policy that a server runs: from a folder, from the file itself, or from the hub.
 
-A served model does not say how it was trained to be asked. Its podium.json does, and its weights are not needed here.
+A server does not say how its model was prompted in training; podium.json does. The weights are not needed here.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ NAME = "podium.json"
 
 
 def read_podium_file(source: str) -> PodiumFile:
-    """What a policy says of itself.
+    """Read the podium.json of a policy.
 
     Args:
         source: the checkpoint's folder, its podium.json, a shipped checkpoint's name, or OWNER/NAME on the Hugging Face
             hub.
 
     Raises:
-        CheckpointError: there is no such file, or the hub does not give it.
+        CheckpointError: there is no such file, or it cannot be fetched from the hub.
         ConfigError: it has a key or a value that is not known.
     """
     path = shipped(source) if source in SHIPPED else Path(source)
@@ -29,12 +29,12 @@ def read_podium_file(source: str) -> PodiumFile:
         path = path / NAME
         if not path.is_file():
             raise CheckpointError(
-                f"{source} has no {NAME}; give the folder that training left, or leave it out."
+                f"{source} has no {NAME}; give the folder that training wrote, or leave it out."
             )
     elif not path.is_file():
         if source.count("/") != 1 or source.startswith((".", "/", "~")) or source.endswith(".json"):
             raise CheckpointError(
-                f"{source} is not there; give a checkpoint's folder, its {NAME}, or OWNER/NAME on the hub."
+                f"{source} does not exist; give a checkpoint's folder, its {NAME}, or OWNER/NAME on the hub."
             )
         path = _fetch(source)
     return read_podium_json(path)
@@ -53,6 +53,6 @@ def _fetch(name: str) -> Path:
     except (HfHubHTTPError, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise CheckpointError(
-            f"{name} is no folder here, and the hub does not give its {NAME}: {reason} Fetch it where the hub is "
-            f"reached, with: hf download {name} {NAME}"
+            f"{name} is no folder here, and its {NAME} cannot be fetched from the hub: {reason} Fetch it on a machine "
+            f"that reaches the hub, with: hf download {name} {NAME}"
         ) from None

@@ -1,8 +1,7 @@
 """The policy: the Conductor's language model, behind one small interface.
 
-Two implementations: a checkpoint on this machine (`local_policy`), and `WorkerPolicy`, which is a worker: a member of
-the pool, or an endpoint beside it, that conducts untrained. A policy writes text. It does not know what a workflow is,
-and does not parse.
+There are two implementations: `LocalPolicy` runs a checkpoint on this machine, and `WorkerPolicy` calls a worker of the
+pool or an endpoint outside it. A policy writes text; the Conductor parses it.
 """
 
 from __future__ import annotations
@@ -22,32 +21,32 @@ from podium.workers.pool import Pool
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How a completion is drawn."""
+    """How a completion is sampled."""
 
     temperature: float = 0.0
     """0: always the most likely token."""
     max_tokens: int | None = None
-    """None: 384, which is enough for the plans of a checkpoint. A worker keeps to its own `Limits`."""
+    """None: 384, enough for the plans of a checkpoint. A `WorkerPolicy` goes by the worker's `Limits` instead."""
     seed: str = "0"
-    """Names the randomness: the same seed, messages and checkpoint give the same completion."""
+    """The same seed, messages and checkpoint give the same completion."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a policy wrote."""
+    """The text that a policy wrote, and what it cost."""
 
     text: str
     usage: Usage = Usage()
     cost_usd: float = 0.0
     unpriced: bool = False
-    """Whether it cost dollars at an unknown price."""
+    """Whether its price is unknown, so that `cost_usd` leaves it out."""
     saved_usd: float = 0.0
-    """Dollars that it had cost when it was made, where it is from the response cache."""
+    """For a completion from the response cache: the dollars that it cost when it was written."""
 
 
 @runtime_checkable
 class PaidPolicy(Protocol):
-    """A policy whose completions cost money or tokens of a budget."""
+    """A policy whose completions count against the budget."""
 
     def reservation(self, messages: tuple[Message, ...], sampling: Sampling) -> Reservation:
         """The most that this completion may cost."""
@@ -55,7 +54,7 @@ class PaidPolicy(Protocol):
 
 
 class Policy(Protocol):
-    """Completes messages. Concurrent calls are safe."""
+    """Writes completions. Concurrent calls are safe."""
 
     @property
     def name(self) -> str: ...
@@ -65,21 +64,21 @@ class Policy(Protocol):
 
         Raises:
             WorkerError: the worker did not answer, after all retries.
-            UsageError: the messages do not fit into what the policy can read.
+            UsageError: the messages are longer than the policy can read.
         """
         ...
 
 
 class WorkerPolicy:
-    """A `Policy` over a worker, which is called as any worker is: within its limits, with retries, behind its breaker.
+    """A `Policy` that calls a worker as the executor does: within its limits, with retries and a circuit breaker.
 
-    It is a `PaidPolicy`: `Conductor` reserves what a plan may cost in the budget of the question.
+    It is a `PaidPolicy`: before each plan, `Conductor` reserves the most that the plan may cost.
 
     Args:
-        worker: writes the plans. Stays the caller's to close.
-        pool: whose plans it writes.
-        dispatcher: holds its limits; shared with the pool's other calls. None: one of its own.
-        priced: whether its price is known; if not, what it costs is unknown, and not $0.
+        worker: writes the plans. The caller closes it.
+        pool: the pool that the plans are for.
+        dispatcher: enforces the worker's limits; shared with the other calls to the pool. None: a new one.
+        priced: whether the worker's price is known; if not, plans are reported as unpriced, not as free.
     """
 
     def __init__(
@@ -116,7 +115,7 @@ class WorkerPolicy:
             settings=ExecutionSettings(),
             started=asyncio.get_running_loop().time(),
         )
-        # Plans under different seeds are different answers, also where no seed is sent: a response cache keeps each.
+        # `repeat` makes the response cache keep one plan for each seed, even for workers that are sent no seed.
         request = Request(messages, seed=sampling.seed, repeat=seed_number(sampling.seed))
         tries: list[Attempt] = []
         call = WorkerCall(context, self._worker, request, tries, calls=1, wait=True)

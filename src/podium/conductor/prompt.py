@@ -1,7 +1,7 @@
-"""The planner's prompt (design §7), built from a situation.
+"""The Conductor's prompt (design §7), built from a `PlanRequest`.
 
-Two styles: "full" instructs a strong chat model; "brief" is the bare form that the shipped tiny policies were
-trained on. Two ways to show the pool: described profiles, or numbers alone. Nothing here calls a model.
+The style "full" instructs a strong chat model; "brief" is the short form that the shipped tiny policies were trained
+on. Either shows the pool's workers with their descriptions, or only as numbers. Nothing here calls a model.
 """
 
 from __future__ import annotations
@@ -90,36 +90,36 @@ Write the plan again, whole and corrected: the three lists, of the same length."
 
 
 class PromptSettings(Settings):
-    """How a situation is put to the policy; kept beside a checkpoint, which was trained on one way."""
+    """How the prompt of a policy is built. A checkpoint keeps the settings that it was trained with in podium.json."""
 
     style: Literal["full", "brief"] = "full"
     pool: Literal["described", "anonymous"] = "described"
-    """"described" lets a worker be added without training; "anonymous" shows numbers alone."""
+    """"described" shows profiles, so workers can be added without training; "anonymous" shows only numbers."""
     access: AccessRule = "lists"
-    """What a plan's access lists may hold: numbers of steps too, or nothing and "all" alone. A plan that holds more is
-    no plan."""
+    """What a plan's access lists may hold: numbers of steps too ("lists"), or only nothing or "all" ("all_or_none"). A
+    completion that breaks this rule is no plan."""
     examples: int = Field(default=4, ge=0, le=len(EXAMPLES))
-    """Examples shown in the full style, at most; the brief style has none."""
+    """The most examples in the full style; the brief style has none."""
     question_chars: int | None = Field(default=None, ge=20)
-    """In the brief style a longer question is shown without its middle; None: whole, however long."""
+    """The brief style leaves out the middle of a question with more characters; None: no question is shortened."""
     answer_chars: int | None = Field(default=None, ge=20)
-    """The same of an earlier round's answer."""
+    """The same for the answers of earlier rounds."""
     levels: int = Field(default=0, ge=0)
-    """In the brief style, levels of cost sensitivity that the policy knows; level 0 saves nothing. 0: it knows none."""
+    """In the brief style, how many levels of cost sensitivity the policy was trained with; level 0 saves nothing."""
     cost_sensitivity: int = Field(
         default=0, ge=0, validation_alias=AliasChoices("cost_sensitivity", "thrift")
     )
-    """The level that the prompt names."""
+    """The level of cost sensitivity that the prompt states."""
     rounds: bool = False
     """Whether the brief style says how many rounds are left."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyNumbering:
-    """The numbers under which a policy knows the workers of a pool: its worker k is `pool[order[k]]`.
+    """The numbers that a policy uses for the workers of a pool: its worker k is `pool[order[k]]`.
 
-    Policies that read ratings were trained on pools whose vote comes first. They see the pool in this order, whatever
-    the user's order is, and their plans are translated back. All other policies number as the pool does.
+    Policies that read ratings were trained on pools whose first worker is the vote. They are always shown that order,
+    and their plans are translated back to the user's. All other policies use the pool's own numbers.
     """
 
     order: tuple[int, ...]
@@ -132,8 +132,8 @@ class PolicyNumbering:
         return cls(tuple(sorted(range(len(pool)), key=lambda k: votes_first and pool[k].name != VOTE)))
 
     def request(self, request: PlanRequest) -> PlanRequest:
-        """The request as the policy sees it, earlier plans included."""
-        if self._is_the_pools:
+        """The request with the policy's numbers, in earlier plans too."""
+        if self._is_pool_order:
             return request
         numbers = [self.order.index(place) for place in range(len(self.order))]
         earlier = [replace(o, workflow=_renumbered(o.workflow, numbers)) for o in request.outcomes]
@@ -141,19 +141,19 @@ class PolicyNumbering:
         return replace(request, pool=pool, outcomes=tuple(earlier))
 
     def plan(self, plan: Plan) -> Plan:
-        """The plan of the policy with the pool's numbers, in its text too."""
-        if self._is_the_pools or not isinstance(plan.decision, Workflow):
+        """The policy's plan with the pool's numbers, in its text too."""
+        if self._is_pool_order or not isinstance(plan.decision, Workflow):
             return plan
         workflow = _renumbered(plan.decision, self.order)
         return replace(plan, text=render(workflow), decision=workflow)
 
     @property
-    def _is_the_pools(self) -> bool:
+    def _is_pool_order(self) -> bool:
         return self.order == tuple(range(len(self.order)))
 
 
 def numbered_pool(pool: Pool, settings: PromptSettings) -> Pool:
-    """The pool in the order in which a policy with this prompt numbers it: training draws its pools from this one."""
+    """The pool in the order that a policy with this prompt is shown. Training samples its pools from this one."""
     return pool.subset(PolicyNumbering.of(pool.profiles_for(""), settings).order)
 
 
@@ -165,8 +165,8 @@ def _renumbered(workflow: Workflow, numbers: Sequence[int]) -> Workflow:
 def build_prompt(request: PlanRequest, settings: PromptSettings) -> tuple[Message, ...]:
     """The messages that ask for a plan.
 
-    Full: a system message (role, language, examples) and a user message (question with its past, earlier
-    rounds, team). Brief: one user message, which leaves out the question's past.
+    Full: a system message (role, form of a plan, examples) and a user message (question with its conversation, team,
+    earlier rounds). Brief: one user message, without the conversation.
     """
     if settings.style == "brief":
         return (Message(role="user", content=_brief(request, settings)),)
@@ -181,8 +181,8 @@ def second_prompt(
 ) -> tuple[Message, ...]:
     """The messages that ask again after a completion that was no plan.
 
-    Full: the completion and the whole error text are shown. Brief: the same prompt again, because a policy of
-    that style has never seen an error and only another draw can help it.
+    Full: the same messages, then the completion and its error. Brief: the same messages alone, because a policy of
+    that style never saw an error in training; only another sample can help.
     """
     if settings.style == "brief":
         return messages
@@ -213,7 +213,7 @@ def _brief(request: PlanRequest, settings: PromptSettings) -> str:
 
 
 def listed(pool: Sequence[Profile]) -> list[int]:
-    """The numbers of workers as the brief style lists them: behind those without a rating the most accurate first."""
+    """The numbers of workers in the order of the brief style: first those without a rating, then the most accurate."""
 
     def rank(number: int) -> tuple[bool, float, float]:
         rating = pool[number].rating
@@ -223,11 +223,11 @@ def listed(pool: Sequence[Profile]) -> list[int]:
 
 
 _NEVER = 0.025
-"""A rating below it is shown as 0%."""
+"""An accuracy below this is shown as 0%."""
 
 
 def _described(pool: Sequence[Profile]) -> list[str]:
-    """A line for each worker; one that is rated goes without its name, so that any can take its place."""
+    """One line for each worker. A rated worker's line has no name, so that any other can take its place."""
     lines = []
     numbers = _worth_showing(pool)
     costs = [rating.cost_usd for number in numbers if (rating := pool[number].rating) is not None]
@@ -242,7 +242,7 @@ def _described(pool: Sequence[Profile]) -> list[str]:
 
 
 def _worth_showing(pool: Sequence[Profile]) -> list[int]:
-    """The numbers of all but those who are free and never right: a tool changes no plan that it cannot help."""
+    """The numbers of all workers but free ones that are never right, such as a tool that cannot help here."""
     numbers = listed(pool)
     ratings = {number: rating for number in numbers if (rating := pool[number].rating) is not None}
     idle = {n for n, rating in ratings.items() if rating.cost_usd == 0 and rating.accuracy < _NEVER}
@@ -250,15 +250,15 @@ def _worth_showing(pool: Sequence[Profile]) -> list[int]:
 
 
 _PERCENT = 5
-"""Accuracies are shown in steps of so many."""
+"""Accuracies are rounded to multiples of this."""
 _PRICES = tuple(
     place.format(figure) for place in ("0.00{}", "0.0{}", "0.{}", "{}") for figure in (1, 2, 3, 5, 7)
 )
-"""Prices that are shown; the nearest is taken, by ratio."""
+"""The prices that can be shown; a price is rounded to the nearest by ratio."""
 
 
 def shown(rating: Rating, usual_usd: float) -> str:
-    """A rating as the brief style shows it: "85% 0.5x" is right in 85 of 100, at half the price of a usual answer."""
+    """A rating in the brief style: "85% 0.5x" means right in 85 of 100, at half of `usual_usd`."""
     percent = round(100 * rating.accuracy / _PERCENT) * _PERCENT
     price = rating.cost_usd / usual_usd if usual_usd else 1.0
     nearest = min(_PRICES, key=lambda shown: abs(math.log(float(shown) / max(price, 1e-9))))
@@ -266,12 +266,12 @@ def shown(rating: Rating, usual_usd: float) -> str:
 
 
 def rating_words() -> list[str]:
-    """All that `shown` may write, word by word."""
+    """All words that `shown` may write."""
     return [*(f" {percent}%" for percent in range(0, 101, _PERCENT)), *(f" {price}x" for price in _PRICES)]
 
 
 def shortened(text: str, chars: int | None) -> str:
-    """The beginning and the end of a text, two thirds and one, where it is longer than `chars`."""
+    """A text of at most `chars` characters as it is; of a longer one the beginning (two thirds) and the end."""
     if chars is None or len(text) <= chars:
         return text
     end = chars // 3
@@ -298,7 +298,7 @@ def _instructions(request: PlanRequest, settings: PromptSettings) -> str:
 
 
 def _fits(example: Example, max_steps: int, settings: PromptSettings) -> bool:
-    """Whether the example obeys this situation's rules, and so does not teach to break them."""
+    """Whether the example keeps to the step limit and the access rule of this prompt."""
     plan = parse(example.completion, workers=example.workers, max_steps=max_steps, access=settings.access)
     return not isinstance(plan, PlanError)
 
@@ -333,7 +333,7 @@ def _team(pool: tuple[Profile, ...], settings: PromptSettings) -> list[str]:
 
 
 def _profile(profile: Profile) -> str:
-    """One line: name, description, and what else is known."""
+    """One line with the name, the description and all other known facts."""
     facts = []
     if profile.skills:
         facts.append("skills: " + ", ".join(profile.skills))
@@ -359,7 +359,7 @@ def _one_line(text: str) -> str:
 
 
 def _fence(text: str) -> str:
-    """`text` between lines of tildes longer than any run in it, so that nothing within can end the fence."""
+    """`text` between two lines of tildes that are longer than any run of tildes in it, so no text can end the fence."""
     longest = max((len(run) for run in re.findall(r"~+", text)), default=0)
     line = "~" * max(3, longest + 1)
     return f"{line}\n{text}\n{line}"

@@ -16,21 +16,21 @@ from podium.errors import CheckpointError
 from podium.types import Message
 
 
-class _Reading:
-    """The cache of one text, as the model itself keeps it."""
+class _KVCache:
+    """The KV cache of one text, in the model's own form."""
 
-    cache: Any = None
+    key_values: Any = None
 
 
 class TorchEngine:
-    """An `Engine` over `AutoModelForCausalLM`; float32 on a CPU, as saved on a GPU.
+    """An `Engine` over `AutoModelForCausalLM`: float32 on a CPU, on a GPU the type that the checkpoint was saved in.
 
-    Texts are written side by side, each by itself: who serves many users puts the checkpoint behind a server instead.
+    Each text has a forward pass of its own. To serve many users, serve the checkpoint with vLLM or another server.
     """
 
     batch = 8
     sharing = None
-    """The cache of a model may be of any form."""
+    """None, since the KV cache of a model may have any form."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         """
@@ -61,17 +61,19 @@ class TorchEngine:
     def decode(self, tokens: Sequence[int]) -> str:
         return self._codec.decode(tokens)
 
-    def start(self, capacity: int) -> _Reading:
+    def start(self, capacity: int) -> _KVCache:
         del capacity  # the model's own cache grows
-        return _Reading()
+        return _KVCache()
 
     @torch.inference_mode()
     def read(self, passages: Sequence[Passage]) -> list[Logits]:
-        return [self._read(passage.reading, passage.tokens) for passage in passages]
+        return [self._read(passage.cache, passage.tokens) for passage in passages]
 
-    def _read(self, reading: _Reading, tokens: Sequence[int]) -> Logits:
+    def _read(self, cache: _KVCache, tokens: Sequence[int]) -> Logits:
         ids = torch.tensor([list(tokens)], device=self._device)
-        output = self._model(input_ids=ids, past_key_values=reading.cache, use_cache=True, logits_to_keep=1)
-        reading.cache = output.past_key_values
+        output = self._model(
+            input_ids=ids, past_key_values=cache.key_values, use_cache=True, logits_to_keep=1
+        )
+        cache.key_values = output.past_key_values
         logits: Logits = output.logits[0, -1:].float().cpu().numpy()
         return logits

@@ -1,7 +1,6 @@
-"""Charts as inline SVG: curves and shares over iterations, an interval on a line, accuracy over cost.
+"""Charts as inline SVG: curves and shares over iterations, confidence intervals, accuracy over cost.
 
-They draw what they are given. Values that are not numbers are gaps. `tag` builds HTML that cannot be forged: it
-escapes all text that was not made here.
+Values that are not finite are left out. `tag` builds the HTML and escapes all text that it did not build itself.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from podium.evals.stats import Interval
 
 
 class Html(str):
-    """Text that is markup already."""
+    """Text that is HTML already, and is not escaped again."""
 
     __slots__ = ()
 
 
 def tag(name: str, *children: Html | str | Iterable[Html | str], **attributes: object) -> Html:
-    """`<name attributes>children</name>`, every string escaped that is not `Html`.
+    """`<name attributes>children</name>`; strings other than `Html` are escaped.
 
-    A trailing underscore of an attribute is dropped (`class_`), others become dashes (`stroke_width`); None
-    leaves the attribute out.
+    An attribute loses its trailing underscore (`class_`), and other underscores become dashes (`stroke_width`). An
+    attribute with the value None is left out.
     """
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{html.escape(str(value))}"'
@@ -35,7 +34,7 @@ def tag(name: str, *children: Html | str | Iterable[Html | str], **attributes: o
 
 
 def fragment(*children: Html | str | Iterable[Html | str]) -> Html:
-    """Children one after another, escaped where they are not `Html`."""
+    """The children one after another; strings other than `Html` are escaped."""
     return Html("".join(map(_escaped, children)))
 
 
@@ -52,7 +51,7 @@ LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 26
 """Margins for the labels of the axes."""
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", "#f0e442")
-"""Okabe and Ito's, told apart by the colour-blind. A ninth worker has the first's again."""
+"""The colours of Okabe and Ito, which colour-blind readers can distinguish. A ninth worker gets the first again."""
 
 Point = tuple[float, float]
 
@@ -62,19 +61,19 @@ def colour(position: int) -> str:
     return COLOURS[position % len(COLOURS)]
 
 
-def curve(points: Sequence[Point], *, show: Callable[[float], str], floor: float | None = None) -> Html:
-    """One figure over iterations: its values, faint, and their moving mean.
+def curve(points: Sequence[Point], *, show: Callable[[float], str], minimum: float | None = None) -> Html:
+    """A metric over iterations: its values as a faint line, and their moving mean.
 
     Args:
         points: (iteration, value), in order.
-        show: writes a value at the axis.
-        floor: the least value of the axis; None: the least there is.
+        show: formats a value for the axis.
+        minimum: the lower end of the axis; None: the least value.
     """
     points = [point for point in points if math.isfinite(point[1])]
     if not points:
         return tag("p", "No values.", class_="none")
     values = [value for _, value in points]
-    ticks = nice_ticks(min(values) if floor is None else floor, max(values))
+    ticks = nice_ticks(min(values) if minimum is None else minimum, max(values))
     scale = _Scale((points[0][0], points[-1][0]), (ticks[0], ticks[-1]), WIDTH)
     return tag(
         "svg",
@@ -112,7 +111,7 @@ def shares(points: Sequence[tuple[float, Mapping[str, float]]], names: Sequence[
 
 
 def whisker(interval: Interval, position: int) -> Html:
-    """A share of the whole and its interval, as a bar with a line across its end."""
+    """A bar for a share, with its confidence interval as a line across the bar's end."""
     end, low, high = (round(100 * value, 2) for value in (interval.mean, interval.low, interval.high))
     return tag(
         "svg",
@@ -126,7 +125,7 @@ def whisker(interval: Interval, position: int) -> Html:
 
 
 def moving_mean(points: Sequence[Point]) -> list[Point]:
-    """Each value's mean with its neighbours within a twentieth of the points, fewer at the ends."""
+    """The mean of each value and its neighbours, to each side a twentieth of all points; fewer at the ends."""
     reach = len(points) // 20
     values = [value for _, value in points]
     means = []
@@ -137,8 +136,8 @@ def moving_mean(points: Sequence[Point]) -> list[Point]:
 
 
 def nice_ticks(low: float, high: float) -> list[float]:
-    """Three to seven round numbers that enclose both."""
-    if high - low <= 1e-9 * max(abs(low), abs(high), 1e-9):  # flat, but for rounding
+    """Three to seven round numbers, of which the first is at most `low` and the last at least `high`."""
+    if high - low <= 1e-9 * max(abs(low), abs(high), 1e-9):  # equal, but for rounding
         size = max(abs(low), abs(high))
         high = low + (size if size > 1e-30 else 1.0)
     rough = (high - low) / 4
@@ -150,7 +149,7 @@ def nice_ticks(low: float, high: float) -> list[float]:
 
 
 class _Scale:
-    """From values to places in a drawing."""
+    """Maps values to coordinates in the drawing."""
 
     def __init__(self, xs: tuple[float, float], ys: tuple[float, float], width: int) -> None:
         self._x0, self._x1 = xs
@@ -170,7 +169,7 @@ class _Scale:
         return tag("polyline", points=" ".join(self.at(x, y) for x, y in points), class_=class_)
 
     def axes(self, ticks: Sequence[float], show: Callable[[float], str]) -> Html:
-        """Lines across with their values, and the first and last iteration."""
+        """Horizontal grid lines with their values, and the numbers of the first and last iteration."""
         across = [
             (
                 tag("line", x1=LEFT, x2=self._width - RIGHT, y1=self._y(y), y2=self._y(y), class_="grid"),
@@ -189,7 +188,7 @@ _WIDE, _TALL = 3 * WIDTH, 320
 
 
 def pareto_front(rows: Iterable[Row]) -> list[Row]:
-    """Rows that are more accurate than every cheaper one, the cheapest first; of equals one."""
+    """The rows that are more accurate than every cheaper row, cheapest first; of equal rows, one."""
     front: list[Row] = []
     for shown in sorted(rows, key=lambda shown: (shown.cost_usd, -shown.accuracy.mean)):
         if shown.kind != "oracle" and (not front or shown.accuracy.mean > front[-1].accuracy.mean):
@@ -198,7 +197,10 @@ def pareto_front(rows: Iterable[Row]) -> list[Row]:
 
 
 def pareto_chart(comparison: Comparison) -> Html:
-    """The points, dollars on a logarithmic axis, and the front as a line; what costs nothing, or no end, is not."""
+    """Accuracy over dollars (logarithmic), a point a row, with the Pareto front as a line.
+
+    The oracle is left out, as are rows whose cost is zero or infinite.
+    """
     rows = [shown for shown in comparison.rows if shown.kind != "oracle" and 0 < shown.cost_usd < math.inf]
     if len(rows) < 2:
         return tag("p", "Too few methods that cost anything.", class_="none")
@@ -229,7 +231,7 @@ def _name(shown: Row, at: tuple[float, float]) -> Html:
 
 
 class _LogScale:
-    """From dollars and accuracy to places in the drawing."""
+    """Maps dollars and accuracy to coordinates in the drawing."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         costs = [math.log10(shown.cost_usd) for shown in rows]
@@ -241,7 +243,7 @@ class _LogScale:
         return self._x(math.log10(shown.cost_usd)), self._y(shown.accuracy.mean)
 
     def axes(self) -> Html:
-        """Accuracies across, and below them 1, 2 and 5 times each power of ten, in dollars for 1,000 questions."""
+        """Horizontal grid lines with accuracies; below, dollars for 1,000 questions: 1, 2 and 5 times powers of ten."""
         across = [
             (
                 tag("line", x1=LEFT, x2=_WIDE - RIGHT, y1=self._y(y), y2=self._y(y), class_="grid"),

@@ -1,7 +1,7 @@
-"""Evaluates the Conductor and every baseline on the same questions, within the Conductor's cost.
+"""Evaluates the Conductor and every baseline on the same questions.
 
-Where a baseline has a choice (whose answers to vote on, which constant plan), it is made on tuning questions:
-no method is chosen on what it is then compared on. Single workers are all shown.
+Self-consistency and the constant plan may cost at most what the Conductor costs. Their settings (which worker, how many
+samples, which plan) are chosen on tuning questions, never on those of the comparison. Every single worker has a row.
 """
 
 from __future__ import annotations
@@ -32,50 +32,50 @@ from podium.workers.pool import Pool
 from podium.workers.vote import VoteWorker
 
 MAX_SAMPLES = 15
-"""Votes are taken of at most so many answers, however cheap a worker is."""
+"""The most answers of a self-consistency vote, however cheap the worker is."""
 SECOND_CONDUCTOR = "Conductor, second"
 """The label of a second Conductor."""
 
 CompareProgress = Callable[[str, int, int], None]
-"""Called with (what is being evaluated, rollouts done, all rollouts)."""
+"""Called with (label of the method that runs, rollouts done, all rollouts)."""
 Entry = tuple[Kind, str, Planner | PlannerPerRepeat]
-"""A row to be: its kind, its label, and the planner to run."""
+"""A row before its evaluation: its kind, its label, and the planner to run."""
 
 
 @dataclass(frozen=True)
 class ComparisonSettings:
-    """The conditions under which all methods of a comparison run."""
+    """The settings that all methods of a comparison share."""
 
     pool: Pool
     tasks: Sequence[Task]
     """Held-out questions."""
     tuning: Sequence[Task] = ()
-    """Questions on which baselines make their choices, apart from `tasks`. Without any, self-consistency is
-    that of the best single worker on `tasks` (which flatters it), and no constant plan is searched."""
+    """Questions on which the settings of baselines are chosen, none of them in `tasks`. Without any, self-consistency
+    uses the best single worker on `tasks`, which flatters it, and no constant plan is searched."""
     repeats: int = 1
     concurrency: int = 16
     seed: str = "0"
     max_steps: int = 5
-    """For planners that choose how many; self-consistency is limited by cost alone."""
+    """For planners that choose their number of steps; self-consistency is limited only by cost."""
     budget: Budget = field(default_factory=Budget)
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     dispatcher: Dispatcher | None = None
-    """Holds the response cache and the accounts that all methods share; None: there are none."""
+    """Has the response cache and the accounts that all methods share; None: there are none."""
     on_progress: CompareProgress | None = None
     notes: tuple[str, ...] = ()
-    """What was left out of the questions, a sentence each."""
+    """Which questions were left out, one sentence for each reason."""
     tasks_name: str = ""
-    """Set and split of the questions, as in mine/validation; empty: not known."""
+    """Task set and split of the questions, such as mine/validation; empty: not known."""
 
     async def run(
         self, label: str, planner: Planner | PlannerPerRepeat, tasks: Sequence[Task] | None = None
     ) -> Evaluation:
-        """Evaluate `planner` under these conditions."""
+        """Evaluate `planner` with these settings, on `tasks` or else on the comparison's."""
         report = self.on_progress
         return await evaluate(
             planner,
             self.tasks if tasks is None else tasks,
-            # A pool without the voting tool gets it for the planners that need it.
+            # For planners that vote, a pool without a voting worker gets one.
             _with_vote(self.pool) if VOTE in tools_of(planner) else self.pool,
             repeats=self.repeats,
             concurrency=self.concurrency,
@@ -99,16 +99,15 @@ async def compare(
     oracle: PlanFor | None = None,
     constant_plans: ConstantPlanFront | None = None,
 ) -> Comparison:
-    """Measure all methods.
+    """Evaluate all methods.
 
     Args:
-        conductor: the trained planner; its cost is the limit of self-consistency and of the constant plan.
-        versus: a second Conductor, to compare with.
-        label, versus_label: of their rows.
+        conductor: the trained planner; self-consistency and the constant plan may cost at most what it costs.
+        versus: a second Conductor, which gets a row of its own.
+        label, versus_label: the labels of these two rows.
         untrained: the planner before training.
-        oracle: the best known plan of each question, where the tasks know it.
-        constant_plans: found by an earlier search for this pool; None: they are searched for on the tuning
-            questions.
+        oracle: returns the best known plan of a question, for tasks that know it.
+        constant_plans: the result of an earlier search for this pool; None: search on the tuning questions.
     """
     trained = await settings.run(label, conductor)
     rows = [row("conductor", label, trained)]
@@ -132,7 +131,7 @@ async def compare(
     if chosen is not None:
         label = f"Self-consistency, {chosen.samples} × {chosen.worker}"
         await add("self-consistency", label, chosen)
-        # The first baseline of every table, though it is chosen by the others.
+        # It is chosen by the rows of single workers, but stands before them.
         rows.insert(baselines, rows.pop())
     if constant_plans is None and settings.tuning:
         constant_plans = await _searched(settings, trained.cost_usd)
@@ -161,7 +160,7 @@ async def compare(
 
 
 def table_rows(settings: ComparisonSettings, *, on_recordings: bool = False) -> Iterator[Entry]:
-    """The rows that the table of baselines has for every comparison, also those that other packages add."""
+    """The rows that registered baselines have in every comparison, those of other packages included."""
     workers = [name for name in settings.pool.names if name != VOTE]
     for baseline in known_baselines().values():
         if on_recordings and not baseline.on_recordings:
@@ -172,7 +171,7 @@ def table_rows(settings: ComparisonSettings, *, on_recordings: bool = False) -> 
 
 
 def samples_within(cost_usd: float, single_usd: float) -> int:
-    """How many answers of a worker a budget buys, from 0 to `MAX_SAMPLES`."""
+    """How many answers of a worker `cost_usd` pays for, from 0 to `MAX_SAMPLES`."""
     if single_usd <= 0:
         return MAX_SAMPLES
     return min(MAX_SAMPLES, int(cost_usd / single_usd * COST_TOLERANCE))
@@ -181,7 +180,7 @@ def samples_within(cost_usd: float, single_usd: float) -> int:
 async def _self_consistency(
     settings: ComparisonSettings, singles: Sequence[Row], cost_usd: float
 ) -> SelfConsistency | None:
-    """The best vote that the cost buys: as many answers of each worker as it can, then the best worker."""
+    """The best vote of one worker with itself, with as many samples as `cost_usd` pays for; None: it pays for none."""
     workers = [name for name in settings.pool.names if name != VOTE]
     priced = zip(workers, singles, strict=True)
     votes = [

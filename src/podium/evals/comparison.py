@@ -125,19 +125,19 @@ class Comparison(JsonFile):
     rows: tuple[Row, ...]
     """The Conductor first, where there is one."""
     tasks: str = ""
-    """The questions' set and split, as in mine/validation; empty: not told, as in older files."""
+    """Task set and split of the questions, such as mine/validation; empty: not known, as in older files."""
     max_steps: int | None = None
-    """Of a plan whose planner chooses how many; None: not told."""
+    """The most steps of a plan by a planner that chooses their number; None: not known."""
     rounds: int | None = None
-    """Plans for a question at most; None: not told."""
+    """The most plans for one question; None: not known."""
     notes: tuple[str, ...] = ()
-    """What was left out of the questions, and what dollars lack, a sentence each."""
+    """Which questions were left out, and what the dollars do not include, in sentences."""
     routing: tuple[Routing, ...] = ()
-    """Of the Conductor: does it choose workers by what the question needs?"""
+    """How far the Conductor chooses workers by the skills that a question needs."""
     steps_by_hops: Interval | None = None
-    """Of the Conductor: Spearman's correlation of hops and steps; None where it is not defined."""
+    """Spearman's rank correlation of hops and the Conductor's steps; None: it is not defined."""
     examples: tuple[Example, ...] = ()
-    """The first question of each number of hops: in order, not picked."""
+    """The first question of each number of hops, not selected by hand."""
 
     @property
     def subject(self) -> str:

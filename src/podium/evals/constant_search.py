@@ -1,9 +1,9 @@
-"""Searches for the best constant plan at each cost: the control that routing by question must beat.
+"""Searches for the best constant plan at each cost, a control that a planner must beat to show that it reads questions.
 
-Plans grow from one step to many. At each length, growths and then variants of the best are thinned by
-successive halving: all on few questions, the better on more (Jamieson & Talwalkar 2016). The result is one JSON
-file: for each cost the most accurate plan that was found. Its accuracies flatter, since the plans were chosen on
-the same questions: compare a plan on others.
+The search is a beam search over plans of one step, then two, and so on. At each length, successive halving (Jamieson &
+Talwalkar 2016) runs all candidates on few questions and the better ones on more: first plans with one step more, then
+variants of the best. The result, a JSON file, has the most accurate plan found for each cost. Its accuracies flatter
+the plans, since they were chosen on the same questions; compare them on others.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ T = TypeVar("T")
 
 
 class ConstantPlan(Value):
-    """One workflow for every question, and how it did."""
+    """One workflow for all questions, with its accuracy and its cost."""
 
     plan: str
-    """The workflow's text, numbered as the front's workers are."""
+    """The workflow's text; its worker numbers are positions in `ConstantPlanFront.workers`."""
     accuracy: float
     cost_usd: float
     """Dollars a question, on average."""
@@ -43,10 +43,10 @@ class ConstantPlanFront(JsonFile):
     description = "constant plans"
 
     workers: tuple[str, ...]
-    """Names of the pool's workers, in the order of the plans' numbers."""
+    """The names of the pool's workers; worker k of a plan is the one at k."""
     plans: tuple[ConstantPlan, ...]
     max_steps: int
-    """Steps that a plan was allowed."""
+    """The most steps that a plan could have."""
     questions: int
     """How many questions the plans were compared on."""
     seed: str
@@ -61,7 +61,7 @@ class ConstantPlanFront(JsonFile):
 
 
 def rank_by_front(plans: Sequence[tuple[T, ConstantPlan]]) -> list[T]:
-    """The undominated plans, the better first; then those undominated among the rest, and so on."""
+    """The plans that no other dominates, the most accurate first; then the same of the remaining plans, and so on."""
     order: list[T] = []
     rest = list(plans)
     while rest:
@@ -87,10 +87,10 @@ Rungs = Sequence[tuple[int, int]]
 RUNGS: Rungs = ((80, 16), (20, 50), (8, 140))
 
 FRESH = 100
-"""With so many questions to spare, the last choice is made on those alone that the search has not used."""
+"""If the search leaves at least so many questions unused, the last choice is made only on those."""
 
 FINALISTS = 32
-"""Plans of all lengths among which the last choice is made."""
+"""How many plans, of all lengths, enter the last choice."""
 
 SearchProgress = Callable[[int, int], None]
 """Called with (lengths searched, all lengths)."""
@@ -109,18 +109,19 @@ async def search_constant(
     dispatcher: Dispatcher | None = None,
     on_progress: SearchProgress | None = None,
 ) -> ConstantPlanFront:
-    """Search over the phrase book, the pool's workers and access to none or all earlier steps.
+    """Search over the phrases of subtasks, the workers of the pool, and access to none or all earlier steps.
+
+    The best plan found is a lower bound for the best that exists.
 
     Args:
-        tasks: questions to search on, apart from those that plans are then compared on; 500 are good. The
-            last choice is made on those that the search left over: a plan that won among thousands on few
-            questions owes much of it to luck.
-        max_cost: dollars a question; plans that cost more are neither grown nor kept.
-        rungs: how hard to look, twice at each length. The default takes about 25,000 answers for 5 lengths.
-        budget, execution, dispatcher: as `evaluate`'s. Votes that may stop early do so in the last round alone, so
-            what a plan costs depends on how many the budget has.
-
-    The best plan found is a lower bound of the best there is.
+        tasks: questions to search on, none of which is used to compare the plans later; 500 are enough. The last
+            choice is made on those that the search left unused, since a plan that won among thousands on few questions
+            may owe that to luck.
+        max_cost: dollars a question; plans that cost more are neither extended nor kept.
+        rungs: the rungs of successive halving, which runs twice at each length. The default needs about 25,000 answers
+            for 5 lengths.
+        budget, execution, dispatcher: as for `evaluate`. Early stopping of votes works only in the last round, so the
+            cost of a plan depends on the rounds of the budget.
     """
     if not tasks:
         raise UsageError("There are no tasks to search constant plans on: give at least one.")
@@ -168,12 +169,14 @@ def _shuffled(plans: Iterable[Workflow], random: Random) -> list[Workflow]:
 
 @dataclass(frozen=True, slots=True)
 class _Moves:
-    """The plans next to a plan. The last step reads all: else those before it would not be run."""
+    """The candidates that differ from a plan by one change. The last step always reads all steps before it, since the
+    executor does not run steps that nothing reads.
+    """
 
     names: tuple[str, ...]
 
     def steps(self, access: Access, *, last: bool) -> Iterator[Step]:
-        """Every worker with every phrase. A vote comes last and reads all; its phrase says nothing to it."""
+        """Each worker with each phrase. A vote only comes last, reads all, and ignores its phrase."""
         for worker, name in enumerate(self.names):
             if name != VOTE:
                 yield from (Step(worker, phrase, access) for phrase in PHRASES)
@@ -181,7 +184,10 @@ class _Moves:
                 yield Step(worker, COMPARE, access)
 
     def longer(self, plans: Sequence[Workflow]) -> Iterator[Workflow]:
-        """One step more: at the end, reading all, or before the end, reading nothing. From none: one step."""
+        """Plans with one step more: a last step that reads all, or one before the last that reads nothing.
+
+        Without `plans`: all plans of one step.
+        """
         if not plans:
             yield from (Workflow((step,)) for step in self.steps(Access(), last=True))
         for plan in plans:
@@ -190,11 +196,11 @@ class _Moves:
                 grown = self.steps(Access(all=True), last=True)
                 yield from (Workflow((*plan.steps, step)) for step in grown)
             if last.access.all:
-                beside = self.steps(Access(), last=False)
-                yield from (Workflow((*before, step, last)) for step in beside)
+                parallel = self.steps(Access(), last=False)
+                yield from (Workflow((*before, step, last)) for step in parallel)
 
     def variants(self, plans: Sequence[Workflow]) -> Iterator[Workflow]:
-        """One step's worker, phrase or access changed."""
+        """Plans with another worker, phrase or access in one step."""
         for plan in plans:
             end = len(plan.steps) - 1
             for position, step in enumerate(plan.steps):
@@ -211,7 +217,7 @@ def _with(plan: Workflow, position: int, step: Step) -> Workflow:
 
 @dataclass(slots=True)
 class _Tally:
-    """What is known of one plan so far."""
+    """The results of one plan so far."""
 
     questions: int = 0
     correct: float = 0.0
@@ -220,7 +226,7 @@ class _Tally:
 
 @dataclass(slots=True)
 class _Trials:
-    """Runs plans on the first so many tasks, and never twice on the same."""
+    """Runs plans on more and more of the tasks, each plan at most once on each task."""
 
     pool: Pool
     tasks: Sequence[Task]
@@ -233,7 +239,7 @@ class _Trials:
     tallies: dict[Workflow, _Tally] = field(default_factory=dict)
 
     async def best(self, plans: Sequence[Workflow], rungs: Rungs) -> list[Workflow]:
-        """Successive halving: what is left on the last rung and can be afforded, best first."""
+        """Successive halving: the plans of the last rung that cost at most `max_cost`, best first."""
         for count, questions in rungs:
             for plan in plans[:count]:
                 await self._run(plan, min(questions, len(self.tasks)))

@@ -1,7 +1,7 @@
-"""Selects plans for all questions on training questions: votes, fixed plans, cascades, a plan for each family.
+"""Selects baseline plans on training questions: votes, fixed plans, cascades, and a plan for each family.
 
-It compares thousands of plans by their recorded answers (`podium.ratings.answers`) and runs none; `recorded` then runs
-the selected ones.
+It runs no plan: it computes how thousands of them would do from recorded answers (`podium.ratings.answers`).
+`podium.evals.recorded` then runs those that were selected.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from podium.executor.early_stopping import known_costs
 from podium.ratings.answers import MAX_ANSWERS, NO_ANSWER, Answers, Floats, Members, means_by
 from podium.types import Profile
 
-_BEAM = 20
+_BEAM_WIDTH = 20
 COST_TOLERANCE = 1 + 1e-9
-"""Factor by which a cost may exceed its limit: costs are sums of floats."""
+"""Costs are sums of floats, so a cost may exceed its limit by this factor."""
 
 
 def best_vote(answers: Answers, *, weighted: bool, most: int = MAX_ANSWERS) -> Committee:
-    """A vote of the k most accurate workers, with the best k; each answers once.
+    """The best vote among those of the k most accurate workers, each of which answers once; k is at most `most`.
 
-    The weights assume as many wrong answers as training questions show, or one: whichever votes better.
+    Weights depend on how many wrong answers there are to choose from. Two assumptions are tried: the number estimated
+    from training questions, and one.
     """
     order = tuple(int(w) for w in np.argsort(-answers.accuracy, kind="stable"))
     best = [order[:k] for k in range(1, most + 1)]
@@ -46,13 +47,13 @@ def best_fixed_plan(
     max_cost: float = math.inf,
     cost_of: Callable[[Members], float] | None = None,
 ) -> Committee | None:
-    """The best vote of at most `most` answers whose cost is within `max_cost`, grown one answer at a time.
+    """The best vote of at most `most` answers that costs at most `max_cost`; None: every worker costs more.
 
-    Beam search: of each size it grows the 20 best, and the 20 best within the cost. A worker may answer several times;
-    of equally good committees the cheapest wins. None: every worker costs more than the limit.
+    A worker may answer several times. Of equally accurate committees the cheapest wins. The search is a beam search
+    over committees of one answer, two, and so on: of each size it extends the 20 best, and the 20 best within the cost.
 
     Args:
-        cost_of: dollars of a committee; None: what all its answers cost together.
+        cost_of: dollars of a committee; None: the sum of what its answers cost.
     """
     full = answers.cost
     cost_of = cache(cost_of or (lambda members: float(full[list(members)].sum())))
@@ -63,7 +64,7 @@ def best_fixed_plan(
         return limit == math.inf or cost_of(members) <= limit
 
     def best(committees: Iterable[Members]) -> list[Members]:
-        return sorted(committees, key=lambda members: (-share_of(members), members))[:_BEAM]
+        return sorted(committees, key=lambda members: (-share_of(members), members))[:_BEAM_WIDTH]
 
     beam: list[Members] = [(w,) for w in range(len(answers.workers))]
     found = beam
@@ -79,13 +80,13 @@ def best_fixed_plan(
     affordable = list(filter(is_within, found))
     if not affordable:
         return None
-    most_right = max(map(share_of, affordable))
-    members = min((members for members in affordable if share_of(members) == most_right), key=cost_of)
+    accuracy = max(map(share_of, affordable))
+    members = min((members for members in affordable if share_of(members) == accuracy), key=cost_of)
     return Committee(tuple(answers.workers[w] for w in members))
 
 
 def best_cascade(answers: Answers, *, max_cost: float = math.inf) -> Cascade | None:
-    """The best pair of workers with the best third one for disagreements, within `max_cost`; None: there is none."""
+    """The best cascade: two workers, and a third that answers where they disagree; None: all cost over `max_cost`."""
     plans = list(_cascades(answers, max_cost * COST_TOLERANCE))
     if not plans:
         return None
@@ -94,7 +95,7 @@ def best_cascade(answers: Answers, *, max_cost: float = math.inf) -> Cascade | N
 
 
 def _cascades(answers: Answers, max_cost: float) -> Iterator[tuple[float, float, Members, int]]:
-    """The accuracy of each, its negative cost, the pair, and the worker that answers where they disagree."""
+    """Each cascade: its accuracy, its negative cost, the pair, and the worker that answers where the pair disagrees."""
     alone_QW, voted_QW = answers.alone_QWR[:, :, 0], answers.voted_QWR[:, :, 0]
     workers = range(len(answers.workers))
     for pair, then in product(combinations(workers, 2), workers):
@@ -108,10 +109,13 @@ def _cascades(answers: Answers, max_cost: float) -> Iterator[tuple[float, float,
 
 
 def _weights(answers: Answers, members: Members, wrong: float) -> tuple[float, ...]:
-    """log(p / (1 - p)) + log(K - 1), p being how right a worker is; `wrong` is K - 1, the wrong answers to choose from.
+    """The weight of each vote: log(p / (1 - p)) + log(K - 1), where p is the worker's accuracy; at least 0.01.
 
-    As if answers were independent, and wrong ones equally likely: the naive Bayes vote of Kuncheva and Rodríguez, "A
-    weighted voting framework for classifiers ensembles" (2014). At least a hundredth.
+    This is the naive Bayes vote of Kuncheva and Rodríguez, "A weighted voting framework for classifiers ensembles"
+    (2014). It assumes that answers are independent, and all wrong answers equally likely.
+
+    Args:
+        wrong: K - 1, how many wrong answers there are to choose from.
     """
     share = answers.accuracy[list(members)].clip(0.01, 0.99)
     odds = np.log(share / (1 - share)) + math.log(wrong)
@@ -119,9 +123,10 @@ def _weights(answers: Answers, members: Members, wrong: float) -> tuple[float, .
 
 
 def _wrong_answers(answers: Answers) -> float:
-    """K - 1: so many equally likely wrong answers would make two workers who are wrong agree as often as they do.
+    """An estimate of K - 1, the number of wrong answers to choose from, by how often two wrong workers agree.
 
-    Where no two are wrong, 1. One agreement is added to the count, so that the estimate stays finite.
+    If all wrong answers are equally likely, one of K - 1 such pairs agrees. One agreement is added to the counts, so
+    the estimate is finite, and 1 if no two workers are wrong on the same question.
     """
     answer_QW = answers.answer_QWR[:, :, 0]
     wrong_QW = (answer_QW != NO_ANSWER) & (answers.voted_QWR[:, :, 0] == 0)
@@ -134,17 +139,17 @@ def _wrong_answers(answers: Answers) -> float:
 
 
 _TRUST = 2.0
-"""Pseudo-counts: a family has few questions, so its mean is mixed with that of all questions at this weight."""
+"""A family has few questions, so the mean of all questions is mixed into its mean, as if it were so many of them."""
 
 _WORKERS = 10
-"""Plans are made of so many of the best workers: thirty have more votes of five than fit into memory."""
+"""Plans use only so many of the best workers: thirty workers have more votes of five than fit into memory."""
 
 
 def best_plans_by_family(answers: Answers) -> Mapping[str, Committee]:
-    """For each family of questions the best vote of one to five answers, among the ten best workers.
+    """For each family of questions, the best vote of one to five answers by the ten best workers.
 
-    A planner that knows the family of each question knows more than a Conductor, so a comparison with one is fair in
-    one direction only.
+    A planner with these plans knows each question's family, so it knows more than a Conductor: to beat it is a strong
+    result, and not to beat it says little.
     """
     plans = list(_plans(answers))
     right_QP = np.empty((len(answers.texts), len(plans)))
@@ -157,7 +162,7 @@ def best_plans_by_family(answers: Answers) -> Mapping[str, Committee]:
 
 
 def _plans(answers: Answers) -> Iterator[Members]:
-    """Votes of 1, 3 and 5 answers, and of 2 and 4 where no worker has two answers; the best workers first."""
+    """All votes of 1, 3 and 5 answers, also of 2 and 4 if no worker has two answers; the best workers first."""
     order = np.argsort(-answers.accuracy, kind="stable")[:_WORKERS].tolist()
     sizes = (1, 3, MAX_ANSWERS) if answers.samples > 1 else range(1, MAX_ANSWERS + 1)
     for size in sizes:
@@ -169,12 +174,12 @@ def _plans(answers: Answers) -> Iterator[Members]:
 
 @dataclass(frozen=True)
 class VoterPrices:
-    """The prices by which the executor orders voters, the cheapest first; of Q questions and W workers."""
+    """The prices by which the executor orders voters, cheapest first, for Q questions and W workers."""
 
     measured_QW: Floats
-    """Dollars an answer; NaN: the worker was not measured."""
+    """Dollars an answer, from ratings; NaN: the worker has no rating."""
     listed_QW: Floats
-    """Without measurements; comparable with each other alone."""
+    """Prices from the workers' profiles alone, to be compared only with each other."""
 
     @classmethod
     def from_profiles(cls, profiles_QW: Sequence[Sequence[Profile]]) -> VoterPrices:
@@ -185,7 +190,7 @@ class VoterPrices:
         )
 
     def among(self, members: Members) -> Floats:
-        """[Q, W]: the prices by which one vote compares its voters: measured ones, or listed ones where one lacks."""
+        """[Q, W]: the prices that one vote uses: measured ones, or listed ones if a member was not measured."""
         unknown_Q1 = np.isnan(self.measured_QW[:, members]).any(axis=1, keepdims=True)
         chosen: Floats = np.where(unknown_Q1, self.listed_QW, self.measured_QW)
         return chosen

@@ -1,7 +1,8 @@
-"""Compares planners on a recording: what choosing, combining and stopping are worth with these very answers.
+"""Compares Conductors and baselines on a recording, where every method gets the same recorded answers.
 
-Every choice is made on training questions (`podium.ratings.answers`); then the executor runs every row like any other
-plan. Baselines that know a question's family, or verdicts, know more than a Conductor; their labels say so.
+The settings of baselines are chosen on training questions (`podium.ratings.answers`). Then the executor runs each
+method as it runs any plan. Some baselines know a question's family or the verdicts, which no Conductor knows; their
+labels say so.
 """
 
 from __future__ import annotations
@@ -49,15 +50,15 @@ async def compare_recorded(
     *,
     encoder: Encoder | None = None,
 ) -> Comparison:
-    """Measure all methods on `settings.tasks`; they make their choices on `settings.tuning`.
+    """Evaluate all methods on `settings.tasks`; the settings of baselines are chosen on `settings.tuning`.
 
     Args:
-        conductors: Conductors by label; the baselines are compared with the first, at its cost. None: the baselines
-            are shown alone.
-        encoder: also learn routers over its vectors; None: over n-grams alone.
+        conductors: Conductors by label. Baselines may cost at most what the first one costs, and are compared with it.
+            None: only baselines are evaluated.
+        encoder: its vectors are used for learned routers, in addition to n-grams; None: only n-grams.
 
     Raises:
-        UsageError: fewer than two recorded workers, or nothing to tune on.
+        UsageError: there are fewer than two recorded workers, or no tuning questions.
         WorkerError: the encoder failed.
     """
     recorded = [worker for worker in settings.pool if isinstance(worker, ReplayWorker)]
@@ -89,7 +90,7 @@ async def compare_recorded(
         evaluation = await _with_rounds(settings, planner).run(label, planner)
         rows.append(row(kind, label, evaluation, against=first, tested=True))
         simulated.append(evaluation.simulated)
-    blind = unknown_length_warning(recorded, [task.question.text for task in settings.tasks])
+    warning = unknown_length_warning(recorded, [task.question.text for task in settings.tasks])
     return Comparison(
         questions=len(settings.tasks),
         seed=settings.seed,
@@ -100,18 +101,18 @@ async def compare_recorded(
         tasks=settings.tasks_name,
         max_steps=settings.max_steps,
         rounds=settings.budget.rounds,
-        notes=settings.notes if blind is None else (*settings.notes, blind),
+        notes=settings.notes if warning is None else (*settings.notes, warning),
     )
 
 
 def _with_rounds(settings: ComparisonSettings, planner: Planner | PlannerPerRepeat) -> ComparisonSettings:
-    """The same conditions, with as many rounds as the planner needs."""
+    """The same settings, with at least as many rounds as the planner needs."""
     rounds = max(rounds_of(planner), settings.budget.rounds)
     return replace(settings, budget=settings.budget.model_copy(update={"rounds": rounds}))
 
 
 def _prices(settings: ComparisonSettings, workers: Sequence[Worker]) -> VoterPrices:
-    """The prices of answers to training questions."""
+    """The prices by which voters are ordered on training questions."""
     positions = [settings.pool.names.index(worker.profile.name) for worker in workers]
     profiles_Q = (settings.pool.profiles_for(task.question.text) for task in settings.tuning)
     return VoterPrices.from_profiles([[profiles[at] for at in positions] for profiles in profiles_Q])
@@ -127,7 +128,7 @@ async def _encoded(settings: ComparisonSettings, encoder: Encoder) -> Encoded:
 
 @dataclass(frozen=True)
 class _RecordedBaselines:
-    """The baselines of a recording. They make their choices on training questions."""
+    """The baselines of a recording, with settings that are chosen on training questions."""
 
     settings: ComparisonSettings
     workers: Sequence[Worker]
@@ -136,16 +137,16 @@ class _RecordedBaselines:
     family_of: Mapping[str, str]
     """The family of each held-out question, by its text; empty where it is not known."""
     cost_usd: float | None
-    """Dollars a question at most for the methods at equal cost: what the Conductor cost. None: no limit."""
+    """The most dollars a question for methods at equal cost, which is what the Conductor cost. None: no limit."""
     early_stop: bool
-    """Whether votes stop once they are certain, and so cost less."""
+    """Whether a vote calls no more workers once its winner is certain, and so costs less."""
     prices: VoterPrices
     """With early stopping, the executor calls the cheapest voter first, by these prices."""
     encoded: Encoded | None = None
-    """All questions by an encoder; None: there is none."""
+    """The vectors of all questions; None: there is no encoder."""
 
     def entries(self) -> Iterator[Entry]:
-        """All of them, in the order of the table."""
+        """All rows, in the order of the table."""
         yield self._self_consistency()
         training = self.training
         for name in training.workers:
@@ -188,7 +189,7 @@ class _RecordedBaselines:
         return _AnswerKey(self.workers, self.settings, repeat)
 
     def _learned(self) -> Iterator[Entry]:
-        """Routers over n-grams, and over the encoder."""
+        """Learned routers, over n-grams and over the encoder's vectors."""
         training, encoded = self.training, self.encoded
         for method, label in _LEARNED.items():
             choose = learn_router(method, training.texts, training.score_QW, training.workers)
@@ -202,17 +203,21 @@ class _RecordedBaselines:
             yield "chosen", label.format(encoded.model), Router(f"{method}:{encoded.model}", choose)
 
     def _self_consistency(self) -> Entry:
-        """The best vote of one worker with itself that the cost buys and the recording has samples of it for."""
+        """The best vote of one worker with itself that `cost_usd` pays for and the recording has samples for."""
         training = self.training
         tried = []
         for w, name in enumerate(training.workers):
             most = training.samples_of(w)
-            samples = most if self.cost_usd is None else self._bought(w, most, self.cost_usd * COST_TOLERANCE)
+            samples = (
+                most
+                if self.cost_usd is None
+                else self._samples_within(w, most, self.cost_usd * COST_TOLERANCE)
+            )
             if samples:
                 tried.append(
                     (training.voted((w,) * samples).mean(), -training.cost[w] * samples, name, samples)
                 )
-        if not tried:  # Nobody is as cheap: then the cheapest, once.
+        if not tried:  # Every worker costs more: the cheapest answers once.
             tried = [(0.0, 0.0, training.workers[int(np.argmin(training.cost))], 1)]
         _, _, name, samples = max(tried)
         return (
@@ -221,13 +226,13 @@ class _RecordedBaselines:
             SelfConsistency(name, samples),
         )
 
-    def _bought(self, worker: int, most: int, cost_usd: float) -> int:
-        """How many answers of a worker to vote on `cost_usd` buys, at most `most`."""
+    def _samples_within(self, worker: int, most: int, cost_usd: float) -> int:
+        """How many answers of one worker, at most `most`, a vote within `cost_usd` can have."""
         votes = range(most, 0, -1)
         return next((count for count in votes if self._cost_of((worker,) * count) <= cost_usd), 0)
 
     def _cost_of(self, members: Members) -> float:
-        """Dollars a question of a committee, in the mean of training questions."""
+        """Dollars a question of a committee, averaged over training questions."""
         price_QW = self.prices.among(members)
         return float(spent(self.training, members, early_stop=self.early_stop, price_QW=price_QW).mean())
 
@@ -250,7 +255,7 @@ class _RecordedBaselines:
 
 
 class _AnswerKey:
-    """What each worker will answer in one repeat of the questions, and whether it is right. No Conductor knows this."""
+    """Which worker will be right on which question, and at what cost, in one repeat. No Conductor knows this."""
 
     def __init__(self, workers: Sequence[Worker], settings: ComparisonSettings, repeat: int) -> None:
         self._workers = {worker.profile.name: worker for worker in workers}
@@ -271,10 +276,10 @@ class _AnswerKey:
 
 
 class _Oracle:
-    """Knows whether each worker's first answer, the very one that it is about to give, is right.
+    """Chooses one worker, knowing beforehand whether its answer will be right.
 
-    A bound for plans that call one worker once: a vote, or a worker's later samples, may be right where no first
-    answer is.
+    A bound only for plans that call one worker once: where no worker's first answer is right, a vote or a later sample
+    may be.
     """
 
     name = "oracle"
@@ -284,7 +289,7 @@ class _Oracle:
         self._answer_key = answer_key
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """The cheapest worker that is right; if none is, the cheapest."""
+        """The cheapest worker that will be right; if none will, the cheapest."""
         answers = {name: await self._answer_key.answer(request, name) for name in self._workers}
         return await Single(max(answers, key=lambda name: (answers[name][0], -answers[name][1]))).plan(
             request

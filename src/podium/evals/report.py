@@ -1,7 +1,7 @@
-"""The report of a run: one HTML page that needs nothing else, drawn from the run's own files.
+"""The report of a run: one self-contained HTML page.
 
-It reads `metrics.jsonl` (training) and `comparison.json` (evaluation), and shows what is there: tiles, curves, the
-table, example plans before and after. It computes no figure that these files do not hold.
+It is drawn from `metrics.jsonl` (training) and `comparison.json` (evaluation), whichever the run folder has: tiles,
+curves, the table, and example plans before and after training. It computes no figures of its own.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ def write_report(run: Path, *, title: str | None = None) -> Path:
     """Write `report.html` into the run folder, and return its path.
 
     Raises:
-        UsageError: the folder is missing or holds neither metrics nor a comparison.
+        UsageError: the folder does not exist, or has neither metrics nor a comparison.
     """
     if not run.is_dir():
         raise UsageError(f"{run}: there is no such run folder; check the path.")
     try:
         metrics = RunFolder(run).rows().read()
     except ValueError:
-        raise UsageError(f"{run}: its metrics.jsonl is damaged; mend or remove it.") from None
+        raise UsageError(f"{run}: its metrics.jsonl is damaged; repair or remove it.") from None
     comparison = Comparison.load(run / COMPARISON) if (run / COMPARISON).is_file() else None
     if not metrics and comparison is None:
-        raise UsageError(f"{run}: holds neither metrics nor {COMPARISON}; give the folder of a run.")
+        raise UsageError(f"{run} has neither metrics nor {COMPARISON}; give the folder of a run.")
     path = run / REPORT
     replace_file(path, render_page(title or run.resolve().name, metrics, comparison).encode())
     return path
@@ -66,11 +66,11 @@ CURVES: tuple[tuple[str, str, Callable[[float], str], float | None], ...] = (
     ("cost_usd", "Dollars per thousand questions", _thousand, 0.0),
     ("entropy", "Entropy of the policy, nats a token", _number, 0.0),
 )
-"""Metric, caption, how a value is written, and the least value of its axis."""
+"""(metric, caption, function that formats a value, lower end of the axis); None: the axis begins at the least value."""
 
 
 def render_page(title: str, metrics: Metrics, comparison: Comparison | None) -> str:
-    """The whole page. Workers are taken for simulated unless the comparison or the metrics say otherwise."""
+    """The whole page. Unless the comparison or the metrics say otherwise, it says that workers were simulated."""
     caveats = comparison.caveats if comparison else _caveats(metrics[-1])
     style = files("podium").joinpath("assets", "report.css").read_text(encoding="utf-8")
     page = tag(
@@ -102,7 +102,7 @@ def render_page(title: str, metrics: Metrics, comparison: Comparison | None) -> 
 
 
 def _caveats(last: Mapping[str, Any]) -> tuple[str, ...]:
-    """Of training without a comparison, by its last row; its curves show no times."""
+    """The caveats of a run without a comparison, from the last row of its metrics."""
     return (SIMULATED,) * bool(last.get("simulated", True)) + (RECORDED,) * bool(last.get("recorded", False))
 
 
@@ -117,11 +117,11 @@ def _subtitle(metrics: Metrics, comparison: Comparison | None) -> str:
 
 
 def _tiles(comparison: Comparison) -> Html:
-    """The accuracies that the run is about: of each kind the best row, of Conductors the first."""
+    """The accuracy of the best row of each kind; of several Conductors, that of the first."""
     best = {shown.kind: shown for shown in sorted(comparison.rows, key=lambda shown: shown.accuracy.mean)}
     conductors = [shown for shown in comparison.rows if shown.kind == "conductor"]
     if conductors:
-        best["conductor"] = conductors[0]  # The others are held to its cost.
+        best["conductor"] = conductors[0]  # Its cost is the limit of the baselines.
     cost = ", equal cost" if conductors else ""
     names = {
         "conductor": conductors[0].label if len(conductors) > 1 else "trained Conductor",
@@ -149,15 +149,17 @@ def _tiles(comparison: Comparison) -> Html:
 
 def _training(metrics: Metrics) -> Html:
     figures = []
-    for key, caption, show, floor in CURVES:
+    for key, caption, show, minimum in CURVES:
         points = [(float(at), float(row[key])) for at, row in _numbered(metrics) if _is_number(row.get(key))]
         if points:
-            figures.append(tag("figure", tag("figcaption", caption), curve(points, show=show, floor=floor)))
+            figures.append(
+                tag("figure", tag("figcaption", caption), curve(points, show=show, minimum=minimum))
+            )
     used = [(float(at), row["workers"]) for at, row in _numbered(metrics) if row.get("workers")]
     names = sorted({name for _, found in used for name in found})
     return fragment(
         tag("h2", "Training"),
-        tag("p", "Each iteration, faint, and the moving mean of a tenth of them.", class_="note"),
+        tag("p", "Faint: each iteration. Strong: the moving mean over a tenth of them.", class_="note"),
         tag("div", figures, class_="curves"),
         (tag("h2", "Share of steps by worker"), _legend(names), shares(used, names)) if used else "",
     )
@@ -216,7 +218,7 @@ def _front(comparison: Comparison) -> Html:
         pareto_chart(comparison),
         tag(
             "p",
-            "Dollars for 1,000 questions; the line joins methods that nothing beats at their price.",
+            "Dollars for 1,000 questions; the line joins the methods that no cheaper method beats.",
             class_="note",
         ),
     )
@@ -249,7 +251,7 @@ def _by_hops(comparison: Comparison) -> Html:
 def _examples(examples: Sequence[Example]) -> Html:
     return fragment(
         tag("h2", "Plans before and after"),
-        tag("p", "The first held-out question of each number of hops: in order, not picked.", class_="note"),
+        tag("p", "The first held-out question of each number of hops, not selected by hand.", class_="note"),
         map(_example, examples),
     )
 

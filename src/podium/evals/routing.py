@@ -1,8 +1,8 @@
-"""Does a planner choose workers by what the question needs, and spend steps where there are more hops?
+"""Measures whether a planner chooses workers by the skills that a question needs, and more steps for more hops.
 
-Mutual information of skill and worker, against plans that are permuted among questions; rank correlation of hops and
-steps. Both read `Task.facts` ("hops", "skills"), which no planner sees. Both are ours, since every evaluation shows
-them and the base install has neither scipy nor scikit-learn; a test compares them.
+The first measure is the mutual information of skill and worker, tested by permuting plans among questions; the second
+is the rank correlation of hops and steps. Both use `Task.facts` ("hops", "skills"), which no planner sees. They are
+implemented here because the base install has neither scipy nor scikit-learn; tests compare them with those.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from podium.types import Value
 from podium.workflow import Workflow, live_steps
 
 Alignment = Literal["in order", "one step a hop", "one hop"]
-"""Which step is held to do which hop. A plan does not say, so three readings are given:
-"in order": step i with hop i, as far as both go: all plans, dulled where a plan orders its work otherwise;
-"one step a hop": the same, for plans of as many steps as the question has hops: sharper, and selected;
-"one hop": the first step of questions with one hop: nothing to align."""
+"""Which step is assumed to do which hop. A plan does not say, so there are three alignments:
+"in order": step i does hop i. It uses all plans, but is wrong for a plan with another order of work;
+"one step a hop": the same, only for plans with as many steps as the question has hops: more exact, for fewer plans;
+"one hop": only questions with one hop, whose first step does it: nothing can be misaligned."""
 
 ALIGNMENTS: tuple[Alignment, ...] = ("in order", "one step a hop", "one hop")
 
@@ -33,20 +33,20 @@ Floats = npt.NDArray[np.float64]
 
 
 class Routing(Value):
-    """Mutual information, in nats, of the skill that a hop needs and the worker that its step was given."""
+    """Mutual information, in nats, of the skill that a hop needs and the worker of its step."""
 
     alignment: Alignment
     pairs: int
     """Pairs of skill and worker that were counted."""
     nats: float
     null_mean: float
-    """The mean of this figure over permutations of the plans among questions of as many hops."""
+    """The mean of `nats` when plans are permuted among questions with the same number of hops."""
     null_high: float
     """95 % of the permutations stay below this."""
 
     @property
     def excess(self) -> float:
-        """Nats above chance: plain mutual information is never negative and grows with the table."""
+        """`nats` above chance: by chance alone, mutual information is above zero, the more so for larger tables."""
         return self.nats - self.null_mean
 
     @property
@@ -56,7 +56,7 @@ class Routing(Value):
 
     @property
     def by_question(self) -> bool:
-        """Whether the figure is above 95 % of the permutations."""
+        """Whether `nats` is above 95 % of the permutations."""
         return self.pairs > 0 and self.nats > self.null_high
 
 
@@ -65,9 +65,9 @@ def routing(
 ) -> Routing:
     """Measure how much the choice of workers depends on the skills that a question needs.
 
-    The null hypothesis gives all plans of a question, whole, to another question with as many hops. So what follows
-    from the number of hops or from the position in a plan is in the null too, and a constant plan, or one that looks
-    at hops alone, has no excess.
+    Under the null hypothesis, all plans of a question are given unchanged to another question with the same number of
+    hops. Whatever depends only on the number of hops or on the position in a plan stays the same, so a constant plan,
+    or a planner that looks only at hops, has no excess.
     """
     skills, questions = _skills(evaluation)
     rows, columns, workers = _pairs(evaluation, questions, alignment)
@@ -105,8 +105,8 @@ def mutual_information(first: Ints, second: Ints) -> float:
 def steps_by_hops(evaluation: Evaluation, *, resamples: int = 1000, seed: str = "0") -> Interval | None:
     """Spearman's rank correlation of a question's hops and its mean number of steps.
 
-    The interval is the percentile bootstrap's over questions. None where it is not defined: every question
-    has as many hops, or got as many steps.
+    The interval is a percentile bootstrap over questions. None: all questions have the same number of hops, or all
+    plans the same number of steps.
     """
     hops = np.array([_hops(evaluation, task_id) for task_id in evaluation.by_question], dtype=float)
     steps = np.array(evaluation.scores(lambda rollout: rollout.steps))
@@ -115,14 +115,14 @@ def steps_by_hops(evaluation: Evaluation, *, resamples: int = 1000, seed: str = 
         return None
     rng = np.random.default_rng(list(f"steps-by-hops/{seed}".encode()))
     drawn = [rng.integers(len(hops), size=len(hops)) for _ in range(resamples)]
-    # A resample of questions of one kind has no correlation: it says nothing, and is left out.
+    # The correlation is not defined for a resample in which all hops or all steps are equal: it is left out.
     resampled = [found for at in drawn if (found := rank_correlation(hops[at], steps[at])) is not None]
     low, high = np.quantile(resampled or [rho], [0.025, 0.975])
     return Interval(mean=rho, low=float(low), high=float(high))
 
 
 def rank_correlation(first: Floats, second: Floats) -> float | None:
-    """Spearman's rho, equal values sharing their mean rank; None where one of the two does not vary."""
+    """Spearman's rho, with the mean rank for equal values; None: all values of one side are equal."""
     ranks = np.stack([_ranks(first), _ranks(second)])
     ranks -= ranks.mean(axis=1, keepdims=True)
     spread = float(np.sqrt((ranks[0] ** 2).sum() * (ranks[1] ** 2).sum()))
@@ -140,13 +140,13 @@ def _hops(evaluation: Evaluation, task_id: str) -> int:
 
 
 def _needed(evaluation: Evaluation, task_id: str) -> tuple[str, ...]:
-    """The skills of a question's hops in order; empty where the tasks do not know."""
+    """The skills of a question's hops, in order; empty if the task does not state them."""
     skills = evaluation.facts[task_id].get("skills", ())
     return skills if isinstance(skills, tuple) else ()
 
 
 def _skills(evaluation: Evaluation) -> tuple[Ints, dict[str, int]]:
-    """Skill numbers, questions by hops, -1 where a question has no such hop; and each question's row."""
+    """The skill number of each question (row) and hop (column), -1 after its last hop; and the row of each question."""
     needed = {task_id: _needed(evaluation, task_id) for task_id in evaluation.by_question}
     numbers: dict[str, int] = defaultdict(lambda: len(numbers))
     table = np.full((len(needed), max(map(len, needed.values()), default=0)), -1, dtype=np.int64)
@@ -158,7 +158,7 @@ def _skills(evaluation: Evaluation) -> tuple[Ints, dict[str, int]]:
 def _pairs(
     evaluation: Evaluation, questions: dict[str, int], alignment: Alignment
 ) -> tuple[Ints, Ints, Ints]:
-    """Row and column of the skill, and the worker, of every pair that the alignment makes."""
+    """Every pair of skill and worker in the alignment: the row and column of the skill, and the worker's number."""
     found: list[tuple[int, int, int]] = []
     numbers: dict[str, int] = defaultdict(lambda: len(numbers))
     for rollout in evaluation.rollouts:

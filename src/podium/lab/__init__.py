@@ -1,8 +1,8 @@
-"""The embedded laboratory: what simulated questions are made of, and how simulated workers read them.
+"""The embedded laboratory: generated questions, and what simulated workers need to answer them.
 
 `operations` are small computations, each with several phrasings. The task set `embedded` composes them into questions
-(`problem`, `wording`); the simulated specialists read a request (`intent`) and compute it. A run with real models
-needs none of this. The policy's warm start on these questions is `podium.warmstart`.
+(`problem`, `wording`). Simulated specialists read a request (`intent`) and compute the answer. Runs with real models
+use none of this. `podium.warmstart` trains a policy on these questions.
 """
 
 from podium.lab.operations import OPERATIONS, SKILLS, Operation

@@ -1,7 +1,7 @@
-"""Reads from the words of a subtask what a simulated specialist has to do.
+"""Reads from the text of a subtask what a simulated specialist must do.
 
-It understands requests in plain English, not only fixed phrases: a part that is quoted or named by its number, the next
-part, the rest, a check, a comparison. Any other subtask means the whole question.
+It understands plain English, not only fixed phrases: parts that are quoted or named by number, the next part, a check,
+or a comparison. Any other subtask means the whole question.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Intent:
 
     action: Action
     parts: tuple[int, ...] = ()
-    """Positions of the requested hops, ascending; only for the action "parts"."""
+    """The positions of the requested hops, ascending; only for the action "parts"."""
     clear: bool = False
-    """Whether the parts were quoted and not named by number."""
+    """Whether the parts were quoted, not named by number."""
 
 
 @lru_cache(maxsize=65_536)
@@ -59,7 +59,7 @@ def read_intent(subtask: str, question: str) -> Intent:
 
 
 def _named(subtask: str, problem: Problem) -> tuple[int, ...]:
-    """The hops that the subtask requests, either word for word or as the same operation in other words."""
+    """The hops that the subtask quotes, or else requests in other words."""
     folded = subtask.casefold()
     found = {i for i, hop in enumerate(problem.hops) if hop.clause.casefold() in folded}
     if not found:

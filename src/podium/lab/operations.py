@@ -1,6 +1,6 @@
-"""Operations: the small computations of which embedded questions are made, by skill.
+"""Operations: the small computations that embedded questions are made of, grouped by skill.
 
-Each operation has at least three phrasings. No text may match the phrasings of two operations.
+Each has at least three phrasings. No text may match phrasings of two operations.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Operation:
 
     @property
     def joins(self) -> bool:
-        """Whether it takes two values, and so can join two branches."""
+        """Whether it takes two values, so that it can join two branches."""
         return len(self.takes) == 2
 
 
@@ -250,7 +250,7 @@ def spelled(number: int) -> str:
 
 
 def _facts() -> tuple[Operation, ...]:
-    """Small things one knows."""
+    """Common knowledge."""
     lands = {city: country for country, city in CAPITALS.items()}
     return (
         Operation("capital_of", "facts", ("country",), "city", lambda x: CAPITALS[x],

@@ -20,20 +20,20 @@ class Hop:
 
     operation: Operation
     inputs: tuple[str | int, ...]
-    """A written value, or the position of the earlier hop whose result it takes."""
+    """For each input, a value as text, or the position of the earlier hop whose result is the input."""
     number: int | None = None
     clause: str = ""
     """The words of the question that request this hop."""
 
     @property
     def sources(self) -> tuple[int, ...]:
-        """Positions of the hops whose results it takes."""
+        """The positions of the hops whose results are inputs."""
         return tuple(i for i in self.inputs if isinstance(i, int))
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Hops in the order in which the question asks for them; the last one's result is the answer."""
+    """Hops in the order in which the question requests them; the result of the last one is the answer."""
 
     hops: tuple[Hop, ...]
 
@@ -75,12 +75,12 @@ class Problem:
 
     @property
     def shape(self) -> str:
-        """ "chain" or "join"."""
+        """Either "chain" or "join"."""
         return "join" if any(len(hop.sources) == 2 for hop in self.hops) else "chain"
 
     @cached_property
     def key(self) -> str:
-        """The problem apart from its wording: equal keys ask for the same thing."""
+        """The problem without its wording: two questions with equal keys are the same problem."""
         return "; ".join(
             f"{hop.operation.name}({', '.join(f'#{i}' if isinstance(i, int) else i for i in hop.inputs)}"
             f"{'' if hop.number is None else f' | {hop.number}'})"
@@ -89,7 +89,7 @@ class Problem:
 
     @property
     def compositions(self) -> tuple[tuple[str, str], ...]:
-        """Names of the operations that feed one another: (giver, taker)."""
+        """The names of each two operations of which one takes the other's result: (source, taker)."""
         return tuple(
             (self.hops[source].operation.name, hop.operation.name)
             for hop in self.hops

@@ -1,7 +1,7 @@
 """The types of values that operations take and return: how each is drawn, written, read, and made slightly wrong.
 
-Here a value is a Python int, str, date or tuple; `write` turns it into text. This module also has the tables from which
-values are drawn, and `chance`, which gives all simulations their randomness.
+Here a value is a Python object (int, bool, str, date or tuple); `write` turns it into text. This module also has the
+tables from which values are drawn, and `chance`, from which all simulations take their randomness.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def chance(*name: object) -> float:
 
 Value = Any
 LARGEST_INT = 99_999
-"""Results beyond it are outside every operation's domain: questions stay readable."""
+"""No operation gives a larger number, so that questions stay readable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +98,17 @@ class ValueType:
 
     name: str
     draw: Callable[[Random], Value]
-    """A value to ask about."""
+    """Draws a value for a question."""
     write: Callable[[Value], str]
-    """As it stands in an answer."""
+    """Writes a value as it is in an answer."""
     read: Callable[[str], Value]
-    """The inverse of `write`; ValueError when the text is no such value."""
+    """The inverse of `write`; ValueError if the text is no such value."""
     slip: Callable[[Random, Value], Value]
-    """A plausible wrong value: never the one given."""
+    """Returns a plausible wrong value, which is never the one given."""
     literal: str = "{}"
-    """As it stands in a question."""
+    """The format of a written value in a question."""
     parent: str | None = None
-    """A wider type, whose operations take this one too."""
+    """A wider type, whose operations also take values of this type."""
 
 
 def _slip_int(rng: Random, value: int) -> int:
@@ -176,7 +176,7 @@ def _draw_ints(rng: Random) -> tuple[int, ...]:
 
 
 def _named(name: str, table: tuple[str, ...], *, proper: bool = True) -> ValueType:
-    """A type whose values are the entries of a small table: proper names, or quoted words."""
+    """A type whose values are the entries of a table. In questions `proper` names are capitalised, others quoted."""
 
     def read(text: str) -> str:
         word = text.strip().strip("'\"").lower()
@@ -251,5 +251,5 @@ VALUE_TYPES: dict[str, ValueType] = {one.name: one for one in _value_types()}
 
 
 def fits(given: str, wanted: str) -> bool:
-    """Whether an operation on `wanted` may be given a value of the type `given`."""
+    """Whether an operation that takes the type `wanted` also takes a value of the type `given`."""
     return wanted == given or VALUE_TYPES[given].parent == wanted

@@ -1,7 +1,7 @@
-"""Writes a problem as a question, and reads a text back into operations.
+"""Writes a problem as a question, and reads a question back into a problem.
 
-Reading is the inverse of writing. It looks for every phrasing anywhere in the text, so connecting words do not matter.
-"the result", "it", "that", and the labels A and B of two branches stand for results of earlier hops.
+To read, it looks for every phrasing anywhere in the text; the words between do not matter. "the result", "it", "that",
+and the labels A and B of two branches mean the results of earlier hops.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _phrasings() -> tuple[_Phrasing, ...]:
 
 @lru_cache(maxsize=65_536)
 def clauses(text: str) -> tuple[Clause, ...]:
-    """The requests that `text` makes, in the order in which they stand; of overlapping ones the longest."""
+    """The requests in `text`, in order; of overlapping ones only the longest."""
     lowered = text.lower()
     found = []
     for phrasing in _phrasings():
@@ -95,7 +95,7 @@ def clauses(text: str) -> tuple[Clause, ...]:
 
 @lru_cache(maxsize=65_536)
 def read_problem(text: str) -> Problem | None:
-    """The problem that a question poses; None when it asks for nothing that is known here."""
+    """The problem that a question poses; None: it poses none that can be computed here."""
     found = clauses(text)
     if not found:
         return None
@@ -122,7 +122,7 @@ def read_problem(text: str) -> Problem | None:
 
 
 def _labels(text: str, found: tuple[Clause, ...]) -> dict[str, int]:
-    """Which hop each label stands for: the last clause between the label and the next label or its use."""
+    """The hop of each label: the last clause before the next label, or before the clause that uses labels."""
     marks = [(match.end(), match.group(1) or match.group(2)) for match in _LABEL.finditer(text)]
     labelled: dict[str, int] = {}
     for index, (start, label) in enumerate(marks):
@@ -151,7 +151,7 @@ _BRANCH = (
 
 
 def word_clause(operation: Operation, values: Sequence[str], number: int | None, rng: Random) -> str:
-    """One request, with `values` as they stand in the sentence."""
+    """One request with these values, which are already as they are in a sentence."""
     slots = dict(zip("xy", values, strict=False))
     return rng.choice(operation.phrasings).format(**slots, n=number)
 

@@ -1,6 +1,7 @@
 """Answers questions: plan, run, plan again, within a budget.
 
-A whole orchestrator as a worker of another's pool (`team`) is imported from its own module, since it brings planners.
+`podium.orchestrator.team` makes an orchestrator a worker of another pool. It is not imported here, because it imports
+all planners.
 """
 
 from podium.orchestrator.events import Event, PlanReady, QuestionEnded, RoundEnded

@@ -1,4 +1,4 @@
-"""The events of one question, for its observer: those of the orchestrator, with those of the executor."""
+"""The events that `Orchestrator.answer` sends to `on_event` for one question, with those of the executor."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class PlanReady:
     round: int
     """From 0."""
     plan: Plan
-    """What is run; where planning failed, the plan that gives the question to one worker."""
+    """The plan that is run; after failed planning, the one that sends the question to the fallback worker."""
     seconds: float
     error: PlanError | None = None
-    """Why there was no plan."""
+    """Why planning failed; None: it did not."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoundEnded:
-    """A plan was run, accepted what there was, or could not be used."""
+    """A round is over: its plan was run, accepted the earlier answer, or could not be used."""
 
     round: int
     trace: RoundTrace
@@ -33,7 +33,7 @@ class RoundEnded:
 
 @dataclass(frozen=True, slots=True)
 class QuestionEnded:
-    """The whole trace. A cancelled question has one too, before `CancelledError` propagates."""
+    """The question is over. A cancelled one sends this event too, before `CancelledError` propagates."""
 
     trace: Trace
 

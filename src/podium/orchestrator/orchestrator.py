@@ -1,7 +1,7 @@
 """Answers a question: the planner writes a plan, the executor runs it, and the planner may plan again, within a budget.
 
-The one place where a trace is made, and where a planner's failure becomes data. Bad plans and failed workers are data
-in the trace. Cancellation and our own bugs are raised. It does not grade, store or print.
+The result is a trace, in which bad plans, failed planners and failed workers are data. Cancellation and bugs are
+raised. Nothing here grades, stores or prints.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class Orchestrator:
     """Answers questions, any number at a time.
 
     Args:
-        planner: decides.
-        pool: the workers on offer. Stays the caller's to close.
+        planner: writes the plans.
+        pool: the workers that plans may use. The caller closes it.
         budget: limits for each question.
-        max_steps: the planner may use at most so many. The calls are bounded by the budget.
+        max_steps: the most steps that the planner may use; the budget limits calls.
         settings: how workflows are run.
-        dispatcher: shared with other orchestrators over the same workers; None: this one's own.
-        accounts: further dollar limits that these questions share with others, besides the dispatcher's.
-        plan_fallback: the worker that takes a question whose first planning failed for good. None, or one that is not
-            in the pool: such a question fails, as training and evaluation need it.
+        dispatcher: shared by all orchestrators over the same workers; None: a new one.
+        accounts: dollar limits that these questions share with others, in addition to the dispatcher's.
+        plan_fallback: the worker that answers a question when planning fails in the first round. None, or a name that
+            the pool lacks: such a question fails, which is what training and evaluation need.
     """
 
     def __init__(
@@ -78,19 +78,20 @@ class Orchestrator:
 
         Args:
             question: its text must not be blank.
-            seed: names all randomness. Give live questions a random one: it also marks the fences between
-                workers' texts, which must not be guessable.
-            sample: which independent answer to the question this is; a response cache gives each its own answers.
-            trace_id: 32 hexadecimal digits; None: new ones.
+            seed: seeds all randomness. Give users' questions a random seed: it also makes the marks that fence workers'
+                texts, and nobody may guess those.
+            sample: the number of this answer among independent answers to the question; a response cache keeps the
+                answers of each number apart.
+            trace_id: 32 hexadecimal digits; None: a new id.
             on_event: called with each event. Must be quick.
-            streams: whether there are also events with the text of the answer while it is written, by workers that
-                stream, in the last round that the budget allows; an earlier one may not be the last.
+            streams: whether `StepText` events carry the answer while it is written, by workers that stream. Only the
+                last round that the budget allows is streamed, since after any other the planner may plan again.
 
         Raises:
             UsageError: the question is empty.
             asyncio.CancelledError: the caller cancelled it; every call in flight was cancelled.
-            StoreError: an account or the response cache cannot be written; what was paid for is in the trace that
-                `on_event` got.
+            StoreError: an account or the response cache cannot be written. The trace that `on_event` was sent has what
+                was paid until then.
         """
         if not question.text.strip():
             raise UsageError("The question is empty: write what you want answered.")
@@ -119,7 +120,7 @@ class Orchestrator:
 
 
 class _QuestionRun:
-    """One question: its rounds, and in the end its trace."""
+    """One question while it is answered: its rounds so far, and in the end its trace."""
 
     def __init__(
         self,
@@ -159,10 +160,10 @@ class _QuestionRun:
         self._outcomes: tuple[Outcome, ...] = ()
         self._answer: str | None = None
         self._concern: str | None = None
-        """Why the answer is not what the latest plan would have given; None: it is."""
+        """Why the answer is not that of the latest plan's last step; None: it is."""
 
     async def run(self) -> None:
-        """Plan and run, round after round, until there is an answer that nothing can change."""
+        """Plan and run, round after round, until the planner accepts the answer or the budget allows no more."""
         for number in range(self._orchestrator.budget.rounds):
             if number and self._question_context.ledger.exhausted:
                 return
@@ -180,7 +181,7 @@ class _QuestionRun:
                     if error is not None:
                         return
                     if self._rounds[-1].spans[-1].tool_calls:
-                        return  # The caller's tools come next, and then the same worker.
+                        return  # The caller runs its tools, then continues with the same worker.
                 case Acceptance():
                     self._close(number, plan, seconds, accepted=True)
                     return
@@ -190,14 +191,14 @@ class _QuestionRun:
                     return
 
     def _instead_of(self, error: PlanError) -> Workflow | None:
-        """The whole question for one worker, where planning failed and nothing is answered yet."""
+        """A workflow that sends the whole question to the fallback worker; None: there is none, or no need for it."""
         names, name = self._question_context.pool.names, self._orchestrator.plan_fallback
         if self._outcomes or name not in names or error.kind == "time_is_up":
             return None
         return Workflow((Step(names.index(name), WHOLE),))
 
     async def _plan(self, number: int) -> Plan:
-        """The plan of round `number`; one that cannot be had or run has a `PlanError` for its decision."""
+        """Get the plan of round `number`; if planning fails or the plan cannot run, its decision is a `PlanError`."""
         orchestrator, question_context = self._orchestrator, self._question_context
         request = PlanRequest(
             question=question_context.question,
@@ -228,7 +229,7 @@ class _QuestionRun:
         """Run one round.
 
         Args:
-            error: why there is no plan, where `workflow` stands in for it.
+            error: why planning failed, where `workflow` sends the question to the fallback worker.
         """
         previous = self._outcomes[-1].response if self._outcomes else None
         earlier_calls = Counter(
@@ -247,7 +248,7 @@ class _QuestionRun:
         )
         try:
             await execution.run()
-        finally:  # Also when cancelled: what was answered so far belongs in the trace.
+        finally:  # Also after cancellation: the trace has the answers so far.
             spans = execution.spans
             latest = max((span.position for span in spans if span.status == "done"), default=None)
             response = None if latest is None else spans[latest].response
@@ -290,10 +291,10 @@ class _QuestionRun:
         self._emit(RoundEnded(number, trace))
 
     def end(self, *, cancelled: bool = False, trouble: str | None = None) -> Trace:
-        """The record of the question as it stands.
+        """Make the trace of the question as far as it came.
 
         Args:
-            trouble: what stopped the question, other than workers and plans.
+            trouble: an error of storage that stopped the question.
         """
         orchestrator, question_context = self._orchestrator, self._question_context
         status: TraceStatus = "ok"
@@ -331,7 +332,7 @@ class _QuestionRun:
 def _fault(
     decision: Workflow | Acceptance | PlanError, *, workers: int, later_round: bool
 ) -> PlanError | None:
-    """Why a planner's decision cannot be run: not every planner's plans come through the parser."""
+    """Why a decision cannot be run; None: it can. The parser has checked only the plans of a Conductor."""
     match decision:
         case Workflow(steps=steps):
             return check(decision, workers=workers, max_steps=max(1, len(steps)), later_round=later_round)
@@ -341,7 +342,7 @@ def _fault(
 
 
 def _concern(spans: tuple[Span, ...], latest: int | None) -> str | None:
-    """What is wrong with a round whose latest step that succeeded is `latest`."""
+    """Why a round's last step gave no answer; None: it did. `latest` is the latest step that succeeded."""
     if latest is None:
         faults = " ".join(
             f"Step {span.position}: {span.error}" for span in spans if span.error and span.status != "skipped"

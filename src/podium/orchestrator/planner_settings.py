@@ -1,6 +1,6 @@
-"""Who plans, in the words of files and options: for a team as a worker, for Inspect, for the verbs.
+"""The settings that name a planner, shared by team workers in pool files, by the Inspect solver and by the CLI.
 
-Words only: `podium.orchestrator.planning` opens what they name.
+`podium.orchestrator.planning` opens the planner that they name.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ class PlannerSettings(Settings):
     """A Conductor, local or served, or a baseline."""
 
     planner: str = "conductor"
-    """conductor, or a baseline: single:WORKER, self-consistency:WORKER:SAMPLES, constant:FILE or random."""
+    """Either conductor or a baseline: single:WORKER, self-consistency:WORKER:SAMPLES, constant:FILE or random."""
     conductor: str | None = None
-    """A Conductor's checkpoint folder; or warmstart, the shipped one before its training."""
+    """A Conductor's checkpoint folder; or warmstart, the shipped checkpoint from before reinforcement learning."""
     cost_sensitivity: float | None = Field(
         default=None, validation_alias=AliasChoices("cost_sensitivity", "thrift")
     )
-    """Level of cost sensitivity, for a Conductor that knows some; 0 saves nothing, 2.5 is between two levels."""
+    """How much plans should save, for a Conductor trained with levels: 0 saves nothing, 2.5 is between two levels."""
     conductor_url: str | None = None
-    """An OpenAI-compatible endpoint whose model conducts, up to and without /chat/completions."""
+    """The URL of an OpenAI-compatible endpoint whose model conducts, without /chat/completions."""
     conductor_model: str | None = None
     """The name of the model there."""
     conductor_key_env: str | None = None
@@ -33,8 +33,8 @@ class PlannerSettings(Settings):
     conductor_price: tuple[float, float] | None = None
     """Its dollars per million tokens, input and output."""
     conductor_settings: str | None = None
-    """Where the podium.json of the trained Conductor is that the endpoint serves: its folder, the file, or OWNER/NAME
-    on the Hugging Face hub. None: the model conducts untrained."""
+    """The podium.json of the trained Conductor that the endpoint serves: its folder, the file itself, or OWNER/NAME on
+    the Hugging Face hub. None: the model conducts untrained."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -45,7 +45,7 @@ class PlannerSettings(Settings):
 
     @property
     def served(self) -> tuple[str, ...]:
-        """Those keys of a served Conductor that are given."""
+        """The keys of a served Conductor that have values."""
         keys = (
             "conductor_url",
             "conductor_model",
@@ -56,7 +56,7 @@ class PlannerSettings(Settings):
         return tuple(key for key in keys if getattr(self, key) is not None)
 
     def fault(self, called: Callable[[str], str] = str) -> str | None:
-        """Why they exclude each other, in one sentence; None: they do not.
+        """Why these settings cannot go together, in one sentence; None: they can.
 
         Args:
             called: the caller's name for a key.

@@ -1,6 +1,6 @@
-"""Opens the planner that the settings or the pool's file name: a Conductor or a baseline; and its fallback.
+"""Opens the planner that settings or the pool's file name, a Conductor or a baseline, and finds its fallback worker.
 
-The one place that decides which Conductor leads where none is named.
+This module alone decides which Conductor plans where neither names one.
 """
 
 from __future__ import annotations
@@ -36,17 +36,18 @@ _CHECK = "What is 17 plus 25?"
 
 @dataclass(frozen=True, slots=True)
 class OpenedPlanner:
-    """A planner, and what it holds."""
+    """A planner with its fallback worker and the connections that it has open."""
 
     planner: Planner
     description: str
-    """Which planner it is, and why, for people."""
+    """Which planner it is, and why, in words for messages."""
     fallback: str | None = None
-    """The worker that takes a question whose planning failed for good; None: such a question fails."""
+    """The worker that answers a question when planning has failed; None: such a question fails."""
     release: Callable[[], Awaitable[None]] | None = None
+    """Closes the planner's own endpoint; None: it has none."""
 
     async def close(self) -> None:
-        """Give back connections. Calling twice is fine; a later plan opens new ones."""
+        """Close the planner's connections. Calling twice is fine; a later plan opens new ones."""
         if self.release is not None:
             await self.release()
 
@@ -59,19 +60,19 @@ def open_planner(
     called: Callable[[str], str] = str,
     dispatcher: Dispatcher | None = None,
 ) -> OpenedPlanner:
-    """The planner of `settings`, for the workers of `pool`; it is the caller's to close.
+    """Open the planner of `settings` for the workers of `pool`. The caller closes it.
 
-    What `settings` leave open the `[conductor]` table of the pool's file says. Where that is silent, too, the shipped
-    Conductor leads simulated workers; of others the first model in the file's order conducts, untrained.
+    If `settings` name no planner, the `[conductor]` table of the pool's file does. If that names none either, the
+    shipped Conductor plans for simulated workers; in any other pool the first model of the file conducts, untrained.
 
     Args:
-        seed: names the randomness of a planner that plans at random.
+        seed: seeds a planner that plans at random.
         called: the caller's name for a key of the settings, for messages.
-        dispatcher: holds the limits of a worker that conducts; None: one of its own.
+        dispatcher: enforces the limits of a worker that conducts; None: a new one.
 
     Raises:
-        UsageError: settings that exclude each other, or name what there is not; a checkpoint that must not lead the
-            pool.
+        UsageError: settings exclude each other or name something that does not exist, or the checkpoint must not
+            conduct this pool.
     """
     fault = settings.fault(called)
     if fault is not None:
@@ -92,8 +93,9 @@ def open_planner(
 
 
 def plan_settings(settings: PlannerSettings, pool: Pool) -> PlanSettings:
-    """How the Conductor that `open_planner` would open was trained to plan: its rounds and its steps hold where nobody
-    says otherwise. Those of a planner that was not trained are the defaults.
+    """How the Conductor that `open_planner` would open was trained to plan; of an untrained planner, the defaults.
+
+    Applications use its rounds and its steps unless the user sets others.
 
     Raises:
         UsageError: its checkpoint or its podium.json cannot be read.
@@ -120,7 +122,7 @@ def first_model(pool: Pool) -> Worker | None:
 
 
 async def check_planner(opened: OpenedPlanner, pool: Pool) -> CheckResult:
-    """Plan one small question, and return how that went. It costs what a plan costs."""
+    """Let the planner plan one small question, and report the result. This costs what a plan costs."""
     started = asyncio.get_running_loop().time()
     error: str | None
     try:
@@ -220,7 +222,7 @@ def _endpoint(settings: PlannerSettings) -> ConductorSettings:
 
 
 def _source(name: str, pool: Pool) -> str:
-    """A checkpoint as the pool's file names it: shipped, or seen from its folder."""
+    """A checkpoint that the pool's file names: a shipped one, or a folder relative to the file's."""
     return name if name in SHIPPED else str(pool.folder / name)
 
 
@@ -233,7 +235,7 @@ def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher
     if settings.settings is not None:
         trained = read_podium_file(settings.settings)
         refuse_misfit(settings.settings, trained.what_it_conducts, pool)
-        settings = settings.obeying(trained)
+        settings = settings.with_training(trained)
         training = f"trained on {trained.what_it_conducts.questions}"
     endpoint = build_endpoint(settings, pool)
     policy = WorkerPolicy(endpoint, pool, dispatcher, priced=settings.price is not None)
@@ -245,5 +247,5 @@ def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher
 
 
 def _may_be_no_model(worker: Worker) -> bool:
-    """Whether it is a program, a function or a team: any of them may be a model, and need not be."""
+    """Whether it is a program, a function or a team, none of which has to be a model."""
     return worker.identity is None or worker.identity.get("kind") not in ("openai", "litellm")

@@ -1,7 +1,7 @@
-"""A whole team as one worker: another pool and a planner of its own, within what one call may take.
+"""A team as one worker: a pool and a planner of its own, within the limits of one call.
 
-Here pools are opened that may hold teams; `podium.workers.pool` opens those without. A team has a dispatcher of its
-own: it shares neither limits nor response cache with the pool that it stands in, which pays for it as for any worker.
+`open_pool` opens pools that may contain teams; `podium.workers.pool` opens pools without. A team has its own
+dispatcher, so it shares neither limits nor the response cache with the outer pool, which pays for it as for any worker.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from podium.workers.spec import WorkerSpec
 if TYPE_CHECKING:
     from podium.orchestrator.planning import OpenedPlanner
 
-_DEEPEST = 3
-"""Pools within one another."""
-_SHARE = 0.95
-"""Of the time for a call that the team takes, so that what it has by then is not lost with the call."""
+_MAX_DEPTH = 3
+"""The most pools within one another."""
+_TIME_SHARE = 0.95
+"""The share of a call's time that the team has for its question, so that it can return an answer before the timeout."""
 
 
 class TeamSpec(WorkerSpec, PlannerSettings):
-    """A whole team in a pool file: another pool, and a planner of its own."""
+    """A team in a pool file: another pool with a planner of its own."""
 
     kind: Literal["podium"]
     limits: Limits = Limits(retries=0)
     """`timeout` and `max_usd` are the team's own budget for a question."""
     pool: str = Field(min_length=1)
-    """Its workers: a TOML file seen from the pool file's folder, or a shipped pool's name."""
+    """The pool of its workers: a TOML file, relative to the outer pool file's folder, or a shipped pool's name."""
     rounds: int | None = Field(default=None, ge=1)
-    """Plans for a question at most. None: as many as its Conductor was trained with, else 1."""
+    """The most plans for one question. None: as many as its Conductor was trained with, or else 1."""
     max_steps: int | None = Field(default=None, ge=1)
-    """Steps that a plan may have. None: as many as its Conductor was trained with, else 5."""
+    """The most steps of one plan. None: as many as its Conductor was trained with, or else 5."""
     early_stop: bool = False
-    """Whether its votes ask for no more responses once they are certain."""
+    """Whether a vote of its plans calls no more workers once its winner is certain."""
     cache: bool = False
-    """Whether its answers may be kept: the same messages get the same answer."""
+    """Whether a response cache may keep its answers, so that the same messages get the same answer."""
 
     @field_validator("price")
     @classmethod
@@ -59,14 +59,14 @@ class TeamSpec(WorkerSpec, PlannerSettings):
 
 
 class TeamWorker:
-    """Answers as another orchestrator does.
+    """A worker whose answers an orchestrator gives.
 
     Args:
-        profile: as for any worker; it costs what its workers and its planner cost, and has no price.
-        orchestrator: answers; its budget is what one call may take. Its pool is closed with this worker.
-        opened: its planner, if that holds connections to be closed, too.
-        limits, fallback: as for any worker. A budget in dollars needs `max_usd` to know beforehand what a call may
-            cost; without it, a call is let through that costs more than is left.
+        profile: as for any worker, but without a price: a call costs what its workers and its planner cost.
+        orchestrator: answers each call within its own budget. Its pool is closed with this worker.
+        opened: its planner, if that has connections, which are closed with this worker too.
+        limits, fallback: as for any worker. A dollar budget reserves `limits.max_usd` before a call; without it, a call
+            may cost more than the budget has left.
         identity: as for any worker; None: its answers are not cached.
     """
 
@@ -89,16 +89,16 @@ class TeamWorker:
         self.simulated = not has_real_workers(orchestrator.pool) and (
             opened is None or opened.release is None
         )
-        """Whether neither a worker of it nor its planner is asked for real."""
+        """Whether all of its workers are simulated, and its planner calls no endpoint."""
 
     def __repr__(self) -> str:
         return f"TeamWorker({self.profile.name!r}, {self.orchestrator.planner.name!r}, {self.orchestrator.pool!r})"
 
     async def answer(self, request: Request) -> Reply:
-        """One question to the team: the last message of a user; what came before it is its past.
+        """Answer the last user message; the messages before it are the question's history.
 
         Raises:
-            WorkerError: "exhausted": the team has no answer, and why; "protocol": it cannot take this request.
+            WorkerError: of kind "exhausted" if the team has no answer, "protocol" if it cannot take this request.
         """
         question = _question(request)
         on_text = request.on_text
@@ -121,11 +121,11 @@ class TeamWorker:
                 streams=on_text is not None,
             )
         except asyncio.CancelledError as error:
-            # What was paid for is not lost with the call: the executor reads it here.
+            # The executor reads from the error what the team has already paid.
             error.cost_usd = spent_usd  # type: ignore[attr-defined]
             raise
         except UsageError as error:
-            raise WorkerError(f"The team cannot be asked this: {error}", kind="protocol") from None
+            raise WorkerError(f"The team cannot take this question: {error}", kind="protocol") from None
         if trace.answer is None:
             raise WorkerError(
                 f"The team has no answer. {trace.error}", kind="exhausted", cost_usd=trace.cost_usd
@@ -141,7 +141,7 @@ class TeamWorker:
         )
 
     async def close(self) -> None:
-        """Give back the connections of its workers and its planner. Calling twice is fine."""
+        """Close the connections of its workers and its planner. Calling twice is fine."""
         try:
             await self.orchestrator.pool.close()
         finally:
@@ -150,13 +150,14 @@ class TeamWorker:
 
 
 def open_pool(name: str = "embedded", *, rated: bool = True, ready: bool = True) -> Pool:
-    """The pool that comes with the package under this name, or that of a file; with its teams.
+    """Open a shipped pool by its name, or the pool of a file, with its teams.
 
     Args:
         rated, ready: as `load_pool`.
 
     Raises:
-        ConfigError: as `load_pool`; a team's pool or planner cannot be opened, or pools go in a circle or too deep.
+        ConfigError: as `load_pool`; or a team's pool or planner cannot be opened, or pools contain themselves or are
+            nested too deep.
     """
     path = pool_file(name)
     return load_pool(path, rated=rated, ready=ready, kinds=_Teams((path.resolve(),)).kinds)
@@ -166,7 +167,7 @@ class _Teams:
     """Opens the teams of one pool.
 
     Args:
-        chain: the files of the pools that it stands in, the outermost first, and its own.
+        chain: the files of this pool and of the pools around it, the outermost first.
     """
 
     def __init__(self, chain: Sequence[Path]) -> None:
@@ -174,7 +175,7 @@ class _Teams:
 
     @property
     def kinds(self) -> dict[str, WorkerKind]:
-        """The kind of worker that a team is, for `load_pool`."""
+        """The worker kind "podium", for `load_pool`."""
         return {"podium": WorkerKind(TeamSpec, self._build)}
 
     def _build(self, spec: TeamSpec, context: BuildContext) -> Worker:
@@ -184,11 +185,11 @@ class _Teams:
         chain = (*self._chain, path.resolve())
         if chain[-1] in self._chain:
             circle = " -> ".join(str(file) for file in chain[self._chain.index(chain[-1]) :])
-            raise ConfigError(f"{owner}: the pools go in a circle: {circle}; name another pool.", ("pool",))
-        if len(chain) > _DEEPEST:
+            raise ConfigError(f"{owner}: the pool contains itself: {circle}; name another pool.", ("pool",))
+        if len(chain) > _MAX_DEPTH:
             nested = " -> ".join(str(file) for file in chain)
             raise ConfigError(
-                f"{owner}: {nested} are more than {_DEEPEST} pools within one another; leave one out.",
+                f"{owner}: {nested} are more than {_MAX_DEPTH} pools within one another; leave one out.",
                 ("pool",),
             )
         try:
@@ -211,9 +212,11 @@ def _team(spec: TeamSpec, pool: Pool, settings: PlannerSettings) -> TeamWorker:
     max_steps = spec.max_steps or trained.max_steps
     opened = open_planner(settings, pool, seed=f"team/{spec.name}")
     limits = spec.limits
-    budget = Budget(rounds=spec.rounds or trained.rounds, usd=limits.max_usd, seconds=limits.timeout * _SHARE)
-    # Answers are kept under this document: `cost_sensitivity` has the key that it had when the first were, and later
-    # keys are in it only where they are given.
+    budget = Budget(
+        rounds=spec.rounds or trained.rounds, usd=limits.max_usd, seconds=limits.timeout * _TIME_SHARE
+    )
+    # The response cache finds answers by this document. To find those that older versions kept, `cost_sensitivity` has
+    # its first name here, and keys added since are left out where they have no value.
     planner = settings.model_dump(mode="json")
     if settings.conductor_settings is None:
         del planner["conductor_settings"]
@@ -245,7 +248,7 @@ def _team(spec: TeamSpec, pool: Pool, settings: PlannerSettings) -> TeamWorker:
 
 
 def _settings(spec: TeamSpec, folder: Path) -> PlannerSettings:
-    """Who plans, with the paths of that as our process sees them."""
+    """The planner settings of a team; paths are resolved against the folder of the pool file."""
     from podium.conductor.checkpoint import SHIPPED  # noqa: PLC0415 - loads NumPy
 
     settings = PlannerSettings(**{name: getattr(spec, name) for name in PlannerSettings.model_fields})
@@ -264,7 +267,7 @@ def _question(request: Request) -> Question:
     messages = request.messages
     last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
     if last is None:
-        raise WorkerError("The team cannot be asked without a message of a user.", kind="protocol")
+        raise WorkerError("The team needs a message of the user, and this request has none.", kind="protocol")
     latest: Message = messages[last]
     return Question(
         text=latest.content, history=messages[:last], images=latest.images, options=request.options

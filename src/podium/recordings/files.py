@@ -1,7 +1,7 @@
-"""The two files of a recording: rows (parquet) and header (JSON), with the columns of the rows.
+"""Writes the two files of a recording: rows (parquet) and header (JSON).
 
-`RecordingWriter` decides what is in them. Both are written under temporary names and then moved, so a write that breaks
-off leaves what was there before.
+`RecordingWriter` decides what is in them. Both are written under temporary names and then renamed, so an interrupted
+write leaves the old files.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ COLUMNS = (
     "question_id", "question", "gold", "family", "split", "worker", "sample", "response", "answer", "score",
     "input_tokens", "output_tokens", "estimated", "seconds",
 )  # fmt: skip
-"""Of the parquet file: a row a response, rows of one question together."""
+"""The columns of the parquet file, which has one row for each response. Rows of one question follow each other."""
 
 _GROUP_ROWS = 4096
-"""Rows of a row group: few enough that each question's text is stored once in a group."""
-_GROUP_LETTERS = 2**25
-"""Letters of a row group, which is held in memory as a whole, in several forms."""
+"""The most rows of a row group: few enough that each question's text is stored once in a group."""
+_GROUP_CHARS = 2**25
+"""A row group ends after so many characters, because all of it is in memory several times."""
 
 Rows = Iterable[tuple[Any, ...]]
 """Values in the order of `COLUMNS`."""
@@ -43,10 +43,10 @@ def write_files(path: Path, rows: Rows, header: Header) -> Header:
     """Write `rows` to `path` and the header next to it; returns the header with the SHA-256 of the rows.
 
     Args:
-        rows: those of one question together. A row group is in memory at a time.
+        rows: those of one question follow each other. One row group is in memory at a time.
 
     Raises:
-        StoreError: the place is full, or nothing may be written there.
+        StoreError: the disk is full, or the folder cannot be written.
     """
     header_file = header_path(path)
     rows_part, header_part = (file.with_name(f".{file.name}.part") for file in (path, header_file))
@@ -73,14 +73,14 @@ def _write_rows(path: Path, rows: Rows) -> None:
 
     with pq.ParquetWriter(path, schema(), compression="zstd", compression_level=9) as writer:
         group: list[tuple[Any, ...]] = []
-        letters = 0
+        chars = 0
         for row in rows:
             group.append(row)
-            letters += sum(len(value) for value in row if isinstance(value, str))
-            if len(group) == _GROUP_ROWS or letters >= _GROUP_LETTERS:
+            chars += sum(len(value) for value in row if isinstance(value, str))
+            if len(group) == _GROUP_ROWS or chars >= _GROUP_CHARS:
                 writer.write_batch(to_batch(group))
                 group.clear()
-                letters = 0
+                chars = 0
         if group:
             writer.write_batch(to_batch(group))
 

@@ -1,4 +1,4 @@
-"""What a recording holds: questions with their splits, and what workers once answered to each, with verdicts."""
+"""The data model of a recording: questions with their splits, and the scored responses of workers to each."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What one worker answered to a question, once."""
+    """One response of one worker to one question."""
 
     worker: str
     sample: int
-    """Which of the worker's responses to the question it is; in a file they are counted from 0."""
+    """The number of this response among the worker's responses to the question; in a file they begin at 0."""
     text: str
     answer: str | None = None
-    """As the source found it in the text; None: it found none."""
+    """The answer that the source found in the text; None: it found none."""
     score: float | None = None
-    """The source's verdict in [0, 1]; None: not judged."""
+    """The source's score in [0, 1]; None: the response was not graded."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     """None: the source does not know."""
     estimated: bool = False
-    """Whether tokens were counted by the text's length (four characters a token) and not by the provider."""
+    """Whether the number of tokens is an estimate from the text's length (four characters a token)."""
     seconds: float | None = None
 
     @classmethod
     def of_text(
         cls, worker: str, text: str, *, sample: int = 0, answer: str | None, score: float
     ) -> Response:
-        """One of which the text and a verdict are known, and its tokens by its length alone."""
+        """A response with a text and a score, whose tokens are estimated from the text's length."""
         return cls(worker, sample, text, answer, score, output_tokens=estimate_tokens(text), estimated=True)
 
     @property
@@ -59,25 +59,25 @@ class RecordedQuestion:
 
 
 class RecordedWorker(Value):
-    """A worker whose responses are kept, with its figures."""
+    """A worker of the recording, with its accuracy."""
 
     name: str
     description: str = ""
     price: Price = Price()
     simulated: bool = False
-    """Whether it was a simulation: then figures over its responses are a simulation's too."""
+    """Whether its responses were simulated. Reports must then say so."""
     responses: int = 0
     judged: int = 0
     accuracy: float | None = None
-    """Share of right answers among the judged."""
+    """The share of right answers among those with a score."""
     published: float | None = None
-    """The accuracy that the source itself reports, over all its questions."""
+    """The accuracy that the source publishes, over all of its questions."""
     measured: float | None = None
-    """The same figure from the rows that were read, before any was left out: to be compared with `published`."""
+    """The same accuracy from the rows that were read, before any was left out, to be compared with `published`."""
 
 
 class Header(Value):
-    """The header of a recording, its JSON file."""
+    """The header of a recording, which is its JSON file."""
 
     format: Literal[1] = 1
     name: str
@@ -88,20 +88,20 @@ class Header(Value):
     questions: int
     responses: int
     splits: dict[str, int] = Field(default_factory=dict)
-    """Questions of each split."""
+    """The number of questions in each split."""
     left_out: tuple[str, ...] = ()
-    """What the source holds and this file does not, a sentence each."""
+    """What the importer left out of the source, one sentence for each reason."""
     sha256: str
-    """Of the file of rows."""
+    """The SHA-256 of the file of rows."""
 
 
 def was_simulated(span: Span) -> bool:
-    """Whether a simulation answered the step, or had a part in the answer of the team that did."""
+    """Whether a simulated worker answered the step, or answered within the team that did."""
     if span.nested is not None:
         return any(map(was_simulated, span.nested.spans))
-    # Tools claim no time and use no tokens; cached and recorded answers have the time that they once took.
-    claimed = span.simulated_s is not None and span.usage.tokens > 0
-    return claimed and span.recorded is None and not span.cached
+    # Tools have no simulated time and use no tokens. Cached and recorded answers have the time that they once took.
+    simulated = span.simulated_s is not None and span.usage.tokens > 0
+    return simulated and span.recorded is None and not span.cached
 
 
 SPLITS = ("train", "validation", "test")

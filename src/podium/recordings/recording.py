@@ -87,16 +87,16 @@ class Recording:
         return tuple(worker.name for worker in self.header.workers)
 
     def samples(self, worker: str) -> int:
-        """The most responses that there are of a worker to one question; 0 when it is not here."""
+        """The most responses of a worker to one question; 0 if the recording does not have the worker."""
         return self._most_samples.get(worker, 0)
 
     @cached_property
     def _most_samples(self) -> dict[str, int]:
-        # Held ones are counted: files may have numbers that are seeds, or begin at 1.
+        # Rows are counted, since the sample numbers of a file may be seeds, or begin at 1.
         rows = self._table.select(["question_id", "worker"])
         # Without threads as in `_rows`.
-        held = rows.group_by(["question_id", "worker"], use_threads=False).aggregate([([], "count_all")])
-        most = held.group_by("worker", use_threads=False).aggregate([("count_all", "max")])
+        counts = rows.group_by(["question_id", "worker"], use_threads=False).aggregate([([], "count_all")])
+        most = counts.group_by("worker", use_threads=False).aggregate([("count_all", "max")])
         return {row["worker"]: row["count_all_max"] for row in most.to_pylist()}
 
     @cached_property
@@ -150,7 +150,7 @@ def _content(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{file} cannot be read ({error.strerror}); mend that and try again.") from None
+        raise ConfigError(f"{file} cannot be read ({error.strerror}); correct that and try again.") from None
 
 
 def _rows(content: bytes) -> pa.Table:

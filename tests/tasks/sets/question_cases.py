@@ -252,7 +252,7 @@ def rlpr() -> Case:
             ends("Answer: either {gold} or 4711, if not both"),
             ends("Answer: the opposite"),
         ),
-        {"train": ("only a judge", "ground_truth holds no text", "no turn of a user")},
+        {"train": ("only a judge", "ground_truth holds no text", "no user turn")},
     )
 
 

@@ -85,9 +85,9 @@ def test_a_folder_with_a_piece_missing_is_not_taken_for_the_whole(tmp_path: Path
     write(tmp_path / REPO / "main/train-00000-of-00002.parquet", problems("one"))
     (said,) = located([(REPO, TRAIN)], cache=tmp_path / "hf", PODIUM_DATA=str(tmp_path), HF_HUB_OFFLINE="1")
     assert said == (
-        "main/train-*.parquet of the dataset openai/gsm8k is not here, or not all of it, and the hub is not reached; "
-        "on a machine that reaches the hub: hf download openai/gsm8k --repo-type dataset --local-dir "
-        "DATA/openai/gsm8k; then set PODIUM_DATA=DATA."
+        "main/train-*.parquet of the dataset openai/gsm8k is not on this machine, or only in part, and the "
+        "hub is not reached; on a machine that reaches the hub, run: hf download openai/gsm8k --repo-type dataset "
+        "--local-dir DATA/openai/gsm8k; then set PODIUM_DATA=DATA."
     )
 
 
@@ -117,8 +117,8 @@ def test_what_is_nowhere_is_fetched_once_and_what_is_refused_is_told(tmp_path: P
     assert not list(cache.rglob("README.md"))
     assert "the hub does not give such a file" in absent
     assert gated == (
-        "*.csv of the dataset Idavidrein/gpqa is not here, and the hub gives it to those alone who accept its terms: "
-        "do so at https://huggingface.co/datasets/Idavidrein/gpqa, then: hf auth login."
+        "*.csv of the dataset Idavidrein/gpqa is not on this machine, and the hub gives it only to "
+        "users who accept its terms: do so at https://huggingface.co/datasets/Idavidrein/gpqa, then: hf auth login."
     )
     assert "the hub knows no such dataset, or does not show it to you" in unknown
     with socket.create_server(("127.0.0.1", 0)) as closed:

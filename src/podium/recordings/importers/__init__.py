@@ -1,7 +1,7 @@
-"""Importers: each reads one kind of source into a `RecordingWriter`, streaming, and reports what it left out.
+"""Importers: each streams one kind of source into a `RecordingWriter`, and reports what it left out.
 
-`IMPORTERS` has those that need nothing but the source; an installed package adds one under an entry point of the group
-"podium.importers". Tables and traces need more, and are imported by functions of their own.
+`IMPORTERS` has those that need only the path of the source; other packages add theirs through entry points of the group
+"podium.importers". `import_table` and `import_from_traces` need more arguments, so they are called directly.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from podium.recordings.importers.zeroeval import import_zeroeval
 from podium.recordings.writer import RecordingWriter
 
 Importer: TypeAlias = Callable[[Path, RecordingWriter, Callable[[str], None]], ImportReport]
-"""(file or folder, where questions and responses go, called with each part as it begins) -> the report."""
+"""(file or folder, writer of the recording, function that is called with the name of each part) -> the report."""
 
 IMPORTERS: Mapping[str, Importer] = MappingProxyType(
     {
@@ -32,21 +32,21 @@ IMPORTERS: Mapping[str, Importer] = MappingProxyType(
         "mmlu-pro": import_mmlu_pro,
     }
 )
-"""The importers that come with Podium, by the name that `podium replay import` has for them."""
+"""Podium's own importers, by their names in `podium replay import`."""
 
 ENTRY_POINTS = "podium.importers"
-"""Group of the entry points by which installed packages add importers."""
+"""The group of entry points with which other packages add importers."""
 
 
 def find_importer(name: str, others: tuple[str, ...] = ()) -> Importer:
     """The importer of this name, built-in or installed.
 
     Args:
-        others: names that the caller knows besides, for the message.
+        others: further names that the caller accepts, for the message.
 
     Raises:
-        UsageError: there is none.
-        ConfigError: that of an installed package cannot be loaded.
+        UsageError: there is no such importer.
+        ConfigError: the importer of an installed package cannot be loaded.
     """
     if name in IMPORTERS:
         return IMPORTERS[name]
@@ -56,7 +56,7 @@ def find_importer(name: str, others: tuple[str, ...] = ()) -> Importer:
             importer: Importer = entry.load()
         except (ImportError, AttributeError) as error:
             raise ConfigError(
-                f"The importer {name!r} is {entry.value}, which cannot be loaded ({error}); mend that package."
+                f"The importer {name!r} is {entry.value}, which cannot be loaded ({error}); repair that package."
             ) from None
         return importer
     known = suggestion(name, (*IMPORTERS, *others, *installed.names))

@@ -1,6 +1,6 @@
-"""What single cells of a user's table say: text as people write it, and numbers within their bounds.
+"""Reads single cells of a user's table: texts, splits, scores and numbers, each checked against its bounds.
 
-A cell that says something else is a ValueError in half a sentence; `table` adds the file and the line.
+For a cell that cannot be used, a function raises ValueError; `table` adds the file and the line to its message.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from podium.recordings.model import SPLIT_NAMES
 from podium.rows import cell_text, is_empty
 
 _WORDS = {"true": 1, "false": 0}
-_MOST = 2**31
-"""What 32 bits hold is below it, as the columns of a recording."""
+_UPPER_BOUND = 2**31
+"""Numbers are below this, as the 32-bit columns of a recording require."""
 
 Values = Mapping[str, Any]
 
 
 def optional_text(values: Values, column: str | None) -> str | None:
-    """A cell as text, numbers as people write them, lists and objects as JSON; None where it is empty."""
+    """A cell as text: numbers as people write them, lists and objects as JSON; None if the cell is empty."""
     return None if column is None or is_empty(values[column]) else cell_text(values, column)
 
 
 def verbatim(values: Values, column: str | None) -> str | None:
-    """The same, and a text that is empty stays one."""
+    """The same, but an empty text stays an empty text."""
     value = None if column is None else values[column]
     return value if isinstance(value, str) else optional_text(values, column)
 
 
 def split(values: Values, column: str | None) -> str | None:
-    """The name that recordings have for a split; None where the cell is empty.
+    """The split that a cell names; None if the cell is empty.
 
     Raises:
-        ValueError: it names none.
+        ValueError: it names no split.
     """
     name = optional_text(values, column)
     if name is None:
@@ -47,36 +47,36 @@ def split(values: Values, column: str | None) -> str | None:
 
 
 def score(values: Values, column: str | None) -> float | None:
-    """A verdict in [0, 1]; None where the cell is empty, as below; raises ValueError where it is none."""
+    """A score in [0, 1]; None if the cell is empty; ValueError for anything else."""
     number = _number(values, column, lambda number: 0 <= number <= 1, "scores are from 0 to 1")
     return None if number is None else float(number)
 
 
 def seconds(values: Values, column: str | None) -> float | None:
-    """A time; raises as `score`."""
-    return _number(values, column, lambda number: 0 <= number < _MOST, "seconds are from 0 to 2**31")
+    """A time in seconds; None and ValueError as for `score`."""
+    return _number(values, column, lambda number: 0 <= number < _UPPER_BOUND, "seconds are from 0 to 2**31")
 
 
 def count(values: Values, column: str | None) -> int | None:
-    """A number of tokens or letters; raises as `score`."""
+    """A number of tokens or characters; None and ValueError as for `score`."""
     number = _number(
         values,
         column,
-        lambda number: 0 <= number < _MOST and number == int(number),
+        lambda number: 0 <= number < _UPPER_BOUND and number == int(number),
         "counts are whole numbers from 0, below 2**31",
     )
     return None if number is None else int(number)
 
 
 def sample(values: Values, column: str | None) -> float:
-    """Where a response stands among its worker's: any number, of which a whole one is an int; 0 where it is empty.
+    """The number by which a worker's responses to one question are ordered; 0 if the cell is empty.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the cell is not a number of 64 bits.
     """
-    # An int stays one: seeds are longer than the digits of a float.
-    held = "samples are numbers of 64 bits"
-    return _number(values, column, lambda number: -(2**63) <= number < 2**63, held) or 0
+    # Whole numbers stay ints, since seeds may have more digits than a float.
+    wanted = "samples are numbers of 64 bits"
+    return _number(values, column, lambda number: -(2**63) <= number < 2**63, wanted) or 0
 
 
 def _number(values: Values, column: str | None, fits: Callable[[float], bool], wanted: str) -> float | None:
@@ -90,7 +90,7 @@ def _number(values: Values, column: str | None, fits: Callable[[float], bool], w
 
 
 def _read(value: Any) -> float:
-    """The number of a cell, in a CSV of its text; what is none is no number, which is within no bounds."""
+    """The number in a cell, which in a CSV is text. Anything else gives NaN, which is within no bounds."""
     if isinstance(value, int):
         return value
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Files that importers read: JSON in folders and in zips, one document in memory at a time, checked against a form."""
+"""Reads and validates the JSON files of sources, in folders or zips, with one document in memory at a time."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from podium.errors import UsageError
 
 T = TypeVar("T")
 _BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
-"""What reading a zip raises in addition to ValueError. RuntimeError: it is encrypted, packed in an unknown way, or its
-JSON is nested too deeply."""
+"""The errors of reading a zip, besides ValueError. RuntimeError: it is encrypted or compressed in an unknown way, or
+its JSON is nested too deep."""
 
 
 class Document(BaseModel):
-    """A part of a source's JSON: the fields that we read; others are ignored."""
+    """An object in the JSON of a source, with the fields that we read; other fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
@@ -83,12 +83,12 @@ def files(path: Path, pattern: str, what: str) -> list[Path]:
 
 
 def identity(*parts: str) -> str:
-    """A short name for what these words say, the same for ever: 16 hex digits."""
+    """An id of 16 hex digits that depends only on these texts."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _parse(content: bytes, form: TypeAdapter[T]) -> T:
-    # Through Python's reader first: a text that was cut in the middle of a letter is no reason to stop.
+    # Python's reader accepts lone surrogates, as in texts that were cut within a character; pydantic's does not.
     whole = json.dumps(json.loads(content), ensure_ascii=False).encode("utf-8", "replace")
     return form.validate_json(whole)
 
@@ -96,4 +96,4 @@ def _parse(content: bytes, form: TypeAdapter[T]) -> T:
 def _fault(error: ValidationError) -> str:
     first = error.errors()[0]
     place = ".".join(map(str, first["loc"]))
-    return f"is of another form than expected (at {place or 'its top'}: {first['msg']})"
+    return f"is not of the expected form (at {place or 'its top'}: {first['msg']})"

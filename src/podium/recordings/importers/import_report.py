@@ -1,4 +1,4 @@
-"""An importer's report: what it left out, and whether the rows give the accuracies that the source publishes."""
+"""An importer's report: what it left out, and how its accuracies compare with those that the source publishes."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from dataclasses import dataclass, field
 from podium.recordings.model import RecordedWorker
 
 TOLERANCE = 0.002
-"""Between a published accuracy and ours: what rounding to a tenth of a point explains."""
+"""How far a published accuracy may be from ours, since sources round to tenths of a percent."""
 
 
 @dataclass(slots=True)
 class ImportReport:
-    """Filled while a source is read."""
+    """An importer fills it while it reads a source."""
 
     source: str = ""
     licence: str = ""
     left_out: Counter[str] = field(default_factory=Counter)
-    """Reasons, with how many rows each cost."""
+    """How many rows were left out, for each reason."""
     published: dict[str, float] = field(default_factory=dict)
-    """By worker, as the source reports it."""
+    """The accuracy of each worker that the source publishes."""
     measured: dict[str, float] = field(default_factory=dict)
-    """The same figure from the rows."""
+    """The same accuracies, computed from the rows."""
 
     @property
     def differing(self) -> dict[str, tuple[float, float]]:
-        """Workers whose published figure the rows do not give: published and measured."""
+        """The published and measured accuracy of each worker for whom the two differ."""
         return {
             worker: (figure, self.measured[worker])
             for worker, figure in self.published.items()
@@ -35,11 +35,11 @@ class ImportReport:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What was left out."""
+        """The reasons for which rows were left out, each with its count."""
         return tuple(f"{reason} ({count})" for reason, count in self.left_out.items())
 
     def workers(self) -> dict[str, RecordedWorker]:
-        """Workers with both figures, where there are any."""
+        """The workers that have a published or a measured accuracy, with both."""
         return {
             worker: RecordedWorker(
                 name=worker, published=self.published.get(worker), measured=self.measured.get(worker)

@@ -1,9 +1,9 @@
 """Imports MMLU-Pro's `eval_results`: for each model a zip with one JSON list of records.
 
-A record holds the letter that the source found in the response; none is a wrong answer here, where the source's own
-figure guesses at random. The question is shown with its options, as `(A) ...`. Questions whose wording or options
-differ between models were changed by the source in between; the newest wording, that of most models, stays, and
-answers to another are left out. Source: TIGER-AI-Lab/MMLU-Pro, Apache-2.0. It publishes no figures beside the files.
+A record has the letter that the source found in the response. Where it found none, the answer counts as wrong here;
+the source counts a random guess instead. The question's text includes its options, as `(A) ...`. The source has changed
+the wording of some questions between models: the wording that most models were given is kept, and answers to any other
+are left out. Source: TIGER-AI-Lab/MMLU-Pro, Apache-2.0, which publishes no accuracies with these files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Record(Document):
     answer: str
     category: str = ""
     pred: str | None = None
-    # Names under which files of different years keep the response:
+    # Files of different years have the response under different keys:
     model_outputs: str | None = None
     generated_text: str | None = None
     model_output: str | None = None
@@ -41,13 +41,13 @@ _RECORDS = TypeAdapter(list[_Record])
 
 
 def import_mmlu_pro(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:
-    """Read the zips of models in `path`, twice: the first time for the wordings alone.
+    """Read the zips of models in `path`, twice: first only the wordings of questions, then the answers.
 
     Args:
-        report: called with each model as it begins.
+        report: called with the name of each model before its answers are read.
 
     Raises:
-        UsageError: there are none, or one is not what it should be.
+        UsageError: there are no zips, or one cannot be read.
     """
     import_report = ImportReport(source="TIGER-AI-Lab/MMLU-Pro, eval_results", licence="Apache-2.0")
     archives = files(path, "*.zip", "its folder eval_results")

@@ -1,7 +1,8 @@
 """Imports folders of reasoning-gym-eval: one for each model, in it `<category>/<task>.json` and `summary.json`.
 
-Scores are those of the task's own verifier, in [0, 1]. Published: the mean over tasks of the mean score, in
-`summary.json`. Source: open-thought/reasoning-gym-eval, `zero-shot/easy` or `zero-shot/hard`, Apache-2.0.
+Scores are those of the task's own verifier, in [0, 1]. The published figure of a model is the mean over tasks of the
+mean scores in its `summary.json`. Source: open-thought/reasoning-gym-eval, `zero-shot/easy` or `zero-shot/hard`,
+Apache-2.0.
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ def import_reasoning_gym(path: Path, writer: RecordingWriter, report: Callable[[
     """Read the folders of models in `path`.
 
     Args:
-        report: called with each model as it begins.
+        report: called with the name of each model before its answers are read.
 
     Raises:
-        UsageError: there are none, or a file in them is not what it should be.
+        UsageError: there are no folders, or a file in them cannot be read.
     """
     import_report = ImportReport(source="open-thought/reasoning-gym-eval", licence="Apache-2.0")
     for folder in folders(path, "one of its zero-shot folders, such as zero-shot/easy"):
@@ -65,7 +66,7 @@ def import_reasoning_gym(path: Path, writer: RecordingWriter, report: Callable[[
         means = {}
         for file in sorted(folder.glob("*/*.json")):
             task_set = read_json(file, _TASK_SET)
-            scores = _gather_task(task_set, model, writer, import_report)
+            scores = _add_task(task_set, model, writer, import_report)
             if scores:
                 means[task_set.name] = fmean(scores)
         published = summary_of.dataset_mean_scores
@@ -78,10 +79,10 @@ def import_reasoning_gym(path: Path, writer: RecordingWriter, report: Callable[[
     return import_report
 
 
-def _gather_task(
+def _add_task(
     task_set: _TaskSet, model: str, writer: RecordingWriter, import_report: ImportReport
 ) -> list[float]:
-    """Keep one model's answers to one task set; the scores, one for each answer that the source counts."""
+    """Add one model's answers to one task set; returns the mean score of each question that has scores."""
     family = task_set.name
     scores: list[float] = []
     for result in task_set.results:

@@ -1,4 +1,4 @@
-"""Imports any table, parquet, JSONL or CSV, whose columns a TOML file names.
+"""Imports any table (parquet, JSONL or CSV). A TOML file, the mapping, says which column is what:
 
 name = "my recording"
 source = "where it is from, with the version"
@@ -42,7 +42,7 @@ _STRAYS = "responses to questions that are not there"
 
 
 class QuestionColumns(Settings):
-    """Where questions stand."""
+    """Where the questions are: a file, and its columns."""
 
     file: Path
     id: str
@@ -50,36 +50,36 @@ class QuestionColumns(Settings):
     gold: str | None = None
     family: str | None = None
     split: str | None = None
-    """train, validation (or val, dev) or test; rows where it is empty go by a hash of the id, as all do without it."""
+    """A column with train, validation (or val, dev) or test. Where it is empty, or None, a hash of the id decides."""
     where: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Rows are kept whose columns have these values."""
 
 
 class ResponseColumns(Settings):
-    """Where responses stand."""
+    """Where the responses are: a file, and its columns."""
 
     file: Path
     question: str
     """The question's id."""
     worker: str
     sample: str | None = None
-    """Any numbers, such as seeds, or temperatures: samples are counted from 0 in their order. None: one of each worker
-    to a question."""
+    """A column with any numbers, such as seeds or temperatures; in their order, samples are numbered from 0. None: each
+    worker has one response to a question."""
     text: str | None = None
-    """None: only answers are known."""
+    """None: there are only answers."""
     answer: str | None = None
     score: str | None = None
     input_tokens: str | None = None
     output_tokens: str | None = None
     chars: str | None = None
-    """Length of the whole response, where `text` is cut; tokens are estimated from it."""
+    """A column with the length of the whole response, for texts that were cut; tokens are estimated from it."""
     seconds: str | None = None
     where: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Rows are kept whose columns have these values."""
 
 
 class TableMapping(Settings):
-    """Which column is what."""
+    """The TOML file that says which column is what."""
 
     name: str = Field(min_length=1)
     source: str = ""
@@ -89,10 +89,10 @@ class TableMapping(Settings):
 
 
 def read_mapping(path: Path, folder: Path | None = None) -> TableMapping:
-    """The mapping in a TOML file; its paths are seen from `folder`, by default its own.
+    """Read a mapping; its paths are relative to `folder`, by default the folder of the TOML file.
 
     Raises:
-        ConfigError: it cannot be used, in one sentence.
+        ConfigError: the mapping cannot be used.
     """
     mapping = load(path, TableMapping)
 
@@ -113,7 +113,7 @@ def import_table(
     """Read the tables that `mapping` names.
 
     Raises:
-        UsageError: a file or a column that is not there, or a value that is not what it should be.
+        UsageError: a file or a column does not exist, or a value cannot be used.
     """
     import_report = ImportReport(source=mapping.source, licence=mapping.licence)
     report(str(mapping.questions.file.name))
@@ -126,7 +126,7 @@ def import_table(
 def _add_questions(
     questions: QuestionColumns, writer: RecordingWriter, import_report: ImportReport
 ) -> dict[str, bool]:
-    """Keep the questions; by id, whether the table has it in one wording alone, of which the first is kept."""
+    """Add the questions, each with its first wording; returns by id whether the table has only that wording."""
     one_wording: dict[str, bool] = {}
     for row in _rows(questions.file, _columns(questions)):
         question_id = optional_text(row.values, questions.id)
@@ -153,7 +153,7 @@ def _add_responses(
 ) -> None:
     questions, given = mapping.questions, mapping.responses
     named = _columns(given)
-    # Rows that hold both say which wording they answer.
+    # If questions and responses are in the same rows, a row shows which wording its response answers.
     both = not all(one_wording.values()) and given.file.resolve() == questions.file.resolve()
     if both:
         named |= _columns(questions)
@@ -191,11 +191,11 @@ def _add_responses(
 
 
 def rows(file: Path, columns: set[str]) -> Iterator[dict[str, Any]]:
-    """The rows of a table, these columns of each; null where a row lacks one that another has.
+    """The rows of a table with these columns; None where a row lacks a column that another has.
 
     Raises:
-        UsageError: the file is missing or not of its kind, has no rows, lacks a column, or has a line that cannot be
-            read.
+        UsageError: the file is missing, is not what its name says, has no rows, lacks a column, or has a line that
+            cannot be read.
     """
     return (row.values for row in _rows(file, columns))
 
@@ -206,7 +206,7 @@ def _rows(file: Path, columns: set[str]) -> Iterator[Row]:
     row = None
     for row in read_rows(file, columns, gaps=True):
         if row.error:
-            raise UsageError(f"{file.parent / row.place}: {row.error}; mend that line.")
+            raise UsageError(f"{file.parent / row.place}: {row.error}; correct that line.")
         yield row
     if row is None:
         raise UsageError(f"{file} holds no rows; give a table that does.")
@@ -226,11 +226,11 @@ def _named(row: Row, where: dict[str, str | int | float | bool]) -> bool:
 
 @contextmanager
 def _placed(file: Path, row: Row) -> Iterator[None]:
-    """A value that is not what it should be is an error with its place."""
+    """Turn a ValueError for a cell into a UsageError that names the file and the line."""
     try:
         yield
     except ValueError as error:
-        raise UsageError(f"{file.parent / row.place}: {error}; mend it there.") from None
+        raise UsageError(f"{file.parent / row.place}: {error}; correct it there.") from None
 
 
 def _add(writer: RecordingWriter, question_id: str, worker: str, row: Row, given: ResponseColumns) -> bool:
@@ -241,7 +241,7 @@ def _add(writer: RecordingWriter, question_id: str, worker: str, row: Row, given
 
 
 def _response(worker: str, values: dict[str, Any], given: ResponseColumns) -> Response:
-    """What a row says, but for the sample."""
+    """The response in a row; `_add` reads the sample."""
     answer = verbatim(values, given.answer)
     text = verbatim(values, given.text)
     output_tokens, chars = count(values, given.output_tokens), count(values, given.chars)

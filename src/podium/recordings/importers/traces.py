@@ -1,8 +1,7 @@
-"""Imports a store of traces: what workers answered there to a bare question.
+"""Imports responses from a store of traces.
 
-A response counts when its subtask was the whole question and it saw no other response: an answer to a part of the
-question, or about another's work, is no answer to the question. Traces hold no verdicts, so responses have a score
-only where the caller gives the gold answers.
+A response is imported if its subtask was the whole question and it saw no other response; any other is not an answer to
+the question alone. Traces have no scores, so a response gets one only if the caller gives a gold answer.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Judge = Callable[[str, str], float]
 
 
 def read_traces(path: Path) -> Iterator[Trace]:
-    """The traces of a store, oldest first, one in memory at a time. The file is left as it is.
+    """Read the traces of a store, oldest first, with one in memory at a time. The file is not changed.
 
     Raises:
         UsageError: it is not a store of traces, or cannot be read.
@@ -46,16 +45,16 @@ def import_from_traces(
     traces: Iterable[Trace],
     writer: RecordingWriter,
     *,
-    asked_whole: Callable[[Span, str], bool],
+    is_whole_question: Callable[[Span, str], bool],
     golds: Mapping[str, str],
     judge: Judge,
 ) -> ImportReport:
     """Read traces; a worker's answers to one question become its samples, in the order of the traces.
 
     Args:
-        asked_whole: whether a step's subtask is the whole question, whose text is the second argument.
-        golds: by question, the right answer.
-        judge: gives a response its score, where the gold answer is known.
+        is_whole_question: whether the subtask of a step is the whole question; called with the step and the question.
+        golds: the right answers, by question.
+        judge: scores a response whose gold answer is known.
     """
     import_report = ImportReport(source="traces of this installation")
     for trace in traces:
@@ -68,14 +67,14 @@ def import_from_traces(
         text = trace.question.text
         question_id, gold = identity(text), golds.get(text)
         writer.add_question(RecordedQuestion(question_id, text, gold, None, split_by_hash(question_id)))
-        for span, shown in _with_sight(trace):
+        for span, saw_others in _steps(trace):
             if span.response is None or span.answered_by is None:
                 continue
             if span.recorded is not None:
                 import_report.left_out["responses that were recorded ones already"] += 1
             elif span.cached:
                 import_report.left_out["responses from a response cache: copies, not samples"] += 1
-            elif shown or not asked_whole(span, text):
+            elif saw_others or not is_whole_question(span, text):
                 import_report.left_out["responses to a part of the question, or to others' work"] += 1
             else:
                 sample = 0
@@ -100,7 +99,7 @@ def import_from_traces(
     return import_report
 
 
-def _with_sight(trace: Trace) -> Iterator[tuple[Span, bool]]:
+def _steps(trace: Trace) -> Iterator[tuple[Span, bool]]:
     """Each step, and whether it saw another response."""
     for number, round_ in enumerate(trace.rounds):
         for span in round_.spans:

@@ -1,9 +1,9 @@
 """Imports a `result_dirs/<task>` folder of ZeroEval: one JSON list of records for each model.
 
-Records hold no verdict. Two are made: a strict one, which the recording keeps (the same number, or the same text
-without its LaTeX markup), and the source's own (the first number in both answers), which must give the accuracy in
-`<task>.summary.json` next to the folder. Source: WildEval/ZeroEval, Apache-2.0; tasks of short answers (`gsm`,
-`math-l5`).
+Records have no scores, so answers are graded here by two rules. The recording keeps the stricter one: the same number,
+or the same text without its LaTeX markup. The source's own rule, by which the first numbers of both answers are equal,
+must give the accuracy in `<task>.summary.json` next to the folder. Source: WildEval/ZeroEval, Apache-2.0; tasks of
+short answers (`gsm`, `math-l5`).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from podium.recordings.writer import RecordingWriter
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _QUOTED = re.compile(r'"answer"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _BARE = re.compile(r'"?answer"?\s*:\s*([^,\s}]+)')
-_DRESS = re.compile(r"\\(?:text|mathrm|mbox)\{([^{}]*)\}|\\[$%,;!: ]|\\left|\\right|[$%\s]|^\\\(|\\\)$")
+_MARKUP = re.compile(r"\\(?:text|mathrm|mbox)\{([^{}]*)\}|\\[$%,;!: ]|\\left|\\right|[$%\s]|^\\\(|\\\)$")
 _PLAIN = re.compile(r"[+-]?\d{0,40}\.?\d{1,40}(e[+-]?\d{1,3})?(/\d{1,40})?")
 _FRACTION = re.compile(r"(-?)(\d*)\\frac\{?(\d+)\}?\{?(\d+)\}?")
-_SPOILT = {8: "\\b", 9: "\\t", 12: "\\f", 13: "\\r"}
-"""Letters that a lone backslash of LaTeX turns into control characters where JSON is read."""
+_CONTROL_LETTERS = {8: "\\b", 9: "\\t", 12: "\\f", 13: "\\r"}
+"""In JSON, LaTeX commands with a single backslash begin with a control character; this restores the command."""
 
 
 class _Record(Document):
@@ -40,9 +40,9 @@ class _Record(Document):
     problem: str | None = None
 
     @model_validator(mode="after")
-    def _asked(self) -> Self:
+    def _has_question(self) -> Self:
         if self.question is None and self.problem is None:
-            raise ValueError("it holds no question")
+            raise ValueError("it has no question")
         return self
 
 
@@ -58,10 +58,10 @@ def import_zeroeval(path: Path, writer: RecordingWriter, report: Callable[[str],
     """Read the files of models in `path`.
 
     Args:
-        report: called with each model as it begins.
+        report: called with the name of each model before its answers are read.
 
     Raises:
-        UsageError: there are none, or one is not what it should be.
+        UsageError: there are no files, or one cannot be read.
     """
     import_report = ImportReport(source="WildEval/ZeroEval", licence="Apache-2.0")
     published = _published(path.parent / f"{path.name}.summary.json")
@@ -79,7 +79,7 @@ def import_zeroeval(path: Path, writer: RecordingWriter, report: Callable[[str],
 def _add(
     record: _Record, task: str, model: str, writer: RecordingWriter, import_report: ImportReport
 ) -> bool:
-    """Keep one answer; whether it is right by the source's own rule."""
+    """Add one answer; returns whether it is right by the source's own rule."""
     gold = record.answer.replace("#", "").strip()
     text = record.question or record.problem or ""
     question_id = f"{task}/{record.id}"
@@ -101,7 +101,7 @@ def _add(
 
 
 def extract(full_text: str) -> str | None:
-    """The value of "answer" in a response that should be a JSON object and often nearly is one."""
+    """The value of "answer" in a response that should be a JSON object, but may be faulty; None: it has none."""
     for start in (place.start() for place in re.finditer(r"\{", full_text)):
         try:
             value, _ = json.JSONDecoder(strict=False).raw_decode(full_text, start)
@@ -109,7 +109,7 @@ def extract(full_text: str) -> str | None:
             continue
         if isinstance(value, dict) and "answer" in value:
             answer = value["answer"]
-            return None if answer is None else str(answer).translate(_SPOILT)
+            return None if answer is None else str(answer).translate(_CONTROL_LETTERS)
     if quoted := _QUOTED.findall(full_text):
         return str(quoted[-1]).replace('\\"', '"').replace("\\\\", "\\")
     bare = _BARE.findall(full_text)
@@ -126,14 +126,14 @@ def same(answer: str, gold: str) -> bool:
 
 
 def _bare(answer: str) -> str:
-    dressed = answer.strip().rstrip(".")
-    box = re.fullmatch(r"\$?\\boxed\{(.*)\}\$?", dressed)
-    bare = _DRESS.sub(lambda found: found[1] or "", box[1] if box else dressed)
+    text = answer.strip().rstrip(".")
+    box = re.fullmatch(r"\$?\\boxed\{(.*)\}\$?", text)
+    bare = _MARKUP.sub(lambda found: found[1] or "", box[1] if box else text)
     return bare.replace("dfrac", "frac").replace("tfrac", "frac").casefold()
 
 
 def _value(bare: str) -> Fraction | None:
-    """The number that is written here, as a decimal, a fraction or a mixed number."""
+    """The number in a text, written as a decimal, a fraction or a mixed number; None: the text is no number."""
     plain = re.sub(r"(?<=\d),(?=\d{3})", "", bare)
     mixed = _FRACTION.fullmatch(plain)
     try:

@@ -1,4 +1,4 @@
-"""Benchmarks of multiple choice: MMLU, MMLU-Pro and GPQA. Each class says where its rows are from."""
+"""Multiple-choice benchmarks: MMLU, MMLU-Pro and GPQA. The docstring of each names its source."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Task sets whose rows are a dataset on the Hugging Face hub, taken from the user's folder, or fetched.
+"""Task sets whose rows are a dataset on the Hugging Face hub.
 
-A file is searched in `$PODIUM_DATA/OWNER/NAME/` (in the dataset's own layout), then in the hub's cache, then on the
-hub. Files that are there are not fetched; if they cannot be fetched, the error says which files to put where. The
-cache is used as it is: if a dataset has changed on the hub, it has to be fetched again by hand.
+A file is searched in `$PODIUM_DATA/OWNER/NAME/` (in the dataset's own layout), then in the hub's cache, and only then
+fetched from the hub. If it cannot be fetched, the error says which files to put where. The cache is never refreshed: if
+a dataset has changed on the hub, fetch it again by hand.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _PIECE = re.compile(r"(.*)-(\d{5})-of-(\d{5})(?=[-.])")
 
 
 class HubSet(TaskSetSpec):
-    """A task set on the hub. A subclass says its dataset, its files, its grader and what a row says.
+    """A task set on the hub. A subclass names its dataset, its files and its grader, and reads a row.
 
     If the dataset has no validation split, a tenth of train becomes validation, by a hash of the question. A question
     of a later split (test, then validation) is left out of the earlier ones.
     """
 
     source: ClassVar[str]
-    """OWNER/NAME of the dataset; of the main one if there are several."""
+    """OWNER/NAME of the dataset, or of the main one if there are several."""
     licence: ClassVar[str]
     on_bad_row: BadRow = "skip"
 
@@ -61,7 +61,7 @@ class HubSet(TaskSetSpec):
 
     @abstractmethod
     def record_to_sample(self, values: Mapping[str, Any]) -> Sample | None:
-        """What a row says; None: the row is not wanted. Raises ValueError or KeyError if the row is broken."""
+        """The sample in a row; None: the row is left out. Raises ValueError or KeyError if the row is broken."""
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -110,8 +110,8 @@ def _fetched(repo: str, pattern: str) -> list[Path]:
             )
         except hub.GatedRepoError:
             raise ConfigError(
-                f"{pattern} of the dataset {repo} is not here, and the hub gives it to those alone who accept its "
-                f"terms: do so at https://huggingface.co/datasets/{repo}, then: hf auth login."
+                f"{pattern} of the dataset {repo} is not on this machine, and the hub gives it only to users who "
+                f"accept its terms: do so at https://huggingface.co/datasets/{repo}, then: hf auth login."
             ) from None
         except (hub.RepositoryNotFoundError, hub.RevisionNotFoundError):
             reason = "the hub knows no such dataset, or does not show it to you"
@@ -137,6 +137,7 @@ def _matching(folder: Path, pattern: str) -> list[Path]:
 
 def _absent(repo: str, pattern: str, reason: str) -> str:
     return (
-        f"{pattern} of the dataset {repo} is not here, or not all of it, and {reason}; on a machine that reaches the "
-        f"hub: hf download {repo} --repo-type dataset --local-dir DATA/{repo}; then set {DATA_VARIABLE}=DATA."
+        f"{pattern} of the dataset {repo} is not on this machine, or only in part, and {reason}; on a "
+        f"machine that reaches the hub, run: hf download {repo} --repo-type dataset --local-dir DATA/{repo}; "
+        f"then set {DATA_VARIABLE}=DATA."
     )

@@ -1,4 +1,4 @@
-"""LiveCodeBench: problems of programming contests, whose tests the dataset packs."""
+"""LiveCodeBench: problems of programming contests, with the compressed tests of the dataset."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from podium.tasks.task import Grade
 
 _RELEASE = r"^(release_)?v[1-6]$|^v[1-6]_v[1-6]$"
 MAX_TEST_BYTES = 2**30
-"""Bytes of the unpacked private tests of one question, at most; unpacking stops there."""
+"""The most bytes of one question's unpacked private tests; unpacking stops there."""
 _QUIET = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
 _TEXTS = frozenset({"UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"})
 
@@ -52,14 +52,14 @@ class PackedCode(Code):
 class LiveCodeBench(CodeSet):
     """LiveCodeBench: problems of programming contests, each with the day it was set.
 
-    Source: `livecodebench/code_generation_lite` on the hub (Jain et al. 2024, arXiv 2403.07974), licence "cc" without
-    more. Releases v1 to v6 hold 400, 111, 101, 101, 167 and 175 questions; `v6` is the sixth alone, `v4_v6` the
-    fourth to sixth, `release_v6` all up to it, as the authors name them. Splits: test (`v6`) and train (`v1`, of
-    which a tenth is validation). LeetCode's are functions, the others programs; all tests, public and private, must
-    pass.
-    Traps: private tests are a packed pickle, which could run anything: it is read here without being loaded. Tests
-    are large (gigabytes in all), so they stay packed until they are needed. The authors' "v5" and "v6" in tables of
-    others are often windows of days: `release = "release_v6"` with `since` and `until`.
+    Source: `livecodebench/code_generation_lite` on the hub (Jain et al. 2024, arXiv 2403.07974); its licence is given
+    only as "cc". Releases v1 to v6 add 400, 111, 101, 101, 167 and 175 questions. As the authors name them, `v6` is the
+    sixth release alone, `v4_v6` the fourth to the sixth, `release_v6` the first to the sixth. Splits: test (`v6`) and
+    train (`v1`, of which a tenth is validation). An answer to a LeetCode problem is a function, any other a program. It
+    must pass all tests, public and private.
+    Traps: private tests are a compressed pickle, and loading a pickle can run any code, so it is read without loading.
+    Tests have gigabytes in all, so they stay compressed until they are needed. Where papers report "v5" or "v6", they
+    often mean a window of days: `release = "release_v6"` with `since` and `until`.
     """
 
     source: ClassVar[str] = "livecodebench/code_generation_lite"
@@ -70,9 +70,9 @@ class LiveCodeBench(CodeSet):
     training: str = Field(default="v1", pattern=_RELEASE)
     """The release of the train split, without questions of `release`."""
     since: date | None = None
-    """Test questions are of this day or later; training questions are older."""
+    """Test questions were set on this day or later; training questions before it."""
     until: date | None = None
-    """Test questions are of this day or earlier."""
+    """Test questions were set on this day or earlier."""
     grading: PackedCode = Field(default_factory=PackedCode)
     """Limits of programs, and whether a weak sandbox is allowed."""
 

@@ -1,6 +1,6 @@
-"""The prompts around questions of the task sets, and ids for questions that their dataset gives none.
+"""Prompts that several task sets put around their questions, and ids for questions whose dataset has none.
 
-Several sets share them. `strip_prompt` takes them off again, so that questions are compared without their prompt.
+`strip_prompt` removes the prompts again, so that questions are compared without them.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def choice_question(question: str, options: Sequence[str]) -> str:
 
 
 def strip_prompt(text: str) -> str:
-    """A question without our prompt behind it, and without the letters of its options."""
+    """A question without the prompt after it, and without the letters of its options."""
     for prompt in (FINAL_NUMBER, FINAL_ANSWER, BOXED, CHOICE, PROGRAM, CODE):
         text = text.removesuffix(prompt.format(question="", options="").lstrip()).rstrip()
     return _LETTER.sub("", text)
 
 
 def content_id(text: str) -> str:
-    """An id for a question that has none: a hash of its text, so the order of its file does not matter."""
+    """An id for a question that has none: a hash of its text, so it does not depend on the order of the file."""
     return hashlib.sha256(question_key(text).encode()).hexdigest()[:16]

@@ -24,7 +24,7 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _NUMBER = re.compile(r"\W*\d")
 _UNIT_WORDS = 3
 _PHRASE_WORDS = 5
-"""Words of a gold answer, at most, that rules can compare: a longer one can be said in other words."""
+"""The most words of a gold answer that rules can compare: more words can be said in too many ways."""
 
 
 class RLPR(HubSet):
@@ -32,11 +32,11 @@ class RLPR(HubSet):
 
     Source: `openbmb/RLPR-Train-Dataset` (about 77,000, most of them from WebInstruct-verified) and, for test, the
     file `WebInstruct-verified-val_Avg2` of `openbmb/RLPR-Evaluation` (638, whose answer is a letter), both on the hub
-    (Yu et al. 2025, arXiv 2506.18254), CC-BY-NC-4.0. Splits: train (of which a tenth is validation) and test. The
-    user's turn of the source's prompt is asked; its system turn, which is for a policy in training, is not.
-    Its authors reward the policy's own probability of the reference answer, which a worker behind an endpoint does not
+    (Yu et al. 2025, arXiv 2506.18254), CC-BY-NC-4.0. Splits: train (of which a tenth is validation) and test. A
+    question is the last user turn of the source's prompt; the system turn, for a policy in training, is left out.
+    The authors reward a policy's own probability of the reference answer, which a worker behind an endpoint does not
     report. Here rules grade by the form of the gold answer (`FreeForm`), and questions that only a judge can grade are
-    left out and counted; or, with `judge`, a worker judges all of them. Other graders give other figures.
+    left out and counted; or, with `judge`, a worker judges all questions. Other graders give other figures.
     """
 
     source: ClassVar[str] = "openbmb/RLPR-Train-Dataset"
@@ -59,7 +59,7 @@ class RLPR(HubSet):
     def record_to_sample(self, values: Mapping[str, Any]) -> Sample:
         user_turns = [turn for turn in values["prompt"] if turn["role"] == "user"]
         if not user_turns:
-            raise ValueError("its prompt has no turn of a user")
+            raise ValueError("its prompt has no user turn")
         question = text_column(user_turns[-1], "content")
         gold = text_column(values["reward_model"], "ground_truth").strip()
         facts = {"family": text_column(values, "ability"), "source": text_column(values, "data_source")}
@@ -67,10 +67,10 @@ class RLPR(HubSet):
 
 
 class FreeForm(GraderSettings):
-    """Grades by the form of the gold answer: a letter as `choice`, a phrase as `normalised`, all else as `math`.
+    """Grades by the form of the gold answer: a letter as `choice`, a phrase as `normalised`, anything else as `math`.
 
-    A number with up to three words behind it, its unit, is mathematics; without a number, words make a phrase. More
-    than five words are a sentence, which no program can compare.
+    A number with up to three words after it, its unit, is mathematics; other words are a phrase. A gold answer of more
+    than five words is refused, since no program can compare sentences.
     """
 
     kind: Literal["free-form"] = "free-form"

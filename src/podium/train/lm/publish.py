@@ -1,19 +1,19 @@
 """Publishes the policy of a run: its folder with a model card that is written from what the run recorded."""
 
 from __future__ import annotations
-
-import shutil
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean
-from typing import Any
-
 from podium import __version__
 from podium.conductor.checkpoint import Checkpoint
-from podium.errors import ConfigError, UsageError
+from podium.errors import ConfigError
+from podium.errors import UsageError
 from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import RunFolder
+import shutil
+from statistics import fmean
+import tempfile
+from typing import Any
 
 HUB = "hub:"
 _SPAN = 10
@@ -164,7 +164,7 @@ def _limit_lines(policy: Checkpoint, rows: Sequence[Mapping[str, Any]]) -> list[
     conducts = policy.conducts
     lines = [f"- It was trained to conduct {conducts.questions}; others were not measured."]
     if conducts.workers:
-        lines.append(f"- It knows workers by number alone, in this order: {', '.join(conducts.workers)}.")
+        lines.append(f"- It knows workers only by number, in this order: {', '.join(conducts.workers)}.")
     if conducts.simulated:
         lines.append("- Its workers were simulated. Podium lets it lead no real ones.")
     elif any(row.get("recorded") for row in rows):
