@@ -5,47 +5,33 @@ id of the trace is a hash of the rollout's task, group, number and plans: the sa
 """
 
 from __future__ import annotations
-from collections import OrderedDict
-from collections.abc import AsyncIterator
-from collections.abc import Callable
-from collections.abc import Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from dataclasses import replace
+
 import hashlib
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from random import Random
+
 from podium.conductor.prompt import build_prompt
 from podium.config import nearest
 from podium.errors import ConfigError
-from podium.executor import Dispatcher
-from podium.executor import ExecutionSettings
+from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
-from podium.planner import Outcome
-from podium.planner import Plan
-from podium.planner import PlanRequest
+from podium.planner import Outcome, Plan, PlanRequest
 from podium.recordings import was_simulated
-from podium.rollout import FixedPlan
-from podium.rollout import Rollout
-from podium.rollout import Scorer
-from podium.rollout import round_reward
+from podium.rollout import FixedPlan, Rollout, Scorer, round_reward
 from podium.rollout.random_pools import PoolSource
 from podium.scoring.judging import JudgePayment
-from podium.scoring.protocol import RewardParts
-from podium.scoring.protocol import RolloutRequest
-from podium.scoring.protocol import Score
-from podium.scoring.protocol import SessionInfo
+from podium.scoring.protocol import RewardParts, RolloutRequest, Score, SessionInfo
 from podium.scoring.settings import ScoringSettings
 from podium.scoring.training_tasks import open_training_tasks
 from podium.tasks import Task
 from podium.tasks.graders.base import GraderSettings
 from podium.trace import Trace
-from podium.types import Budget
-from podium.types import Message
+from podium.types import Budget, Message
 from podium.workers.pool import Pool
-from podium.workflow import AccessRule
-from podium.workflow import edges
-from podium.workflow import live_steps
-from podium.workflow import render
-from random import Random
+from podium.workflow import AccessRule, edges, live_steps, render
 
 _REMEMBERED = 1024
 """Rollouts that may go on with another round."""

@@ -1,19 +1,19 @@
 """Publishes the policy of a run: its folder with a model card that is written from what the run recorded."""
 
 from __future__ import annotations
-from collections.abc import Mapping
-from collections.abc import Sequence
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
+from typing import Any
+
 from podium import __version__
 from podium.conductor.checkpoint import Checkpoint
-from podium.errors import ConfigError
-from podium.errors import UsageError
+from podium.errors import ConfigError, UsageError
 from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import RunFolder
-import shutil
-from statistics import fmean
-import tempfile
-from typing import Any
 
 HUB = "hub:"
 _SPAN = 10
