@@ -2,7 +2,7 @@
 # Trains random language models of two layers on a CPU, in about two minutes each, two at a time. Each one is trained on
 # traces (SFT), has a dry run, is trained with GRPO over two rounds, is killed and resumed, and is then published, served
 # and evaluated. This tests that the steps work together. It says nothing about learning.
-#   runs/smoke-train.sh                     all architectures, with all weights and with LoRA
+#   runs/smoke-train.sh                     all architectures; GRPO trains all weights of two, and adapters (LoRA) of two
 #   ARCHITECTURES=qwen2 runs/smoke-train.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,7 +20,7 @@ whole_path() {
   here="$RUN/$architecture"
   python runs/random_model.py "$here/start" "$architecture"
   podium train --run "$here/sft" --config configs/train/smoke.toml --stage sft \
-    "start=$here/start" "sft.examples=$RUN/teacher.sqlite" "${lora[@]}"
+    "start=$here/start" "sft.examples=$RUN/teacher.sqlite"  # All weights: a random model learns nothing by LoRA.
 
   train=(podium train --run "$here/grpo" --config configs/train/smoke.toml "start=$here/sft/policy" "${lora[@]}")
   "${train[@]}" --dry-run
@@ -70,5 +70,6 @@ END
 
 # Two at a time; what each prints is kept in its folder, and shown if it fails.
 # shellcheck disable=SC2016
-printf '%s\n' $ARCHITECTURES | xargs -P 2 -I{} bash -c \
-  'mkdir -p "$RUN/{}"; whole_path {} > "$RUN/{}/log.txt" 2>&1 && tail -n 1 "$RUN/{}/log.txt" || { tail -n 40 "$RUN/{}/log.txt"; exit 255; }'
+printf '%s\n' $ARCHITECTURES | xargs -P 2 -I{} bash -c 'mkdir -p "$RUN/$1"
+  if bash -c "whole_path $1" > "$RUN/$1/log.txt" 2>&1; then tail -n 1 "$RUN/$1/log.txt"
+  else tail -n 40 "$RUN/$1/log.txt"; exit 255; fi' _ {}
