@@ -102,7 +102,7 @@ CHECKED = (
         _script,
     ),
     Checked(
-        r"pip install '(?P<name>[\w-]+)\[(?P<extra>\w+)\]'",
+        r"pip install '(?P<name>podium[\w-]+)\[(?P<extra>\w+)\]'",
         "needs a package index",
         _extra,
     ),
@@ -127,7 +127,7 @@ CHECKED = (
         "trains and serves a model of the hub; runs/smoke-train.sh runs the same verbs on random models",
         _nothing,
     ),
-    Checked(r"trl vllm-serve .*|vllm serve .*|pip install vllm", "another program, on a GPU", _nothing),
+    Checked(r"trl vllm-serve .*|vllm serve .*|pip install (?:vllm|'trl\[vllm\]')", "another program, on a GPU", _nothing),
     Checked(r"hf (?:download|auth) .*", "another program, with the network", _nothing),
     Checked(r"inspect eval|python -c", "the name of a program, not a command to type", _nothing),
 )
