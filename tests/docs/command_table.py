@@ -127,7 +127,11 @@ CHECKED = (
         "trains and serves a model of the hub; runs/smoke-train.sh runs the same verbs on random models",
         _nothing,
     ),
-    Checked(r"trl vllm-serve .*|vllm serve .*|pip install (?:vllm|'trl\[vllm\]')", "another program, on a GPU", _nothing),
+    Checked(
+        r"trl vllm-serve .*|vllm serve .*|pip install (?:vllm|'trl\[vllm\]')",
+        "another program, on a GPU",
+        _nothing,
+    ),
     Checked(r"hf (?:download|auth) .*", "another program, with the network", _nothing),
     Checked(r"inspect eval|python -c", "the name of a program, not a command to type", _nothing),
 )
