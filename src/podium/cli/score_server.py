@@ -21,6 +21,7 @@ from podium.cli.printable import printable
 from podium.config import Source
 from podium.errors import UsageError
 from podium.orchestrator.team import open_pool
+from podium.rollout.run_folder import TRACES
 from podium.scoring import ScoringSession, ScoringSettings
 from podium.scoring.service import DRAIN_S, serve_session
 from podium.scoring.training_tasks import open_training_tasks
@@ -28,8 +29,6 @@ from podium.server.serving import run_event_loop
 from podium.trace.store import TraceStore
 from podium.train.lm.settings import LMExperiment
 
-TRACES = "traces.sqlite"
-"""In a run's folder."""
 _PORTS = 65535
 
 

@@ -18,6 +18,8 @@ from pydantic import BaseModel, ValidationError
 from podium.errors import RunMismatchError, StoreError
 
 _CONFIG = "config.json"
+TRACES = "traces.sqlite"
+"""In a run's folder: the traces of its rollouts."""
 
 
 class Rows:

@@ -18,6 +18,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from podium.errors import APIError, UsageError
+from podium.rollout.run_folder import TRACES
 from podium.server.api_errors import error_responses, missing
 from podium.server.service import Service
 from podium.server.streaming import EventStream, Write, sse_event
@@ -137,7 +138,6 @@ async def _follow(run: RunFiles, after: int, write: Write) -> None:
 
 
 _METRICS, _CONFIG, _COMPARISON = "metrics.jsonl", "config.json", "comparison.json"
-_TRACES = "traces.sqlite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,14 +190,14 @@ class RunFiles:
             APIError: it has none with this id, or keeps none; status 404.
             StoreError: the file cannot be read.
         """
-        path = self.path / _TRACES
+        path = self.path / TRACES
         if not path.is_file():
             raise _no_trace(f"The run {self.name!r} keeps no traces of its rollouts.")
         try:
             found = read_trace(path, id_)
         except UsageError:
             raise _no_trace(
-                f"The file {_TRACES} of the run {self.name!r} is no trace store that can be read."
+                f"The file {TRACES} of the run {self.name!r} is no trace store that can be read."
             ) from None
         if found is None:
             raise _no_trace(f"The run {self.name!r} has no trace {id_[:64]!r}.")

@@ -63,6 +63,15 @@ GRPO_SETTINGS = {
 }
 """Arguments of GRPOConfig that Podium sets, and the setting that decides each."""
 
+TRL_DEFAULTS: dict[str, Any] = {
+    "lr_scheduler_type": "cosine",
+    "report_to": "none",
+    "bf16": False,
+    "save_total_limit": 2,
+    "disable_tqdm": True,
+}
+"""Of both stages, where `[trl]` has no value."""
+
 
 def trl_config(experiment: LMExperiment, folder: Path, ranks: int) -> GRPOConfig:
     """The trainer's configuration.
@@ -90,14 +99,7 @@ def trl_config(experiment: LMExperiment, folder: Path, ranks: int) -> GRPOConfig
         )
     accumulation = experiment.batch // (ranks * micro)
     steps = grpo.iterations * grpo.num_iterations
-    given: dict[str, Any] = {
-        "lr_scheduler_type": "cosine",
-        "report_to": "none",
-        "bf16": False,
-        "save_total_limit": 2,
-        "disable_tqdm": True,
-    }
-    given |= experiment.trl
+    given = TRL_DEFAULTS | experiment.trl
     try:
         return GRPOConfig(
             output_dir=str(folder),
@@ -222,7 +224,8 @@ class PodiumGRPO:
 
     def _reward(self, podium_reward: list[float | None], log_metric: Any, **_: Any) -> list[float | None]:
         """TRL's reward function: the rewards that the rollouts brought along."""
-        for name, value in numbers(batch_figures(self.rollouts.samples)).items():
+        self.recorder.figures = batch_figures(self.rollouts.samples)
+        for name, value in numbers(self.recorder.figures).items():
             log_metric(f"podium/{name}", value)
         return podium_reward
 
@@ -249,6 +252,8 @@ class _Recorder(TrainerCallback):
         self._began = time.perf_counter()
         self._still = 0
         self._elapsed_s = 0.0
+        self.figures: dict[str, Any] = {}
+        """Of the latest batch."""
 
     def begin(self, steps: int) -> None:
         """Keep the rows of the steps that the checkpoint holds."""
@@ -277,7 +282,7 @@ class _Recorder(TrainerCallback):
         took = time.perf_counter() - self._began
         row = {
             "iteration": state.global_step // passes - 1,
-            **batch_figures(self._rollouts.samples),
+            **self.figures,
             "entropy": logs.get("entropy", 0.0),
             "kl": logs.get("kl", 0.0),
             "loss": logs["loss"],

@@ -126,15 +126,12 @@ _TOKENIZER_FILES = (
 )  # fmt: skip
 
 
-def write_policy(
-    folder: Path, saved: Path, base: Checkpoint, about: PodiumFile, template: str | None
-) -> None:
-    """Make the trained policy's folder from what the trainer saved. A kill never leaves a part of it there.
+def write_policy(run: Path, experiment: LMExperiment, base: Checkpoint, pool: Pool) -> None:
+    """Write `policy` in the run's folder, from the model or the adapter that the trainer saved in `trained`.
 
-    Args:
-        saved: a whole model, or an adapter, which is merged into `base`.
-        template: the path of the run's own chat template, if it has one.
+    An adapter is merged into `base`. A kill never leaves a part of the policy there.
     """
+    folder, saved = run / "policy", run / "trained"
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     if (saved / "adapter_config.json").is_file():
@@ -151,8 +148,9 @@ def write_policy(
         (part / name).unlink(missing_ok=True)
         if (base.path / name).is_file():
             shutil.copyfile(base.path / name, part / name)
-    if template is not None:
-        shutil.copyfile(template, part / "chat_template.jinja")
+    if experiment.chat_template is not None:
+        shutil.copyfile(experiment.chat_template, part / "chat_template.jinja")
+    about = podium_file(experiment, pool)
     replace_file(part / "podium.json", about.model_dump_json(indent=2, exclude_none=True).encode() + b"\n")
     old = folder.with_name(f".{folder.name}.old")
     shutil.rmtree(old, ignore_errors=True)

@@ -52,6 +52,8 @@ class Ready:
     tokenizer: Any
     codec: PromptCodec
     config: GRPOConfig
+    tasks: Mapping[str, Task]
+    """Empty on a rank that does not ask workers."""
 
 
 @dataclass(slots=True)
@@ -86,7 +88,7 @@ class Preflight:
         assert self.start is not None
         assert self.codec is not None
         assert self.config is not None
-        return Ready(self.pool, self.start, self.tokenizer, self.codec, self.config)
+        return Ready(self.pool, self.start, self.tokenizer, self.codec, self.config, self.tasks)
 
     def attempt(self, make: Callable[[], T]) -> T | None:
         """Call `make`. Returns its result; if it raises a PodiumError, adds that to the refusals and returns None."""
@@ -180,12 +182,22 @@ def _open_model(found: Preflight, experiment: LMExperiment, *, weights: bool) ->
         found.codec = found.attempt(lambda: open_codec(experiment, start, found.tokenizer))
 
 
+def open_client(experiment: LMExperiment) -> Client:
+    """A client of the scoring service that the settings name; it refuses a service with other settings.
+
+    Raises:
+        ConfigError: the service's key is not in the environment.
+        UsageError: the address is none.
+    """
+    assert experiment.scoring_url is not None
+    key = experiment.scoring_key_env and read_key(experiment.scoring_key_env, "scoring_key_env")
+    return Client(experiment.scoring_url, key=key, settings=experiment)
+
+
 async def _check_service(found: Preflight, experiment: LMExperiment) -> None:
     """The prompts of a service that scores for this run; its pool, tasks and budget are its own to check."""
-    assert experiment.scoring_url is not None
     try:
-        key = experiment.scoring_key_env and read_key(experiment.scoring_key_env, "scoring_key_env")
-        async with Client(experiment.scoring_url, key=key, settings=experiment) as client:
+        async with open_client(experiment) as client:
             await _check_prompts(found, experiment, client, await client.task_ids())
     except PodiumError as error:
         found.refusals.append(error)

@@ -10,7 +10,7 @@ import asyncio
 import os
 import secrets
 import warnings
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -19,7 +19,7 @@ from contextlib import (
     nullcontext,
 )
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list
@@ -27,34 +27,23 @@ from transformers.utils import logging
 
 from podium.errors import PodiumError
 from podium.executor import Dispatcher
-from podium.rollout.run_folder import RunFolder
-from podium.scoring import Client, Scoring, ScoringSession, open_session
+from podium.rollout.run_folder import TRACES, RunFolder
+from podium.scoring import Client, Scoring, ScoringSession
 from podium.scoring.service import serve_session
+from podium.tasks import Task
 from podium.trace.store import TraceStore
 from podium.train.display import Display, NoDisplay
 from podium.train.lm.grpo import PodiumGRPO
-from podium.train.lm.model import podium_file, write_policy
-from podium.train.lm.preflight import preflight
+from podium.train.lm.model import write_policy
+from podium.train.lm.preflight import open_client, preflight
 from podium.train.lm.rollouts import TrainingInterruptedError
 from podium.train.lm.schedule import schedule
 from podium.train.lm.settings import CHANGEABLE_ON_RESUME, LMExperiment
 from podium.workers.pool import Pool
-from podium.workers.redaction import read_key
 
 T = TypeVar("T")
 Dispatch = Callable[[Pool], AbstractAsyncContextManager[Dispatcher]]
 """Opens the dispatcher of a pool's workers. It is called once the run's folder is there."""
-
-TRACES = "traces.sqlite"
-"""In the run's folder: every rollout."""
-
-
-class Trainer(Protocol):
-    """A stage, ready to run in a thread."""
-
-    def train(self, saved: Path) -> None: ...
-
-    def stop(self) -> None: ...
 
 
 def quiet_libraries() -> None:
@@ -93,6 +82,7 @@ async def run_grpo(
         ranks=state.num_processes,
         asks=first,
         run_budget_usd=run_budget_usd,
+        on_warning=on_warning if first else lambda warning: None,
     ) as found:
         on_first_rank(state, found.require)
         ready = found.require()
@@ -100,7 +90,7 @@ async def run_grpo(
             state, lambda: RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME)
         )
         async with open_scoring(
-            experiment, ready.pool, dispatch=dispatch, folder=folder, state=state, on_warning=on_warning
+            experiment, ready.pool, ready.tasks, dispatch=dispatch, folder=folder, state=state
         ) as (scoring, tasks):
             rows = schedule(
                 tasks,
@@ -125,13 +115,7 @@ async def run_grpo(
                 )
                 await run_in_thread(trainer, folder / "trained")
         if first:
-            write_policy(
-                folder / "policy",
-                folder / "trained",
-                ready.start,
-                podium_file(experiment, ready.pool),
-                experiment.chat_template,
-            )
+            write_policy(folder, experiment, ready.start, ready.pool)
         return folder / "policy"
 
 
@@ -139,11 +123,11 @@ async def run_grpo(
 async def open_scoring(
     experiment: LMExperiment,
     pool: Pool,
+    tasks: Mapping[str, Task],
     *,
     dispatch: Dispatch,
     folder: Path,
     state: PartialState,
-    on_warning: Callable[[str], None],
 ) -> AsyncIterator[tuple[Scoring, Sequence[str]]]:
     """What scores this rank's plans, and the ids of the tasks.
 
@@ -151,54 +135,50 @@ async def open_scoring(
     process; of several ranks the first opens a session and serves it to the others.
     """
     if experiment.scoring_url is not None:
-        key = experiment.scoring_key_env and read_key(experiment.scoring_key_env, "scoring_key_env")
-        async with Client(experiment.scoring_url, key=key, settings=experiment) as client:
+        async with open_client(experiment) as client:
             yield client, await client.task_ids()
     elif state.num_processes == 1:
-        async with _open_session(experiment, pool, dispatch, folder, on_warning) as (session, _):
-            yield session, list(session.tasks)
+        async with _open_session(experiment, pool, tasks, dispatch, folder) as (session, _):
+            yield session, list(tasks)
     elif state.is_main_process:
         async with AsyncExitStack() as opened:
             told: list[Any] = []
             try:
                 session, store = await opened.enter_async_context(
-                    _open_session(experiment, pool, dispatch, folder, on_warning)
+                    _open_session(experiment, pool, tasks, dispatch, folder)
                 )
                 key = secrets.token_urlsafe()
                 url = await opened.enter_async_context(
                     serve_session(session, host=_listening(), key=key, flush=store.flush)
                 )
-                told = [_reachable(url), key, list(session.tasks)]
+                told = [_reachable(url), key, list(tasks)]
             except PodiumError as error:
                 told = [error, None, None]
                 raise
             finally:
                 broadcast_object_list(told)
-            yield session, list(session.tasks)
+            yield session, list(tasks)
     else:
         served: list[Any] = [None, None, None]
         broadcast_object_list(served)
-        url, key, tasks = served
+        url, key, ids = served
         if isinstance(url, PodiumError):
             raise url
         async with Client(url, key=key, settings=experiment) as client:
-            yield client, tasks
+            yield client, ids
 
 
 @asynccontextmanager
 async def _open_session(
     experiment: LMExperiment,
     pool: Pool,
+    tasks: Mapping[str, Task],
     dispatch: Dispatch,
     folder: Path,
-    on_warning: Callable[[str], None],
 ) -> AsyncIterator[tuple[ScoringSession, TraceStore]]:
     async with dispatch(pool) as dispatcher:
         with TraceStore(folder / TRACES) as store:
-            async with open_session(
-                experiment, dispatcher, pool=pool, keep=store.add, on_warning=on_warning
-            ) as session:
-                yield session, store
+            yield ScoringSession(experiment, tasks, pool, dispatcher, keep=store.add), store
 
 
 def _listening() -> str:
@@ -212,7 +192,7 @@ def _reachable(url: str) -> str:
     return url if _listening() == "127.0.0.1" else url.replace("0.0.0.0", os.environ["MASTER_ADDR"])
 
 
-async def run_in_thread(trainer: Trainer, saved: Path) -> None:
+async def run_in_thread(trainer: PodiumGRPO, saved: Path) -> None:
     """Train in a thread, while this loop runs plans. If cancelled, tell the trainer to stop, and wait until it has."""
     training = asyncio.ensure_future(asyncio.to_thread(trainer.train, saved))
     try:

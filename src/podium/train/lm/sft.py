@@ -23,8 +23,15 @@ from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import open_session
 from podium.train.lm.examples import Demonstration, collect_demonstrations
-from podium.train.lm.grpo import check_trl_table, latest_checkpoint, lora_config, quantization, step_of
-from podium.train.lm.model import find_start, open_codec, open_tokenizer, podium_file, write_policy
+from podium.train.lm.grpo import (
+    TRL_DEFAULTS,
+    check_trl_table,
+    latest_checkpoint,
+    lora_config,
+    quantization,
+    step_of,
+)
+from podium.train.lm.model import find_start, open_codec, open_tokenizer, write_policy
 from podium.train.lm.rollouts import PromptCodec
 from podium.train.lm.run import on_first_rank
 from podium.train.lm.settings import CHANGEABLE_ON_RESUME, LMExperiment
@@ -87,8 +94,7 @@ def run_sft(
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
         trainer.save_model(str(folder / "trained"))
         if state.is_main_process:
-            about = podium_file(experiment, pool)
-            write_policy(folder / "policy", folder / "trained", start, about, experiment.chat_template)
+            write_policy(folder, experiment, start, pool)
         state.wait_for_everyone()
         return folder / "policy"
     finally:
@@ -106,13 +112,7 @@ def _config(experiment: LMExperiment, folder: Path, ranks: int, context: int) ->
     check_trl_table(experiment.trl, SFTConfig, _OURS)
     sft = experiment.sft
     micro = min(sft.micro_batch, max(1, sft.batch // ranks))
-    given: dict[str, Any] = {
-        "lr_scheduler_type": "cosine",
-        "report_to": "none",
-        "bf16": False,
-        "save_total_limit": 2,
-        "disable_tqdm": True,
-    } | experiment.trl
+    given = TRL_DEFAULTS | experiment.trl
     try:
         return SFTConfig(
             output_dir=str(folder),
