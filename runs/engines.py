@@ -1,0 +1,127 @@
+"""Trains the shipped warm start with both engines and compares the policies.
+
+    python runs/engines.py FOLDER [SEEDS] [ITERATIONS]
+
+Each seed trains once with TRL, by configs/train/embedded.toml, and once with the small engine and its defaults, both
+with 8 rollouts of 8 questions in an iteration. The policies then plan greedily for 600 validation questions of the
+embedded laboratory. The script prints a table in Markdown, and draws the accuracy on training questions in
+FOLDER/engines.svg. It does not repeat a run that has ended. Workers, accuracy and dollars are simulated; the seconds
+are measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from podium.conductor.opening import conductor_of, open_policy
+from podium.evals.charts import COLOURS, Html, moving_mean, nice_ticks, tag
+from podium.evals.evaluation import Evaluation, evaluate
+from podium.evals.stats import paired_difference
+from podium.orchestrator.team import open_pool
+from podium.tasks import open_tasks
+
+ROOT = Path(__file__).parents[1]
+CONFIG = ROOT / "configs" / "train" / "embedded.toml"
+ENGINES = {"trl": "TRL", "small": "small engine"}
+PODIUM = (sys.executable, "-m", "podium")
+QUESTIONS = 600
+WIDTH, HEIGHT, MARGIN = 640, 300, 48
+
+
+def train(run: Path, engine: str, seed: int, iterations: int) -> list[dict[str, object]]:
+    """Train one policy, or resume its run; returns the rows of metrics.jsonl."""
+    if not (run / "policy").is_dir():
+        settings = {
+            "trl": ("--config", str(CONFIG), f"seed={seed}"),
+            "small": ("--engine", "small", f"grpo.seed={seed}", "grpo.questions=8", "grpo.group=8"),
+        }[engine]
+        command = (*PODIUM, "train", "--run", str(run), *settings, f"grpo.iterations={iterations}")
+        subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def measure(checkpoint: str | Path) -> Evaluation:
+    """Greedy plans of a policy for validation questions."""
+    policy, pool = open_policy(checkpoint), open_pool("embedded")
+    tasks = list(open_tasks("embedded", "validation", size=QUESTIONS))
+    return asyncio.run(evaluate(conductor_of(policy), tasks, pool))
+
+
+def seconds_of(rows: list[dict[str, object]]) -> float:
+    """The median seconds of an iteration: sampling, scoring and update."""
+    times = sorted(sum(row["seconds"].values()) for row in rows)  # type: ignore[attr-defined]
+    return times[len(times) // 2]
+
+
+def drawing(curves: dict[str, list[list[tuple[float, float]]]]) -> Html:
+    """Accuracy over iterations: a moving mean for each run, a colour for each engine."""
+    smooth = {name: [moving_mean(run) for run in runs] for name, runs in curves.items()}
+    points = [point for runs in smooth.values() for run in runs for point in run]
+    ticks = nice_ticks(min(y for _, y in points), max(y for _, y in points))
+    last = max(x for x, _ in points)
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        across = MARGIN + x / last * (WIDTH - MARGIN - 12)
+        return across, HEIGHT - MARGIN - (y - ticks[0]) / (ticks[-1] - ticks[0]) * (HEIGHT - MARGIN - 30)
+
+    parts: list[Html] = [tag("rect", width=WIDTH, height=HEIGHT, fill="#ffffff")]
+    for tick in ticks:
+        _, y = at(0, tick)
+        parts.append(tag("line", x1=MARGIN, x2=WIDTH - 12, y1=y, y2=y, stroke="#e3e5e8"))
+        parts.append(tag("text", f"{tick:.0%}", x=MARGIN - 6, y=y + 4, text_anchor="end"))
+    parts += [
+        tag("text", f"{x:g}", x=at(x, 0)[0], y=HEIGHT - MARGIN + 18, text_anchor="middle")
+        for x in nice_ticks(0, last)
+        if x <= last
+    ]
+    parts.append(tag("text", "iteration", x=WIDTH / 2, y=HEIGHT - 12, text_anchor="middle"))
+    for number, (name, runs) in enumerate(smooth.items()):
+        colour = COLOURS[number]
+        label = f"{name}, accuracy on training questions (moving mean, {len(runs)} seeds)"
+        parts.append(tag("text", label, x=MARGIN, y=14 + 14 * number, style=f"fill: {colour}"))
+        for run in runs:
+            line = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*point) for point in run))
+            parts.append(tag("polyline", points=line, fill="none", stroke=colour, stroke_width=1.5))
+    style = tag("style", "text { font: 12px system-ui, sans-serif; fill: #5f6670; }")
+    return tag("svg", style, *parts, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {WIDTH} {HEIGHT}")
+
+
+def main(folder: Path, seeds: int, iterations: int) -> None:
+    curves: dict[str, list[list[tuple[float, float]]]] = {title: [] for title in ENGINES.values()}
+    start = measure("warmstart")
+    print(f"| policy | accuracy on {QUESTIONS} validation questions | seconds an iteration |\n|---|---|---|")
+    print(f"| warm start | {shown(start)} | |")
+    for seed in range(seeds):
+        measured: dict[str, Evaluation] = {}
+        for engine, title in ENGINES.items():
+            run = folder / f"{engine}-{seed}"
+            rows = train(run, engine, seed, iterations)
+            curves[title].append([(float(row["iteration"]), float(row["accuracy"])) for row in rows])  # type: ignore[arg-type]
+            measured[engine] = measure(run / "policy")
+            print(
+                f"| {title}, seed {seed} | {shown(measured[engine])} | {seconds_of(rows):.1f} |", flush=True
+            )
+        difference = paired_difference(*(list(measured[engine].right.values()) for engine in ENGINES))
+        assert difference is not None
+        print(
+            f"| TRL minus small engine, seed {seed} | {difference.mean:+.1%} "
+            f"[{difference.low:+.1%}, {difference.high:+.1%}] | |"
+        )
+    (folder / "engines.svg").write_text(drawing(curves) + "\n")
+
+
+def shown(evaluation: Evaluation) -> str:
+    interval = evaluation.accuracy
+    return f"{interval.mean:.1%} [{interval.low:.1%}, {interval.high:.1%}]"
+
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:]
+    main(
+        Path(arguments[0]), *(int(number) for number in (*arguments[1:], *("3", "100")[len(arguments) - 1 :]))
+    )
