@@ -1,4 +1,5 @@
-"""Plans a second of a small local policy in NumPy: token by token, one, sixteen and all at a time; and transformers.
+"""Plans a second of a small local policy in NumPy: token by token, one, sixteen and all at a time, sixteen over several
+processes; and transformers.
 
     python benchmarks/plans.py --plans 200
     python benchmarks/plans.py --checkpoint checkpoints/recorded/policy --pool configs/pools/reasoning-gym-easy.toml \\
@@ -7,7 +8,8 @@
 "Token by token" is the plain way: one text, one token a pass, nothing shared and nothing drafted. The number of
 texts that equal those of the plain way is printed, and a digest of all texts: two releases that plan the same print
 the same. An evaluation asks sixteen at a time unless its `concurrency` says otherwise. Each way opens the policy
-anew, since a policy remembers its completions. The peer is transformers' `generate` on sixteen prompts, padded on
+anew, since a policy remembers its completions. The processes start before the time does; it is compared by the clock,
+since their processor time is not ours. The peer is transformers' `generate` on sixteen prompts, padded on
 the left, on one thread; its time includes its import.
 """
 
@@ -19,11 +21,13 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Sequence
+from operator import eq
 
 from podium.conductor import Checkpoint, Sampling, build_prompt, open_policy
 from podium.conductor.checkpoint import read_weights
 from podium.conductor.llama import Llama, Shape
 from podium.conductor.numpy_engine import NumpyEngine
+from podium.conductor.process_policy import PolicyProcesses, processes_for
 from podium.orchestrator.team import open_pool
 from podium.planner import PlanRequest
 from podium.tasks import open_tasks
@@ -50,9 +54,11 @@ def token_by_token(checkpoint: Checkpoint, prompts: Prompts) -> list[str]:
     return texts
 
 
-def at_once(checkpoint: Checkpoint, prompts: Prompts, most: int) -> list[str]:
+def at_once(
+    checkpoint: Checkpoint, prompts: Prompts, most: int, processes: PolicyProcesses | None = None
+) -> list[str]:
     """By the policy, so many at a time."""
-    policy, free = open_policy(checkpoint), asyncio.Semaphore(most)
+    policy, free = open_policy(checkpoint, processes), asyncio.Semaphore(most)
 
     async def write(prompt: tuple[Message, ...]) -> str:
         async with free:
@@ -84,6 +90,13 @@ def by_transformers(checkpoint: Checkpoint, prompts: Prompts, most: int) -> list
     return texts
 
 
+def start(processes: PolicyProcesses, checkpoint: Checkpoint, count: int) -> None:
+    """Start the processes, and wait until they can write."""
+    open_policy(checkpoint, processes)
+    while count > 1 and len(processes.ids) < count:
+        time.sleep(0.01)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -92,6 +105,7 @@ def main() -> None:
     parser.add_argument("--pool", default="embedded")
     parser.add_argument("--tasks", default="embedded")
     parser.add_argument("--max-steps", type=int, default=5)
+    parser.add_argument("--processes", type=int, default=processes_for(1000))
     parser.add_argument("--no-peer", action="store_true", help="leave transformers out")
     options = parser.parse_args()
     checkpoint, pool = Checkpoint.read(options.checkpoint), open_pool(options.pool)
@@ -101,29 +115,34 @@ def main() -> None:
         for task in tasks
     ]
     prompts = [build_prompt(request, checkpoint.prompt) for request in requests]
-    ways: dict[str, Callable[[], list[str]]] = {
-        "token by token": lambda: token_by_token(checkpoint, prompts),
-        "one at a time": lambda: at_once(checkpoint, prompts, 1),
-        "sixteen at a time": lambda: at_once(checkpoint, prompts, 16),
-        "all at a time": lambda: at_once(checkpoint, prompts, len(prompts)),
-    }
-    if not options.no_peer:
-        ways["transformers, sixteen"] = lambda: by_transformers(checkpoint, prompts, 16)
-    texts: dict[str, list[str]] = {}
-    rates: dict[str, float] = {}
-    for way, write in ways.items():
-        began, spent = time.perf_counter(), time.process_time()
-        texts[way] = write()
-        rates[way] = len(prompts) / (time.process_time() - spent)
-        wall = len(prompts) / (time.perf_counter() - began)
-        plain = "token by token"
-        equal = sum(a == b for a, b in zip(texts[way], texts[plain], strict=True))
-        print(
-            f"{way:22} {wall:7.1f} plans/s, {rates[way]:7.1f} a second of processor time "
-            f"({rates[way] / rates[plain]:.1f} x), {equal} of {len(prompts)} texts equal, "
-            f"digest {hashlib.sha256(repr(texts[way]).encode()).hexdigest()[:16]}",
-            flush=True,
-        )
+    with PolicyProcesses(options.processes) as processes:
+        start(processes, checkpoint, options.processes)
+        over_processes = f"sixteen, {options.processes} processes"
+        ways: dict[str, Callable[[], list[str]]] = {
+            "token by token": lambda: token_by_token(checkpoint, prompts),
+            "one at a time": lambda: at_once(checkpoint, prompts, 1),
+            "sixteen at a time": lambda: at_once(checkpoint, prompts, 16),
+            "all at a time": lambda: at_once(checkpoint, prompts, len(prompts)),
+            over_processes: lambda: at_once(checkpoint, prompts, 16, processes),
+        }
+        if not options.no_peer:
+            ways["transformers, sixteen"] = lambda: by_transformers(checkpoint, prompts, 16)
+        plain: tuple[float, float, list[str]] | None = None
+        for way, write in ways.items():
+            began, spent = time.perf_counter(), time.process_time()
+            texts = write()
+            rate = len(prompts) / (time.process_time() - spent)
+            wall = len(prompts) / (time.perf_counter() - began)
+            plain = plain or (wall, rate, texts)
+            times = f"{rate:7.1f} a second of processor time ({rate / plain[1]:.1f} x)"
+            if way == over_processes:
+                times = f"{wall / plain[0]:.1f} x by the clock"
+            equal = sum(map(eq, texts, plain[2]))
+            print(
+                f"{way:22} {wall:7.1f} plans/s, {times}, {equal} of {len(prompts)} texts equal, "
+                f"digest {hashlib.sha256(repr(texts).encode()).hexdigest()[:16]}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -160,6 +160,23 @@ async def test_retries_are_told_in_the_trace_alone(tmp_path, unused_tcp_port):
     assert len(Trace.model_validate_json(out).spans[0].attempts) == 2
 
 
+def test_an_evaluation_whose_plans_several_processes_write_is_that_of_one(podium):
+    command = (
+        "eval",
+        "--questions",
+        "12",
+        "--tuning",
+        "0",
+        "--untrained",
+        "none",
+        "--json",
+        "--plan-processes",
+    )
+    alone, together = podium(*command, "1"), podium(*command, "2")
+    assert (together.status, together.err) == (0, "")
+    assert together.out == alone.out
+
+
 async def test_an_interrupt_ends_every_call_and_keeps_what_there_was(tmp_path):
     slow = tmp_path / "slow.toml"
     called, gone = asyncio.Event(), asyncio.Event()

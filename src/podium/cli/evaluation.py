@@ -7,8 +7,9 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -47,6 +48,7 @@ from podium.cli.options import (
     PoolName,
     RunBudget,
 )
+from podium.conductor.process_policy import PolicyProcesses, processes_for
 from podium.errors import UsageError
 from podium.evals import Comparison, ComparisonSettings, ConstantPlanFront, compare, compare_recorded
 from podium.evals.compare import SECOND_CONDUCTOR, CompareProgress
@@ -63,6 +65,8 @@ from podium.types import Budget
 from podium.workers.pool import has_real_workers
 from podium.workers.specialist import Specialist
 
+Opening = Callable[[PlannerOptions], AbstractAsyncContextManager[OpenedPlanner]]
+"""Opens the planner that options name, with what all methods share."""
 Versus = Annotated[
     str | None,
     Parameter(
@@ -95,6 +99,7 @@ def compare_planners(
     early_stop: EarlyStop = False,
     rounds: int | None = None,
     concurrency: int = 16,
+    plan_processes: int | None = None,
     calls: DispatchOptions = DEFAULT_CALLS,
     run_budget_usd: RunBudget = None,
     seed: int = 0,
@@ -123,14 +128,17 @@ def compare_planners(
         rounds: The most plans for a question; with more than 1 the Conductor sees its answer and may plan again.
             Default: as many as it was trained with, else 1.
         concurrency: The most questions at once.
+        plan_processes: How many processes write the plans of a small local policy; 1: no other than this one. Default:
+            for 100 questions and more one for each core, at most 8.
         seed: Seeds the choice of questions and all other randomness.
         json: Print the comparison as one line of JSON.
         markdown: Print the table as Markdown.
     """
-    counts = (questions, repeats, max_steps, rounds, concurrency)
+    counts = (questions, repeats, max_steps, rounds, concurrency, plan_processes)
     if min(count for count in counts if count is not None) < 1 or (tuning is not None and tuning < 0):
         raise UsageError(
-            "--questions, --repeats, --max-steps, --rounds and --concurrency are at least 1, --tuning at least 0."
+            "--questions, --repeats, --max-steps, --rounds, --concurrency and --plan-processes are at least 1, "
+            "--tuning at least 0."
         )
     if planner.planner != "conductor":
         raise UsageError("This command compares all baselines with the Conductor; leave --planner out.")
@@ -187,25 +195,35 @@ def compare_planners(
         bound = embedded and any(isinstance(worker, Specialist) for worker in workers)
         oracle = embedded_oracle(list(workers)) if bound else None
 
-        async def measure() -> Comparison:
+        async def measure(processes: PolicyProcesses) -> Comparison:
             async with open_dispatcher(
                 calls, workers, planner=chosen, run=run, run_budget_usd=run_budget_usd
             ) as dispatcher:
                 shared = dataclasses.replace(settings, dispatcher=dispatcher)
+                opening = partial(
+                    planner_from_options,
+                    pool=workers,
+                    seed=str(seed),
+                    dispatcher=dispatcher,
+                    processes=processes,
+                )
                 if recorded:
                     return await _compare_recorded(
-                        shared, dict(conductors_to_compare(chosen, versus)), reading
+                        shared, dict(conductors_to_compare(chosen, versus)), opening, reading
                     )
                 return await _compare(
                     shared,
                     chosen,
+                    opening,
                     versus=versus,
                     untrained=before,
                     oracle=oracle,
                     constant_front=constant_front,
                 )
 
-        comparison = asyncio.run(measure())
+        count = plan_processes or processes_for(len(settings.tasks) * repeats)
+        with PolicyProcesses(count) as processes:
+            comparison = asyncio.run(measure(processes))
     # Shown before it is saved: if the folder cannot be written, the result is not lost.
     _show(comparison, json=json, markdown=markdown)
     if run is not None:
@@ -226,27 +244,19 @@ def _show(comparison: Comparison, *, json: bool, markdown: bool) -> None:
 async def _compare(
     settings: ComparisonSettings,
     planner: PlannerOptions,
+    opening: Opening,
     *,
     versus: str | None,
     untrained: str,
     oracle: PlanFor | None,
     constant_front: ConstantPlanFront | None,
 ) -> Comparison:
-    def opening(options: PlannerOptions | None) -> AbstractAsyncContextManager[OpenedPlanner | None]:
-        if options is None:
-            return nullcontext()
-        return planner_from_options(
-            options, settings.pool, seed=settings.seed, dispatcher=settings.dispatcher
-        )
-
     try:
         second = None if versus is None else second_conductor(versus, planner)
         async with (
-            planner_from_options(
-                planner, settings.pool, seed=settings.seed, dispatcher=settings.dispatcher
-            ) as trained,
-            opening(second) as other,
-            opening(None if untrained == "none" else PlannerOptions(conductor=untrained)) as first,
+            opening(planner) as trained,
+            nullcontext() if second is None else opening(second) as other,
+            nullcontext() if untrained == "none" else opening(PlannerOptions(conductor=untrained)) as first,
         ):
             return await compare(
                 settings,
@@ -265,16 +275,16 @@ async def _compare(
 
 
 async def _compare_recorded(
-    settings: ComparisonSettings, conductors: Mapping[str, PlannerOptions], encoder: Encoder | None
+    settings: ComparisonSettings,
+    conductors: Mapping[str, PlannerOptions],
+    opening: Opening,
+    encoder: Encoder | None,
 ) -> Comparison:
     try:
         async with AsyncExitStack() as stack:
             opened: dict[str, Planner] = {}
             for label, options in conductors.items():
-                opening = planner_from_options(
-                    options, settings.pool, seed=settings.seed, dispatcher=settings.dispatcher
-                )
-                opened[label] = (await stack.enter_async_context(opening)).planner
+                opened[label] = (await stack.enter_async_context(opening(options))).planner
             return await compare_recorded(settings, opened, encoder=encoder)
     finally:
         if encoder is not None:

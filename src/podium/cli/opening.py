@@ -19,6 +19,7 @@ from podium.baselines.encoder import Encoder, open_encoder
 from podium.cli.options import NO_ENCODER, BudgetOptions, DispatchOptions, EncoderOptions, PlannerOptions
 from podium.cli.printable import printable
 from podium.conductor.checkpoint import PlanSettings
+from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.executor.accounts import UNLIMITED_USD, Account, open_day_account
@@ -92,16 +93,26 @@ def open_questions(name: str, split: str, *, size: int, seed: int = 0, pool: Poo
 
 @asynccontextmanager
 async def planner_from_options(
-    options: PlannerOptions, pool: Pool, *, seed: str, dispatcher: Dispatcher | None = None
+    options: PlannerOptions,
+    pool: Pool,
+    *,
+    seed: str,
+    dispatcher: Dispatcher | None = None,
+    processes: PolicyProcesses | None = None,
 ) -> AsyncIterator[OpenedPlanner]:
-    """The planner that the options name. Its connections are closed at the end.
+    """The planner that the options name, with `open_planner`'s arguments. Its connections are closed at the end.
 
     Raises:
         UsageError: the options exclude each other or name something that does not exist, or the checkpoint does not
             fit the pool.
     """
     opened = planning.open_planner(
-        planner_settings(options), pool, seed=seed, called=_option, dispatcher=dispatcher
+        planner_settings(options),
+        pool,
+        seed=seed,
+        called=_option,
+        dispatcher=dispatcher,
+        processes=processes,
     )
     try:
         yield opened

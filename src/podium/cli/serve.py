@@ -78,6 +78,7 @@ def serve(
     max_body_mib: float = 20.0,
     timeout: float = 600.0,
     drain: float = 30.0,
+    plan_processes: int = 1,
     no_viewer: Flag = False,
 ) -> int:
     """Answer questions over HTTP until SIGTERM or Ctrl+C.
@@ -93,11 +94,13 @@ def serve(
         max_body_mib: The largest body of a request, in MiB.
         timeout: Seconds after which a question is cancelled and its request gets an error.
         drain: Seconds that questions in flight have to end after the signal.
+        plan_processes: How many processes write the plans of a small local policy; 1: no other than the server's own.
         no_viewer: Serve only the API, without the viewer.
     """
     settings = ServeSettings(
         planner=planner_settings(planner),
         budget=budget_from_options(budget),
+        plan_processes=_at_least_1("--plan-processes", plan_processes),
         max_steps=_at_least_1("--max-steps", 1 if max_steps is None else max_steps),
         early_stop=early_stop,
         runs=runs,
@@ -210,5 +213,5 @@ def _positive(option: str, value: float, *, or_nothing: bool = False) -> float:
 
 def _at_least_1(option: str, value: int) -> int:
     if value < 1:
-        raise UsageError(f"{option} {value}: a plan has at least 1 step.")
+        raise UsageError(f"{option} {value}: give at least 1.")
     return value

@@ -61,6 +61,7 @@ class ServeTable(Settings):
     max_body_mib: float = 20.0
     timeout: float = 600.0
     drain: float = 30.0
+    plan_processes: int = 1
     viewer: bool = True
 
 
@@ -73,6 +74,7 @@ class EvalTable(Settings):
     tuning: int | None = None
     repeats: int = 1
     concurrency: int = 16
+    plan_processes: int | None = None
 
 
 class PodiumSettings(Settings):
@@ -108,7 +110,7 @@ OPTIONS: Mapping[str, str] = {
     **{f"budget.{key}_usd": f"--{key}-budget-usd" for key in ("run", "day")},
     **{f"serve.{key}": f"--{key.replace('_', '-')}" for key in ServeTable.model_fields if key != "viewer"},
     "serve.viewer": "--no-viewer",
-    **{f"eval.{key}": f"--{key}" for key in EvalTable.model_fields},
+    **{f"eval.{key}": f"--{key.replace('_', '-')}" for key in EvalTable.model_fields},
 }
 """The option of each setting, by its dotted key."""
 _PATHS = frozenset(

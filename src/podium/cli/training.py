@@ -18,6 +18,7 @@ from podium.cli.opening import open_console, open_dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import printable
 from podium.conductor import Checkpoint, Conductor, open_policy
+from podium.conductor.process_policy import PolicyProcesses, processes_for
 from podium.conductor.prompt import numbered_pool
 from podium.config import Settings, Source, build, load
 from podium.errors import ConfigError
@@ -152,15 +153,16 @@ def _evaluator(experiment: Experiment, questions: int, dispatch: Dispatch) -> Ev
         tasks = list(open_tasks(experiment.tasks, "validation", size=questions, pool=workers))
         try:
             async with dispatch(workers) as dispatcher:
-                evaluation = await evaluate(
-                    Conductor(open_policy(checkpoint), checkpoint.prompt),
-                    tasks,
-                    PoolSource(workers, draw).draw("evaluation"),
-                    max_steps=experiment.grpo.max_steps,
-                    execution=ExecutionSettings(early_stop=experiment.grpo.early_stop),
-                    budget=Budget(rounds=experiment.grpo.rounds),
-                    dispatcher=dispatcher,
-                )
+                with PolicyProcesses(processes_for(len(tasks))) as processes:
+                    evaluation = await evaluate(
+                        Conductor(open_policy(checkpoint, processes), checkpoint.prompt),
+                        tasks,
+                        PoolSource(workers, draw).draw("evaluation"),
+                        max_steps=experiment.grpo.max_steps,
+                        execution=ExecutionSettings(early_stop=experiment.grpo.early_stop),
+                        budget=Budget(rounds=experiment.grpo.rounds),
+                        dispatcher=dispatcher,
+                    )
         finally:
             await workers.close()
         accuracy = evaluation.accuracy

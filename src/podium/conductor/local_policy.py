@@ -157,17 +157,22 @@ class LocalPolicy:
         Raises:
             UsageError: the prompt is longer than the model can read.
         """
+        done = self.submit(messages, sampling)
+        try:
+            return await asyncio.wrap_future(done)
+        finally:
+            done.cancel()
+
+    def submit(self, messages: tuple[Message, ...], sampling: Sampling) -> Future[Completion]:
+        """Begin one completion, for callers without an event loop. To cancel the future is to stop its writing."""
+        # A thread cannot be cancelled from outside; this one looks for cancelled texts before each pass.
         text = _Text(messages, sampling, Future(), random.Random(f"policy/{sampling.seed}"))
         with self._lock:
             self._waiting.append(text)
             idle, self._writing = not self._writing, True
         if idle:
             Thread(target=self._write, name=f"policy {self._name}", daemon=True).start()
-        try:
-            return await asyncio.wrap_future(text.done)
-        finally:
-            # A thread cannot be cancelled from outside; this one looks for cancelled texts before each pass.
-            text.done.cancel()
+        return text.done
 
     def _write(self) -> None:
         """Write completions until none is wanted any more."""

@@ -29,6 +29,7 @@ from podium.workers.spec import OpenAISpec
 
 if TYPE_CHECKING:
     from podium.conductor.local_policy import Engine
+    from podium.conductor.process_policy import PolicyProcesses
 
 _MOST_TOKENS = 8192
 """Of a completion by an instruct model, which may reason at length before it writes the three lists."""
@@ -145,6 +146,7 @@ def open_conductor(
     *,
     cost_sensitivity: float | None = None,
     option: str = "cost_sensitivity",
+    processes: PolicyProcesses | None = None,
 ) -> Conductor:
     """The Conductor of a checkpoint folder, or of the shipped checkpoint of that name.
 
@@ -152,6 +154,7 @@ def open_conductor(
         pool: the workers that it will conduct; None: not known yet, and not checked.
         cost_sensitivity: a level that it was trained with, or a value between two; None: as its prompt settings say.
         option: the caller's name for `cost_sensitivity`, for messages.
+        processes: as in `open_policy`.
 
     Raises:
         CheckpointError: the folder is not a checkpoint, or must not conduct this pool.
@@ -165,7 +168,7 @@ def open_conductor(
         known = f"levels 0 to {prompt.levels - 1}" if prompt.levels else "no levels of cost sensitivity"
         raise UsageError(f"{option} {cost_sensitivity:g}: {checkpoint.path} knows {known}.")
     return Conductor(
-        open_policy(checkpoint),
+        open_policy(checkpoint, processes),
         prompt,
         cost_sensitivity=cost_sensitivity,
         second_try=True,
@@ -217,10 +220,13 @@ def conductor_of(policy: Policy, prompt: PromptSettings | None = None) -> Conduc
     return Conductor(policy, prompt, second_try=True, name=f"conductor:{policy.name}")
 
 
-def open_policy(source: str | Path | Checkpoint) -> Policy:
+def open_policy(source: str | Path | Checkpoint, processes: PolicyProcesses | None = None) -> Policy:
     """Load the policy of a checkpoint folder, or of the shipped checkpoint of that name.
 
     A Llama or Qwen2 model of at most 50 M parameters without a chat template runs in NumPy, any other in transformers.
+
+    Args:
+        processes: write the completions of a policy in NumPy; None: our own process writes them.
 
     Raises:
         CheckpointError: the folder is not a checkpoint, or its files do not belong together.
@@ -232,14 +238,15 @@ def open_policy(source: str | Path | Checkpoint) -> Policy:
     from podium.conductor.local_policy import LocalPolicy  # noqa: PLC0415
 
     checkpoint = source if isinstance(source, Checkpoint) else Checkpoint.read(source)
-    return LocalPolicy(checkpoint.name, _engine(checkpoint))
+    if not _is_small(checkpoint):
+        return LocalPolicy(checkpoint.name, _torch_engine(checkpoint))
+    from podium.conductor.numpy_engine import NumpyEngine  # noqa: PLC0415
+
+    policy = LocalPolicy(checkpoint.name, NumpyEngine(checkpoint))
+    return policy if processes is None else processes.policy(policy, checkpoint.path)
 
 
-def _engine(checkpoint: Checkpoint) -> Engine:
-    if _is_small(checkpoint):
-        from podium.conductor.numpy_engine import NumpyEngine  # noqa: PLC0415
-
-        return NumpyEngine(checkpoint)
+def _torch_engine(checkpoint: Checkpoint) -> Engine:
     if find_spec("torch") is None or find_spec("transformers") is None:
         raise UsageError(
             f"{checkpoint.path} is a {checkpoint.config['model_type']} checkpoint that needs torch and "

@@ -21,6 +21,7 @@ from podium.conductor.opening import (
 )
 from podium.conductor.podium_file import read_podium_file
 from podium.conductor.policy import WorkerPolicy
+from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.executor import Dispatcher
 from podium.orchestrator.planner_settings import PlannerSettings
@@ -59,6 +60,7 @@ def open_planner(
     seed: str,
     called: Callable[[str], str] = str,
     dispatcher: Dispatcher | None = None,
+    processes: PolicyProcesses | None = None,
 ) -> OpenedPlanner:
     """Open the planner of `settings` for the workers of `pool`. The caller closes it.
 
@@ -69,6 +71,7 @@ def open_planner(
         seed: seeds a planner that plans at random.
         called: the caller's name for a key of the settings, for messages.
         dispatcher: enforces the limits of a worker that conducts; None: a new one.
+        processes: write the plans of a small checkpoint; None: our own process does.
 
     Raises:
         UsageError: settings exclude each other or name something that does not exist, or the checkpoint must not
@@ -83,9 +86,13 @@ def open_planner(
     table = conductor_settings(pool)
     first = first_model(pool)
     if settings.conductor is None and not settings.served:
-        opened = _of_file(settings, table, pool, called, first=first, dispatcher=dispatcher)
+        opened = _of_file(
+            settings, table, pool, called, first=first, dispatcher=dispatcher, processes=processes
+        )
     elif settings.conductor is not None:
-        opened = _of_checkpoint(settings.conductor, settings.cost_sensitivity, pool, called)
+        opened = _of_checkpoint(
+            settings.conductor, settings.cost_sensitivity, pool, called, processes=processes
+        )
     else:
         opened = _of_endpoint(_endpoint(settings), pool, dispatcher)
     fallback = table.fallback or opened.fallback or (None if first is None else first.profile.name)
@@ -167,6 +174,7 @@ def _of_file(
     *,
     first: Worker | None,
     dispatcher: Dispatcher | None,
+    processes: PolicyProcesses | None,
 ) -> OpenedPlanner:
     """The planner where the settings name none; `first` is the pool's first model."""
     if table.checkpoint is not None:
@@ -174,10 +182,10 @@ def _of_file(
         cost_sensitivity = (
             table.cost_sensitivity if settings.cost_sensitivity is None else settings.cost_sensitivity
         )
-        return _of_checkpoint(source, cost_sensitivity, pool, called)
+        return _of_checkpoint(source, cost_sensitivity, pool, called, processes=processes)
     worker = first if table.worker is None else pool.named(table.worker)
     if table.base_url is None and worker is None:
-        return _of_checkpoint("conductor", settings.cost_sensitivity, pool, called)
+        return _of_checkpoint("conductor", settings.cost_sensitivity, pool, called, processes=processes)
     if settings.cost_sensitivity is not None:
         raise UsageError(
             f"{called('cost_sensitivity')} is for a checkpoint, and here a model conducts untrained; leave it out."
@@ -200,10 +208,19 @@ def _of_file(
 
 
 def _of_checkpoint(
-    source: str, cost_sensitivity: float | None, pool: Pool, called: Callable[[str], str]
+    source: str,
+    cost_sensitivity: float | None,
+    pool: Pool,
+    called: Callable[[str], str],
+    *,
+    processes: PolicyProcesses | None,
 ) -> OpenedPlanner:
     conductor = open_conductor(
-        source, pool, cost_sensitivity=cost_sensitivity, option=called("cost_sensitivity")
+        source,
+        pool,
+        cost_sensitivity=cost_sensitivity,
+        option=called("cost_sensitivity"),
+        processes=processes,
     )
     questions = Checkpoint.read(source).conducts.questions
     return OpenedPlanner(conductor, f"the checkpoint {source}, trained on {questions}")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from podium.baselines import Baseline, find_baseline, known_baselines
 from podium.baselines.phrases import WHOLE
 from podium.baselines.plans import plan_once, position_of
+from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.orchestrator.planner_settings import PlannerSettings
@@ -42,12 +43,20 @@ class Planners:
         pool: the workers that baselines may name.
         settings: the configured planner, for requests that name none.
         dispatcher: applies the limits of a worker that acts as the Conductor.
+        processes: write the plans of small checkpoints, and end with the planners; None: our own process does.
     """
 
-    def __init__(self, pool: Pool, settings: PlannerSettings, dispatcher: Dispatcher) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        settings: PlannerSettings,
+        dispatcher: Dispatcher,
+        processes: PolicyProcesses | None = None,
+    ) -> None:
         self._pool = pool
         self._settings = settings
         self._dispatcher = dispatcher
+        self._processes = processes or PolicyProcesses()
         self._baselines = known_baselines()
         self.last_error: str | None = None
         """Why the configured planner did not answer the last time; None: it did."""
@@ -142,6 +151,7 @@ class Planners:
                 self._pool,
                 seed="served",
                 dispatcher=self._dispatcher,
+                processes=self._processes,
             )
         except UsageError as error:
             if name == self.configured:
@@ -186,9 +196,10 @@ class Planners:
         return not baseline.form.endswith(":SAMPLES") or _SAMPLES.fullmatch(samples) is not None
 
     async def close(self) -> None:
-        """Close the connections. Calling twice is fine."""
+        """Close the connections, and end the processes. Calling twice is fine."""
         for opened in self._opened.values():
             await opened.close()
+        await asyncio.to_thread(self._processes.close)
 
 
 @dataclass(frozen=True, slots=True)

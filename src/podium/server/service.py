@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from podium.conductor.process_policy import PolicyProcesses
 from podium.errors import StoreError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.estimate import PlanEstimate, estimate
@@ -73,7 +74,9 @@ class Service:
         self.live = live or LiveQuestions()
         self.settings = settings or ServeSettings()
         self.observers = list(observers)
-        self.planners = Planners(pool, self.settings.planner, dispatcher)
+        self.planners = Planners(
+            pool, self.settings.planner, dispatcher, PolicyProcesses(self.settings.plan_processes)
+        )
         self.parse_lock = asyncio.Lock()
         """Held while a long request body is parsed in a thread."""
         self.running: dict[str, asyncio.Task[object]] = {}

@@ -19,6 +19,9 @@ class ServeSettings(Settings):
 
     planner: PlannerSettings = PlannerSettings()
     """The planner behind the model `podium`."""
+    plan_processes: int = Field(default=1, ge=1)
+    """How many processes write the plans of a small local policy. 1: the server's own alone, on one core, which is
+    enough unless questions wait for plans."""
     budget: Budget = Budget()
     """The limits of one question; a request may set lower ones. Its rounds are the default of a request that does not
     say how many."""

@@ -1,0 +1,273 @@
+"""Child processes that write the completions of small policies, several at a time on as many cores.
+
+One process writes on one core: threads would wait for Python's interpreter lock. So a `ProcessPolicy` hands each
+completion to the child that has the fewest to write. Each child runs `policy_child`, which loads the policy itself and
+batches what it gets (`local_policy`). A text does not depend on who writes it. Our own process writes until a child is
+ready, and what a child had to write when it ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from multiprocessing.connection import Pipe
+from pathlib import Path
+from subprocess import Popen
+from threading import Lock, Thread
+from typing import Self
+
+from podium.conductor.policy import Completion, Policy, Sampling
+from podium.types import Message
+
+_LOG = logging.getLogger("podium.conductor")
+_MOST = 8
+"""The most processes by default; each takes 80 MB."""
+_WORTHWHILE = 100
+"""How many plans repay the start of the processes, which takes each half a second of a core."""
+_KEPT = 4096
+"""The most greedy completions that are kept, to be returned when their prompt comes again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """To a child: write a completion."""
+
+    number: int
+    folder: str
+    """Of the checkpoint."""
+    messages: tuple[Message, ...]
+    sampling: Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """To a child: a completion is not wanted any more."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """From a child: a completion, or why there is none. Before the first one it sends None, when it can write."""
+
+    number: int
+    outcome: Completion | Exception
+
+
+class _EndedError(Exception):
+    """The child ended before it had written this completion."""
+
+
+def processes_for(plans: int) -> int:
+    """How many processes write this many plans the soonest: one for each core, or 1 where starting more costs more."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, _MOST) if plans >= _WORTHWHILE else 1
+
+
+class PolicyProcesses:
+    """The child processes that all policies of one command share. A context manager, which ends them.
+
+    They start with the first policy, and end with our process, however it ends. They have a session of their own, so
+    the terminal's Ctrl-C does not reach them.
+
+    Args:
+        processes: how many write; 1: our own process, without children.
+    """
+
+    def __init__(self, processes: int = 1) -> None:
+        self._most = processes if processes > 1 else 0
+        self._children: list[_Child] = []
+        self._lock = Lock()
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids of the children that can write."""
+        return tuple(child.id for child in self._children if child.ready)
+
+    def policy(self, local: Policy, folder: Path) -> Policy:
+        """The policy of a checkpoint's folder, written by the children; `local` is the same one in our process."""
+        if not self._most:
+            return local
+        with self._lock:
+            while len(self._children) < self._most and not self._closed:
+                self._children.append(_Child(self._replace))
+        return ProcessPolicy(local, folder, self)
+
+    def least_loaded(self) -> _Child | None:
+        """The child with the fewest completions to write; None: none is ready."""
+        ready = [child for child in self._children if child.ready]
+        return min(ready, key=lambda child: child.load, default=None)
+
+    def close(self) -> None:
+        """End the children. Calling twice is fine; our own process writes what is wanted later."""
+        with self._lock:
+            self._closed = True
+            children, self._children = self._children, []
+        for child in children:
+            child.end()
+
+    def _replace(self, ended: _Child, status: int) -> None:
+        """Start another child; but not for one that wrote nothing, since the next would end likewise."""
+        with self._lock:
+            if self._closed:
+                return
+            self._children.remove(ended)
+            if ended.has_written:
+                self._children.append(_Child(self._replace))
+        _LOG.warning(
+            "A process that writes plans ended with status %d; %s.",
+            status,
+            "another takes its place" if ended.has_written else "the others go on",
+        )
+
+
+class ProcessPolicy:
+    """A `Policy` whose completions the children of `PolicyProcesses` write."""
+
+    def __init__(self, local: Policy, folder: Path, processes: PolicyProcesses) -> None:
+        self._local = local
+        self._folder = str(folder.resolve())
+        self._processes = processes
+        self._greedy: dict[tuple[tuple[Message, ...], int | None], Completion] = {}
+
+    @property
+    def name(self) -> str:
+        return self._local.name
+
+    async def complete(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
+        """Write one completion in the child with the fewest to write. If it is cancelled, the child stops writing it.
+
+        Raises:
+            UsageError: the prompt is longer than the model can read.
+        """
+        key = messages, sampling.max_tokens
+        if sampling.temperature > 0:
+            return await self._write(messages, sampling)
+        # Each child remembers its own completions; another child may get the same prompt the next time.
+        if key not in self._greedy:
+            written = await self._write(messages, sampling)
+            if len(self._greedy) >= _KEPT:
+                self._greedy.clear()
+            self._greedy[key] = written
+        return self._greedy[key]
+
+    async def _write(self, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
+        child = self._processes.least_loaded()
+        if child is not None:
+            try:
+                return await child.complete(self._folder, messages, sampling)
+            except _EndedError:
+                pass
+        return await self._local.complete(messages, sampling)
+
+
+class _Child:
+    """One child process, its pipes, and the completions that it has to write.
+
+    Args:
+        on_end: called in another thread, with this child and its exit status, when it has ended.
+    """
+
+    def __init__(self, on_end: Callable[[_Child, int], None]) -> None:
+        self.ready = False
+        """Whether it can write."""
+        self.has_written = False
+        self._on_end = on_end
+        self._numbers = count()
+        self._wanted: dict[int, Future[Completion]] = {}
+        self._sending = Lock()
+        requests, self._requests = Pipe(duplex=False)
+        self._replies, replies = Pipe(duplex=False)
+        # It imports what our process would import, and uses one core.
+        path = os.pathsep.join(path for path in sys.path if path)
+        with requests, replies:
+            self._popen = Popen(
+                [sys.executable, "-P", "-m", "podium.conductor.policy_child"],
+                stdin=requests.fileno(),
+                stdout=replies.fileno(),
+                env=os.environ | {"PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
+                start_new_session=True,
+            )
+        self._receiver = Thread(target=self._receive, name=f"plans of process {self.id}", daemon=True)
+        self._receiver.start()
+
+    @property
+    def id(self) -> int:
+        return self._popen.pid
+
+    @property
+    def load(self) -> int:
+        """How many completions it has to write."""
+        return len(self._wanted)
+
+    async def complete(self, folder: str, messages: tuple[Message, ...], sampling: Sampling) -> Completion:
+        """Write one completion.
+
+        Raises:
+            UsageError: the prompt is longer than the model can read.
+            _EndedError: the process ended before that.
+        """
+        number, done = next(self._numbers), Future[Completion]()
+        self._wanted[number] = done
+        try:
+            self._send(Write(number, folder, messages, sampling))
+            return await asyncio.wrap_future(done)
+        finally:
+            if self._wanted.pop(number, None) is not None:
+                with suppress(_EndedError):
+                    self._send(Cancel(number))
+
+    def end(self) -> None:
+        """Kill it, and wait for its end."""
+        self._popen.kill()
+        self._receiver.join()
+
+    def _send(self, message: Write | Cancel) -> None:
+        """Send a message. A child that is ready reads at once, so this does not block for long."""
+        try:
+            with self._sending:
+                self._requests.send(message)
+        except OSError as error:
+            raise _EndedError from error
+
+    def _receive(self) -> None:
+        """Receive what it writes, until it has ended."""
+        with suppress(EOFError, OSError):
+            self._replies.recv()
+            self.ready = True
+            while True:
+                self._settle(self._replies.recv())
+        self.ready = False
+        self._popen.kill()
+        status = self._popen.wait()
+        # From here on a message to it fails, so no completion is added that nobody would write.
+        for number in list(self._wanted):
+            self._settle(Written(number, _EndedError()))
+        with self._sending:
+            self._requests.close()
+        self._replies.close()
+        self._on_end(self, status)
+
+    def _settle(self, reply: Written) -> None:
+        done = self._wanted.pop(reply.number, None)
+        if done is None or not done.set_running_or_notify_cancel():
+            return  # it is not wanted any more
+        if isinstance(reply.outcome, Exception):
+            done.set_exception(reply.outcome)
+        else:
+            self.has_written = True
+            done.set_result(reply.outcome)
