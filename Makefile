@@ -67,6 +67,7 @@ test: setup-dev
 nightly: setup-dev
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 --durations 10 tests/tasks/sets/test_reasoning_gym.py
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 tests/server/test_openapi.py
+	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 tests/test_container.py
 	runs/litellm.sh
 
 # Tokens a second, memory, share of the peak; says so and measures nothing where there is no GPU.

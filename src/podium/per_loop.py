@@ -1,13 +1,15 @@
-"""One object for each event loop: an HTTP session, a database pool, a pool of sandboxes.
+"""Objects that live as long as an event loop, and an event loop for programs that have none.
 
-Its owner may be used in several `asyncio.run` calls; an object that belongs to one loop may not.
+The owner of an HTTP session, a database pool or a pool of sandboxes may be used in several `asyncio.run` calls; an
+object that belongs to one loop may not. `LoopThread` runs async code for programs that are not async.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from typing import Generic, TypeVar
+import threading
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -38,3 +40,38 @@ class PerLoop(Generic[T]):
         made = self._made.pop(asyncio.get_running_loop(), None)
         if made is not None:
             await made[1].aclose()
+
+
+class LoopThread:
+    """An event loop in a thread of its own.
+
+    Args:
+        name: the thread's.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        # A daemon: an object that was not closed must not keep a notebook from ending.
+        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def closed(self) -> bool:
+        return self._loop.is_closed()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of `work`; an interrupt (Ctrl-C) cancels it."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        finally:
+            future.cancel()
+
+    def close(self) -> None:
+        """End the loop and its thread. Calling twice is fine."""
+        if self.closed:
+            return
+        self.run(self._loop.shutdown_asyncgens())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

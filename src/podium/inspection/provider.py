@@ -6,6 +6,7 @@ are no tools, images or log-probabilities: an orchestrated pool cannot provide t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from secrets import token_hex
 from typing import Any
 
@@ -15,8 +16,11 @@ from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput,
 from inspect_ai.tool import ToolChoice, ToolInfo
 from rich.markup import escape
 
+from podium.baselines import baseline_forms
+from podium.config import build
 from podium.errors import QuestionFailedError, UsageError
-from podium.inspection.team import open_team, read_settings
+from podium.library.settings import TeamSettings
+from podium.library.team import Team
 from podium.tasks.sets.inspect_samples import to_question
 from podium.trace import Trace
 
@@ -56,7 +60,7 @@ class Podium(ModelAPI):
                 raise UsageError(
                     f"--model-base-url {base_url}: a pool file says where each worker is; leave it out."
                 )
-            self._team = open_team(read_settings(model_name, settings), seed=str(config.seed or 0))
+            self._team = Team.of_settings(read_settings(model_name, settings), seed=str(config.seed or 0))
         except UsageError as error:
             raise PrerequisiteError(escape(str(error))) from None
 
@@ -79,7 +83,7 @@ class Podium(ModelAPI):
                 allowed no call.
         """
         _refuse(tools, config)
-        trace = await self._team.answer(to_question(input), seed=_seed(config), sample=_epoch())
+        trace = await self._team.ask(to_question(input), seed=_seed(config), sample=_epoch())
         if trace.answer is None and not _plan_was_invalid(trace):
             raise QuestionFailedError(f"{trace.error} (trace {trace.id})")
         return _output(trace, self.model_name, config)
@@ -87,6 +91,17 @@ class Podium(ModelAPI):
     async def aclose(self) -> None:
         """Close the connections and the store of traces."""
         await self._team.close()
+
+
+def read_settings(name: str, settings: Mapping[str, Any]) -> TeamSettings:
+    """The settings of the model `podium/<name>`: the name is a planner's or a pool's, unless -M says otherwise.
+
+    Raises:
+        ConfigError: an unknown key or value, or settings that exclude each other.
+    """
+    planners = {form.partition(":")[0] for form in ("conductor", *baseline_forms())}
+    named = "planner" if name.partition(":")[0] in planners else "pool"
+    return build({named: name, **settings}, TeamSettings, source=f"podium/{name}")
 
 
 def _refuse(tools: list[ToolInfo], config: GenerateConfig) -> None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from random import Random
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -19,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from yarl import URL
 
 from podium.errors import ConfigError, PodiumError, ServiceError, UsageError, flatten_group
+from podium.per_loop import LoopThread
 from podium.scoring.protocol import SETTINGS_HEADER, Refusal, RolloutRequest, Score, SessionInfo
 from podium.scoring.settings import ScoringSettings
 from podium.types import Message
@@ -175,10 +175,7 @@ class SyncClient:
         patience_s: float = PATIENCE_S,
     ) -> None:
         self._client = Client(url, key=key, settings=settings, patience_s=patience_s)
-        self._loop = asyncio.new_event_loop()
-        # A daemon: a client that was not closed must not keep a notebook from ending.
-        self._thread = threading.Thread(target=self._loop.run_forever, name="podium-scoring", daemon=True)
-        self._thread.start()
+        self._loop = LoopThread("podium-scoring")
 
     def __enter__(self) -> Self:
         return self
@@ -190,11 +187,11 @@ class SyncClient:
 
     def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
         """See `Client.prompt`."""
-        return self._run(self._client.prompt(request))
+        return self._loop.run(self._client.prompt(request))
 
     def score(self, request: RolloutRequest) -> Score:
         """See `Client.score`."""
-        return self._run(self._client.score(request))
+        return self._loop.run(self._client.score(request))
 
     def score_all(self, requests: Iterable[RolloutRequest]) -> list[Score]:
         """The scores of many rollouts, asked for at once."""
@@ -205,33 +202,23 @@ class SyncClient:
             return [task.result() for task in tasks]
 
         try:
-            return self._run(score())
+            return self._loop.run(score())
         except BaseExceptionGroup as errors:
             raise next(flatten_group(errors)) from None
 
     def info(self) -> SessionInfo:
         """See `Client.info`."""
-        return self._run(self._client.info())
+        return self._loop.run(self._client.info())
 
     def task_ids(self) -> tuple[str, ...]:
         """See `Client.task_ids`."""
-        return self._run(self._client.task_ids())
+        return self._loop.run(self._client.task_ids())
 
     def close(self) -> None:
         """Close the connections and end the thread. Calling twice is fine."""
-        if self._loop.is_closed():
-            return
-        self._run(self._client.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        finally:  # Of a cell that is interrupted nothing goes on.
-            future.cancel()
+        if not self._loop.closed:
+            self._loop.run(self._client.close())
+            self._loop.close()
 
 
 def _address(url: str) -> URL:

@@ -124,16 +124,25 @@ class Pool:
 
         A fallback that is left out is not on offer, and so is not taken.
         """
-        part = Pool.__new__(Pool)
-        part.source, part.folder, part.secrets = self.source, self.folder, self.secrets
-        part._fill([self._workers[i] for i in indices], self._ratings)
-        return part
+        return self._with([self._workers[i] for i in indices])
 
     def replaced(self, workers: Mapping[str, Worker]) -> Pool:
         """The same pool with other workers in the places of those with these names."""
+        return self._with([workers.get(worker.profile.name, worker) for worker in self._workers])
+
+    def joined(self, workers: Sequence[Worker]) -> Pool:
+        """The same pool with further workers at its end.
+
+        Raises:
+            ConfigError: two workers have one name.
+        """
+        return self._with((*self._workers, *workers))
+
+    def _with(self, workers: Sequence[Worker]) -> Pool:
+        """Other workers, and the rest of this pool. Fallbacks are not checked."""
         part = Pool.__new__(Pool)
-        part.source, part.folder = self.source, self.folder
-        part._fill([workers.get(worker.profile.name, worker) for worker in self._workers], self._ratings)
+        part.source, part.folder, part.secrets = self.source, self.folder, self.secrets
+        part._fill(workers, self._ratings)
         return part
 
     async def close(self) -> None:

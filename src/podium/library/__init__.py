@@ -1,0 +1,45 @@
+"""Podium as a Python library. `import podium` offers these names, and loads this package when one is first used."""
+
+from podium.errors import PodiumError, UsageError
+from podium.evals.evaluation import Evaluation
+from podium.executor import StepEnded, StepStarted, StepText
+from podium.library.blocking import SyncTeam
+from podium.library.evaluation import evaluate
+from podium.library.team import Team
+from podium.library.worker import worker
+from podium.orchestrator import Event, PlanReady, QuestionEnded, RoundEnded
+from podium.planner import Plan, Planner, PlanRequest
+from podium.trace import Trace
+from podium.types import Budget, Limits, Price, Question
+from podium.workers.pool import Pool
+from podium.workflow import Access, PlanError, Step, Workflow
+
+__all__ = [
+    "Access",
+    "Budget",
+    "Evaluation",
+    "Event",
+    "Limits",
+    "Plan",
+    "PlanError",
+    "PlanReady",
+    "PlanRequest",
+    "Planner",
+    "PodiumError",
+    "Pool",
+    "Price",
+    "Question",
+    "QuestionEnded",
+    "RoundEnded",
+    "Step",
+    "StepEnded",
+    "StepStarted",
+    "StepText",
+    "SyncTeam",
+    "Team",
+    "Trace",
+    "UsageError",
+    "Workflow",
+    "evaluate",
+    "worker",
+]

@@ -1,0 +1,86 @@
+"""`SyncTeam`: a team for programs and notebooks that are not async."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from podium.evals.evaluation import Evaluation
+from podium.library.evaluation import evaluate
+from podium.library.team import Team
+from podium.orchestrator import Event
+from podium.per_loop import LoopThread
+from podium.planner import Plan, Planner
+from podium.tasks.task import Task
+from podium.trace import Trace
+from podium.types import Question
+from podium.workers.pool import Pool
+from podium.workflow import Workflow
+
+
+class SyncTeam:
+    """A `Team` whose event loop runs in a thread of its own. `open` opens one; it is a context manager."""
+
+    def __init__(self, team: Team) -> None:
+        self._team = team
+        self._loop = LoopThread("podium-team")
+
+    @classmethod
+    def open(cls, pool: str | Path | Pool = "embedded", **options: Any) -> Self:
+        """See `Team.open`, which has the same options."""
+        return cls(Team.open(pool, **options))
+
+    @property
+    def pool(self) -> Pool:
+        """The workers; worker k of a plan is `pool[k]`."""
+        return self._team.pool
+
+    @property
+    def planner(self) -> Planner:
+        """What writes the plans."""
+        return self._team.planner
+
+    def ask(self, question: str | Question, *, seed: str | None = None, sample: int = 0) -> Trace:
+        """See `Team.ask`."""
+        return self._loop.run(self._team.ask(question, seed=seed, sample=sample))
+
+    def plan(self, question: str | Question, *, seed: str | None = None) -> Plan:
+        """See `Team.plan`."""
+        return self._loop.run(self._team.plan(question, seed=seed))
+
+    def run(self, plan: str | Workflow | Plan, question: str | Question, *, seed: str | None = None) -> Trace:
+        """See `Team.run`."""
+        return self._loop.run(self._team.run(plan, question, seed=seed))
+
+    def stream(self, question: str | Question, *, seed: str | None = None) -> Iterator[Event]:
+        """See `Team.stream`."""
+        events = self._team.stream(question, seed=seed)
+
+        async def following() -> Event | None:
+            return await anext(events, None)
+
+        try:
+            while (event := self._loop.run(following())) is not None:
+                yield event
+        finally:
+            self._loop.run(events.aclose())
+
+    def evaluate(self, tasks: str | Sequence[Task] = "embedded", **options: Any) -> Evaluation:
+        """See `podium.evaluate`, which has the same options."""
+        return self._loop.run(evaluate(self._team, tasks, **options))
+
+    def close(self) -> None:
+        """Close connections and files, and end the thread. Calling twice is fine."""
+        if not self._loop.closed:
+            self._loop.run(self._team.close())
+            self._loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,59 @@
+"""`evaluate`: how often a team is right on a task set, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from podium.evals.evaluation import Evaluation, Progress
+from podium.evals.evaluation import evaluate as evaluate_planner
+from podium.library.team import Team
+from podium.tasks import open_tasks
+from podium.tasks.task import Task
+
+
+async def evaluate(
+    team: Team,
+    tasks: str | Sequence[Task] = "embedded",
+    *,
+    split: str = "validation",
+    questions: int = 100,
+    repeats: int = 1,
+    concurrency: int = 16,
+    seed: int = 0,
+    on_progress: Progress | None = None,
+) -> Evaluation:
+    """Answer and grade questions. No trace is stored.
+
+    If planning fails, the question counts as wrong: no worker answers it instead, as `Team.ask` would have it.
+
+    Args:
+        tasks: a task set's name, a task file (NAME.toml), a table of your own (NAME.csv, NAME.jsonl), or tasks.
+        split, questions: which questions of a named set.
+        repeats: answers to each question.
+        concurrency: the most questions at once.
+        seed: seeds the choice of questions and all other randomness.
+        on_progress: called with (answers graded, all answers) after each one.
+
+    Returns:
+        The evaluation: `accuracy` with its 95 % interval, `cost_usd` and `calls` a question, and all rollouts.
+
+    Raises:
+        UsageError: the tasks are missing or cannot be read.
+        BudgetError: the day's budget is spent.
+    """
+    if isinstance(tasks, str):
+        tasks = list(open_tasks(tasks, split, size=questions, seed=seed, pool=team.pool))
+    orchestrator = team.orchestrator
+    return await evaluate_planner(
+        orchestrator.planner,
+        tasks,
+        team.pool,
+        repeats=repeats,
+        concurrency=concurrency,
+        seed=str(seed),
+        budget=orchestrator.budget,
+        max_steps=orchestrator.max_steps,
+        execution=orchestrator.settings,
+        dispatcher=orchestrator.dispatcher,
+        on_progress=on_progress,
+    )

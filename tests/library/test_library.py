@@ -1,0 +1,184 @@
+"""`import podium`: teams, plans and evaluations in Python programs, with real workers on this machine."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import podium
+from podium.errors import UsageError
+from podium.testing import Answer, FaultServer
+from podium.trace.store import TraceStore
+
+PLAN = 'model_id = [0, 1]\nsubtasks = ["Give the number.", "Double it."]\naccess_list = [[], ["all"]]'
+
+
+@podium.worker("number", "Gives a number.")
+async def number(messages):
+    return "21"
+
+
+@podium.worker("double", "Doubles a number.")
+def double(messages):
+    assert "Double it." in messages[-1]["content"]
+    return "42" if "21" in messages[-1]["content"] else "?"
+
+
+class Relay:
+    """A planner of one's own: worker 0 gives the number, worker 1 doubles it."""
+
+    name = "relay"
+
+    async def plan(self, request):
+        steps = (
+            podium.Step(0, "Give the number."),
+            podium.Step(1, "Double it.", podium.Access(all=True)),
+        )
+        return podium.Plan("relay", podium.Workflow(steps))
+
+
+def live_pool(url):
+    """A pool of one endpoint with a price."""
+    path = Path("live.toml")
+    path.write_text(
+        f'[[worker]]\nname = "live"\nkind = "openai"\nmodel = "m"\nbase_url = "{url}"\n'
+        "price = { input = 1.0, output = 1.0 }\nlimits = { max_tokens = 100 }\n"
+    )
+    return path
+
+
+def functions():
+    return podium.Pool([number, double])
+
+
+async def test_own_functions_and_an_own_planner_are_a_team():
+    async with podium.Team.open(functions(), planner=Relay()) as team:
+        trace = await team.ask("What is twice the number?")
+    assert (trace.answer, trace.status, trace.planner) == ("42", "ok", "relay")
+    assert [span.response for span in trace.spans] == ["21", "42"]
+
+
+async def test_a_function_joins_the_workers_of_a_file():
+    async with podium.Team.open("pool.toml", workers=[number], planner="single:number") as team:
+        assert team.pool.names == ("ada", "tom", "number")
+        assert (await team.ask("Which number?")).answer == "21"
+
+
+async def test_a_plan_can_be_seen_edited_and_run():
+    async with podium.Team.open(functions(), planner=Relay()) as team:
+        plan = await team.plan("What is twice the number?")
+        assert isinstance(plan.decision, podium.Workflow)
+        only = podium.Workflow(plan.decision.steps[:1])
+        assert (await team.run(only, "What is the number?")).answer == "21"
+        assert (await team.run(PLAN, "What is twice the number?")).answer == "42"
+
+
+async def test_a_plan_that_cannot_be_run_calls_no_worker_and_says_why():
+    async with podium.Team.open(functions(), planner=Relay()) as team:
+        trace = await team.run(PLAN.replace("[0, 1]", "[0, 7]"), "What is twice the number?")
+    assert (trace.answer, trace.calls) == (None, 0)
+    assert "7" in trace.error
+
+
+async def test_a_stream_tells_of_each_step_and_of_each_piece_of_the_answer():
+    async with (
+        FaultServer(Answer("The answer is five.")) as server,
+        podium.Team.open(live_pool(server.url), planner="single:live") as team,
+    ):
+        events = [event async for event in team.stream("What is 2 + 3?")]
+    text = "".join(event.text for event in events if isinstance(event, podium.StepText))
+    assert text == "The answer is five."
+    assert isinstance(events[0], podium.PlanReady)
+    assert isinstance(events[-1], podium.QuestionEnded)
+    assert events[-1].trace.answer == text
+
+
+async def test_leaving_a_stream_cancels_its_question():
+    async with podium.Team.open("pool.toml", planner="single:tom", store="own.sqlite") as team:
+        stream = team.stream("What is 2 + 3?")
+        async with asyncio.timeout(5):
+            async for event in stream:
+                if isinstance(event, podium.StepStarted):
+                    break
+            await stream.aclose()
+    with TraceStore("own.sqlite", create=False) as store:
+        assert [kept.status for kept in store.list()] == ["cancelled"]
+
+
+async def test_a_budget_holds_for_each_question_and_planning_that_failed_goes_to_one_worker():
+    async with FaultServer(Answer("No plan.", input_tokens=10, output_tokens=10)) as server:
+        paid = live_pool(server.url)
+        async with podium.Team.open(paid) as team:
+            trace = await team.ask("What is 2 + 3?")
+            assert (trace.answer, trace.status) == ("No plan.", "degraded")
+        calls = len(server.requests)
+        async with podium.Team.open(paid, budget=podium.Budget(usd=0.0)) as team:
+            assert (await team.ask("What is 2 + 3?")).answer is None
+        assert len(server.requests) == calls
+
+
+def test_programs_that_are_not_async_have_the_same_team():
+    with podium.SyncTeam.open(functions(), planner=Relay()) as team:
+        assert team.ask("What is twice the number?").answer == "42"
+        assert team.run(team.plan("Twice?"), "What is twice the number?").answer == "42"
+        first = next(team.stream("What is twice the number?"))
+        assert isinstance(first, podium.PlanReady)
+    team.close()
+
+
+def test_an_evaluation_grades_the_team_on_a_table_of_ones_own():
+    rows = [
+        {"question": f"Is {number} the number?", "answer": str(number), "split": "test"}
+        for number in (21, 22)
+    ]
+    Path("mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with podium.SyncTeam.open(functions(), planner="single:number") as team:
+        evaluation = team.evaluate("mine.jsonl", split="test", questions=2)
+    assert evaluation.accuracy.mean == 0.5
+    assert evaluation.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"pool": "none.toml"}, "none.toml: there is no such file; check the path."),
+        ({"planner": "singel:ada"}, "singel"),
+        ({"max_steps": 0}, "Team.open: max_steps is 0, but it should be greater than or equal to 1."),
+        ({"workers": [number, number]}, "Two workers are named 'number'; give each its own name."),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_one_sentence_before_any_call(arguments, sentence):
+    with pytest.raises(UsageError) as refused:
+        podium.Team.open(**{"pool": "pool.toml", **arguments})
+    assert sentence in str(refused.value)
+
+
+def test_importing_podium_loads_nothing_heavy_and_its_names_are_typed(tmp_path):
+    light = (
+        "import sys, podium; sys.exit(any(name in sys.modules for name in ('numpy', 'aiohttp', 'pydantic')))"
+    )
+    subprocess.run([sys.executable, "-c", light], check=True)
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import podium\n"
+        "async def main() -> None:\n"
+        "    async with podium.Team.open('my.toml', budget=podium.Budget(usd=0.1)) as team:\n"
+        "        reveal_type((await team.ask('2 + 3?')).answer)\n"
+    )
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=", str(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert 'Revealed type is "str | None"' in checked.stdout.replace("Union[str, None]", "str | None"), (
+        checked.stdout
+    )
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="Teem"):
+        _ = podium.Teem

@@ -1,0 +1,105 @@
+"""What a team opens and closes: its pool, its traces, its cache, its accounts."""
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from podium.errors import UsageError
+from podium.library.settings import TeamSettings
+from podium.library.team import Team
+from podium.testing import Answer, FaultServer
+from podium.trace.store import TraceStore
+from podium.types import Budget, Question
+
+
+def writers():
+    """Stores of traces that are open in this process."""
+    return sum(thread.name == "podium-traces" for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"pool": "none.toml"}, "none.toml: there is no such file; check the path."),
+        ({"planner": "single:bob"}, "'bob'"),
+        ({"conductor": "nowhere"}, "nowhere is not a folder"),
+        ({"cost_sensitivity": 3}, "cost_sensitivity 3: "),
+        (
+            {"conductor_url": "http://x", "conductor_model": "m", "conductor_key_env": "NO_KEY"},
+            "NO_KEY is not",
+        ),
+        ({"planner": "single:ada", "store": "pool.toml/x.sqlite"}, "cannot be opened"),
+    ],
+)
+def test_what_the_settings_name_and_is_not_there_is_refused_before_any_question(given, sentence):
+    before = writers()
+    with pytest.raises(UsageError) as refused:
+        Team.of_settings(TeamSettings(**{"pool": "pool.toml", **given}))
+    assert sentence in str(refused.value)
+    assert writers() == before
+
+
+def test_the_budget_is_what_the_settings_say():
+    settings = TeamSettings(
+        rounds=2,
+        budget_calls=3,
+        budget_tokens=4,
+        budget_usd=0.5,
+        budget_seconds=6.0,
+        max_steps=7,
+        early_stop=True,
+    )
+    assert settings.budget == Budget(rounds=2, calls=3, tokens=4, usd=0.5, seconds=6.0)
+    team = Team.of_settings(settings.model_copy(update={"planner": "random", "no_store": True}))
+    assert (team.orchestrator.budget, team.orchestrator.max_steps) == (settings.budget, 7)
+    assert team.orchestrator.settings.early_stop
+
+
+async def test_a_trace_is_on_disk_when_its_answer_is_given_and_closing_gives_the_store_back():
+    before = writers()
+    team = Team.of_settings(TeamSettings(pool="pool.toml", planner="single:ada", store=Path("own.sqlite")))
+    trace = await team.ask(Question(text="The sum of 2 and 3?"), seed="s")
+    with TraceStore("own.sqlite", create=False) as elsewhere:
+        assert elsewhere.get(trace.id) == trace
+    assert writers() == before + 1
+    await team.close()
+    await team.close()
+    assert writers() == before
+
+
+async def test_a_question_that_is_given_up_leaves_a_trace_too():
+    team = Team.of_settings(TeamSettings(pool="pool.toml", planner="single:tom"))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await team.ask(Question(text="The sum of 2 and 3?"), seed="s")
+    assert team.store is not None
+    assert [kept.status for kept in team.store.list()] == ["cancelled"]
+    await team.close()
+
+
+async def test_what_was_paid_for_is_kept_and_a_days_budget_is_shared(monkeypatch, tmp_path):
+    monkeypatch.setenv("PODIUM_STORE", str(tmp_path / "kept" / "traces.sqlite"))
+    async with FaultServer(Answer("Answer: 5", input_tokens=0, output_tokens=1000)) as server:
+        settings = TeamSettings(
+            pool=paid_pool(server.url), planner="single:ada", cache=Path("c.sqlite"), day_budget_usd=0.003
+        )
+        question = Question(text="The sum of 2 and 3?")
+        for expected in ("ok", "failed"):
+            team = Team.of_settings(settings)
+            traces = [await team.ask(question, seed="s", sample=epoch) for epoch in (0, 1)]
+            assert {trace.status for trace in traces} == {"ok"}
+            other = await team.ask(Question(text=f"Not the sum of {expected}?"), seed="s")
+            assert other.status == expected
+            await team.close()
+        replayed = Team.of_settings(settings.model_copy(update={"replay": True, "day_budget_usd": 0.0}))
+        assert (await replayed.ask(question, seed="s")).answer == "Answer: 5"
+        await replayed.close()
+    assert len(server.requests) == 3
+
+
+def paid_pool(url: str) -> str:
+    worker = f'name = "ada"\nkind = "openai"\nmodel = "m"\nbase_url = "{url}"\nprice = {{ output = 1.0 }}'
+    Path("paid.toml").write_text(f"[[worker]]\n{worker}\nlimits = {{ max_tokens = 1000 }}\n")
+    return "paid.toml"
