@@ -162,7 +162,8 @@ def check(run: Path, requests: Sequence[Received], *, rollouts: int | None, budg
     billed, lost = sum(map(usd, whole)), sum(map(usd, failed))
     answered = Counter(map(_asked, whole))
     wanted = _wanted(traces, {worker["name"]: worker for worker in workers})
-    twice = (answered - wanted).total() if rollouts else 0
+    # A rollout that the budget ended has no trace, so its calls are wanted by none.
+    twice = sum(max(0, times - max(1, wanted[call])) for call, times in answered.items())
     print(
         f"{run.name}: {len(traces)} traces, {sum(trace.calls for trace in traces)} calls in their plans, "
         f"{len(whole)} answers paid for, {twice} of them twice; the most wanted one has "
