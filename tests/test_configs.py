@@ -12,7 +12,7 @@ import podium
 from podium.config import load
 from podium.recordings.importers import TableMapping
 from podium.tasks.mixture import read_task_file
-from podium.train.lm.grpo import GRPO_SETTINGS, check_trl_table, lora_config
+from podium.train.lm.grpo import GRPO_SETTINGS, lora_config, trl_arguments
 from podium.train.lm.settings import LMExperiment
 from podium.train.settings import Experiment
 from podium.types import Price
@@ -37,7 +37,7 @@ def test_every_configuration_loads(path: Path) -> None:
 def test_every_recipe_is_one_that_the_trainer_takes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(CONFIGS[0].parent.parent)
     recipe = load(path, LMExperiment)
-    check_trl_table(recipe.trl, GRPOConfig, GRPO_SETTINGS)
+    trl_arguments(recipe.trl, GRPOConfig, GRPO_SETTINGS)
     lora_config(recipe)
     assert pool_file(recipe.pool).is_file()
     assert recipe.tasks == "embedded" or read_task_file(Path(recipe.tasks)).part

@@ -115,8 +115,8 @@ class WorkerPolicy:
             settings=ExecutionSettings(),
             started=asyncio.get_running_loop().time(),
         )
-        # `repeat` makes the response cache keep one plan for each seed, even for workers that are sent no seed.
-        request = Request(messages, seed=sampling.seed, repeat=seed_number(sampling.seed))
+        # `duplicate` makes the response cache keep one plan for each seed, even for workers that are sent no seed.
+        request = Request(messages, seed=sampling.seed, duplicate=seed_number(sampling.seed))
         tries: list[Attempt] = []
         call = WorkerCall(context, self._worker, request, tries, calls=1, wait=True)
         cache = self._dispatcher.cache

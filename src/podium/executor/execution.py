@@ -130,22 +130,23 @@ class Execution:
         question_context, step = self._question_context, self._workflow.steps[position]
         worker = question_context.pool[step.worker]
         context = self._context(position)
+        messages = build_messages(
+            context, question_context.settings.context, question_context.token, sees=worker.profile.sees
+        )
+        asked = (worker.profile.name, messages)
         request = Request(
-            build_messages(
-                context,
-                question_context.settings.context,
-                question_context.token,
-                sees=worker.profile.sees,
-            ),
+            messages,
             seed=f"{question_context.seed}/{self._round}/{position}",
             question_seed=question_context.seed,
             repeat=self._repeat(position),
+            duplicate=question_context.asked[asked],
             sample=question_context.sample,
             mark=question_context.token,
             missing=self._missing(position),
             structured=context.view(question_context.settings.context),
             options=question_context.question.options if self._is_last(position) else AnswerOptions(),
         )
+        question_context.asked[asked] += 1
         if question_context.observe is not None:
             question_context.observe(StepStarted(self._round, position, worker.profile.name, step.subtask))
         attempts: list[Attempt] = []

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from podium.executor.context import Style
 from podium.executor.dispatcher import Dispatcher
@@ -80,6 +81,8 @@ class QuestionContext:
     """Whether the observer wants the text of the answer while it is written."""
     observe: Callable[[StepStarted | StepText | StepEnded], None] | None = None
     """Called with each event of a step. It must be quick: the event loop waits for it."""
+    asked: Counter[tuple[str, tuple[Message, ...]]] = field(default_factory=Counter)
+    """How often each worker, by name, was sent each messages so far."""
 
     @property
     def profiles(self) -> tuple[Profile, ...]:

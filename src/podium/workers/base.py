@@ -22,6 +22,9 @@ class Request:
     """Names the randomness of the whole question."""
     repeat: int = 0
     """Steps of this question before this one that went to the same worker."""
+    duplicate: int = 0
+    """Steps of this question before this one that sent the same worker the same messages. The cache keeps an answer for
+    each."""
     sample: int = 0
     """Which of several independent samples of this question it belongs to, from 0."""
     mark: str = ""

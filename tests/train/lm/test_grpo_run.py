@@ -17,6 +17,7 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.errors import CheckpointError, ConfigError
 from podium.trace.store import TraceStore
 from podium.train.display import NoDisplay
+from podium.workers.failing import ENVIRONMENT
 
 Settings = dict[str, Any]
 
@@ -87,6 +88,30 @@ def test_a_second_round_is_asked_about_the_first_ones_answer(
         later = [trace for trace in store.iterate() if len(trace.rounds) == 2]
     assert later
     assert all(trace.rounds[0].workflow is not None for trace in later)
+
+
+def test_drawn_pools_failing_workers_two_rounds_and_lists_of_all_or_none_go_through_one_run(
+    train: Any, settings: Settings, tmp_path: Path
+) -> None:
+    draw = {"random": True, "least": 3, "most": 6, "failing": 0.5}
+    grpo = settings["grpo"] | {"iterations": 1, "questions": 4, "group": 8}
+    prompt = settings["prompt"] | {"access": "all_or_none"}
+    train(settings | {"pool_draw": draw, "prompt": prompt, "rounds": 2, "grpo": grpo})
+
+    (row,) = _rows(tmp_path / "run")
+    with TraceStore(tmp_path / "run" / "traces.sqlite", create=False) as store:
+        traces = list(store.iterate())
+    assert row["dropped"] == 0
+    assert len({len(trace.pool) for trace in traces}) > 1
+    assert {len(trace.rounds) for trace in traces} == {1, 2}
+    kinds = {attempt.error_kind for trace in traces for span in trace.spans for attempt in span.attempts}
+    assert {None, ENVIRONMENT} <= kinds
+    assert all(
+        len(span.reads) in (0, span.position)
+        for trace in traces
+        for span in trace.spans
+        if span.status != "skipped"
+    )
 
 
 def test_an_adapter_is_trained_and_the_merged_policy_computes_what_it_did(

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trl.trainer.grpo_config import GRPOConfig
+from trl.trainer.sft_config import SFTConfig
 
 from podium.baselines.registry import open_baseline
 from podium.conductor.checkpoint import Checkpoint
@@ -20,6 +22,7 @@ from podium.scoring import open_session
 from podium.tasks import open_tasks
 from podium.trace.store import TraceStore
 from podium.train.lm.examples import Demonstration, collect_demonstrations
+from podium.train.lm.grpo import trl_arguments
 from podium.train.lm.settings import LMExperiment
 from podium.train.lm.sft import make_dataset, run_sft
 from podium.types import Message
@@ -123,3 +126,11 @@ def test_a_run_learns_its_examples_and_goes_on_where_it_ended(settings: Settings
 def test_what_is_no_source_of_examples_is_refused(settings: Settings) -> None:
     with pytest.raises(ConfigError, match=r"give NAME.jsonl, a store of traces NAME.sqlite, or random"):
         asyncio.run(_collected(settings | {"sft": {"examples": "plans.txt"}}))
+
+
+def test_a_file_for_both_stages_gives_each_the_arguments_that_its_trainer_knows() -> None:
+    table = {"use_vllm": True, "packing": False, "weight_decay": 0.1}
+    assert trl_arguments(table, SFTConfig, {}) == {"packing": False, "weight_decay": 0.1}
+    assert trl_arguments(table, GRPOConfig, {}) == {"use_vllm": True, "weight_decay": 0.1}
+    with pytest.raises(ConfigError, match="SFTConfig has no such argument; did you mean 'use_vllm'"):
+        trl_arguments({"use_vlm": True}, SFTConfig, {})

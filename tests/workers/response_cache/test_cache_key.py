@@ -45,7 +45,8 @@ REQUESTS = st.builds(
     Request,
     messages=MESSAGES,
     seed=TEXTS,
-    repeat=st.integers(0, 3),
+    repeat=st.just(0),
+    duplicate=st.integers(0, 3),
     sample=st.integers(0, 3),
     mark=st.just(""),
     options=OPTIONS,
@@ -60,7 +61,7 @@ def key(identity, asked):
 def told(asked):
     """All of a request that can change the answer of a worker that sends no seed."""
     messages = [message.model_dump() for message in asked.messages]
-    return exact([*messages, asked.repeat, asked.sample, asked.options.model_dump()])
+    return exact([*messages, asked.duplicate, asked.sample, asked.options.model_dump()])
 
 
 def exact(value):
@@ -78,13 +79,13 @@ def test_another_identity_gives_another_key(one, other, asked):
 
 
 @given(REQUESTS, REQUESTS)
-def test_other_messages_options_repeats_and_samples_give_another_key(one, other):
+def test_other_messages_options_duplicates_and_samples_give_another_key(one, other):
     assert (key(IDENTITY, one) == key(IDENTITY, other)) == (told(one) == told(other))
 
 
 @given(REQUESTS, st.data())
 def test_each_part_of_a_request_counts_by_itself(asked, data):
-    part = data.draw(st.sampled_from(("messages", "repeat", "sample", "options")))
+    part = data.draw(st.sampled_from(("messages", "duplicate", "sample", "options")))
     other = replace(asked, **{part: getattr(data.draw(REQUESTS), part)})
     assert (key(IDENTITY, asked) == key(IDENTITY, other)) == (told(asked) == told(other))
 
@@ -114,8 +115,8 @@ def test_the_seed_counts_where_it_is_sent_and_nowhere_else():
 
 
 def test_whoever_adds_to_a_request_says_here_whether_it_can_change_the_answer():
-    counts = {"messages", "repeat", "sample", "options", "seed"}
-    does_not = {"question_seed", "mark", "missing", "on_text", "structured"}
+    counts = {"messages", "duplicate", "sample", "options", "seed"}
+    does_not = {"question_seed", "repeat", "mark", "missing", "on_text", "structured"}
     assert {field.name for field in fields(Request)} == counts | does_not
 
 
@@ -128,7 +129,7 @@ def test_keys_are_the_same_from_one_version_to_the_next():
     asked = Request(
         (Message(role="system", content="Be \ud800 brief."), Message(role="user", content="a 0a1b b\0")),
         seed="s",
-        repeat=1,
+        duplicate=1,
         sample=2,
         mark="0a1b",
     )

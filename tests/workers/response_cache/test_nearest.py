@@ -63,7 +63,7 @@ async def test_the_sentence_names_file_worker_difference_and_way_out(tmp_path):
     ("asked", "worker", "found"),
     [
         (request(sample=3), Paid(), "differs first in the sample: 3 here, 1 there"),
-        (request(repeat=2), Paid(), "differs first in the repeat: 2 here, 0 there"),
+        (request(duplicate=2), Paid(), "differs first in the repeat: 2 here, 0 there"),
         (
             request(),
             Paid(extra={"top_p": 0.5}),

@@ -20,9 +20,10 @@ from datasets import Dataset
 from transformers import PrinterCallback, TrainerCallback
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
+from trl.trainer.sft_config import SFTConfig
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.config import suggestion
+from podium.config import nearest
 from podium.errors import ConfigError
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Scoring
@@ -84,7 +85,7 @@ def trl_config(experiment: LMExperiment, folder: Path, ranks: int) -> GRPOConfig
         ConfigError: a setting under [trl] that TRL does not know, or that has a name of ours; a batch that the ranks
             cannot share.
     """
-    check_trl_table(experiment.trl, GRPOConfig, GRPO_SETTINGS)
+    given = TRL_DEFAULTS | trl_arguments(experiment.trl, GRPOConfig, GRPO_SETTINGS)
     grpo = experiment.grpo
     micro = min(grpo.micro_batch, max(1, experiment.batch // ranks))
     if experiment.batch % (ranks * micro):
@@ -99,7 +100,6 @@ def trl_config(experiment: LMExperiment, folder: Path, ranks: int) -> GRPOConfig
         )
     accumulation = experiment.batch // (ranks * micro)
     steps = grpo.iterations * grpo.num_iterations
-    given = TRL_DEFAULTS | experiment.trl
     try:
         return GRPOConfig(
             output_dir=str(folder),
@@ -130,18 +130,28 @@ def trl_config(experiment: LMExperiment, folder: Path, ranks: int) -> GRPOConfig
         raise ConfigError(f"TRL refuses the configuration: {error}") from None
 
 
-def check_trl_table(table: Mapping[str, Any], config: type, ours: Mapping[str, str]) -> None:
-    """Refuse arguments that TRL does not know, and those that have a name of ours.
+def trl_arguments(table: Mapping[str, Any], config: type, ours: Mapping[str, str]) -> dict[str, Any]:
+    """The arguments in `[trl]` that one stage's trainer takes.
+
+    One file serves both stages, so arguments that only the other stage's trainer knows are left out.
+
+    Args:
+        config: GRPOConfig or SFTConfig.
+        ours: its arguments that have a name of ours, with the setting that decides each.
 
     Raises:
-        ConfigError: with the nearest known name, or the setting to use.
+        ConfigError: an argument that no trainer knows, with the nearest known name; or one that has a name of ours.
     """
-    known = {field.name for field in fields(config)}
+    known = {field.name for each in (GRPOConfig, SFTConfig) for field in fields(each)}
     for key in table:
         if key in ours:
             raise ConfigError(f"trl.{key} is decided by {ours[key]}; set that.", ("trl", key))
         if key not in known:
-            raise ConfigError(f"trl.{key}: {config.__name__} has no such argument; {suggestion(key, known)}")
+            near = nearest(key, known)
+            way_out = f"; did you mean {near!r}?" if near else "."
+            raise ConfigError(f"trl.{key}: {config.__name__} has no such argument{way_out}", ("trl", key))
+    taken = {field.name for field in fields(config)}
+    return {key: value for key, value in table.items() if key in taken}
 
 
 class PodiumGRPO:

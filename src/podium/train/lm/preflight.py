@@ -26,9 +26,9 @@ from podium.trace.answers import PastAnswers, past_answers
 from podium.trace.store import default_path
 from podium.train.lm.grpo import (
     GRPO_SETTINGS,
-    check_trl_table,
     lora_config,
     quantization,
+    trl_arguments,
     trl_config,
 )
 from podium.train.lm.model import find_start, open_codec, open_tokenizer
@@ -144,7 +144,7 @@ def _check_trainer(found: Preflight, experiment: LMExperiment, folder: Path, ran
     """The trainer's own settings and the packages that they need."""
     unknown = len(found.refusals)
     for key, value in experiment.trl.items():
-        found.attempt(lambda key=key, value=value: check_trl_table({key: value}, GRPOConfig, GRPO_SETTINGS))  # type: ignore[misc]
+        found.attempt(lambda key=key, value=value: trl_arguments({key: value}, GRPOConfig, GRPO_SETTINGS))  # type: ignore[misc]
     config = None
     if len(found.refusals) == unknown:
         config = found.attempt(lambda: trl_config(experiment, folder / "checkpoints", ranks))

@@ -93,7 +93,8 @@ class LMExperiment(ScoringSettings):
     grpo: GRPOStage = GRPOStage()
     sft: SFTStage = SFTStage()
     trl: dict[str, Any] = Field(default_factory=dict)
-    """Further arguments of TRL's GRPOConfig or SFTConfig, such as bf16, gradient_checkpointing, use_vllm, report_to."""
+    """Further arguments of TRL's GRPOConfig or SFTConfig, such as bf16, gradient_checkpointing, use_vllm, report_to.
+    Each stage takes those that its trainer knows."""
     lora: dict[str, Any] | None = None
     """Arguments of peft's LoraConfig; None: all weights are trained."""
     quantization: dict[str, Any] | None = None

@@ -25,11 +25,11 @@ from podium.scoring import open_session
 from podium.train.lm.examples import Demonstration, collect_demonstrations
 from podium.train.lm.grpo import (
     TRL_DEFAULTS,
-    check_trl_table,
     latest_checkpoint,
     lora_config,
     quantization,
     step_of,
+    trl_arguments,
 )
 from podium.train.lm.model import find_start, open_codec, open_tokenizer, write_policy
 from podium.train.lm.rollouts import PromptCodec
@@ -109,10 +109,9 @@ async def _collect(
 
 
 def _config(experiment: LMExperiment, folder: Path, ranks: int, context: int) -> SFTConfig:
-    check_trl_table(experiment.trl, SFTConfig, _OURS)
+    given = TRL_DEFAULTS | trl_arguments(experiment.trl, SFTConfig, _OURS)
     sft = experiment.sft
     micro = min(sft.micro_batch, max(1, sft.batch // ranks))
-    given = TRL_DEFAULTS | experiment.trl
     try:
         return SFTConfig(
             output_dir=str(folder),

@@ -31,7 +31,8 @@ class CacheKey:
     worker: str
     """Its name in the pool, for messages; no part of the key."""
     document: Mapping[str, Any]
-    """As JSON: format, identity, messages (text in pieces), repeat, sample; options if there are any; seed if sent."""
+    """As JSON: format, identity, messages (text in pieces), repeat (the request's
+    `duplicate`), sample; options if there are any; seed if sent."""
 
     @classmethod
     def of(cls, worker: str, identity: Mapping[str, Any], request: Request) -> CacheKey:
@@ -49,7 +50,7 @@ class CacheKey:
                 | {"content": to_pieces(message.content, request.mark)}
                 for message in request.messages
             ],
-            "repeat": request.repeat,
+            "repeat": request.duplicate,
             "sample": request.sample,
         }
         if options := request.options.model_dump(exclude_defaults=True):

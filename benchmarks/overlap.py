@@ -1,0 +1,151 @@
+"""What it saves to run each plan as soon as it is written, and not when the whole batch is: seconds of one batch.
+
+    python benchmarks/overlap.py [--questions 4] [--group 16]
+
+The shipped warm start writes the plans through TRL, on one thread. Its workers are one endpoint on this machine, which
+takes log-normal times to answer; each row has another median. Of one and the same batch the script prints the time to
+write it, the time of its slowest plan, the sum of both, which it would take if all plans began at the end, and the time
+that it took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import time
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from transformers import AutoTokenizer
+
+from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.codec import Codec
+from podium.executor import Dispatcher
+from podium.orchestrator.team import open_pool
+from podium.scoring import RolloutRequest, Score, ScoringSession
+from podium.scoring.training_tasks import open_training_tasks
+from podium.testing import FaultServer
+from podium.train.display import NoDisplay
+from podium.train.lm.grpo import PodiumGRPO, trl_config
+from podium.train.lm.run import quiet_libraries
+from podium.train.lm.schedule import schedule
+from podium.train.lm.settings import LMExperiment
+from podium.types import Message
+from podium.workers.pool import Pool
+
+MEDIANS_S = (0.5, 2.0, 8.0)
+SIGMA = 0.7
+"""Of the logarithm of the seconds: one call in a hundred takes five times the median."""
+
+
+def write_pool(path: Path, url: str) -> None:
+    """The names of the embedded pool, which the warm start knows; every worker is the endpoint."""
+    workers = [
+        f'[[worker]]\nname = "{name}"\nkind = "openai"\nmodel = "{name}"\nbase_url = "{url}"\n'
+        f'profile = "a model"\nlimits = {{ concurrency = 256, timeout = 600 }}\n'
+        for name in open_pool("embedded").names
+    ]
+    path.write_text("\n".join(workers))
+
+
+class TimedScoring:
+    """The session, and how long each plan took."""
+
+    def __init__(self, session: ScoringSession) -> None:
+        self._session = session
+        self.seconds: list[float] = []
+
+    async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
+        return await self._session.prompt(request)
+
+    async def score(self, request: RolloutRequest) -> Score:
+        began = time.perf_counter()
+        score = await self._session.score(request)
+        self.seconds.append(time.perf_counter() - began)
+        return score
+
+
+async def batch_seconds(experiment: LMExperiment, pool: Pool, folder: Path) -> tuple[float, float, float]:
+    """Train on one batch; returns the seconds to write it, of its slowest plan, and until the last reward."""
+    start = Checkpoint.read(experiment.start)
+    session = ScoringSession(experiment, open_training_tasks(experiment, pool, print), pool, Dispatcher())
+    scoring = TimedScoring(session)
+    training = PodiumGRPO(
+        experiment,
+        trl_config(experiment, folder / "checkpoints", ranks=1),
+        rows=schedule(
+            list(session.tasks),
+            iterations=1,
+            questions=experiment.grpo.questions,
+            rounds=1,
+            seed=experiment.seed,
+        ),
+        start=start,
+        tokenizer=AutoTokenizer.from_pretrained(start.path),
+        codec=Codec.of(start),
+        scoring=scoring,
+        loop=asyncio.get_running_loop(),
+        run=None,
+        display=NoDisplay(),
+        on_warning=print,
+    )
+    await asyncio.to_thread(training.train, folder / "trained")
+    seconds = training.rollouts.seconds
+    return seconds["sample"], max(scoring.seconds), sum(seconds.values())
+
+
+async def main(questions: int, group: int) -> None:
+    """Measure and print."""
+    quiet_libraries()
+    median_s = 0.0
+
+    async def answer(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
+        text = f"{body['model']}/{messages[-1]['content'].partition('your subtask')[2]}/{len(messages[-1]['content'])}"
+        await asyncio.sleep(median_s * Random(text).lognormvariate(0.0, SIGMA))
+        return "Answer: 7"
+
+    print(f"{questions} questions x {group} plans; log-normal seconds of a call, sigma {SIGMA}")
+    print("median of a call   to write   slowest plan   all at the end   as each is written   ratio")
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        async with FaultServer(answer) as server:
+            write_pool(folder / "pool.toml", server.url)
+            experiment = LMExperiment.model_validate(
+                {
+                    "start": "warmstart",
+                    "task_limit": 40,
+                    "pool": str(folder / "pool.toml"),
+                    "prompt": Checkpoint.read("warmstart").prompt.model_dump(),
+                    "trl": {"gradient_checkpointing": False},
+                    "grpo": {
+                        "iterations": 1,
+                        "questions": questions,
+                        "group": group,
+                        "max_tokens": 160,
+                        "micro_batch": 8,
+                    },
+                }
+            )
+            pool = open_pool(experiment.pool)
+            for median_s in MEDIANS_S:
+                write, slowest, took = await batch_seconds(experiment, pool, folder / str(median_s))
+                late = write + slowest
+                print(
+                    f"{median_s:14.1f} s {write:8.1f} s {slowest:12.1f} s {late:14.1f} s {took:18.1f} s "
+                    f"{took / late:7.2f}",
+                    flush=True,
+                )
+            await pool.close()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--questions", type=int, default=4)
+    parser.add_argument("--group", type=int, default=16)
+    given = parser.parse_args()
+    asyncio.run(main(given.questions, given.group))
