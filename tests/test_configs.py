@@ -10,6 +10,7 @@ from trl.trainer.grpo_config import GRPOConfig
 
 import podium
 from podium.config import load
+from podium.orchestrator.team import open_pool
 from podium.recordings.importers import TableMapping
 from podium.tasks.mixture import read_task_file
 from podium.train.lm.grpo import GRPO_SETTINGS, check_trl_table, lora_config
@@ -17,7 +18,7 @@ from podium.train.lm.settings import LMExperiment
 from podium.train.settings import Experiment
 from podium.types import Price
 from podium.warmstart.supervised import WarmStartSettings
-from podium.workers.pool import load_pool, open_pool, pool_file
+from podium.workers.pool import load_pool, pool_file
 from podium.workers.spec import OpenAISpec, PoolSpec, ReplaySpec
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))

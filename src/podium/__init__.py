@@ -1,6 +1,6 @@
 """Podium: an open Conductor, a small language model that leads a team of others.
 
-This module loads nothing heavy: everything is imported from where it lives.
+Importing it loads no other module: import each name from the module that defines it.
 """
 
 __version__ = "0.1.0"

@@ -256,7 +256,7 @@ def test_a_pool_that_names_ratings_which_are_still_to_be_made_can_be_rated(podiu
         ({2: "rec.json"}, "rec.json is the header of the recording; choose another name for the ratings."),
         ({2: "ratings.txt"}, "ratings.txt: a ratings file is called NAME.json."),
         ({2: "."}, "a ratings file is called NAME.json."),
-        ({2: "pool.toml/ratings.json"}, "pool.toml: no folder can be made there"),
+        ({2: "pool.toml/ratings.json"}, "pool.toml: this folder cannot be made"),
         ({5: "--split", 6: "tests"}, "There is no split 'tests'; did you mean 'test'?"),
         ({5: "--like", 6: "none.json"}, "none.json: cannot be read: No such file or directory."),
         ({5: "--like", 6: "replay.toml"}, "replay.toml is no ratings file; make one with: podium rate."),

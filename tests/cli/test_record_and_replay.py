@@ -81,7 +81,7 @@ def test_a_recording_that_its_budget_stopped_has_status_1_and_goes_on(podium: Po
     stopped = podium(*RECORD, "--budget-calls", "4")
     assert stopped.status == 1
     assert "4 responses to " in stopped.out
-    assert "Stopped: The budget of 4 calls is used up. The same command goes on from here." in stopped.out
+    assert "Stopped: The budget of 4 calls is used up. Run the same command again to continue." in stopped.out
     assert "Left out: responses that are still missing (6)" in podium("replay", "show", "made/r.parquet").out
     again = podium(*RECORD, "--budget-calls", "4", "--json")
     assert (again.status, Header.model_validate_json(again.out).responses) == (1, 8)
@@ -98,8 +98,7 @@ def test_a_finished_recording_is_not_recorded_over(podium: Podium) -> None:
     assert podium(*RECORD).status == 0
     before = {file: file.read_bytes() for file in Path("made").iterdir()}
     assert (
-        "made/r.parquet and made/r.json are there already, from a finished recording or something else; "
-        "give another name, or remove them to record again."
+        "made/r.parquet and made/r.json exist already; give another name, or remove them to record again."
     ) in one_sentence(podium(*RECORD[:-1], "2"))
     assert {file: file.read_bytes() for file in Path("made").iterdir()} == before
 
@@ -107,9 +106,7 @@ def test_a_finished_recording_is_not_recorded_over(podium: Podium) -> None:
 def test_a_file_of_something_else_at_the_headers_place_is_not_overwritten(podium: Podium) -> None:
     Path("made").mkdir()
     Path("made/r.json").write_text("ratings")
-    assert "made/r.json is there already, from a finished recording or something else; " in one_sentence(
-        podium(*RECORD)
-    )
+    assert "made/r.json exists already; " in one_sentence(podium(*RECORD))
     assert [(file.name, file.read_text()) for file in Path("made").iterdir()] == [("r.json", "ratings")]
 
 

@@ -196,8 +196,7 @@ def test_a_recording_that_is_there_is_replaced_only_where_that_was_asked_for(pod
     assert podium(*IMPORT, "tiny.parquet").status == 0
     before = files()
     assert (
-        "tiny.parquet and tiny.json are there already, from a finished recording or something else; "
-        "give another name, or add --replace to replace them."
+        "tiny.parquet and tiny.json exist already; give another name, or add --replace to replace them."
     ) in one_sentence(podium(*IMPORT, "tiny.parquet"))
     assert files() == before
     assert podium(*IMPORT, "tiny.parquet", "--replace", "--name", "new").status == 0
@@ -247,9 +246,9 @@ def test_right_answers_and_stores_are_never_written_over(podium: Podium) -> None
     [
         ("folder.parquet", "folder.parquet is a folder; give another name."),
         ("beside.parquet", "beside.json is a folder; give another name."),
-        ("pool.toml/x.parquet", "pool.toml: no folder can be made there: File exists."),
-        ("/proc/none/x.parquet", "/proc/none: no folder can be made there: No such file or directory."),
-        ("x" * 300 + ".parquet", "no file can be there: File name too long."),
+        ("pool.toml/x.parquet", "pool.toml: this folder cannot be made: File exists."),
+        ("/proc/none/x.parquet", "/proc/none: this folder cannot be made: No such file or directory."),
+        ("x" * 300 + ".parquet", "this path cannot be used: File name too long."),
     ],
 )
 @pytest.mark.parametrize("verb", ["import", "record"])

@@ -26,7 +26,7 @@ from podium.rollout.random_pools import PoolDraw
 from podium.trace import Trace
 from podium.train.settings import Experiment, GRPOSettings, Stage
 from podium.types import Limits, Question
-from podium.warmstart.data import Source
+from podium.warmstart.data import SourceSettings
 from podium.warmstart.embedded_examples import Shares
 from podium.warmstart.supervised import SupervisedStage, WarmStartSettings, run_warmstart
 from podium.workers.ratings import Ratings, Tally
@@ -194,7 +194,7 @@ def test_every_key_of_a_reinforcement_is_known() -> None:
 def test_every_key_of_a_warm_start_is_known() -> None:
     assert load(Path("warmstart.toml"), WarmStartSettings) == WarmStartSettings(
         seed=1, tasks="small.parquet",
-        extra_sources=(Source(tasks="small.parquet", pool="pools/rated.toml", weight=0.5),),
+        extra_sources=(SourceSettings(tasks="small.parquet", pool="pools/rated.toml", weight=0.5),),
         cost_weights=(0.0, 0.01, 0.1), early_stop=True, question_chars=60, pool="pools/rated.toml", synthetic_teams=0.5,
         stages=(
             SupervisedStage(

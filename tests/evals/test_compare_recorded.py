@@ -19,7 +19,15 @@ from rich.console import Console
 from podium.baselines import Committee, Constant, SelfConsistency, Single
 from podium.baselines.phrases import CHECK, WHOLE
 from podium.errors import UsageError
-from podium.evals import SIMULATED, Comparison, ComparisonSettings, Row, compare, compare_recorded, evaluate
+from podium.evals import (
+    SIMULATED,
+    Comparison,
+    ComparisonRow,
+    ComparisonSettings,
+    compare,
+    compare_recorded,
+    evaluate,
+)
 from podium.evals.comparison import RECORDED
 from podium.evals.plan_selection import best_plans_by_family
 from podium.evals.report import render_page
@@ -69,7 +77,7 @@ def conducted(recording: Recording) -> Comparison:
     return asyncio.run(compare_recorded(contest(recording), {"Conductor": Committee(("ada", "bob"))}))
 
 
-def row(comparison: Comparison, label: str) -> Row:
+def row(comparison: Comparison, label: str) -> ComparisonRow:
     (found,) = (shown for shown in comparison.rows if shown.label.startswith(label))
     return found
 
@@ -467,12 +475,12 @@ async def test_plans_that_could_not_be_read_are_told_of(
             return Plan("Well.", PlanError("no_plan", "There are no lists."))
 
     found = await compare_recorded(contest(recording, questions=4), {"Conductor": Unreadable()})
-    told = [note for note in notes(found) if "no plan that could be read" in note]
+    told = [note for note in notes(found) if "could not be read" in note]
     if share is None:
         assert told == []
     else:
         (note,) = told
-        assert note.startswith(f"Conductor: to {share} of the questions it had no plan")
+        assert note.startswith(f"Conductor: {share} of its plans could not be")
         for shown in (markdown(found), " ".join(drawn(found).split()), render_page("made", [], found)):
             assert note in shown
 
@@ -480,8 +488,8 @@ async def test_plans_that_could_not_be_read_are_told_of(
 async def test_a_share_that_one_decimal_does_not_show_is_told_of(alone: Comparison) -> None:
     first, *others = alone.rows
     shown = alone.model_copy(update={"rows": (first.model_copy(update={"validity": 0.9999}), *others)})
-    (note,) = (note for note in notes(shown) if "no plan that could be read" in note)
-    assert "to under 0.1 % of the questions" in note
+    (note,) = (note for note in notes(shown) if "could not be read" in note)
+    assert ": under 0.1 % of its plans" in note
 
 
 # --- refusals ----------------------------------------------------------------------------------------------
@@ -528,11 +536,9 @@ async def test_a_comparison_says_how_far_a_row_goes_beyond_the_recording(recordi
     conductor = Constant(Workflow((Step(0, WHOLE), Step(1, CHECK, Access(all=True)))), NAMES)
     found = await compare_recorded(contest(recording, questions=4), {"Conductor": conductor})
     assert found.rows[0].beyond_recording == pytest.approx(1 / 2)
-    sentence = (
-        "Conductor: 50.0 % of its recorded responses stand for a rewritten subtask, or for a step that saw"
-    )
+    sentence = "Conductor: 50.0 % of its recorded responses answer the plain question, although the step had"
     assert [note.startswith(sentence) for note in notes(found)].count(True) == 1
-    assert sum("recorded responses stand for" in note for note in notes(found)) == 1
+    assert sum("recorded responses answer the plain question" in note for note in notes(found)) == 1
 
 
 def drawn(comparison: Comparison) -> str:
@@ -551,7 +557,7 @@ def test_a_recorded_comparison_says_so_everywhere_and_is_not_called_simulated(
         assert SIMULATED not in text
     assert "Recorded responses" in drawn(alone)
     assert "Simulated workers" not in drawn(alone)
-    assert "stand for a rewritten" not in page
+    assert "answer the plain question" not in page
     alone.save(tmp_path / "comparison.json")
     assert Comparison.load(tmp_path / "comparison.json") == alone
 

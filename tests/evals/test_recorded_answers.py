@@ -18,7 +18,7 @@ from podium.evals.plan_selection import best_cascade, best_fixed_plan, best_vote
 from podium.executor import ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.planner import Planner
-from podium.ratings.answers import Answers, measurable, read_answers, spent
+from podium.ratings.answers import Answers, committee_cost, measurable, read_answers
 from podium.recordings import RecordedQuestion, Recording, Response
 from podium.rollout import Rollout, roll
 from podium.tasks.task import Task
@@ -80,19 +80,19 @@ async def test_a_cost_in_numbers_is_what_is_really_paid(tmp_path: Path, seed: in
         planner = committee(answers, members)
         orchestrator = Orchestrator(planner, pool, settings=ExecutionSettings(early_stop=early_stop))
         really = [(await orchestrator.answer(task.question, seed="0")).cost_usd for task in tasks]
-        counted = spent(replace(answers, samples=1), members, early_stop=early_stop)
+        counted = committee_cost(replace(answers, samples=1), members, early_stop=early_stop)
         assert counted.tolist() == pytest.approx(really), members
-        stopped += int((counted < spent(answers, members) - 1e-12).sum())
+        stopped += int((counted < committee_cost(answers, members) - 1e-12).sum())
     assert bool(stopped) == early_stop
 
 
 async def test_a_cost_is_the_mean_over_which_sample_comes_first(tmp_path: Path) -> None:
     recording = random_recording(tmp_path, "costs")
     answers = await answers_of(recording)
-    turns = [replace(answers.turned(first), samples=1) for first in range(2)]
-    counted = spent(answers, (0, 1, 2), early_stop=True)
+    turns = [replace(answers.rotated(first), samples=1) for first in range(2)]
+    counted = committee_cost(answers, (0, 1, 2), early_stop=True)
     assert counted.tolist() == pytest.approx(
-        np.mean([spent(turn, (0, 1, 2), early_stop=True) for turn in turns], axis=0).tolist()
+        np.mean([committee_cost(turn, (0, 1, 2), early_stop=True) for turn in turns], axis=0).tolist()
     )
 
 
@@ -107,9 +107,12 @@ async def test_whom_a_kind_finds_cheapest_is_asked_first(tmp_path: Path) -> None
     ]
     answers = await answers_of(write_recording(tmp_path / "r.parquet", rows))
     answers = replace(answers, cost_QW=np.array([[1.0, 2.0, 4.0], [4.0, 2.0, 1.0]]))
-    assert spent(answers, (0, 1, 2), early_stop=True, price_QW=answers.cost_QW).tolist() == [3.0, 3.0]
+    assert committee_cost(answers, (0, 1, 2), early_stop=True, price_QW=answers.cost_QW).tolist() == [
+        3.0,
+        3.0,
+    ]
     # In the mean bob is the cheapest, and of the others ada comes first.
-    assert spent(answers, (0, 1, 2), early_stop=True).tolist() == [3.0, 6.0]
+    assert committee_cost(answers, (0, 1, 2), early_stop=True).tolist() == [3.0, 6.0]
 
 
 async def test_a_fixed_plan_within_a_cost_may_name_whom_it_could_not_ask_every_time(tmp_path: Path) -> None:
@@ -126,7 +129,7 @@ async def test_a_fixed_plan_within_a_cost_may_name_whom_it_could_not_ask_every_t
     answers = replace(answers, cost_QW=np.broadcast_to([1.0, 1.0, 9.0], answers.cost_QW.shape))
 
     def stopped(members: tuple[int, ...]) -> float:
-        return float(spent(answers, members, early_stop=True).mean())
+        return float(committee_cost(answers, members, early_stop=True).mean())
 
     assert stopped((2, 0, 1)) == pytest.approx(2 + 0.4 * 9)
     for limit, best in (

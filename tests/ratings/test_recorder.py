@@ -205,8 +205,8 @@ async def test_questions_with_a_past_or_images_are_left_out_and_counted(tmp_path
         writer.write(tmp_path / "r.parquet", name="r")
     assert len(worker.requests) == progress.wanted == progress.kept == 1
     assert progress.left_out == (
-        "questions with a past: a recording keeps bare ones (2)",
-        "questions with images: a recording keeps bare ones (1)",
+        "questions with a chat history: a recording identifies a question by its text (2)",
+        "questions with images: a recording identifies a question by its text (1)",
     )
     (question,) = Recording.open(tmp_path / "r.parquet").questions
     assert question.id == "bare"

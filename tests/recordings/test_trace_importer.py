@@ -128,7 +128,7 @@ async def test_traces_of_replayed_answers_and_of_questions_with_a_past_are_left_
     assert [question.text for question in made.questions] == [bare.text]
     assert set(import_report.sentences) == {
         "responses that were recorded ones already (1)",
-        "traces of questions with a past: a recording keeps bare ones (1)",
+        "traces of questions with a chat history: a recording identifies a question by its text (1)",
     }
 
 
@@ -183,7 +183,9 @@ async def test_questions_with_images_are_left_out(tmp_path: Path) -> None:
     )
     recording, import_report = gathered(traces, tmp_path, {})
     assert [response.text for response in recording.responses("What is it?")["ada"]] == ["a dog"]
-    assert import_report.sentences == ("traces of questions with images: a recording keeps bare ones (1)",)
+    assert import_report.sentences == (
+        "traces of questions with images: a recording identifies a question by its text (1)",
+    )
 
 
 async def test_simulated_workers_of_traces_are_simulated_in_the_recording(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from podium.errors import (
     UsageError,
 )
 from podium.scoring import Client, RolloutRequest, ScoringSettings, SyncClient
-from podium.scoring.protocol import Refusal
+from podium.scoring.protocol import ErrorReply
 from podium.scoring.service import serve_session
 from podium.testing import FaultServer
 
@@ -142,7 +142,7 @@ async def test_what_is_no_scoring_service_is_said_so():
     site = web.Application()
     site.router.add_get("/tasks", _page)
     async with TestServer(site) as server, Client(str(server.make_url("/"))) as client:
-        with pytest.raises(ServiceError, match="status 200 is no scoring service"):
+        with pytest.raises(ServiceError, match="not a scoring service .*status 200"):
             await client.task_ids()
     with pytest.raises(UsageError, match="no address"):
         Client("127.0.0.1:8500")
@@ -188,6 +188,6 @@ async def test_a_service_that_stays_away_is_an_error(unused_tcp_port):
     ],
 )
 def test_an_error_crosses_the_wire_as_its_own_or_its_nearest_kind(error, kind):
-    raised = Refusal.model_validate_json(Refusal.of(error).model_dump_json()).error
+    raised = ErrorReply.model_validate_json(ErrorReply.of(error).model_dump_json()).error
     assert type(raised) is kind
     assert str(raised) == str(error)

@@ -58,7 +58,7 @@ def test_a_count_is_the_most_of_a_part_and_who_has_fewer_is_told_of(tmp_path: Pa
     parts = [numbered(tmp_path, "a", 30, count=12), numbered(tmp_path, "b", 10, count=12)]
     tasks = mix("m", parts, "train")
     assert Counter(names(tasks)) == {"a": 12, "b": 10}
-    assert tasks.warnings == ("b: it has 10 tasks, and 12 are wanted",)
+    assert tasks.warnings == ("b: it has 10 tasks, but its count is 12",)
 
 
 def test_one_part_is_a_mixture_too(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_question_of_two_parts_stands_in_the_first_alone(tmp_path: Path) -> No
     other = part(tmp_path, "b", [{"question": "what is 1+1"}, {"question": "y?"}])
     tasks = mix("m", [first, other], "train")
     assert sorted(task.question.text for task in tasks) == ["What is 1 + 1?", "x?", "y?"]
-    assert tasks.warnings == ("b: questions that stand in an earlier part too (1)",)
+    assert tasks.warnings == ("b: questions that an earlier part has too (1)",)
 
 
 def test_an_id_of_two_parts_is_that_of_one_task(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_overrides_reach_into_the_parts(tmp_path: Path) -> None:
         ),
         (
             '[[part]]\nset = "gsm8k"\nweight = 1\n' + OWN,
-            "the part 'a' has no weight and others do; give each part one, or none.",
+            "the part 'a' has no weight but other parts do; give every part a weight, or none.",
         ),
         (
             OWN + '[[part]]\nset = "own"\nfile = "b/a.csv"\n',

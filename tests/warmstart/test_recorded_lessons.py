@@ -17,7 +17,7 @@ from podium.warmstart.recorded_examples import (
     MOST_STEPS,
     ExampleQuestion,
     RecordedSource,
-    draw_example,
+    draw_recorded_example,
     prompts,
 )
 from podium.workers import Pool, ScriptedWorker
@@ -68,7 +68,7 @@ def plans(
 ) -> list[SFTExample]:
     """Lessons that are plans, of one course."""
     return [
-        draw_example(
+        draw_recorded_example(
             "plans",
             index,
             sources=[RecordedSource(tuple(questions), pool)],

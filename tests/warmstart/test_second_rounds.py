@@ -168,7 +168,7 @@ def test_what_a_committee_answered_goes_with_the_sample_that_is_first() -> None:
     answers.voted_QWR[0, 0, 1::2] = answers.alone_QWR[0, 0, 1::2] = 0
     after = replace(answers, samples=2).after((0, 1))
     assert after.answer_QWR[0, 2].tolist() == [RIGHT, 2, RIGHT, 2, RIGHT]
-    assert after.turned(1).voted((2, 1)).tolist() == [0]
+    assert after.rotated(1).voted((2, 1)).tolist() == [0]
 
 
 def test_a_second_round_costs_what_everybody_costs_also_where_votes_of_a_first_stop_early() -> None:

@@ -16,7 +16,12 @@ from podium.baselines.plans import VOTE
 from podium.conductor.prompt import PromptSettings
 from podium.warmstart.committee_value import CommitteeValues
 from podium.warmstart.embedded_examples import SFTExample, Shares
-from podium.warmstart.recorded_examples import MOST_STEPS, ExampleQuestion, RecordedSource, draw_example
+from podium.warmstart.recorded_examples import (
+    MOST_STEPS,
+    ExampleQuestion,
+    RecordedSource,
+    draw_recorded_example,
+)
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.ratings import Ratings, Tally
 from podium.workflow import Acceptance, Access, Workflow
@@ -68,7 +73,7 @@ def all_lessons(
 ) -> Iterator[SFTExample]:
     """Taught plans, or rolls, of any length and round."""
     for index in range(count):
-        yield draw_example(
+        yield draw_recorded_example(
             "taught",
             index,
             sources=[made],

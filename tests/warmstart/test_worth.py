@@ -118,11 +118,11 @@ def test_four_different_workers_are_tried_together_only_where_nobody_has_a_secon
 
 
 def test_samples_in_another_order_are_other_answers_of_equal_worth(answers: Answers) -> None:
-    turned = answers.turned(1)
+    turned = answers.rotated(1)
     assert (turned.alone_QWR[:, :, 0] == answers.alone_QWR[:, :, 1]).all()
     assert (turned.alone_QWR[:, :, 1] == answers.alone_QWR[:, :, 0]).all()
     assert (turned.score_QW == answers.score_QW).all()
-    assert answers.turned(0) is answers
+    assert answers.rotated(0) is answers
 
 
 def test_an_answer_that_adds_nothing_is_seldom_asked_for_even_where_nothing_is_saved() -> None:

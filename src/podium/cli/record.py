@@ -271,4 +271,4 @@ def _say_what_is_missing(progress: recorder.Progress, *, stderr: bool) -> None:
         reason = shorten(error.removeprefix(f"{worker}: "), _LONGEST_ERROR)
         console.print(f"{printable(worker)}: {reason}", soft_wrap=True)
     if progress.refusal is not None:
-        console.print(f"Stopped: {progress.refusal} The same command goes on from here.", soft_wrap=True)
+        console.print(f"Stopped: {progress.refusal} Run the same command again to continue.", soft_wrap=True)

@@ -99,7 +99,8 @@ def import_recording(
     _print(header, out)
     for worker, (published, measured) in import_report.differing.items():
         console.print(
-            f"{printable(worker)}: the source publishes {published:.1%}, and its rows give {measured:.1%}.",
+            f"{printable(worker)}: the source publishes an accuracy of {published:.1%}, but its answers give "
+            f"{measured:.1%}.",
             style="yellow",
         )
     return 0
@@ -197,7 +198,7 @@ def _print(header: Header, file: Path) -> None:
         soft_wrap=True,
     )
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("worker", "responses", "right", "published", "its rows", "$ in / out"):
+    for column in ("worker", "responses", "right", "published", "recomputed", "$ in / out"):
         table.add_column(column, justify="left" if column == "worker" else "right", no_wrap=True)
     for worker in header.workers:
         price = worker.price

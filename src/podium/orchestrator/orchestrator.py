@@ -294,7 +294,7 @@ class _QuestionRun:
         """Make the trace of the question as far as it came.
 
         Args:
-            trouble: an error of storage that stopped the question.
+            trouble: why storage failed, if that stopped the question.
         """
         orchestrator, question_context = self._orchestrator, self._question_context
         status: TraceStatus = "ok"

@@ -135,9 +135,9 @@ def _bare(tasks: Iterable[Task]) -> tuple[list[Task], tuple[str, ...]]:
     left_out: Counter[str] = Counter()
     for task in tasks:
         if task.question.history:
-            left_out["questions with a past: a recording keeps bare ones"] += 1
+            left_out["questions with a chat history: a recording identifies a question by its text"] += 1
         elif task.question.images:
-            left_out["questions with images: a recording keeps bare ones"] += 1
+            left_out["questions with images: a recording identifies a question by its text"] += 1
         else:
             bare.append(task)
     return bare, tuple(f"{reason} ({count})" for reason, count in left_out.items())

@@ -145,7 +145,7 @@ def _renewed(stored: dict[str, Any], model: BaseModel) -> dict[str, Any]:
     """A stored configuration under today's names, with defaults for settings that it lacks."""
     try:
         return type(model).model_validate(stored).model_dump(mode="json")
-    except ValidationError:  # It is of another sort of run; the comparison will name the keys.
+    except ValidationError:  # Another kind of run wrote it; the comparison below names the keys.
         return stored
 
 

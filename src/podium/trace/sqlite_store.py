@@ -164,7 +164,7 @@ class SqliteTraceStore(AsyncTraceStore):
 
     @property
     def shared(self) -> bool:
-        """Not between machines."""
+        """False: servers on other machines cannot read the file."""
         return False
 
     async def _rows(self, statement: Statement) -> Sequence[Sequence[Any]]:

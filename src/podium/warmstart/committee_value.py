@@ -22,7 +22,7 @@ from random import Random
 
 import numpy as np
 
-from podium.ratings.answers import MAX_ANSWERS, NO_ANSWER, Answers, Floats, Members, means_by, spent
+from podium.ratings.answers import MAX_ANSWERS, NO_ANSWER, Answers, Floats, Members, committee_cost, means_by
 
 _SIZES = (1, 2, 3, 4, 5)
 _PAIR = 2
@@ -69,7 +69,7 @@ class CommitteeValues:
         self._order = np.argsort(-answers.accuracy, kind="stable").tolist()
         self._plans = list(committees(answers))
         self._place = {plan: place for place, plan in enumerate(self._plans)}
-        self._right_QP = np.stack([right(answers, plan) for plan in self._plans], axis=1)
+        self._right_QP = np.stack([committee_accuracy(answers, plan) for plan in self._plans], axis=1)
         self._size_P = np.array([len(plan) for plan in self._plans])
         self._calls_PW = np.array([[plan.count(w) for w in range(len(self.workers))] for plan in self._plans])
         self.pseudo_count = self._best_pseudo_count()
@@ -181,7 +181,8 @@ class CommitteeValues:
         """The cost of each committee when its vote stops early, by cluster and over all questions."""
         price_QW = np.stack([self._cost[cluster] for cluster in clusters])
         spent_QP = np.stack(
-            [spent(self._answers, plan, early_stop=True, price_QW=price_QW) for plan in self._plans], axis=1
+            [committee_cost(self._answers, plan, early_stop=True, price_QW=price_QW) for plan in self._plans],
+            axis=1,
         )
         return means_by(clusters, spent_QP, _PSEUDO_COUNTS[1]) | {_ALL: spent_QP.mean(axis=0)}
 
@@ -226,7 +227,7 @@ class CommitteeValues:
         for place, plan in enumerate(self._plans):
             if len(plan) > 1:
                 # The answer of the first round is shown first.
-                right_QP[:, place] = right(later, (len(self.workers), *plan))
+                right_QP[:, place] = committee_accuracy(later, (len(self.workers), *plan))
         return right_QP
 
     def _best_pseudo_count(self) -> float:
@@ -260,10 +261,10 @@ class _Agreement:
     """Accuracy of each committee on them in a second round."""
 
 
-def right(answers: Answers, plan: Members) -> Floats:
+def committee_accuracy(answers: Answers, plan: Members) -> Floats:
     """[Q]: how right a committee is on each question, averaged over which of the workers' samples comes first."""
-    turns = [turn.voted(plan) for turn in answers.turns]
-    mean: Floats = np.mean(turns, axis=0)
+    scores = [rotation.voted(plan) for rotation in answers.rotations]
+    mean: Floats = np.mean(scores, axis=0)
     return mean
 
 

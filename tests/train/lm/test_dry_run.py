@@ -13,10 +13,10 @@ import pytest
 
 from podium.cli import run
 from podium.executor import Dispatcher
+from podium.orchestrator.team import open_pool
 from podium.tasks import open_tasks
 from podium.testing import Answer, FaultServer, Rule, Status
 from podium.train.lm.dry_run import Trial
-from podium.workers.pool import open_pool
 
 WORKER = """
 [[worker]]

@@ -96,7 +96,7 @@ def test_questions_that_the_policy_is_measured_on_are_refused(settings: Settings
         settings | {"tasks": str(tmp_path / "mine.jsonl"), "held_out": (str(tmp_path / "exam.jsonl"),)}
     )
 
-    assert "stand in held-out questions too" in refusal
+    assert "are held-out questions too" in refusal
 
 
 def test_ranks_that_cannot_share_the_batch_are_refused(settings: Settings) -> None:
@@ -163,7 +163,7 @@ def test_a_start_lists_all_reasons_before_it_asks_or_writes(
             train(wrong)
 
     assert len(expected) == 4
-    assert str(refused.value).startswith("4 things are in the way of this run: (1) trl.learn")
+    assert str(refused.value).startswith("This run has 4 problems: (1) trl.learn")
     assert all(refusal in str(refused.value) for refusal in expected)
     assert not server.requests
     assert not (tmp_path / "run").exists()

@@ -140,7 +140,7 @@ class Register(ABC):
         return Spending(*rows[0]) if rows else None
 
     async def settle(self, key: str, period: str, paid: int, back: int) -> Spending:
-        """Add `paid` to what was spent, and give back `back` of what was reserved."""
+        """Add `paid` to what was spent, and release `back` of what was reserved."""
         rows = await self._rows(_SETTLE, key, period, paid, back)
         return Spending(*rows[0]) if rows else Spending()
 
