@@ -97,7 +97,7 @@ def test_every_pool_loads_by_file_and_by_name(path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("path", POOLS, ids=lambda path: path.stem)
-def test_every_pool_asks_what_it_says_and_no_more(path: Path) -> None:
+def test_every_pool_states_the_keys_and_prices_of_its_endpoints(path: Path) -> None:
     for worker in load(path, PoolSpec).worker:
         if isinstance(worker, OpenAISpec):
             local = worker.base_url.startswith("http://localhost:")

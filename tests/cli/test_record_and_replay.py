@@ -36,7 +36,7 @@ def _pool() -> None:
     Path("simulated.toml").write_text(SIMULATED)
 
 
-def test_what_was_recorded_is_shown_and_asked(podium: Podium) -> None:
+def test_what_was_recorded_is_shown_and_replayed(podium: Podium) -> None:
     made = podium(*RECORD, "--samples", "2", "--name", "mine")
     assert made.status == 0
     assert made.out.startswith("20 responses to 5 questions are in made/r.parquet; this run spent $0.0")
@@ -169,7 +169,7 @@ def test_what_a_split_lacks_comes_from_the_others(
     assert Header.model_validate_json(made.out).splits == asked
 
 
-def test_where_all_splits_together_have_fewer_questions_that_is_told(podium: Podium) -> None:
+def test_it_is_reported_if_all_splits_together_have_fewer_questions(podium: Podium) -> None:
     uneven(*["train"] * 5, "test")
     made = podium(*UNEVEN, "--questions", "20")
     assert made.status == 0
@@ -339,7 +339,7 @@ def test_workers_that_do_not_answer_are_a_failure_and_not_a_wrong_question(podiu
     assert not Path("r.parquet").exists()
 
 
-def test_calls_that_failed_are_told_and_made_again(podium: Podium) -> None:
+def test_calls_that_failed_are_reported_and_made_again(podium: Podium) -> None:
     part = '[[worker]]\nname = "ill"\nkind = "scripted"\nreplies = [{}"x", "y"]\n'
     Path("ill.toml").write_text(part.format('{ error = "status" }, '))
     failed = podium("record", "r.parquet", "--pool", "ill.toml", "--questions", "2")
@@ -374,7 +374,7 @@ def test_calls_that_failed_are_told_and_made_again(podium: Podium) -> None:
         (("replay", "show", "pool.toml"), "pool.json: there is no such file"),
     ],
 )
-def test_what_was_asked_wrongly_is_one_sentence_and_writes_nothing(
+def test_a_wrong_command_is_one_sentence_and_writes_nothing(
     podium: Podium, tokens: tuple[str, ...], sentence: str
 ) -> None:
     before = {file.name for file in Path().rglob("*")}

@@ -128,7 +128,7 @@ async def test_a_day_has_one_budget_over_all_runs(
     assert (await evaluate("--run", "a", "--day-budget-usd", "1")).status == 0
 
 
-async def test_a_run_can_be_replayed_when_nobody_answers_any_more(
+async def test_a_run_can_be_replayed_when_no_endpoint_answers_any_more(
     evaluate: Callable[..., Any], server: FaultServer
 ) -> None:
     whole = await evaluate("--run", "r")

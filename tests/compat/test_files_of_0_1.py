@@ -80,7 +80,7 @@ async def planned(planner: Planner) -> list[str]:
         ("empty", PromptSettings()),
     ],
 )
-def test_a_checkpoint_says_how_it_wants_to_be_asked(name: str, prompt: PromptSettings) -> None:
+def test_a_checkpoint_names_its_prompt_settings(name: str, prompt: PromptSettings) -> None:
     shutil.copy(f"podium-json/{name}.json", "start/podium.json")
     assert Checkpoint.read("start").prompt == prompt
 
@@ -257,7 +257,7 @@ def test_failures_of_scripts_pass_or_do_not(podium: Any) -> None:
     assert checks.response == "Right.\nAnswer: 5"
 
 
-def test_ratings_tell_of_a_question_what_they_told() -> None:
+def test_ratings_of_a_question_are_what_they_were() -> None:
     ratings = Ratings.open(Path("ratings.json"))
     assert (ratings.cluster_of(SUM), ratings.cluster_of(RIVER)) == ("add-apples", "backwards-number")
     assert ratings.totals["ada"] == Tally(right=9.5, questions=16, cost_usd=0.00064)

@@ -96,7 +96,7 @@ async def test_a_cost_is_the_mean_over_which_sample_comes_first(tmp_path: Path) 
     )
 
 
-async def test_whom_a_kind_finds_cheapest_is_asked_first(tmp_path: Path) -> None:
+async def test_the_cheapest_worker_of_a_cluster_is_called_first(tmp_path: Path) -> None:
     """ada, bob and cy all say the same: two of them are asked, on each question the two that are cheapest there."""
     rows = [
         (
@@ -193,7 +193,7 @@ async def test_a_calculator_beside_recorded_workers_votes_in_numbers_as_it_does_
         assert answers.voted(members).tolist() == really, members
 
 
-def test_without_gold_answers_nobody_is_measured_but_recorded_workers(tmp_path: Path) -> None:
+def test_without_gold_answers_only_recorded_workers_are_measured(tmp_path: Path) -> None:
     recording = random_recording(tmp_path, "no gold", (1, 1))
     pool, tasks = pool_of(recording, CalculatorWorker()), tasks_of(recording, "train")
     assert [worker.profile.name for worker in measurable(pool, tasks)] == ["ada", "bob"]
@@ -269,7 +269,7 @@ async def test_all_members_agree_in_numbers_where_a_cascade_stops(tmp_path: Path
     assert set(seen) == {True, False}
 
 
-async def test_nobody_is_not_unanimous_and_is_wrong(tmp_path: Path) -> None:
+async def test_an_empty_committee_is_not_unanimous_and_is_wrong(tmp_path: Path) -> None:
     question = RecordedQuestion("q", "Who speaks?", None, None, "train")
     rows = [(question, [Response(name, 0, " \n", score=0.0) for name in WORKERS])]
     answers = await answers_of(write_recording(tmp_path / "r.parquet", rows))
@@ -290,7 +290,7 @@ async def test_what_is_read_is_what_the_recording_holds(tmp_path: Path) -> None:
     assert [answers.samples_of(w) for w in range(3)] == [3, 3, 3]
     assert answers.texts == tuple(task.question.text for task in tasks)
     assert Counter(answers.families) == {"sums": 12, "words": 12}
-    assert [answers.number(text) for text in answers.texts] == list(range(24))
+    assert [answers.index_of(text) for text in answers.texts] == list(range(24))
     for q, w, r in product(range(24), range(3), range(5)):
         response = recording.responses(answers.texts[q])[answers.workers[w]][r % 3]
         assert answers.alone_QWR[q, w, r] == response.score

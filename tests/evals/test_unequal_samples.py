@@ -47,7 +47,7 @@ async def test_a_worker_with_two_samples_gives_both_where_others_have_three(tmp_
     answers = await answers_of(tmp_path, [{"ada": "Abc", "bob": "Ab"}])
     bob = answers.workers.index("bob")
     for turn in answers.rotations:
-        first, second = turn.given((bob, bob))[0]
+        first, second = turn.answers_of((bob, bob))[0]
         assert first != second
     assert committee_accuracy(answers, (bob,)).tolist() == answers.score_QW[:, bob].tolist() == [0.5]
     # Of two that differ the first wins, and each is first as often as the other.

@@ -135,7 +135,7 @@ async def test_a_question_that_is_given_up_leaves_a_trace_too():
     await team.close()
 
 
-def test_nothing_of_podium_loads_inspect_before_inspect_asks_for_it():
+def test_nothing_of_podium_loads_inspect_before_inspect_loads_podium():
     program = "import sys, podium.cli.app, podium.inspection.team; sys.exit('inspect_ai' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
 

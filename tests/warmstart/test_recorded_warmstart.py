@@ -70,7 +70,7 @@ def source(recording: Recording, *, kind: str = "", weight: float = 1.0) -> Sour
     return SourceSettings(tasks=str(recording.path), pool=str(pool), weight=weight)
 
 
-def test_what_is_left_out_of_a_recording_is_told(make_recording: MakeRecording) -> None:
+def test_what_is_left_out_of_a_recording_is_reported(make_recording: MakeRecording) -> None:
     given = {
         f"How much is {number} plus {number + 3}?": [
             Response("ada", 0, "Answer: 7", "7", 1.0 if number % 10 else None)
@@ -238,7 +238,7 @@ def test_a_long_question_and_a_long_earlier_answer_lose_their_middle(
     assert f"\nEarlier answer: {shown}\nSteps: 5\n" in message.content
 
 
-def test_a_small_warm_start_on_recordings_leaves_a_policy_that_is_asked_in_its_way(
+def test_a_small_warm_start_on_recordings_leaves_a_policy_with_its_own_prompt(
     make_recording: MakeRecording, tmp_path: Path
 ) -> None:
     first, second = sums(make_recording, kind=SUMS), rivers(make_recording, kind=RIVERS)

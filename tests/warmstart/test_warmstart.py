@@ -96,7 +96,7 @@ def test_questions_of_lessons_come_from_the_train_split() -> None:
 
 
 @pytest.mark.parametrize("relevant", [0.0, 0.5])
-def test_workers_of_a_lesson_claim_a_need_of_the_question_as_often_as_asked(relevant: float) -> None:
+def test_workers_of_an_example_claim_a_skill_of_the_question_as_often_as_set(relevant: float) -> None:
     rng = Random("relevant")
     hits = expected = in_order = by_chance = 0.0
     for _ in range(3000):
@@ -120,7 +120,7 @@ def test_workers_of_a_lesson_claim_a_need_of_the_question_as_often_as_asked(rele
 
 
 @pytest.mark.parametrize("fitting", [0.0, 0.4])
-def test_plans_have_as_many_steps_as_the_question_has_parts_as_often_as_asked(fitting: float) -> None:
+def test_plans_have_as_many_steps_as_the_question_has_parts_as_often_as_set(fitting: float) -> None:
     rng = Random("fitting")
     shares = Shares(steps=(1.0, 2.0, 3.0, 2.0), fitting=fitting)
     fits = expected = 0.0
@@ -137,7 +137,7 @@ def test_plans_have_as_many_steps_as_the_question_has_parts_as_often_as_asked(fi
     assert len(draw_workflow(rng, problem, draw_team(rng), max_steps=1, shares=shares).steps) == 1
 
 
-def test_the_learning_rate_goes_over_stages_and_begins_anew_where_asked() -> None:
+def test_the_learning_rate_spans_stages_and_restarts_where_set() -> None:
     settings = WarmStartSettings(
         stages=(
             SupervisedStage(steps=40),
@@ -232,7 +232,7 @@ def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_pa
     assert tokenizer.decode(tokens[1:-1]) == messages[0].content + "model_id = []"
 
 
-def test_the_gate_asks_for_numbers_in_the_tokens_of_the_lessons() -> None:
+def test_the_acceptance_check_tokenizes_numbers_as_the_examples_do() -> None:
     tokenizer = make_tokenizer(TINY, EmbeddedData("embedded"))
     team = draw_team(Random("tokens of rolls"))
     query = query_line(team.profiles[0].name)

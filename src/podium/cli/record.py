@@ -231,7 +231,7 @@ async def _ask(
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         line = bar.add_task("", total=None)
 
-        def watch(made: recorder.Progress) -> None:
+        def show(made: recorder.Progress) -> None:
             bar.update(line, completed=made.kept, total=made.wanted)
 
         try:
@@ -242,7 +242,7 @@ async def _ask(
                     writer,
                     split=split_of.__getitem__,
                     dispatcher=dispatcher,
-                    watch=watch,
+                    on_progress=show,
                     **options,
                 )
         finally:

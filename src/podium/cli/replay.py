@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from rich.table import Table
 from rich.text import Text
 
-from podium.baselines.phrases import asks_whole
+from podium.baselines.phrases import requests_whole_question
 from podium.cli.opening import open_console
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
@@ -167,7 +167,7 @@ def _import(
             return import_from_traces(
                 read_traces(source),
                 writer,
-                is_whole_question=lambda span, text: asks_whole(span.subtask, text),
+                is_whole_question=lambda span, text: requests_whole_question(span.subtask, text),
                 golds={} if golds is None else _golds(golds),
                 judge=lambda response, gold: Exact().judge(response, gold).score,
             )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from podium.baselines.phrases import asks_whole
+from podium.baselines.phrases import requests_whole_question
 from podium.errors import BudgetError, UsageError, flatten_group
 from podium.evals.stats import Interval, accuracy_interval
 from podium.executor import Dispatcher, ExecutionSettings
@@ -157,7 +157,7 @@ def _beyond_recording(trace: Trace) -> Iterator[bool]:
                 continue
             access = round_.workflow.steps[span.position].access
             shown = bool(span.reads) or (number > 0 and access.sees_previous)
-            beyond = shown or not asks_whole(span.subtask, trace.question.text)
+            beyond = shown or not requests_whole_question(span.subtask, trace.question.text)
             if span.recorded is not None:
                 yield beyond
             if span.nested is not None:

@@ -72,8 +72,8 @@ class Answers:
     def _numbers(self) -> dict[str, int]:
         return {text: q for q, text in enumerate(self.texts)}
 
-    def number(self, text: str) -> int:
-        """The number of the question with this text."""
+    def index_of(self, text: str) -> int:
+        """The index of the question with this text."""
         return self._numbers[text]
 
     @property
@@ -153,13 +153,13 @@ class Answers:
             return self.alone_QWR[:, members[0], 0]
         return self._won(members, weights)[1]
 
-    def given(self, members: Members) -> Ints:
+    def answers_of(self, members: Members) -> Ints:
         """[Q, M]: the answer of each member of a committee. A worker that is named again gives its next sample."""
         return self.answer_QWR[:, *_places(members)]
 
     def _won(self, members: Members, weights: Sequence[float] = ()) -> tuple[Ints, Floats]:
         """[Q], [Q]: the answer that the vote gives, and its score."""
-        answer_QM = self.given(members)
+        answer_QM = self.answers_of(members)
         score_QM = self.voted_QWR[:, *_places(members)]
         weight_M = np.asarray(weights or [1.0] * len(members))
         same_QMM = answer_QM[:, :, None] == answer_QM[:, None, :]
@@ -170,7 +170,7 @@ class Answers:
 
     def agreeing(self, members: Members) -> Ints:
         """[Q]: how many of a committee's answers equal the most frequent one; 0 if there is no answer."""
-        answer_QM = self.given(members)
+        answer_QM = self.answers_of(members)
         same_QMM = (answer_QM[:, :, None] == answer_QM[:, None, :]) & (answer_QM != NO_ANSWER)[:, :, None]
         most: Ints = same_QMM.sum(axis=2).max(axis=1)
         return most
@@ -276,7 +276,7 @@ def committee_cost(
     order_QM = np.argsort(prices_QM, axis=1, kind="stable")
     costs = []
     for rotation in answers.rotations:
-        answer_QM = rotation.given(members)
+        answer_QM = rotation.answers_of(members)
         cases, case_Q = np.unique(np.hstack([answer_QM, order_QM]), axis=0, return_inverse=True)
         called_CM = np.array(
             [

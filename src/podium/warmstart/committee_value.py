@@ -33,7 +33,7 @@ _FIRST = (2, 3)
 _PSEUDO_COUNTS = (1.5, 3.0, 6.0, 12.0, 25.0, 50.0, 100.0, 200.0)
 """Pseudo-counts that shrink the accuracy on a cluster towards that on all questions; cross-validation chooses one."""
 _FOLDS = 5
-_ALL = "all kinds"
+_ALL = "all clusters"
 _ANSWER = 0.001
 """Accuracy that each further answer must add. It makes the policy learn the shortest of equally good plans."""
 _SHARP = 0.002
@@ -152,8 +152,8 @@ class CommitteeValues:
         answers there are. A worker that the committee names twice gives two answers.
         """
         members = tuple(self.workers.index(name) for name in committee)
-        number = self._answers.number(question)
-        answered = self._answers.given(members)[number] != NO_ANSWER
+        number = self._answers.index_of(question)
+        answered = self._answers.answers_of(members)[number] != NO_ANSWER
         return int(self._agreeing(members)[number]), int(answered.sum())
 
     def _drawn(self, rng: Random, value_P: Floats) -> tuple[str, ...]:
@@ -262,7 +262,7 @@ class _Agreement:
 
 
 def committee_accuracy(answers: Answers, plan: Members) -> Floats:
-    """[Q]: how right a committee is on each question, averaged over which of the workers' samples comes first."""
+    """[Q]: the accuracy of a committee on each question, averaged over rotations of the workers' samples."""
     scores = [rotation.voted(plan) for rotation in answers.rotations]
     mean: Floats = np.mean(scores, axis=0)
     return mean

@@ -147,7 +147,7 @@ def test_a_folder_of_something_else_is_refused_and_left_as_it_is(settings: Setti
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_a_start_lists_all_reasons_before_it_asks_or_writes(
+def test_a_start_lists_all_reasons_before_it_calls_or_writes(
     train: Any, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with FaultServer().in_thread() as server:
