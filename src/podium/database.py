@@ -125,7 +125,7 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
     except sqlite3.OperationalError as error:
         connection.close()
         # To read a file in WAL mode, SQLite makes a second file beside it. It cannot do so in a read-only folder, and
-        # need not: nobody can have left changes there.
+        # need not, because no process can have written there.
         if error.sqlite_errorname != "SQLITE_READONLY_DIRECTORY":
             raise
         connection = sqlite3.connect(

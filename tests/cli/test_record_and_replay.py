@@ -279,11 +279,11 @@ def test_a_recording_that_goes_on_may_grow_and_may_not_change(podium: Podium) ->
     [
         (
             ("--questions", "20", "--samples", "2"),
-            "40 questions were asked for before and 20 now; ask for as many as then or more",
+            "the recording was begun with 40 questions, and this run has 20; give at least as many",
         ),
         (
             ("--questions", "40", "--samples", "1"),
-            "2 samples were asked for before and 1 now; ask for as many as then or more",
+            "the recording was begun with 2 samples, and this run has 1; give at least as many",
         ),
     ],
 )

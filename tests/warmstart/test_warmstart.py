@@ -28,10 +28,10 @@ from podium.warmstart.embedded_examples import (
     SFTExample,
     Shares,
     TeamSource,
+    draw_coherent_workflow,
     draw_embedded_example,
     draw_question,
     draw_team,
-    draw_workflow,
     query_line,
     query_prompt,
     reading_text,
@@ -102,7 +102,7 @@ def test_workers_of_an_example_claim_a_skill_of_the_question_as_often_as_set(rel
     for _ in range(3000):
         _, problem = draw_question(rng)
         team = draw_team(rng)
-        workflow = draw_workflow(rng, problem, team, shares=Shares(relevant=relevant))
+        workflow = draw_coherent_workflow(rng, problem, team, shares=Shares(relevant=relevant))
         useful = {number for skill in problem.skills for number in team.fit(skill)}
         for step, skill in zip(workflow.steps, problem.skills, strict=False):
             anybody = len(useful) / len(team.profiles)
@@ -127,14 +127,14 @@ def test_plans_have_as_many_steps_as_the_question_has_parts_as_often_as_set(fitt
     lengths: Counter[int] = Counter()
     for _ in range(4000):
         _, problem = draw_question(rng)
-        steps = len(draw_workflow(rng, problem, draw_team(rng), shares=shares).steps)
+        steps = len(draw_coherent_workflow(rng, problem, draw_team(rng), shares=shares).steps)
         lengths[steps] += 1
         fits += steps == len(problem.hops)
         expected += fitting + (1 - fitting) * shares.steps[len(problem.hops) - 1] / 8
     assert abs(fits - expected) < 0.05 * expected
     assert set(lengths) == {1, 2, 3, 4}
     _, problem = draw_question(rng)
-    assert len(draw_workflow(rng, problem, draw_team(rng), max_steps=1, shares=shares).steps) == 1
+    assert len(draw_coherent_workflow(rng, problem, draw_team(rng), max_steps=1, shares=shares).steps) == 1
 
 
 def test_the_learning_rate_spans_stages_and_restarts_where_set() -> None:
@@ -175,7 +175,7 @@ def test_plans_of_lessons_come_in_every_manner() -> None:
     drawn = []
     for _ in range(600):
         _, problem = draw_question(rng)
-        drawn.append([step.subtask for step in draw_workflow(rng, problem, draw_team(rng)).steps])
+        drawn.append([step.subtask for step in draw_coherent_workflow(rng, problem, draw_team(rng)).steps])
     long = [subtasks for subtasks in drawn if len(subtasks) > 2]
     same = [subtasks for subtasks in long if len({s[3:] for s in subtasks}) == 1]
     numbered = [subtasks for subtasks in long if [s[3:] for s in subtasks[:3]] == list(PARTS[:3])]

@@ -2,8 +2,8 @@
 
 The search is a beam search over plans of one step, then two, and so on. At each length, successive halving (Jamieson &
 Talwalkar 2016) runs all candidates on few questions and the better ones on more: first plans with one step more, then
-variants of the best. The result, a JSON file, has the most accurate plan found for each cost. Its accuracies flatter
-the plans, since they were chosen on the same questions; compare them on others.
+variants of the best. The result, a JSON file, has the most accurate plan found for each cost. Its accuracies are
+too high, because the plans were chosen on the same questions; compare the plans on others.
 """
 
 from __future__ import annotations

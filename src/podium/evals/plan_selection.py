@@ -142,7 +142,7 @@ _TRUST = 2.0
 """Pseudo-count: this many questions with the mean of all questions are added to a family's few."""
 
 _WORKERS = 10
-"""How many workers plans may use, the best ones: all votes of five among thirty workers do not fit into memory."""
+"""Plans use only this many workers, the best ones: all votes of five among thirty workers do not fit into memory."""
 
 
 def best_plans_by_family(answers: Answers) -> Mapping[str, Committee]:

@@ -79,7 +79,7 @@ class Orchestrator:
         Args:
             question: its text must not be blank.
             seed: seeds all randomness. Give users' questions a random seed: it also makes the marks that fence workers'
-                texts, and nobody may guess those.
+                texts, which must not be predictable.
             sample: the number of this answer among independent answers to the question; a response cache keeps the
                 answers of each number apart.
             trace_id: 32 hexadecimal digits; None: a new id.

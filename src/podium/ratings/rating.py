@@ -131,9 +131,9 @@ async def rate_pool(workers: Iterable[Worker], tasks: Sequence[Task], clusters: 
     recorded = [worker for worker in pool if isinstance(worker, ReplayWorker)]
     calculators = [worker for worker in pool if isinstance(worker, CalculatorWorker)]
     ratings = Ratings(clusters=clusters, workers={})
-    for measured, asked in ((recorded, tasks), (calculators, with_gold(tasks))):
-        if measured and asked:
-            ratings = ratings.joined(rate(await read_answers(asked, measured), clusters))
+    for measured, judged in ((recorded, tasks), (calculators, with_gold(tasks))):
+        if measured and judged:
+            ratings = ratings.joined(rate(await read_answers(judged, measured), clusters))
     names = [worker.profile.name for worker in pool]
     return Ratings(
         clusters=clusters, workers={name: ratings.workers[name] for name in names if name in ratings.workers}

@@ -80,7 +80,7 @@ class RunFolder:
     def check(
         path: Path, configuration: Mapping[str, Any] | BaseModel, *, changeable: Collection[str] = ()
     ) -> dict[str, Any]:
-        """The configuration as JSON, if `open` would take the folder for it. Writes nothing.
+        """Check, without writing, that `open` would accept the folder. Returns the configuration as JSON.
 
         Raises:
             RunMismatchError: as `open`.

@@ -35,7 +35,7 @@ class ScoringSettings(Settings):
     pool_draw: PoolDraw = PoolDraw()
     """Which of its workers a question may use."""
     prompt: PromptSettings = PromptSettings()
-    """The prompt that asks the policy for a plan; the trained checkpoint keeps it."""
+    """The prompt for a plan; the trained checkpoint keeps these settings."""
     max_steps: int = Field(default=5, ge=1)
     """Longest plan."""
     rounds: int = Field(default=1, ge=1)

@@ -6,9 +6,9 @@ on all questions. The price is the committee's cost divided by the mean cost of 
 level of cost sensitivity. With early stopping, only the calls until the vote is certain are counted. The cluster of a
 question depends only on its wording (`podium.workers.ratings`).
 
-If a second round may follow, the value includes the gain of that round. The gain is computed for each number of
-agreeing answers: it is the best accuracy of one more worker, or of a vote of further workers together with the first
-answer, minus the accuracy of the first answer.
+If a second round may follow, the value includes the gain of that round. A second round is one more worker, or a
+vote of more workers together with the first answer. For each number of agreeing answers, the gain is the accuracy of
+the best second round minus that of the first answer.
 """
 
 from __future__ import annotations

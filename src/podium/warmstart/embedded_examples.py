@@ -1,10 +1,10 @@
 """SFT examples about embedded questions: texts, with the parts that count in the loss marked.
 
-There are four kinds. A *plan* is the policy's own prompt, then a thought, then a random plan (`draw_workflow`); the
-thought names for each part of the question the skill that it needs and a worker that claims the skill. A *lookup* asks
-repeatedly for the number of a worker's name or of a skill. A *team* has the same thought, then the list of the numbers
-that it named, and no plan. A *reading* copies the parts of a question and names their skills. All questions come from
-the train split.
+There are four kinds. A *plan* is the policy's own prompt, then a thought, then a random plan
+(`draw_coherent_workflow`); the thought names for each part of the question the skill that it needs and a worker that
+claims the skill. A *lookup* asks repeatedly for the number of a worker's name or of a skill. A *team* has the same
+thought, then the list of the numbers that it named, and no plan. A *reading* copies the parts of a question and names
+their skills. All questions come from the train split.
 
 Teams are either one fixed pool or synthetic, a new one in each example. A policy that sees only one team memorises
 which number is which worker; a policy that sees many has to read the profiles.
@@ -102,7 +102,7 @@ ONLY = "Only this: {}"
 """A subtask that quotes one part of the question."""
 _HOP_SHARES = (0.25, 0.25, 0.25, 0.25)
 _QUERIES = 14
-"""Numbers that one lookup example asks for."""
+"""Numbers that one lookup example queries."""
 _NEEDS = "needs "
 _SAID = (WHOLE, WHOLE, NEXT, NEXT, FINISH, CHECK, COMPARE)
 """Subtasks that name no part. Those with which a plan can begin stand here twice."""
@@ -193,7 +193,7 @@ def _needs(problem: Problem, claimants: Sequence[str]) -> str:
     return _NEEDS + ", ".join(f"{skill} {number}" for skill, number in pairs)
 
 
-def draw_workflow(
+def draw_coherent_workflow(
     rng: Random, problem: Problem, team: ExampleTeam, *, max_steps: int = 5, shares: Shares = Shares()
 ) -> Workflow:
     """Draw a valid and coherent workflow that is not chosen to be good.
@@ -269,7 +269,7 @@ def _plan(rng: Random, team: ExampleTeam, shares: Shares) -> SFTExample:
     question, problem = draw_question(rng)
     max_steps = rng.choice((5, 5, 5, rng.randint(1, 4)))
     (message,) = build_prompt(PlanRequest(question, team.profiles, max_steps=max_steps), PROMPT)
-    workflow = draw_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
+    workflow = draw_coherent_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
     text = f"{skill_thought(problem, team, rng)}; steps {len(workflow.steps)}\n{render(workflow)}"
     return SFTExample(message.content, ((text, True),))
 

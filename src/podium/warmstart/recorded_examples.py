@@ -127,7 +127,7 @@ _ROUNDS = 2
 _WIDEST = 0.6
 """Share of the prompts that allow `MOST_STEPS` steps; the others draw a smaller limit."""
 _ACCEPTING = 0.1
-"""Share of the examples from a source with one round that show a second round, which accepts."""
+"""For a source with one round: the share of its examples that show a second round, in which the plan accepts."""
 
 
 @dataclass(frozen=True, slots=True)

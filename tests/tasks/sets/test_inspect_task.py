@@ -96,7 +96,7 @@ def test_what_is_no_verdict_is_a_grader_that_failed_and_no_score(said, sentence)
 def test_a_scorer_that_calls_a_model_runs_if_a_model_is_named_and_is_refused_otherwise(monkeypatch):
     assert grade(only("judged", args={"named": True}), "Paris").score == 1
     monkeypatch.delenv("INSPECT_EVAL_MODEL", raising=False)
-    with pytest.raises(ConfigError, match=r"model_graded_qa .* asks a model; set INSPECT_EVAL_MODEL"):
+    with pytest.raises(ConfigError, match=r"model_graded_qa .* calls a model; set INSPECT_EVAL_MODEL"):
         read("judged", args={"named": False})
     monkeypatch.setenv("INSPECT_EVAL_MODEL", "mockllm/model")
     assert len(read("judged", args={"named": False}).tasks) == 1
@@ -106,7 +106,7 @@ def test_a_scorer_that_calls_a_model_runs_if_a_model_is_named_and_is_refused_oth
     ("by", "sentence"),
     [
         ("tools", 'the solver gives tools, and Podium\'s workers use none; set solver = "plain"'),
-        ("silent", 'the solver asks the model nothing; set solver = "plain"'),
+        ("silent", 'the solver does not call the model; set solver = "plain"'),
         ("broken", "sample france: the solver failed: out of order"),
     ],
 )
@@ -118,7 +118,7 @@ def test_a_solver_without_a_plain_question_is_refused_with_the_way_out(by, sente
 
 @pytest.mark.parametrize("by", ["twice", "critique"])
 def test_a_solver_that_calls_the_model_again_is_a_grader_failure(by):
-    with pytest.raises(GraderError, match='the solver asks the model again; set solver = "plain"'):
+    with pytest.raises(GraderError, match='the solver calls the model again; set solver = "plain"'):
         grade(only("solved", args={"by": by}), "Paris")
 
 

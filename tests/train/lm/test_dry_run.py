@@ -67,7 +67,7 @@ def test_a_run_over_simulated_workers_is_estimated_and_tried_and_leaves_nothing(
     told = capsys.readouterr().out
 
     assert "2 iterations of 2 questions x 4 plans, from warmstart" in told
-    assert "all of them are simulated or recorded, and nobody is paid." in told
+    assert "all of them are simulated or recorded, so nothing is paid." in told
     assert "This assumes 16 plans" in told
     assert "GPU, by formulas" in told
     assert "Nothing is in its way." in told

@@ -59,7 +59,7 @@ class SampledCompletion:
 
 
 class TrainingInterruptedError(Exception):
-    """The run was told to stop while it generated."""
+    """The run got a signal to stop while it generated."""
 
 
 class RolloutFunction:
@@ -104,7 +104,7 @@ class RolloutFunction:
 
         Raises:
             PodiumError: one rank could not get a prompt or a score, such as a BudgetError; every rank raises it.
-            TrainingInterruptedError: the run was told to stop.
+            TrainingInterruptedError: the run got a signal to stop.
         """
         first = trainer.accelerator.process_index * len(prompts)
         # Ranks hold parts of the batch in order, and samples of one row stand together.
