@@ -110,7 +110,7 @@ class _Turn:
 
 
 def _chain(pool: Pool, worker: Worker) -> Iterator[Worker]:
-    """The worker and its fallbacks; a pool has no circle of them."""
+    """The worker and its fallbacks; a pool has no cycle of fallbacks."""
     following: Worker | None = worker
     while following is not None:
         yield following

@@ -203,7 +203,7 @@ class CommitteeValues:
         return [plan for plan in self._plans if len(plan) in _FIRST and len(set(plan)) == len(plan)]
 
     def _find(self, cluster: str, first: Members) -> Mapping[int, _Agreement]:
-        """For each number of agreeing answers of the first committee, how right second-round committees are."""
+        """For each number of agreeing answers of the first committee, the accuracy of second-round committees."""
         agree_Q = self._agreeing(first)
         cluster_Q = self._cluster_Q == cluster
         # The first column is the accuracy of the first round's own answer.
@@ -221,7 +221,7 @@ class CommitteeValues:
         return buckets
 
     def _right_after(self, first: Members) -> Floats:
-        """[Q, P]: how right each committee is in the round after the committee `first`."""
+        """[Q, P]: the accuracy of each committee in the round after the committee `first`."""
         later = self._answers.after(first)
         right_QP = self._right_QP.copy()
         for place, plan in enumerate(self._plans):

@@ -105,7 +105,7 @@ def _padded(examples: list[tuple[list[int], list[bool]]]) -> ExampleBatch:
 _ANSWER_CHARS = 60
 """Enough for "2 of 3 responses agree." and the beginning of the answer."""
 _LATER = 0.3
-"""Of plans about recordings, those that come after an earlier round."""
+"""Share of the plans about recordings that come after an earlier round."""
 
 DrawExample = Callable[[str, int], SFTExample]
 """Makes an example from a name and a number; the same arguments always give the same example."""

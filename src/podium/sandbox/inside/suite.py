@@ -129,7 +129,7 @@ def _checked(function: FunctionType) -> Callable[..., Any]:
     def checked(*given: Any, **named: Any) -> Any:
         value = function(*given, **named)
         if any(map(_compares_by_program, _within(value))):
-            raise AssertionError("the function returns an object that decides what it equals")
+            raise AssertionError("the function returns an object whose class overrides comparison")
         return value
 
     return checked

@@ -52,7 +52,7 @@ class Spending:
 _ADD = """
 INSERT INTO {keys} (id, name, digest, admin, allow, deny, rpm, budget, span, added)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING id"""
-# One row for each request of a minute; a request takes one that was last used over a minute ago.
+# A key has as many rows as it may make requests a minute. A request takes a row that was last used over a minute ago.
 _ADD_PLACES = """
 INSERT INTO {requests} (key, place, at)
 WITH RECURSIVE places(place) AS (SELECT 1 UNION ALL SELECT place + 1 FROM places WHERE place < CAST($2 AS integer))

@@ -62,7 +62,7 @@ class Preflight:
 
     refusals: list[PodiumError] = field(default_factory=list)
     pool: Pool | None = None
-    """Workers that cannot be called stand in it as `UnreadyWorker`; each has a refusal."""
+    """A worker that cannot be called is in it as an `UnreadyWorker`, and has a refusal."""
     start: Checkpoint | None = None
     tokenizer: Any = None
     codec: PromptCodec | None = None
