@@ -24,7 +24,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from podium.orchestrator.team import open_pool
 from podium.ratings.answers import Answers, Floats, means_by, question_messages, read_answers
 from podium.tasks import ALL, open_tasks
-from podium.warmstart.committee_value import committees, right
+from podium.warmstart.committee_value import committee_accuracy, committees
 from podium.workers.base import Request
 from podium.workers.replay import ReplayWorker
 
@@ -51,7 +51,7 @@ def main(recording: str, pool_file: str) -> None:
     fold_Q = np.random.default_rng(0).permutation(len(kind_Q)) % FOLDS
     manner_QWRF = asyncio.run(_manners(answers.texts, workers, answers.samples))
     plans = list(committees(answers))
-    right_QP = np.stack([right(answers, plan) for plan in plans], axis=1)
+    right_QP = np.stack([committee_accuracy(answers, plan) for plan in plans], axis=1)
     cascade_QC = np.column_stack([right_QP, *_cascades(answers)])
     alone_P = np.array([len(plan) == 1 for plan in plans])
     length_Q = np.log([len(text) for text in answers.texts])
