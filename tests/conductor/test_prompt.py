@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from syrupy.assertion import SnapshotAssertion
 
 from podium.conductor import PromptSettings, build_prompt
-from podium.conductor.examples import EXAMPLES, Example
+from podium.conductor.examples import EXAMPLES, PlanExample
 from podium.conductor.prompt import rating_words, second_prompt, shown
 from podium.planner import Outcome, PlanRequest
 from podium.types import Message, Price, Profile, Question, Rating
@@ -87,7 +87,7 @@ def test_the_brief_prompt_is_the_form_that_policies_are_trained_on() -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.question[:20])
-def test_every_example_is_a_plan_with_some_thought_before_it(example: Example) -> None:
+def test_every_example_is_a_plan_with_some_thought_before_it(example: PlanExample) -> None:
     assert isinstance(parse(example.completion, workers=example.workers), Workflow)
     assert not example.completion.startswith("model_id")
 
