@@ -29,6 +29,7 @@ from podium.errors import WorkerError
 from podium.evals.stats import accuracy_interval
 from podium.executor import Dispatcher
 from podium.orchestrator import Orchestrator
+from podium.orchestrator.team import open_pool
 from podium.rollout import Rollout, roll
 from podium.tasks import open_tasks
 from podium.tasks.task import Task
@@ -62,7 +63,7 @@ from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.types import Limits, Message, Profile, Usage
 from podium.workers.base import Reply, Request
-from podium.workers.pool import Pool, load_pool, open_pool
+from podium.workers.pool import Pool, load_pool
 from podium.workers.specialist import Specialist
 
 TIMEOUT_S, RETRIES, CONCURRENT_CALLS = 2.0, 3, 64

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 from aiolimiter import AsyncLimiter
 
-from podium.executor.rate_limiter import Gate
+from podium.executor.rate_limiter import RateLimiter
 from podium.testing import Answer, FaultServer, worst_minute
 from podium.types import Message
 from podium.workers.base import Request, Worker
@@ -41,13 +41,13 @@ def answering(least: int, most: int) -> Callable[[list[dict[str, object]], dict[
 
 
 def with_podium(worker: Worker) -> Ask:
-    """Through the gate that the executor uses."""
-    gate = Gate(worker.limits)
+    """Through the rate limiter that the executor uses."""
+    rate_limiter = RateLimiter(worker.limits)
 
     async def ask(caller: str, request: Request) -> None:
-        passed = await gate.enter(caller, 10 + MAX_TOKENS)
+        permit = await rate_limiter.acquire(caller, 10 + MAX_TOKENS)
         reply = await worker.answer(request)
-        gate.leave(passed, reply.usage.tokens)
+        rate_limiter.release(permit, reply.usage.tokens)
 
     return ask
 

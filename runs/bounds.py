@@ -21,11 +21,11 @@ from itertools import combinations, product
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from podium.ratings.answers import Answers, Floats, bare, means_by, read_answers
+from podium.orchestrator.team import open_pool
+from podium.ratings.answers import Answers, Floats, means_by, question_messages, read_answers
 from podium.tasks import ALL, open_tasks
-from podium.warmstart.committee_value import committees, right
+from podium.warmstart.committee_value import committee_accuracy, committees
 from podium.workers.base import Request
-from podium.workers.pool import open_pool
 from podium.workers.replay import ReplayWorker
 
 FOLDS, TRUST = 5, 3.0
@@ -51,7 +51,7 @@ def main(recording: str, pool_file: str) -> None:
     fold_Q = np.random.default_rng(0).permutation(len(kind_Q)) % FOLDS
     manner_QWRF = asyncio.run(_manners(answers.texts, workers, answers.samples))
     plans = list(committees(answers))
-    right_QP = np.stack([right(answers, plan) for plan in plans], axis=1)
+    right_QP = np.stack([committee_accuracy(answers, plan) for plan in plans], axis=1)
     cascade_QC = np.column_stack([right_QP, *_cascades(answers)])
     alone_P = np.array([len(plan) == 1 for plan in plans])
     length_Q = np.log([len(text) for text in answers.texts])
@@ -115,12 +115,12 @@ def _cascades(answers: Answers) -> Iterator[Floats]:
     """[Q] each: how right a pair is whose disagreements a third worker decides alone."""
     workers = range(len(answers.workers))
     for pair in combinations(workers, 2):
-        agreed = [turn.unanimous(pair) for turn in answers.turns]
+        agreed = [turn.unanimous(pair) for turn in answers.rotations]
         for then in set(workers) - set(pair):
             yield np.mean(
                 [
                     np.where(same, turn.voted_QWR[:, pair[0], 0], turn.alone_QWR[:, then, 0])
-                    for same, turn in zip(agreed, answers.turns, strict=True)
+                    for same, turn in zip(agreed, answers.rotations, strict=True)
                 ],
                 axis=0,
             )
@@ -132,7 +132,7 @@ async def _manners(texts: Sequence[str], workers: Sequence[ReplayWorker], sample
     for q, text in enumerate(texts):
         for w, worker in enumerate(workers):
             for r in range(samples):
-                said = (await worker.answer(Request(bare(text), seed="", repeat=r))).text.lower()
+                said = (await worker.answer(Request(question_messages(text), seed="", repeat=r))).text.lower()
                 counted_QWRF[q, w, r] = [len(said), *(len(manner.findall(said)) for manner in MANNERS)]
     found: Floats = np.log1p(counted_QWRF)
     return found

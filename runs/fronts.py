@@ -16,10 +16,10 @@ import sys
 
 import numpy as np
 
-from podium.ratings.answers import Floats, means_by, measurable, read_answers, spent
+from podium.orchestrator.team import open_pool
+from podium.ratings.answers import Floats, committee_cost, means_by, measurable, read_answers
 from podium.tasks import ALL, open_tasks
-from podium.warmstart.committee_value import committees, right
-from podium.workers.pool import open_pool
+from podium.warmstart.committee_value import committee_accuracy, committees
 
 FOLDS, TRUST = 5, 3.0
 LEVELS = (0.0, 0.003, 0.006, 0.012, 0.018, 0.025, 0.035, 0.05, 0.065, 0.08, 0.1, 0.12)
@@ -35,10 +35,12 @@ def main(recording: str, pool_file: str) -> None:
     answers = asyncio.run(read_answers(tasks, measurable(pool, tasks)))
     kinds = [pool.ratings.kind_of(text) for text in answers.texts]
     plans = list(committees(answers))
-    right_QP = np.stack([right(answers, plan) for plan in plans], axis=1)
+    right_QP = np.stack([committee_accuracy(answers, plan) for plan in plans], axis=1)
     price_QW = np.stack([means_by(kinds, answers.cost_QW, TRUST)[kind] for kind in kinds])
     full_QP, stopped_QP = (
-        np.stack([spent(answers, plan, early_stop=stops, price_QW=price_QW) for plan in plans], axis=1)
+        np.stack(
+            [committee_cost(answers, plan, early_stop=stops, price_QW=price_QW) for plan in plans], axis=1
+        )
         for stops in (False, True)
     )
     best = int(answers.accuracy.argmax())

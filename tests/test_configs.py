@@ -10,6 +10,7 @@ from trl.trainer.grpo_config import GRPOConfig
 
 import podium
 from podium.config import load
+from podium.orchestrator.team import open_pool
 from podium.recordings.importers import TableMapping
 from podium.tasks.mixture import read_task_file
 from podium.train.lm.grpo import GRPO_SETTINGS, lora_config, trl_arguments
@@ -17,7 +18,7 @@ from podium.train.lm.settings import LMExperiment
 from podium.train.settings import Experiment
 from podium.types import Price
 from podium.warmstart.supervised import WarmStartSettings
-from podium.workers.pool import load_pool, open_pool, pool_file
+from podium.workers.pool import load_pool, pool_file
 from podium.workers.spec import OpenAISpec, PoolSpec, ReplaySpec
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
@@ -96,7 +97,7 @@ def test_every_pool_loads_by_file_and_by_name(path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("path", POOLS, ids=lambda path: path.stem)
-def test_every_pool_asks_what_it_says_and_no_more(path: Path) -> None:
+def test_every_pool_states_the_keys_and_prices_of_its_endpoints(path: Path) -> None:
     for worker in load(path, PoolSpec).worker:
         if isinstance(worker, OpenAISpec):
             local = worker.base_url.startswith("http://localhost:")

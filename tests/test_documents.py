@@ -42,7 +42,7 @@ def test_there_are_pool_files_to_show() -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.__name__)
-def test_every_kind_and_every_key_of_a_worker_is_told(spec: type[WorkerSpec]) -> None:
+def test_every_kind_and_every_key_of_a_worker_is_documented(spec: type[WorkerSpec]) -> None:
     told = WORKERS.read_text(encoding="utf-8")
     (kind,) = get_args(spec.model_fields["kind"].annotation)
     assert f"`{kind}`" in told
@@ -50,7 +50,7 @@ def test_every_kind_and_every_key_of_a_worker_is_told(spec: type[WorkerSpec]) ->
 
 
 @pytest.mark.parametrize("part", [Limits, Price], ids=lambda part: part.__name__)
-def test_every_limit_and_every_price_is_told_with_its_default(part: type[BaseModel]) -> None:
+def test_every_limit_and_every_price_is_documented_with_its_default(part: type[BaseModel]) -> None:
     told = WORKERS.read_text(encoding="utf-8")
     for name, field in part.model_fields.items():
         if part is Limits:
@@ -63,5 +63,5 @@ def test_every_limit_and_every_price_is_told_with_its_default(part: type[BaseMod
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "src/podium/assets/pools").glob("*.toml")), ids=lambda p: p.stem
 )
-def test_every_pool_that_ships_is_told(path: Path) -> None:
+def test_every_pool_that_ships_is_documented(path: Path) -> None:
     assert f"`{path.stem}`" in WORKERS.read_text(encoding="utf-8")

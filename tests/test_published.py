@@ -55,7 +55,7 @@ async def test_it_plans_at_every_level_of_thrift(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", PUBLISHED, ids=lambda path: path.name)
-async def test_whoever_has_the_ratings_is_asked_whatever_the_name(folder: Path) -> None:
+async def test_the_worker_with_the_ratings_is_called_whatever_its_name(folder: Path) -> None:
     checkpoint = Checkpoint.read(folder / "policy")
     conductor = Conductor(open_policy(checkpoint), checkpoint.prompt)
     question = Question(text="What is the least common multiple of 12 and 18?")
@@ -78,7 +78,7 @@ async def test_whoever_has_the_ratings_is_asked_whatever_the_name(folder: Path) 
     "pool", [f"{name}-calculator" for name in ("reasoning-gym-hard", "reasoning-gym-hard-six")]
 )
 @pytest.mark.parametrize("folder", PUBLISHED, ids=lambda path: path.name)
-async def test_a_calculator_that_no_lesson_knew_is_asked_what_it_is_best_at_and_nothing_else(
+async def test_a_calculator_that_training_did_not_have_is_called_only_for_what_it_is_best_at(
     folder: Path, pool: str
 ) -> None:
     checkpoint = Checkpoint.read(folder / "policy")

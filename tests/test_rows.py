@@ -190,7 +190,7 @@ def test_a_line_may_be_exactly_as_long_as_is_allowed(tmp_path: Path) -> None:
         ("a.gz", b"q", "a table is .parquet, .jsonl, .json or .csv; convert it to one of them"),
     ],
 )
-def test_a_file_whose_rows_nobody_can_tell_apart_is_refused(
+def test_a_file_whose_rows_cannot_be_told_apart_is_refused(
     tmp_path: Path, name: str, content: bytes, part: str
 ) -> None:
     with pytest.raises(UsageError) as refused:
@@ -278,7 +278,7 @@ def test_reading_parquet_leaves_no_threads_that_work_on_columns(tmp_path: Path) 
     assert int(done.stdout) <= 1  # The one that reads from the disk.
 
 
-def test_a_table_is_told_by_its_name() -> None:
+def test_a_table_is_recognised_by_its_name() -> None:
     tables = ("a.jsonl", "b.JSON", "c.csv.gz", "d.parquet")
     assert [name for name in (*tables, "e.txt", "f.gz", "g.toml", "csv") if is_table(Path(name))] == [*tables]
 

@@ -49,7 +49,7 @@ class FileForm:
         """Open the file for writing; it and its folders are made if they are missing.
 
         Raises:
-            UsageError: it cannot be opened, is not ours, or is a newer Podium's. It is left as it was.
+            UsageError: it cannot be opened, is not a file of this kind, or is from a newer Podium. It is not changed.
         """
         with ExitStack() as failing:
             try:
@@ -63,7 +63,7 @@ class FileForm:
         return connection
 
     def open_read_only(self, path: Path) -> sqlite3.Connection:
-        """Open a file that is there for reading alone.
+        """Open an existing file, only for reading.
 
         Raises:
             UsageError: as `open`; also for an empty file.
@@ -96,7 +96,7 @@ class FileForm:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self.synchronous}")
         connection.execute("BEGIN IMMEDIATE")
-        # Read again, for another process may have upgraded the file since it was checked.
+        # Read the version again: another process may have upgraded the file since `_check`.
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if self.upgrade is not None and 0 < version < self.version:
             self.upgrade(connection, version)
@@ -124,8 +124,8 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
         connection.execute("SELECT count(*) FROM sqlite_master")
     except sqlite3.OperationalError as error:
         connection.close()
-        # A reader of a WAL file writes beside it. In a folder that is read-only it cannot, and need not: there is no
-        # unread log.
+        # To read a file in WAL mode, SQLite makes a second file beside it. It cannot do so in a read-only folder, and
+        # need not, because no process can have written there.
         if error.sqlite_errorname != "SQLITE_READONLY_DIRECTORY":
             raise
         connection = sqlite3.connect(

@@ -47,7 +47,7 @@ async def test_the_plans_text_says_what_is_decided(planner):
 
 
 @pytest.mark.parametrize("planner", PLANNERS, ids=lambda planner: planner.name)
-async def test_asked_again_it_accepts(planner):
+async def test_it_accepts_in_a_later_round(planner):
     again = request("a", "b", "vote", outcomes=(Outcome(CHAIN, "42"),))
     plan = await planner.plan(again)
     assert plan.decision == Acceptance()

@@ -38,7 +38,7 @@ async def failure(answer: Callable[[list[str]], Any], texts: list[str]) -> str:
     return str(failed.value).removeprefix(f"{server.url}: ")
 
 
-async def test_each_text_is_asked_for_once_in_batches_and_its_vector_has_length_1(
+async def test_each_text_is_sent_once_in_batches_and_its_vector_has_length_1(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ENCODER_KEY", KEY)
@@ -64,7 +64,7 @@ async def test_vectors_belong_to_the_text_whose_number_they_have() -> None:
     assert encoded.vectors["bb"].tolist() == [1.0, 0.0]
 
 
-async def test_what_may_pass_is_asked_again() -> None:
+async def test_a_retryable_failure_is_retried() -> None:
     server: EmbeddingServer
     with embedding_server(lambda texts: 503 if len(server.bodies) < 2 else lengths(texts)) as server:
         encoded = await encode(server.url, ["a"])
@@ -106,7 +106,7 @@ async def test_vectors_of_two_batches_are_of_one_size() -> None:
     )
 
 
-async def test_an_endpoint_that_is_not_there_is_asked_again_and_then_named() -> None:
+async def test_an_endpoint_that_is_not_there_is_retried_and_then_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
     encoder = Encoder(open_encoder(url, "m")._client, "m", limits=Limits(retries=1))

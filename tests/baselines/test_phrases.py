@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podium.baselines.phrases import CHECK, PARTS, WHOLE, asks_whole
+from podium.baselines.phrases import CHECK, PARTS, WHOLE, requests_whole_question
 
 
 @pytest.mark.parametrize(
@@ -24,5 +24,7 @@ from podium.baselines.phrases import CHECK, PARTS, WHOLE, asks_whole
         ("", "What is 2 + 3?", False),
     ],
 )
-def test_a_number_and_space_change_nothing_in_what_is_asked(subtask: str, question: str, whole: bool) -> None:
-    assert asks_whole(subtask, question) is whole
+def test_a_number_and_space_do_not_change_what_a_subtask_requests(
+    subtask: str, question: str, whole: bool
+) -> None:
+    assert requests_whole_question(subtask, question) is whole

@@ -82,7 +82,7 @@ async def test_a_cascade_begins_with_the_vote_of_its_first_workers() -> None:
         ("", None, Workflow((Step(2, WHOLE),))),
     ],
 )
-async def test_a_cascade_asks_the_dear_one_unless_all_agree(
+async def test_a_cascade_calls_the_expensive_worker_unless_all_agree(
     response: str, votes: VoteCount | None, decision: Workflow | Acceptance
 ) -> None:
     outcome = Outcome(Workflow((Step(0, WHOLE),)), response, votes)
@@ -110,7 +110,7 @@ async def test_a_chosen_worker_gets_the_whole_question() -> None:
     [Committee(("a", "b")), Committee(("a", "b"), (1.0, 2.0)), Router("mine", lambda text: "a")],
     ids=lambda planner: planner.name,
 )
-async def test_asked_again_it_accepts(planner: Planner) -> None:
+async def test_it_accepts_in_a_later_round(planner: Planner) -> None:
     outcome = Outcome(Workflow((Step(0, WHOLE),)), "42")
     plan: Plan = await planner.plan(request("a", "b", "vote", outcomes=(outcome,)))
     assert plan.decision == Acceptance()
@@ -150,7 +150,7 @@ async def test_a_worker_that_the_pool_lacks_is_refused_with_the_nearest(planner:
         await planner.plan(request("ada", "bob", "vote"))
 
 
-async def test_a_cascade_whose_dear_one_is_lacking_is_refused_when_it_is_asked() -> None:
+async def test_a_cascade_whose_expensive_worker_is_missing_is_refused_when_it_plans() -> None:
     outcome = Outcome(Workflow((Step(0, WHOLE),)), "1 of 2 responses agree.\nAnswer: 4")
     with pytest.raises(ConfigError, match="no worker named 'cyy'; did you mean 'cy'"):
         await Cascade(("ada", "bob"), "cyy").plan(request("ada", "bob", "cy", "vote", outcomes=(outcome,)))
@@ -172,7 +172,7 @@ def test_weights_that_are_not_one_for_each_worker_are_refused(weights: tuple[flo
         Committee(("ada", "bob"), weights)
 
 
-def test_a_committee_of_nobody_is_refused() -> None:
+def test_an_empty_committee_is_refused() -> None:
     with pytest.raises(ConfigError, match="at least 1 worker"):
         Committee(())
 
@@ -333,7 +333,7 @@ async def test_linucb_learns_the_rule_as_it_goes_and_learns_it_again_alike() -> 
     assert await learning(LinUCB(NAMES, verdict), texts) == chosen
 
 
-async def test_linucb_is_told_the_verdict_on_its_own_choice_alone() -> None:
+async def test_linucb_gets_the_verdict_on_its_own_choice_alone() -> None:
     told: list[tuple[str, str]] = []
     texts = [f"Question {number}?" for number in range(12)]
     chosen = await learning(
@@ -342,7 +342,7 @@ async def test_linucb_is_told_the_verdict_on_its_own_choice_alone() -> None:
     assert told == [(text, NAMES[worker]) for text, worker in zip(texts, chosen, strict=True)]
 
 
-async def test_linucb_that_accepts_is_told_nothing_more() -> None:
+async def test_linucb_gets_no_verdict_when_it_accepts() -> None:
     told: list[str] = []
     bandit = LinUCB(NAMES, judge(lambda text, worker: told.append(worker) or 1.0))
     first = await bandit.plan(request(*NAMES))
@@ -352,7 +352,7 @@ async def test_linucb_that_accepts_is_told_nothing_more() -> None:
     assert len(told) == 1
 
 
-async def test_linucb_is_told_the_verdict_on_a_question_once_however_often_it_is_asked() -> None:
+async def test_linucb_gets_the_verdict_on_a_question_once_however_often_it_plans() -> None:
     told: list[str] = []
     bandit = LinUCB(NAMES, judge(lambda text, worker: told.append(text) or 1.0))
     await learning(bandit, ["One?", "Two?", "One?", "Two?"])

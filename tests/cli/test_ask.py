@@ -52,7 +52,7 @@ def test_seeds_differ_from_question_to_question_unless_given(ask):
     assert len(seeds) == 3
 
 
-def test_a_vote_may_stop_early_and_who_was_not_asked_is_told(podium):
+def test_a_vote_may_stop_early_and_workers_that_were_not_called_are_named(podium):
     question = ("ask", "What is 2 + 3?", "--planner", "self-consistency:ada:5", "--seed", "s", "--no-store")
     everybody = Trace.model_validate_json(podium(*question, "--json").out)
     stopped = Trace.model_validate_json(podium(*question, "--early-stop", "--json").out)
@@ -214,7 +214,7 @@ def test_standard_input_that_is_not_text_is_refused(ask):
     assert (asked.status, asked.err) == (2, "podium: The question on standard input is not UTF-8 text.\n")
 
 
-def test_planning_shows_the_plan_with_its_cost_and_calls_nobody(podium):
+def test_planning_shows_the_plan_with_its_cost_and_calls_no_worker(podium):
     tokens = ("plan", "What is 2 + 3?", "--pool", "pool.toml", "--planner", "constant:plan.txt")
     drawn = podium(*tokens)
     assert drawn.status == 0

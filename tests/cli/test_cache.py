@@ -52,8 +52,8 @@ def test_show_has_a_form_for_programs(podium, file):
 
 def test_clear_forgets_what_is_old_or_all(podium, file):
     kept = podium("cache", "clear", str(file), "--older", "1d")
-    assert (kept.status, kept.out, kept.err) == (0, "", "0 replies forgotten, 4 left in answers.sqlite.\n")
-    assert podium("cache", "clear", str(file)).err == "4 replies forgotten, 0 left in answers.sqlite.\n"
+    assert (kept.status, kept.out, kept.err) == (0, "", "Deleted 0 replies; 4 left in answers.sqlite.\n")
+    assert podium("cache", "clear", str(file)).err == "Deleted 4 replies; 0 left in answers.sqlite.\n"
     assert podium("cache", "show", str(file)).out == "0 replies in answers.sqlite, 0.0 MB, for $0.\n"
 
 

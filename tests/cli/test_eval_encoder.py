@@ -63,7 +63,7 @@ def test_routers_over_the_encoder_have_rows_of_their_own(podium: Podium, parity:
     assert labels == [label for label in rows if "minilm" not in label]
 
 
-def test_an_encoder_that_fails_is_told_before_anything_is_run(podium: Podium) -> None:
+def test_an_encoder_that_fails_is_reported_before_anything_is_run(podium: Podium) -> None:
     with embedding_server(lambda texts: 400) as server:
         shown = podium(*EVAL, "--encoder-url", server.url, "--encoder-model", "m", "--run", "kept/r")
     assert (shown.status, shown.out) == (1, "")

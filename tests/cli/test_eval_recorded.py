@@ -135,7 +135,7 @@ def write(*, judged: int = 12, bob: int = 12, text: bool = True, gold: str | Non
         writer.write(Path("rec.parquet"), name="rec")
 
 
-def test_questions_that_nobody_judged_are_no_wrong_answers_and_are_told_of(podium: Podium) -> None:
+def test_ungraded_questions_are_not_wrong_answers_and_are_reported(podium: Podium) -> None:
     write(judged=6)
     shown = podium(*EVAL, "--json")
     left_out = (

@@ -78,7 +78,7 @@ def test_what_is_named_wins(podium: Podium, settings: Experiment, named: tuple[s
 
 
 @pytest.mark.parametrize("settings", [None, Experiment()], ids=["no settings", "embedded"])
-def test_other_runs_are_asked_embedded_questions(podium: Podium, settings: Experiment | None) -> None:
+def test_other_runs_are_evaluated_on_embedded_questions(podium: Podium, settings: Experiment | None) -> None:
     if settings is not None:
         trained(settings)
     found = comparison(podium, "--run", "r", "--questions", "2", "--tuning", "0", "--untrained", "none")

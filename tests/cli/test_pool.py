@@ -52,7 +52,7 @@ def test_the_list_shows_workers_as_planners_see_them(podium):
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_pool_is_listed_without_its_keys_and_asked_with_them_alone(podium, monkeypatch, name):
+def test_a_shipped_pool_is_listed_without_its_keys_but_called_only_with_them(podium, monkeypatch, name):
     for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"):
         monkeypatch.delenv(variable, raising=False)
     listed = podium("pool", "list", "--pool", name)
@@ -86,7 +86,7 @@ def test_the_list_names_workers_in_cooldown_and_until_when(podium, monkeypatch):
     told.close()
 
 
-def test_the_list_tells_the_past_of_workers_in_a_store(podium, ask):
+def test_the_list_shows_what_a_store_recorded_of_the_workers(podium, ask):
     assert ask("Add.", "--seed", "1").status == 0
     Path("fails.txt").write_text('model_id = [0]\nsubtasks = ["Fail"]\naccess_list = [[]]\n')
     assert podium("ask", "Q", "--pool", "pool.toml", "--planner", "constant:fails.txt").status == 1
@@ -154,7 +154,7 @@ def test_a_check_fails_if_one_worker_does_not_answer(podium):
     assert [result["error"] for result in results[:3]] == [None, "status", "timeout"]
 
 
-def test_a_check_tells_what_the_answers_took_and_cost(podium, server, monkeypatch):
+def test_a_check_shows_the_time_and_cost_of_the_answers(podium, server, monkeypatch):
     monkeypatch.setenv("RIGHT_KEY", "right")
     Path("one.toml").write_text(
         _worker("one", server.url) + _worker("streams", server.url, more="stream = true")
@@ -178,7 +178,7 @@ def test_a_check_tells_what_the_answers_took_and_cost(podium, server, monkeypatc
     assert len(server.requests) == 6
 
 
-def test_a_check_asks_all_workers_at_once(podium, server, monkeypatch):
+def test_a_check_calls_all_workers_at_once(podium, server, monkeypatch):
     monkeypatch.setenv("RIGHT_KEY", "right")
     server.rules = [Rule(fault=Hang())]
     Path("many.toml").write_text("".join(_worker(f"w{i}", server.url) for i in range(8)))
@@ -238,7 +238,7 @@ def test_a_recording_is_well_though_the_question_is_not_in_it(podium):
     assert "1 of 1 worker answered" in podium("pool", "check", "--pool", "replays.toml").out
 
 
-def test_a_team_is_listed_and_asked_like_any_worker(podium):
+def test_a_team_is_listed_and_called_like_any_worker(podium):
     Path("teams.toml").write_text(
         '[[worker]]\nname = "team"\nkind = "podium"\npool = "embedded"\nplanner = "single:gus"\n'
         '[[worker]]\nname = "gone"\nkind = "podium"\npool = "gone.toml"\nplanner = "random"\n'

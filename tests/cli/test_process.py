@@ -63,7 +63,7 @@ def test_a_terminal_that_knows_ascii_alone_is_no_reason_to_stop():
     assert b"f\\xfcr dich?" in asked.stdout
 
 
-def test_whoever_reads_the_output_may_stop_reading(ask):
+def test_a_program_that_reads_the_output_may_stop_reading(ask):
     trace = Trace.model_validate_json(ask("What is 2 + 3?", "--json").out)
     with TraceStore("kept/traces.sqlite") as store:
         store.add_all(trace.model_copy(update={"id": f"{number}"}) for number in range(100))
@@ -126,7 +126,7 @@ async def test_a_served_model_that_fails_is_status_1_without_its_key():
     assert b"s3cret-key" not in out + err
 
 
-async def test_a_served_model_that_writes_no_plan_is_asked_once_more_and_then_status_1():
+async def test_a_served_model_that_writes_no_plan_is_called_once_more_and_then_status_1():
     bodies = []
 
     async def ramble(request):
@@ -147,7 +147,7 @@ async def test_a_served_model_that_writes_no_plan_is_asked_once_more_and_then_st
     assert len(bodies) == 2
 
 
-async def test_retries_are_told_in_the_trace_alone(tmp_path, unused_tcp_port):
+async def test_retries_are_recorded_in_the_trace_alone(tmp_path, unused_tcp_port):
     dead = tmp_path / "dead.toml"
     dead.write_text(
         '[[worker]]\nname = "dead"\nkind = "openai"\nmodel = "m"\nlimits = { retries = 1 }\n'

@@ -99,7 +99,7 @@ def test_the_table_says_who_is_right_how_often_at_what_price_and_leads_where(pod
     assert 'ratings = "made/ratings.json"' in made.out
 
 
-def test_questions_that_nobody_judged_are_not_counted_and_told_of(podium: Podium) -> None:
+def test_ungraded_questions_are_not_counted_and_are_reported(podium: Podium) -> None:
     with RecordingWriter() as writer:
         for number in range(8):
             writer.add_question(RecordedQuestion(f"q{number}", f"Add {number} apples.", None, None, "train"))
@@ -146,7 +146,7 @@ def test_the_same_command_makes_the_same_file(podium: Podium) -> None:
     assert Path("made/ratings.json").read_bytes() == first
 
 
-def test_the_questions_of_another_split_are_counted_if_asked(podium: Podium) -> None:
+def test_the_questions_of_another_split_are_counted_on_request(podium: Podium) -> None:
     podium(*RATE, "--split", "test")
     ratings = Ratings.open(Path("made/ratings.json"))
     assert ratings.workers["ada"][ratings.cluster_of(SUM)] == tally(4, 4 * COST, questions=4)
@@ -256,7 +256,7 @@ def test_a_pool_that_names_ratings_which_are_still_to_be_made_can_be_rated(podiu
         ({2: "rec.json"}, "rec.json is the header of the recording; choose another name for the ratings."),
         ({2: "ratings.txt"}, "ratings.txt: a ratings file is called NAME.json."),
         ({2: "."}, "a ratings file is called NAME.json."),
-        ({2: "pool.toml/ratings.json"}, "pool.toml: no folder can be made there"),
+        ({2: "pool.toml/ratings.json"}, "pool.toml: this folder cannot be made"),
         ({5: "--split", 6: "tests"}, "There is no split 'tests'; did you mean 'test'?"),
         ({5: "--like", 6: "none.json"}, "none.json: cannot be read: No such file or directory."),
         ({5: "--like", 6: "replay.toml"}, "replay.toml is no ratings file; make one with: podium rate."),
@@ -284,7 +284,7 @@ def rated_pool(podium: Podium) -> str:
 
 
 @pytest.mark.parametrize(("question", "knows"), [(SUM, "ada"), (RIVER, "bob")])
-def test_a_trace_keeps_what_the_planner_was_told_of_this_kind_of_question(
+def test_a_trace_keeps_the_ratings_that_the_planner_saw(
     podium: Podium, rated_pool: str, question: str, knows: str
 ) -> None:
     asked = podium("ask", question, "--pool", rated_pool, "--planner", f"single:{knows}", "--json")
@@ -305,7 +305,9 @@ def test_a_trace_keeps_what_the_planner_was_told_of_this_kind_of_question(
     assert Trace.model_validate_json(kept.out) == trace
 
 
-def test_a_pool_is_listed_without_ratings_since_no_question_is_asked(podium: Podium, rated_pool: str) -> None:
+def test_a_pool_is_listed_without_ratings_because_there_is_no_question(
+    podium: Podium, rated_pool: str
+) -> None:
     listed = json.loads(podium("pool", "list", "--pool", rated_pool, "--json").out)
     assert [(worker["name"], worker["rating"]) for worker in listed] == [
         (name, None) for name in ("ada", "bob", "cy", "vote")

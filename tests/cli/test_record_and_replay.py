@@ -36,7 +36,7 @@ def _pool() -> None:
     Path("simulated.toml").write_text(SIMULATED)
 
 
-def test_what_was_recorded_is_shown_and_asked(podium: Podium) -> None:
+def test_what_was_recorded_is_shown_and_replayed(podium: Podium) -> None:
     made = podium(*RECORD, "--samples", "2", "--name", "mine")
     assert made.status == 0
     assert made.out.startswith("20 responses to 5 questions are in made/r.parquet; this run spent $0.0")
@@ -81,7 +81,7 @@ def test_a_recording_that_its_budget_stopped_has_status_1_and_goes_on(podium: Po
     stopped = podium(*RECORD, "--budget-calls", "4")
     assert stopped.status == 1
     assert "4 responses to " in stopped.out
-    assert "Stopped: The budget of 4 calls is used up. The same command goes on from here." in stopped.out
+    assert "Stopped: The budget of 4 calls is used up. Run the same command again to continue." in stopped.out
     assert "Left out: responses that are still missing (6)" in podium("replay", "show", "made/r.parquet").out
     again = podium(*RECORD, "--budget-calls", "4", "--json")
     assert (again.status, Header.model_validate_json(again.out).responses) == (1, 8)
@@ -98,8 +98,7 @@ def test_a_finished_recording_is_not_recorded_over(podium: Podium) -> None:
     assert podium(*RECORD).status == 0
     before = {file: file.read_bytes() for file in Path("made").iterdir()}
     assert (
-        "made/r.parquet and made/r.json are there already, from a finished recording or something else; "
-        "give another name, or remove them to record again."
+        "made/r.parquet and made/r.json exist already; give another name, or remove them to record again."
     ) in one_sentence(podium(*RECORD[:-1], "2"))
     assert {file: file.read_bytes() for file in Path("made").iterdir()} == before
 
@@ -107,9 +106,7 @@ def test_a_finished_recording_is_not_recorded_over(podium: Podium) -> None:
 def test_a_file_of_something_else_at_the_headers_place_is_not_overwritten(podium: Podium) -> None:
     Path("made").mkdir()
     Path("made/r.json").write_text("ratings")
-    assert "made/r.json is there already, from a finished recording or something else; " in one_sentence(
-        podium(*RECORD)
-    )
+    assert "made/r.json exists already; " in one_sentence(podium(*RECORD))
     assert [(file.name, file.read_text()) for file in Path("made").iterdir()] == [("r.json", "ratings")]
 
 
@@ -172,7 +169,7 @@ def test_what_a_split_lacks_comes_from_the_others(
     assert Header.model_validate_json(made.out).splits == asked
 
 
-def test_where_all_splits_together_have_fewer_questions_that_is_told(podium: Podium) -> None:
+def test_it_is_reported_if_all_splits_together_have_fewer_questions(podium: Podium) -> None:
     uneven(*["train"] * 5, "test")
     made = podium(*UNEVEN, "--questions", "20")
     assert made.status == 0
@@ -282,11 +279,11 @@ def test_a_recording_that_goes_on_may_grow_and_may_not_change(podium: Podium) ->
     [
         (
             ("--questions", "20", "--samples", "2"),
-            "40 questions were asked for before and 20 now; ask for as many as then or more",
+            "the recording was begun with 40 questions, and this run has 20; give at least as many",
         ),
         (
             ("--questions", "40", "--samples", "1"),
-            "2 samples were asked for before and 1 now; ask for as many as then or more",
+            "the recording was begun with 2 samples, and this run has 1; give at least as many",
         ),
     ],
 )
@@ -342,7 +339,7 @@ def test_workers_that_do_not_answer_are_a_failure_and_not_a_wrong_question(podiu
     assert not Path("r.parquet").exists()
 
 
-def test_calls_that_failed_are_told_and_made_again(podium: Podium) -> None:
+def test_calls_that_failed_are_reported_and_made_again(podium: Podium) -> None:
     part = '[[worker]]\nname = "ill"\nkind = "scripted"\nreplies = [{}"x", "y"]\n'
     Path("ill.toml").write_text(part.format('{ error = "status" }, '))
     failed = podium("record", "r.parquet", "--pool", "ill.toml", "--questions", "2")
@@ -377,7 +374,7 @@ def test_calls_that_failed_are_told_and_made_again(podium: Podium) -> None:
         (("replay", "show", "pool.toml"), "pool.json: there is no such file"),
     ],
 )
-def test_what_was_asked_wrongly_is_one_sentence_and_writes_nothing(
+def test_a_wrong_command_is_one_sentence_and_writes_nothing(
     podium: Podium, tokens: tuple[str, ...], sentence: str
 ) -> None:
     before = {file.name for file in Path().rglob("*")}

@@ -31,7 +31,7 @@ LIMITED = (
 )
 
 
-def test_calls_that_failed_are_told_with_the_reason_of_each_worker(podium: Podium) -> None:
+def test_calls_that_failed_are_reported_with_the_reason_of_each_worker(podium: Podium) -> None:
     part = (
         '[[worker]]\nname = "{}"\nkind = "openai"\nmodel = "m"\nbase_url = "{}"\nlimits = {{ retries = 0 }}\n'
     )
@@ -55,7 +55,7 @@ def test_calls_that_failed_are_told_with_the_reason_of_each_worker(podium: Podiu
     assert told.err.splitlines()[1:] == [gpt, ill]
 
 
-def test_two_that_record_the_same_are_told_apart_before_anything_is_paid(podium: Podium) -> None:
+def test_a_second_recorder_of_the_same_file_is_refused_before_anything_is_paid(podium: Podium) -> None:
     Path("slow.toml").write_text(SLOW)
     command = [sys.executable, "-m", "podium", *RECORD, "--pool", "slow.toml"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:

@@ -112,7 +112,7 @@ def test_shown_the_header_it_names_the_file_that_is_wanted(podium: Podium) -> No
     assert "t.json is a header's name; give the recording itself, t.parquet." in told
 
 
-def test_a_published_figure_that_the_rows_do_not_give_is_told(podium: Podium) -> None:
+def test_a_published_figure_that_the_rows_do_not_give_is_reported(podium: Podium) -> None:
     folder = Path("gsm")
     folder.mkdir()
     record = {"id": "1", "question": "2 + 2?", "answer": "4", "output": ['{"answer": "4"}']}
@@ -177,7 +177,7 @@ def test_names_in_a_recording_cannot_command_the_terminal(podium: Podium) -> Non
         (("replay", "import", "traces", "pool.toml", "o.parquet"), "pool.toml"),
     ],
 )
-def test_an_import_that_was_asked_wrongly_is_one_sentence_and_writes_nothing(
+def test_a_wrong_import_is_one_sentence_and_writes_nothing(
     podium: Podium, tokens: tuple[str, ...], sentence: str
 ) -> None:
     before = {file.name for file in Path().rglob("*")}
@@ -192,12 +192,11 @@ def files() -> dict[str, bytes]:
     return {str(file): file.read_bytes() for file in sorted(Path().rglob("*")) if file.is_file()}
 
 
-def test_a_recording_that_is_there_is_replaced_only_where_that_was_asked_for(podium: Podium) -> None:
+def test_a_recording_is_replaced_only_on_request(podium: Podium) -> None:
     assert podium(*IMPORT, "tiny.parquet").status == 0
     before = files()
     assert (
-        "tiny.parquet and tiny.json are there already, from a finished recording or something else; "
-        "give another name, or add --replace to replace them."
+        "tiny.parquet and tiny.json exist already; give another name, or add --replace to replace them."
     ) in one_sentence(podium(*IMPORT, "tiny.parquet"))
     assert files() == before
     assert podium(*IMPORT, "tiny.parquet", "--replace", "--name", "new").status == 0
@@ -247,13 +246,13 @@ def test_right_answers_and_stores_are_never_written_over(podium: Podium) -> None
     [
         ("folder.parquet", "folder.parquet is a folder; give another name."),
         ("beside.parquet", "beside.json is a folder; give another name."),
-        ("pool.toml/x.parquet", "pool.toml: no folder can be made there: File exists."),
-        ("/proc/none/x.parquet", "/proc/none: no folder can be made there: No such file or directory."),
-        ("x" * 300 + ".parquet", "no file can be there: File name too long."),
+        ("pool.toml/x.parquet", "pool.toml: this folder cannot be made: File exists."),
+        ("/proc/none/x.parquet", "/proc/none: this folder cannot be made: No such file or directory."),
+        ("x" * 300 + ".parquet", "this path cannot be used: File name too long."),
     ],
 )
 @pytest.mark.parametrize("verb", ["import", "record"])
-def test_where_nothing_can_be_written_is_told_before_anything_is_done(
+def test_a_place_that_cannot_be_written_is_reported_before_anything_is_done(
     podium: Podium, verb: str, out: str, sentence: str
 ) -> None:
     Path("folder.parquet").mkdir()

@@ -25,8 +25,8 @@ CALL_USD = 0.001
 
 REFUSED = re.compile(
     r"podium: The call could cost \$0\.001000, and \$0\.000000 of the run's \$0\.004 are left \(\S+ spent, \S+ "
-    r"reserved for calls in flight\): raise the run's budget, or lower the worker's max_tokens\. What was "
-    r"paid for is kept: the same command goes on from here\.\n"
+    r"reserved for calls in flight\): raise the run's budget, or lower the worker's max_tokens\. "
+    r"The answers that were paid for are kept; run the same command again to continue\.\n"
 )
 
 
@@ -128,7 +128,7 @@ async def test_a_day_has_one_budget_over_all_runs(
     assert (await evaluate("--run", "a", "--day-budget-usd", "1")).status == 0
 
 
-async def test_a_run_can_be_replayed_when_nobody_answers_any_more(
+async def test_a_run_can_be_replayed_when_no_endpoint_answers_any_more(
     evaluate: Callable[..., Any], server: FaultServer
 ) -> None:
     whole = await evaluate("--run", "r")

@@ -65,7 +65,9 @@ async def test_a_training_that_its_budget_stops_goes_on_with_more_and_shares_ide
     stopped = await train("r", "--run-budget-usd", str(4 * CALL_USD))
     assert stopped.status == 1
     assert "of the run's $0.004 are left" in stopped.err
-    assert stopped.err.endswith("What was paid for is kept: the same command goes on from here.\n")
+    assert stopped.err.endswith(
+        "The answers that were paid for are kept; run the same command again to continue.\n"
+    )
     assert stopped.err.count("\n") == 1
     assert len(server.requests) == needed + 4
     assert count("SELECT spent, held FROM spending", "r/spending.sqlite") == (4_000_000, 0)

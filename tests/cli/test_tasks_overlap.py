@@ -113,7 +113,7 @@ def test_a_share_leaves_out_what_only_sounds_alike(podium):
     assert podium("tasks", "overlap", "mine.toml", "--against", "other.txt", "--share", "0.5").status == 0
 
 
-def test_rows_that_could_not_be_read_are_told_of(podium):
+def test_rows_that_could_not_be_read_are_reported(podium):
     Path("other.jsonl").write_text('broken\n{"q": "fine"}\n')
     outcome = podium("tasks", "overlap", "mine.toml", "--against", "other.jsonl")
     assert "1 row could not be read or searched." in outcome.out

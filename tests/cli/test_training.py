@@ -10,7 +10,7 @@ from podium.evals import Comparison
 from podium.trace import Trace
 from podium.warmstart.data import EmbeddedData
 from podium.warmstart.embedded_examples import PROMPT
-from podium.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer, write_policy
+from podium.warmstart.supervised import WarmStartSettings, make_model, make_tokenizer, save_policy
 
 TINY = WarmStartSettings(
     vocabulary=600, vocabulary_examples=200, hidden=32, layers=1, heads=2, kv_heads=1, inner=32
@@ -23,7 +23,7 @@ def start(tmp_path_factory):
     """A policy that has learned nothing."""
     folder = tmp_path_factory.mktemp("start") / "policy"
     tokenizer = make_tokenizer(TINY, EmbeddedData("embedded"))
-    write_policy(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, PROMPT, folder)
+    save_policy(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, PROMPT, folder)
     return folder
 
 

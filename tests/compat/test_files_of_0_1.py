@@ -26,7 +26,7 @@ from podium.rollout.random_pools import PoolDraw
 from podium.trace import Trace
 from podium.train.settings import Experiment, GRPOSettings, Stage
 from podium.types import Limits, Question
-from podium.warmstart.data import Source
+from podium.warmstart.data import SourceSettings
 from podium.warmstart.embedded_examples import Shares
 from podium.warmstart.supervised import SupervisedStage, WarmStartSettings, run_warmstart
 from podium.workers.ratings import Ratings, Tally
@@ -80,7 +80,7 @@ async def planned(planner: Planner) -> list[str]:
         ("empty", PromptSettings()),
     ],
 )
-def test_a_checkpoint_says_how_it_wants_to_be_asked(name: str, prompt: PromptSettings) -> None:
+def test_a_checkpoint_names_its_prompt_settings(name: str, prompt: PromptSettings) -> None:
     shutil.copy(f"podium-json/{name}.json", "start/podium.json")
     assert Checkpoint.read("start").prompt == prompt
 
@@ -194,7 +194,7 @@ def test_every_key_of_a_reinforcement_is_known() -> None:
 def test_every_key_of_a_warm_start_is_known() -> None:
     assert load(Path("warmstart.toml"), WarmStartSettings) == WarmStartSettings(
         seed=1, tasks="small.parquet",
-        extra_sources=(Source(tasks="small.parquet", pool="pools/rated.toml", weight=0.5),),
+        extra_sources=(SourceSettings(tasks="small.parquet", pool="pools/rated.toml", weight=0.5),),
         cost_weights=(0.0, 0.01, 0.1), early_stop=True, question_chars=60, pool="pools/rated.toml", synthetic_teams=0.5,
         stages=(
             SupervisedStage(
@@ -257,7 +257,7 @@ def test_failures_of_scripts_pass_or_do_not(podium: Any) -> None:
     assert checks.response == "Right.\nAnswer: 5"
 
 
-def test_ratings_tell_of_a_question_what_they_told() -> None:
+def test_ratings_of_a_question_are_what_they_were() -> None:
     ratings = Ratings.open(Path("ratings.json"))
     assert (ratings.cluster_of(SUM), ratings.cluster_of(RIVER)) == ("add-apples", "backwards-number")
     assert ratings.totals["ada"] == Tally(right=9.5, questions=16, cost_usd=0.00064)

@@ -70,7 +70,7 @@ def test_a_store_is_listed_filtered_and_drawn(podium: Any) -> None:
 # --- money and keys ----------------------------------------------------------------------------------------
 
 
-def test_answers_that_were_paid_for_are_not_asked_again(podium: Any) -> None:
+def test_answers_that_were_paid_for_are_not_requested_again(podium: Any) -> None:
     shown = json.loads(podium("cache", "show", "answers.sqlite", "--json").out)
     assert {worker["worker"]: worker["replies"] for worker in shown["workers"]} == {"paid": 2, "team": 2}
     for question in ("What is 6 x 7?", "What is 7 x 7?"):

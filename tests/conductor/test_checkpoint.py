@@ -15,7 +15,7 @@ from podium.errors import CheckpointError, ConfigError, UsageError
 Make = Callable[..., Path]
 
 
-def test_a_checkpoint_says_how_it_wants_to_be_asked(make_checkpoint: Make) -> None:
+def test_a_checkpoint_names_its_prompt_settings(make_checkpoint: Make) -> None:
     settings = {"style": "brief", "pool": "anonymous", "examples": 0}
     checkpoint = Checkpoint.read(make_checkpoint(podium={"prompt": settings}))
     assert checkpoint.prompt == PromptSettings(style="brief", pool="anonymous", examples=0)

@@ -44,7 +44,7 @@ async def test_a_completion_becomes_a_plan() -> None:
     assert script.asked[0][0] == build_prompt(SITUATION, PromptSettings())
 
 
-async def test_a_plan_that_shows_a_part_is_none_where_the_prompt_asks_for_all_or_none() -> None:
+async def test_a_plan_with_partial_access_is_invalid_where_the_prompt_wants_all_or_none() -> None:
     chain = "model_id = [0, 1]\nsubtasks = ['Add.', 'Check.']\naccess_list = [[], [0]]"
     plan = await Conductor(Script(chain), PromptSettings(access="all_or_none")).plan(SITUATION)
     assert isinstance(plan.decision, PlanError)
@@ -53,7 +53,7 @@ async def test_a_plan_that_shows_a_part_is_none_where_the_prompt_asks_for_all_or
 
 
 @pytest.mark.parametrize(("cost_sensitivity", "shown"), [(None, {1}), (0.0, {0}), (3.0, {3}), (2.5, {2, 3})])
-async def test_it_asks_at_a_level_of_thrift_or_at_one_of_two_that_are_near(
+async def test_it_plans_at_a_level_of_cost_sensitivity_or_at_one_of_the_two_nearest(
     cost_sensitivity: float | None, shown: set[int]
 ) -> None:
     prompt = PromptSettings(style="brief", levels=4, cost_sensitivity=1)
@@ -84,7 +84,7 @@ async def test_of_two_levels_of_thrift_the_nearer_is_drawn_more_often_and_one_fo
     assert 50 < counts[1] < 110
 
 
-async def test_an_error_is_a_decision_and_is_not_tried_again_unasked() -> None:
+async def test_an_error_is_a_decision_and_is_not_retried_by_default() -> None:
     script = Script(BAD)
     plan = await Conductor(script).plan(SITUATION)
     assert isinstance(plan.decision, PlanError)

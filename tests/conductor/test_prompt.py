@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from syrupy.assertion import SnapshotAssertion
 
 from podium.conductor import PromptSettings, build_prompt
-from podium.conductor.examples import EXAMPLES, Example
+from podium.conductor.examples import EXAMPLES, PlanExample
 from podium.conductor.prompt import rating_words, second_prompt, shown
 from podium.planner import Outcome, PlanRequest
 from podium.types import Message, Price, Profile, Question, Rating
@@ -87,7 +87,7 @@ def test_the_brief_prompt_is_the_form_that_policies_are_trained_on() -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.question[:20])
-def test_every_example_is_a_plan_with_some_thought_before_it(example: Example) -> None:
+def test_every_example_is_a_plan_with_some_thought_before_it(example: PlanExample) -> None:
     assert isinstance(parse(example.completion, workers=example.workers), Workflow)
     assert not example.completion.startswith("model_id")
 
@@ -113,7 +113,7 @@ def test_no_example_breaks_the_step_limit(max_steps: int) -> None:
 
 
 @pytest.mark.parametrize("count", range(len(EXAMPLES) + 1))
-def test_as_many_examples_are_shown_as_are_asked_for(count: int) -> None:
+def test_as_many_examples_are_shown_as_the_settings_say(count: int) -> None:
     system = build_prompt(SITUATIONS["first round"], PromptSettings(examples=count))[0].content
     assert sum(example.question in system for example in EXAMPLES) == count
 
@@ -149,7 +149,7 @@ def test_more_examples_than_there_are_is_refused() -> None:
         PromptSettings(examples=len(EXAMPLES) + 1)
 
 
-def test_an_anonymous_pool_tells_nothing_of_the_workers() -> None:
+def test_an_anonymous_pool_shows_nothing_of_the_workers() -> None:
     for settings in (SETTINGS["full, anonymous"], SETTINGS["brief, anonymous"]):
         text = _text(build_prompt(PlanRequest(Question(text="?"), POOL), settings))
         assert not re.search(r"\bann\b|\bbob\b|\bcy\b|Cheap|128", text)
@@ -184,7 +184,7 @@ def test_an_empty_completion_can_be_shown_too() -> None:
     assert messages[0].content
 
 
-def test_the_brief_style_asks_again_with_the_same_prompt() -> None:
+def test_the_brief_style_retries_with_the_same_prompt() -> None:
     settings = SETTINGS["brief, described"]
     first = build_prompt(SITUATIONS["first round"], settings)
     assert second_prompt(first, "nonsense", PlanError("missing_list", "No list."), settings) == first
@@ -205,7 +205,7 @@ def _models(*pool: Profile, settings: PromptSettings = SETTINGS["brief, describe
     return lines[lines.index("Models:") + 1 : lines.index("Steps: 5")]
 
 
-def test_the_brief_prompt_tells_the_kind_of_the_question_and_the_rated_workers_by_their_figures() -> None:
+def test_the_brief_prompt_shows_the_questions_cluster_and_the_rated_workers_by_their_figures() -> None:
     pool = (rated("ann", 0.61, 0.03), Profile(name="vote", description="A tool."), rated("bob", 0.86, 0.01))
     [message] = build_prompt(PlanRequest(QUESTION, pool), SETTINGS["brief, described"])
     assert message.content == (

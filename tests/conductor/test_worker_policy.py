@@ -118,7 +118,7 @@ async def test_further_keys_are_sent_as_they_are(serve: Serve) -> None:
     assert endpoint.bodies[0]["reasoning_effort"] == "low"
 
 
-async def test_what_may_pass_is_asked_again(serve: Serve) -> None:
+async def test_a_retryable_failure_is_retried(serve: Serve) -> None:
     endpoint = Endpoint(503, 429)
     completion = await (await serve(endpoint)).complete(PROMPT, Sampling())
     assert completion.text == PLAN

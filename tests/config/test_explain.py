@@ -1,8 +1,8 @@
-"""The nearest known name."""
+"""The known name that is most similar."""
 
 import pytest
 
-from podium.config import nearest
+from podium.config import closest_name
 
 
 @pytest.mark.parametrize(
@@ -10,4 +10,4 @@ from podium.config import nearest
     [("timeot", "timeout"), ("TIMEOUT", "timeout"), ("gpt5", "gpt-5"), ("zebra", None), ("", None)],
 )
 def test_nearest_is_the_likely_one_or_none(name: str, expected: str | None) -> None:
-    assert nearest(name, ["timeout", "gpt-5", "model"]) == expected
+    assert closest_name(name, ["timeout", "gpt-5", "model"]) == expected

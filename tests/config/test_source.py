@@ -99,7 +99,7 @@ def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
         load(tmp_path, House)
 
 
-def test_broken_toml_is_told_with_line_and_column(tmp_path: Path) -> None:
+def test_broken_toml_is_reported_with_line_and_column(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"house\.toml: is not valid TOML: .*line 2, column 8"):
         load(_write(tmp_path, 'street = "Elm"\nfloors 3'), House)
 

@@ -86,7 +86,7 @@ async def test_rewritten_subtasks_and_sight_of_others_work_go_beyond_the_recordi
         ((Step(1, WHOLE), Step(1, CHECK, SEES)), 1 / 2),
     ],
 )
-async def test_what_a_team_is_told_counts_for_the_responses_within_it(
+async def test_the_subtask_of_a_team_counts_for_the_responses_within_it(
     recording: Recording, steps: tuple[Step, ...], share: float
 ) -> None:
     inner = pool_of(recording)

@@ -63,8 +63,8 @@ async def test_the_table_says_how_much_was_not_paid_again(dispatcher):
     comparison = Comparison(questions=4, seed="0", pool=("one", "another"), simulated=False, rows=tuple(rows))
     share = percent(rows[1].cost_usd / sum(shown.cost_usd for shown in rows))
     said = (
-        f"{share} of these dollars were not paid again: the answers were in a response cache. They count with what "
-        "they had cost and the seconds that they had taken."
+        f"{share} of these dollars were not paid again, because a response cache had the answers. The table counts the "
+        "dollars and seconds of their first calls."
     )
     assert said in list(notes(comparison))
     without = comparison.model_copy(update={"rows": (rows[0], rows[2])})

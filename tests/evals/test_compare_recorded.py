@@ -19,7 +19,15 @@ from rich.console import Console
 from podium.baselines import Committee, Constant, SelfConsistency, Single
 from podium.baselines.phrases import CHECK, WHOLE
 from podium.errors import UsageError
-from podium.evals import SIMULATED, Comparison, ComparisonSettings, Row, compare, compare_recorded, evaluate
+from podium.evals import (
+    SIMULATED,
+    Comparison,
+    ComparisonRow,
+    ComparisonSettings,
+    compare,
+    compare_recorded,
+    evaluate,
+)
 from podium.evals.comparison import RECORDED
 from podium.evals.plan_selection import best_plans_by_family
 from podium.evals.report import render_page
@@ -69,7 +77,7 @@ def conducted(recording: Recording) -> Comparison:
     return asyncio.run(compare_recorded(contest(recording), {"Conductor": Committee(("ada", "bob"))}))
 
 
-def row(comparison: Comparison, label: str) -> Row:
+def row(comparison: Comparison, label: str) -> ComparisonRow:
     (found,) = (shown for shown in comparison.rows if shown.label.startswith(label))
     return found
 
@@ -89,7 +97,7 @@ def test_where_votes_stop_early_a_method_at_equal_cost_may_name_more(recording: 
     assert row(stopped, "Best fixed plan:").cost_usd < row(everybody, "Best fixed plan:").cost_usd
 
 
-def test_a_cascade_looks_at_how_many_agree_and_so_hears_both(recording: Recording) -> None:
+def test_a_cascade_counts_agreeing_answers_and_so_calls_both(recording: Recording) -> None:
     stopping = replace(contest(recording), execution=ExecutionSettings(early_stop=True))
     rows = [
         [shown for shown in asyncio.run(compare_recorded(made)).rows if shown.kind == "cascade"]
@@ -191,7 +199,7 @@ def test_routers_that_read_the_question_tell_the_families_apart(alone: Compariso
         assert row(alone, label).accuracy.mean == 12 / 16
 
 
-def test_nothing_is_beyond_the_recording_where_questions_are_asked_bare(conducted: Comparison) -> None:
+def test_nothing_is_beyond_the_recording_if_steps_have_the_plain_question(conducted: Comparison) -> None:
     assert {shown.beyond_recording for shown in conducted.rows} == {0.0}
 
 
@@ -200,7 +208,7 @@ def test_the_cascade_takes_its_second_round(alone: Comparison) -> None:
     assert 3 < cascade.calls < 4, "two answers and the vote, then a third answer where they differ"
 
 
-def test_where_no_family_is_known_none_is_told(tmp_path: Path) -> None:
+def test_unknown_families_are_not_reported(tmp_path: Path) -> None:
     rows = [
         (type(question)(question.id, question.text, None, None, question.split), responses)
         for question, responses in world()
@@ -228,7 +236,7 @@ async def test_the_oracle_bounds_every_worker_alone_whichever_sample_it_gives(tm
     assert row(found, "Oracle").accuracy.mean == 1.0
 
 
-async def test_of_equally_good_workers_the_oracle_asks_the_cheapest(tmp_path: Path) -> None:
+async def test_of_equally_good_workers_the_oracle_calls_the_cheapest(tmp_path: Path) -> None:
     def always(worker: str, family: str, number: int, sample: int) -> bool:
         return True
 
@@ -236,7 +244,7 @@ async def test_of_equally_good_workers_the_oracle_asks_the_cheapest(tmp_path: Pa
     assert row(found, "Oracle").cost_usd == pytest.approx(UNIT)
 
 
-async def test_the_oracle_asks_the_cheapest_where_nobody_is_right_though_a_dear_one_is_nearly(
+async def test_the_oracle_calls_the_cheapest_if_no_worker_is_right_although_an_expensive_one_nearly_is(
     tmp_path: Path,
 ) -> None:
     rows = [
@@ -291,7 +299,7 @@ async def test_the_bandit_starts_from_nothing_in_each_repeat(tmp_path: Path) -> 
     assert thrice == pytest.approx(first), "it is told nothing that it was not told the first time"
 
 
-async def test_the_bandit_is_told_the_verdict_of_the_response_that_it_really_gave(tmp_path: Path) -> None:
+async def test_the_bandit_gets_the_verdict_of_the_response_that_it_really_gave(tmp_path: Path) -> None:
     def shuffled(recording: Recording) -> ComparisonSettings:
         workers = [
             ReplayWorker(Profile(name=name), recording, name, samples="random") for name in ("ada", "bob")
@@ -401,7 +409,7 @@ def uneven(path: Path, ada_is_right: Callable[[int, int], bool]) -> Recording:
     return write_recording(path / "uneven.parquet", rows)
 
 
-async def test_self_consistency_asks_nobody_more_often_than_there_are_samples_of_this_one(
+async def test_self_consistency_calls_no_worker_more_often_than_it_has_samples(
     tmp_path: Path,
 ) -> None:
     recording = uneven(tmp_path, lambda number, sample: (number + sample) % 10 < 4)
@@ -410,7 +418,7 @@ async def test_self_consistency_asks_nobody_more_often_than_there_are_samples_of
     assert found.rows[0].cost_usd == pytest.approx(UNIT)
 
 
-async def test_the_plan_of_a_family_asks_nobody_more_often_than_there_are_samples_of_this_one(
+async def test_the_plan_of_a_family_calls_no_worker_more_often_than_it_has_samples(
     tmp_path: Path,
 ) -> None:
     # Right on all would be two answers of bob and three of ada, who agrees with herself where he is wrong.
@@ -453,7 +461,7 @@ async def test_a_conductor_that_is_cheaper_than_every_worker_was_in_training_is_
 @pytest.mark.parametrize(
     ("readable", "share"), [(0, "100.0 %"), (3, "25.0 %"), (4, None)], ids=["none", "three", "all"]
 )
-async def test_plans_that_could_not_be_read_are_told_of(
+async def test_plans_that_could_not_be_read_are_reported(
     recording: Recording, readable: int, share: str | None
 ) -> None:
     class Unreadable:
@@ -467,21 +475,21 @@ async def test_plans_that_could_not_be_read_are_told_of(
             return Plan("Well.", PlanError("no_plan", "There are no lists."))
 
     found = await compare_recorded(contest(recording, questions=4), {"Conductor": Unreadable()})
-    told = [note for note in notes(found) if "no plan that could be read" in note]
+    told = [note for note in notes(found) if "could not be read" in note]
     if share is None:
         assert told == []
     else:
         (note,) = told
-        assert note.startswith(f"Conductor: to {share} of the questions it had no plan")
+        assert note.startswith(f"Conductor: {share} of its plans could not be")
         for shown in (markdown(found), " ".join(drawn(found).split()), render_page("made", [], found)):
             assert note in shown
 
 
-async def test_a_share_that_one_decimal_does_not_show_is_told_of(alone: Comparison) -> None:
+async def test_a_share_that_one_decimal_does_not_show_is_reported(alone: Comparison) -> None:
     first, *others = alone.rows
     shown = alone.model_copy(update={"rows": (first.model_copy(update={"validity": 0.9999}), *others)})
-    (note,) = (note for note in notes(shown) if "no plan that could be read" in note)
-    assert "to under 0.1 % of the questions" in note
+    (note,) = (note for note in notes(shown) if "could not be read" in note)
+    assert ": under 0.1 % of its plans" in note
 
 
 # --- refusals ----------------------------------------------------------------------------------------------
@@ -528,11 +536,9 @@ async def test_a_comparison_says_how_far_a_row_goes_beyond_the_recording(recordi
     conductor = Constant(Workflow((Step(0, WHOLE), Step(1, CHECK, Access(all=True)))), NAMES)
     found = await compare_recorded(contest(recording, questions=4), {"Conductor": conductor})
     assert found.rows[0].beyond_recording == pytest.approx(1 / 2)
-    sentence = (
-        "Conductor: 50.0 % of its recorded responses stand for a rewritten subtask, or for a step that saw"
-    )
+    sentence = "Conductor: 50.0 % of its recorded responses answer the plain question, although the step had"
     assert [note.startswith(sentence) for note in notes(found)].count(True) == 1
-    assert sum("recorded responses stand for" in note for note in notes(found)) == 1
+    assert sum("recorded responses answer the plain question" in note for note in notes(found)) == 1
 
 
 def drawn(comparison: Comparison) -> str:
@@ -551,7 +557,7 @@ def test_a_recorded_comparison_says_so_everywhere_and_is_not_called_simulated(
         assert SIMULATED not in text
     assert "Recorded responses" in drawn(alone)
     assert "Simulated workers" not in drawn(alone)
-    assert "stand for a rewritten" not in page
+    assert "answer the plain question" not in page
     alone.save(tmp_path / "comparison.json")
     assert Comparison.load(tmp_path / "comparison.json") == alone
 

@@ -10,7 +10,7 @@ import pytest
 from test_pareto_chart import comparison, shown
 
 from podium.evals import Comparison
-from podium.evals.comparison import Row
+from podium.evals.comparison import ComparisonRow
 from podium.evals.report import write_report
 from podium.evals.table import markdown, notes
 
@@ -21,7 +21,7 @@ TOLD = {"tasks": "mine/validation", "max_steps": 6, "rounds": 1}
 @pytest.mark.parametrize("value", [math.inf, math.nan])
 def test_figures_without_end_are_read_back_and_reported(tmp_path: Path, figure: str, value: float) -> None:
     """A pool file may say that a worker takes for ever."""
-    endless = Row.model_validate({**shown("endless", 0.5, 0.01).model_dump(), figure: value})
+    endless = ComparisonRow.model_validate({**shown("endless", 0.5, 0.01).model_dump(), figure: value})
     made = comparison((endless, shown("ada", 0.6, 0.01), shown("bob", 0.5, 0.02)))
     made.save(tmp_path / "comparison.json")
     assert json.loads((tmp_path / "comparison.json").read_text())["rows"][0][figure] is None

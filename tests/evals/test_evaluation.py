@@ -52,7 +52,7 @@ async def test_figures_are_means_over_questions():
     assert not found.simulated
 
 
-def test_a_question_counts_once_however_often_it_was_asked():
+def test_a_question_counts_once_however_often_it_was_answered():
     rollouts = (rollout("q/0", [0]), *[rollout("q/1", [0], correct=False)] * 3)
     found = Evaluation("made", tuple(p.name for p in POOL), "0", rollouts, {"q/0": {}, "q/1": {}})
     assert found.accuracy.mean == 0.5
@@ -123,7 +123,7 @@ async def test_each_question_may_have_its_own_pool():
     assert [r.trace.pool[0].name for r in found.rollouts] == ["w0", "w1", "w2", "w3"]
 
 
-async def test_a_baseline_asked_wrongly_is_one_plain_error():
+async def test_a_wrong_name_of_a_baseline_is_one_plain_error():
     with pytest.raises(ConfigError, match="no worker named 'v'"):
         await evaluate(Single("v"), TASKS, Pool([scripted("w")]))
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from podium.evals.charts import pareto_chart, pareto_front
-from podium.evals.comparison import Comparison, Kind, Row
+from podium.evals.comparison import Comparison, ComparisonRow, Kind
 from podium.evals.stats import Interval
 
 
-def shown(label: str, accuracy: float, cost: float, kind: Kind = "single") -> Row:
-    return Row(
+def shown(label: str, accuracy: float, cost: float, kind: Kind = "single") -> ComparisonRow:
+    return ComparisonRow(
         kind=kind,
         label=label,
         accuracy=Interval(mean=accuracy, low=accuracy, high=accuracy),
@@ -32,7 +32,7 @@ ROWS = (
 )
 
 
-def comparison(rows: tuple[Row, ...]) -> Comparison:
+def comparison(rows: tuple[ComparisonRow, ...]) -> Comparison:
     return Comparison(questions=9, seed="0", pool=("a", "b"), simulated=False, rows=rows)
 
 

@@ -18,7 +18,7 @@ from podium.evals.plan_selection import best_cascade, best_fixed_plan, best_vote
 from podium.executor import ExecutionSettings
 from podium.orchestrator import Orchestrator
 from podium.planner import Planner
-from podium.ratings.answers import Answers, measurable, read_answers, spent
+from podium.ratings.answers import Answers, committee_cost, measurable, read_answers
 from podium.recordings import RecordedQuestion, Recording, Response
 from podium.rollout import Rollout, roll
 from podium.tasks.task import Task
@@ -80,23 +80,23 @@ async def test_a_cost_in_numbers_is_what_is_really_paid(tmp_path: Path, seed: in
         planner = committee(answers, members)
         orchestrator = Orchestrator(planner, pool, settings=ExecutionSettings(early_stop=early_stop))
         really = [(await orchestrator.answer(task.question, seed="0")).cost_usd for task in tasks]
-        counted = spent(replace(answers, samples=1), members, early_stop=early_stop)
+        counted = committee_cost(replace(answers, samples=1), members, early_stop=early_stop)
         assert counted.tolist() == pytest.approx(really), members
-        stopped += int((counted < spent(answers, members) - 1e-12).sum())
+        stopped += int((counted < committee_cost(answers, members) - 1e-12).sum())
     assert bool(stopped) == early_stop
 
 
 async def test_a_cost_is_the_mean_over_which_sample_comes_first(tmp_path: Path) -> None:
     recording = random_recording(tmp_path, "costs")
     answers = await answers_of(recording)
-    turns = [replace(answers.turned(first), samples=1) for first in range(2)]
-    counted = spent(answers, (0, 1, 2), early_stop=True)
+    turns = [replace(answers.rotated(first), samples=1) for first in range(2)]
+    counted = committee_cost(answers, (0, 1, 2), early_stop=True)
     assert counted.tolist() == pytest.approx(
-        np.mean([spent(turn, (0, 1, 2), early_stop=True) for turn in turns], axis=0).tolist()
+        np.mean([committee_cost(turn, (0, 1, 2), early_stop=True) for turn in turns], axis=0).tolist()
     )
 
 
-async def test_whom_a_kind_finds_cheapest_is_asked_first(tmp_path: Path) -> None:
+async def test_the_cheapest_worker_of_a_cluster_is_called_first(tmp_path: Path) -> None:
     """ada, bob and cy all say the same: two of them are asked, on each question the two that are cheapest there."""
     rows = [
         (
@@ -107,9 +107,12 @@ async def test_whom_a_kind_finds_cheapest_is_asked_first(tmp_path: Path) -> None
     ]
     answers = await answers_of(write_recording(tmp_path / "r.parquet", rows))
     answers = replace(answers, cost_QW=np.array([[1.0, 2.0, 4.0], [4.0, 2.0, 1.0]]))
-    assert spent(answers, (0, 1, 2), early_stop=True, price_QW=answers.cost_QW).tolist() == [3.0, 3.0]
+    assert committee_cost(answers, (0, 1, 2), early_stop=True, price_QW=answers.cost_QW).tolist() == [
+        3.0,
+        3.0,
+    ]
     # In the mean bob is the cheapest, and of the others ada comes first.
-    assert spent(answers, (0, 1, 2), early_stop=True).tolist() == [3.0, 6.0]
+    assert committee_cost(answers, (0, 1, 2), early_stop=True).tolist() == [3.0, 6.0]
 
 
 async def test_a_fixed_plan_within_a_cost_may_name_whom_it_could_not_ask_every_time(tmp_path: Path) -> None:
@@ -126,7 +129,7 @@ async def test_a_fixed_plan_within_a_cost_may_name_whom_it_could_not_ask_every_t
     answers = replace(answers, cost_QW=np.broadcast_to([1.0, 1.0, 9.0], answers.cost_QW.shape))
 
     def stopped(members: tuple[int, ...]) -> float:
-        return float(spent(answers, members, early_stop=True).mean())
+        return float(committee_cost(answers, members, early_stop=True).mean())
 
     assert stopped((2, 0, 1)) == pytest.approx(2 + 0.4 * 9)
     for limit, best in (
@@ -190,7 +193,7 @@ async def test_a_calculator_beside_recorded_workers_votes_in_numbers_as_it_does_
         assert answers.voted(members).tolist() == really, members
 
 
-def test_without_gold_answers_nobody_is_measured_but_recorded_workers(tmp_path: Path) -> None:
+def test_without_gold_answers_only_recorded_workers_are_measured(tmp_path: Path) -> None:
     recording = random_recording(tmp_path, "no gold", (1, 1))
     pool, tasks = pool_of(recording, CalculatorWorker()), tasks_of(recording, "train")
     assert [worker.profile.name for worker in measurable(pool, tasks)] == ["ada", "bob"]
@@ -266,7 +269,7 @@ async def test_all_members_agree_in_numbers_where_a_cascade_stops(tmp_path: Path
     assert set(seen) == {True, False}
 
 
-async def test_nobody_is_not_unanimous_and_is_wrong(tmp_path: Path) -> None:
+async def test_an_empty_committee_is_not_unanimous_and_is_wrong(tmp_path: Path) -> None:
     question = RecordedQuestion("q", "Who speaks?", None, None, "train")
     rows = [(question, [Response(name, 0, " \n", score=0.0) for name in WORKERS])]
     answers = await answers_of(write_recording(tmp_path / "r.parquet", rows))
@@ -287,7 +290,7 @@ async def test_what_is_read_is_what_the_recording_holds(tmp_path: Path) -> None:
     assert [answers.samples_of(w) for w in range(3)] == [3, 3, 3]
     assert answers.texts == tuple(task.question.text for task in tasks)
     assert Counter(answers.families) == {"sums": 12, "words": 12}
-    assert [answers.number(text) for text in answers.texts] == list(range(24))
+    assert [answers.index_of(text) for text in answers.texts] == list(range(24))
     for q, w, r in product(range(24), range(3), range(5)):
         response = recording.responses(answers.texts[q])[answers.workers[w]][r % 3]
         assert answers.alone_QWR[q, w, r] == response.score

@@ -7,15 +7,15 @@ from html.parser import HTMLParser
 import pytest
 
 from podium.errors import UsageError
-from podium.evals import SIMULATED, Comparison, Interval, Row
-from podium.evals.comparison import RECORDED, Example, ExamplePlan, ExampleStep
+from podium.evals import SIMULATED, Comparison, ComparisonRow, Interval
+from podium.evals.comparison import RECORDED, BeforeAfter, ExamplePlan, ExampleStep
 from podium.evals.report import write_report
 
 EVIL = "<script>alert('&')</script>"
 
 
-def row(kind: str, label: str, accuracy: float, **others) -> Row:
-    return Row(
+def row(kind: str, label: str, accuracy: float, **others) -> ComparisonRow:
+    return ComparisonRow(
         kind=kind,
         label=label,
         accuracy=Interval(mean=accuracy, low=accuracy - 0.05, high=accuracy + 0.05),
@@ -41,7 +41,7 @@ COMPARISON = Comparison(
     pool=("a", EVIL),
     simulated=True,
     rows=(row("conductor", "Conductor", 0.8), row("single", f"{EVIL} alone", 0.5)),
-    examples=(Example(question=EVIL, gold=EVIL, hops=1, before=plan(False), after=plan(True)),),
+    examples=(BeforeAfter(question=EVIL, gold=EVIL, hops=1, before=plan(False), after=plan(True)),),
 )
 
 

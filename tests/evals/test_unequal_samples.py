@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from recorded_world import random_rows, replayed, tasks_of, write_recording
 
-from podium.ratings.answers import Answers, read_answers, spent
+from podium.ratings.answers import Answers, committee_cost, read_answers
 from podium.recordings import RecordedQuestion, Response
-from podium.warmstart.committee_value import right
+from podium.warmstart.committee_value import committee_accuracy
 
 Given = Sequence[Mapping[str, str]]
 """Of each question what each worker says in turn, a letter a sample; capitals are right."""
@@ -46,19 +46,19 @@ def random_given(random: Random, most: int = 4) -> Given:
 async def test_a_worker_with_two_samples_gives_both_where_others_have_three(tmp_path: Path) -> None:
     answers = await answers_of(tmp_path, [{"ada": "Abc", "bob": "Ab"}])
     bob = answers.workers.index("bob")
-    for turn in answers.turns:
-        first, second = turn.given((bob, bob))[0]
+    for turn in answers.rotations:
+        first, second = turn.answers_of((bob, bob))[0]
         assert first != second
-    assert right(answers, (bob,)).tolist() == answers.score_QW[:, bob].tolist() == [0.5]
+    assert committee_accuracy(answers, (bob,)).tolist() == answers.score_QW[:, bob].tolist() == [0.5]
     # Of two that differ the first wins, and each is first as often as the other.
-    assert right(answers, (bob, bob)).tolist() == [0.5]
+    assert committee_accuracy(answers, (bob, bob)).tolist() == [0.5]
 
 
 @pytest.mark.parametrize("seed", range(5))
 async def test_over_all_turns_a_worker_alone_is_as_right_as_its_samples(tmp_path: Path, seed: int) -> None:
     answers = await answers_of(tmp_path, random_given(Random(f"alone/{seed}")))
     for worker in range(3):
-        assert right(answers, (worker,)).tolist() == answers.score_QW[:, worker].tolist()
+        assert committee_accuracy(answers, (worker,)).tolist() == answers.score_QW[:, worker].tolist()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -70,7 +70,7 @@ async def test_a_turn_is_what_is_read_of_a_recording_that_begins_there(tmp_path:
             {worker: said[first % len(said) :] + said[: first % len(said)] for worker, said in row.items()}
             for row in given
         ]
-        turned, read = answers.turned(first), await answers_of(tmp_path, later)
+        turned, read = answers.rotated(first), await answers_of(tmp_path, later)
         assert (turned.alone_QWR == read.alone_QWR).all()
         for members in ((0, 0), (1, 1, 1, 2), (2, 0, 1), (0, 0, 0, 2, 2)):
             assert turned.voted(members).tolist() == read.voted(members).tolist()
@@ -82,7 +82,7 @@ async def test_a_cost_is_the_mean_over_all_turns(tmp_path: Path) -> None:
     answers = await answers_of(tmp_path, [{"ada": "Abc", "bob": "Ab"}, {"ada": "Abc", "bob": "AA"}])
     bob = answers.workers.index("bob")
     one = answers.cost_QW[0, bob]
-    by_text = dict(zip(answers.texts, spent(answers, (bob, bob, bob), early_stop=True), strict=True))
+    by_text = dict(zip(answers.texts, committee_cost(answers, (bob, bob, bob), early_stop=True), strict=True))
     assert by_text == pytest.approx({"Question 0?": 3 * one, "Question 1?": 2 * one})
 
 
@@ -90,18 +90,20 @@ async def test_a_cost_is_the_mean_over_all_turns(tmp_path: Path) -> None:
 async def test_what_a_committee_answered_goes_with_the_turn(tmp_path: Path, seed: int) -> None:
     answers = await answers_of(tmp_path, random_given(Random(f"after/{seed}")))
     after = answers.after((0, 1))
-    assert len([*after.turns]) == len([*answers.turns]) == 12
-    for earlier, later in zip(answers.turns, after.turns, strict=True):
+    assert len([*after.rotations]) == len([*answers.rotations]) == 12
+    for earlier, later in zip(answers.rotations, after.rotations, strict=True):
         assert later.voted((3,)).tolist() == earlier.voted((0, 1)).tolist()
         assert (later.alone_QWR[:, :3, :5] == earlier.alone_QWR).all()
-    assert right(after, (3,)).tolist() == right(answers, (0, 1)).tolist()
+    assert committee_accuracy(after, (3,)).tolist() == committee_accuracy(answers, (0, 1)).tolist()
 
 
 async def test_with_very_many_different_numbers_turns_are_as_good_as_equal(tmp_path: Path) -> None:
     answers = await answers_of(tmp_path, [{"ada": "A" * 3 + "b" * 4, "bob": "Abbbbbbb", "cy": "AAbbbbbbb"}])
-    assert len([*answers.turns]) == 18
+    assert len([*answers.rotations]) == 18
     for worker in range(3):
-        assert right(answers, (worker,)) == pytest.approx(answers.score_QW[:, worker], abs=1 / 12)
+        assert committee_accuracy(answers, (worker,)) == pytest.approx(
+            answers.score_QW[:, worker], abs=1 / 12
+        )
 
 
 @pytest.mark.parametrize("samples", [1, 2, 3, 7])
@@ -109,12 +111,12 @@ async def test_equal_numbers_turn_as_the_samples_are_counted(tmp_path: Path, sam
     rows = random_rows(Random("equal"), dict.fromkeys(("ada", "bob"), samples), questions=8)
     recording = write_recording(tmp_path / "r.parquet", rows)
     answers = await read_answers(tasks_of(recording, "train"), replayed(recording))
-    assert len([*answers.turns]) == samples
+    assert len([*answers.rotations]) == samples
     assert answers.own_samples_QW is None
     counted = replace(answers, own_samples_QW=np.full((8, 2), samples))
-    for first, turn in enumerate(answers.turns):
+    for first, turn in enumerate(answers.rotations):
         order = [(first + repeat) % samples for repeat in range(answers.alone_QWR.shape[2])]
-        for turned in (turn, counted.turned(first)):
+        for turned in (turn, counted.rotated(first)):
             assert (turned.answer_QWR == answers.answer_QWR[:, :, order]).all()
             assert (turned.alone_QWR == answers.alone_QWR[:, :, order]).all()
             assert (turned.voted_QWR == answers.voted_QWR[:, :, order]).all()
@@ -134,6 +136,6 @@ async def test_who_stands_there_again_agrees_only_if_its_next_sample_says_the_sa
 
 async def test_turns_that_are_not_kept_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = await answers_of(tmp_path, random_given(Random("kept")))
-    kept = [right(answers, plan).tolist() for plan in ((0,), (0, 1), (1, 1, 2))]
+    kept = [committee_accuracy(answers, plan).tolist() for plan in ((0,), (0, 1), (1, 1, 2))]
     monkeypatch.setattr("podium.ratings.answers._KEPT", 0)
-    assert [right(answers, plan).tolist() for plan in ((0,), (0, 1), (1, 1, 2))] == kept
+    assert [committee_accuracy(answers, plan).tolist() for plan in ((0,), (0, 1), (1, 1, 2))] == kept

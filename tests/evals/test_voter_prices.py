@@ -12,7 +12,7 @@ from podium.baselines import Committee
 from podium.evals.plan_selection import VoterPrices
 from podium.executor import ExecutionSettings
 from podium.orchestrator import Orchestrator
-from podium.ratings.answers import read_answers, spent
+from podium.ratings.answers import committee_cost, read_answers
 from podium.recordings import RecordedQuestion, Response
 from podium.types import Price, Profile, Rating
 from podium.workers import Pool, VoteWorker
@@ -63,7 +63,7 @@ async def test_a_cost_in_numbers_is_what_is_paid_beside_one_who_was_not_measured
     pool = Pool([*workers, VoteWorker()], Ratings(kinds={}, workers=tallies))
     told = VoterPrices.from_profiles([pool.profiles_for(task.question.text)[:4] for task in tasks])
     answers = await read_answers(tasks, workers)
-    counted = spent(answers, members, early_stop=True, price_QW=told.among(members))
+    counted = committee_cost(answers, members, early_stop=True, price_QW=told.among(members))
     names = tuple(answers.workers[member] for member in members)
     orchestrator = Orchestrator(Committee(names), pool, settings=ExecutionSettings(early_stop=True))
     paid = [(await orchestrator.answer(task.question, seed="0")).cost_usd for task in tasks]

@@ -125,7 +125,7 @@ async def test_it_may_begin_as_another_process_left_it():
     assert await breaker.acquire(wait=True)
 
 
-async def test_a_worker_that_asks_for_a_pause_does_not_end_the_probe_of_another_call():
+async def test_a_worker_that_requests_a_pause_does_not_end_the_probe_of_another_call():
     limited = WorkerError("Too many requests.", kind="limited", retryable=True, retry_after_s=100.0)
     breaker = opened()
     assert await breaker.acquire(wait=True), "this call is the probe"

@@ -87,7 +87,7 @@ async def test_retry_after_is_obeyed(make_context):
     assert attempts[1].started_s - attempts[0].ended_s >= 0.1
 
 
-async def test_a_worker_that_asks_for_too_long_a_wait_has_failed_for_good(make_context):
+async def test_a_worker_that_requests_too_long_a_wait_has_failed_for_good(make_context):
     told = WorkerError("Status 429.", kind="status", retryable=True, retry_after_s=3_600)
     worker = ScriptedWorker("a", [told, "4"])
     assert isinstance(await call(make_context([worker]), worker, REQUEST, []), Unanswered)
@@ -265,7 +265,7 @@ async def test_when_both_requests_are_answered_at_once_both_are_paid_for(make_co
     assert question_context.ledger.usd - spent == 2.0
 
 
-async def test_when_both_requests_fail_the_first_error_is_told(make_context):
+async def test_when_both_requests_fail_the_first_error_is_reported(make_context):
     worker = Uneven(Limits(hedge=0.9, retries=0))
     question_context = make_context([worker])
     for _ in range(20):
@@ -339,7 +339,7 @@ async def test_after_a_cut_answer_from_the_cache_the_fallback_counts_as_a_call(m
             assert (answered.worker, question_context.ledger.calls) == ("b", calls)
 
 
-async def test_a_cut_answer_is_kept_where_nobody_has_a_whole_one(make_context):
+async def test_a_cut_answer_is_kept_if_no_fallback_has_a_whole_one(make_context):
     broken = ScriptedWorker("b", [WRONG_KEY] * 9)
     for other, spent in ((Cut("b", Price(output=1e4)), 2.0), (broken, 1.0)):
         cut = Cut("a", Price(output=1e4), fallback="b")

@@ -168,7 +168,7 @@ def _winner(responses: list[str], weights: list[float]) -> str | None:
         ("a", [1], [0]),
     ],
 )
-async def test_the_cheapest_are_asked_first_and_nobody_whom_it_takes_not(
+async def test_the_cheapest_are_called_first_and_only_as_many_as_it_takes(
     make_context, answers: str, prices: list[int], expected: list[int]
 ) -> None:
     workers = [*voters(list(answers), prices), VoteWorker("v")]
@@ -180,7 +180,7 @@ async def test_the_cheapest_are_asked_first_and_nobody_whom_it_takes_not(
     )
 
 
-async def test_a_turn_is_asked_side_by_side(make_context) -> None:
+async def test_the_workers_of_a_turn_are_called_at_the_same_time(make_context) -> None:
     """Two who may decide it between them do not wait for each other."""
     both = asyncio.Barrier(2)
 
@@ -277,7 +277,7 @@ async def test_the_answer_of_the_round_before_is_a_vote_that_is_there(make_conte
     assert [span.status for span in execution.spans] == ["done", "skipped", "done"]
 
 
-async def test_where_another_round_may_follow_everybody_is_asked(make_context) -> None:
+async def test_if_another_round_may_follow_all_workers_are_called(make_context) -> None:
     """A planner that plans again looks at how many agree."""
     for rounds, skipped in ((1, ["skipped"]), (2, [])):
         workers = [*voters(["a", "a", "a"], [1, 1, 1]), VoteWorker("v")]
@@ -288,7 +288,7 @@ async def test_where_another_round_may_follow_everybody_is_asked(make_context) -
         assert [span.status for span in execution.spans if span.status != "done"] == skipped
 
 
-async def test_a_vote_that_a_worker_reads_hears_everybody(make_context) -> None:
+async def test_a_vote_that_a_worker_reads_calls_all_workers(make_context) -> None:
     plan = Workflow(
         (*ballot(3).steps[:3], Step(4, "Vote.", Access(all=True)), Step(3, "Explain.", Access(all=True)))
     )
@@ -337,7 +337,7 @@ async def test_who_is_left_out_stays_so_whatever_ends_the_question(make_context)
     assert statuses == ["cancelled", "done", "done", "skipped", "done", "refused", "refused"]
 
 
-async def test_older_exchanges_of_a_chat_count_as_votes_so_everybody_is_asked(make_context) -> None:
+async def test_older_exchanges_of_a_chat_count_as_votes_so_all_workers_are_called(make_context) -> None:
     past = (Message(role="user", content="And 1 + 1?"), Message(role="assistant", content="Answer: b"))
     question = Question(text="What is 2 + 2?", history=past)
     workers = [*voters(["a", "a", "b"], [1, 1, 1]), VoteWorker("v")]
@@ -382,7 +382,7 @@ def test_who_is_cheapest_is_what_was_measured_and_else_the_price() -> None:
     assert cheapest_first([profile(3, 0.3), profile(2, None), profile(2, 0.1)]) == [1, 2, 0]
 
 
-def test_nothing_is_asked_once_it_is_certain() -> None:
+def test_no_worker_is_called_once_the_vote_is_certain() -> None:
     assert next_turn(VoteWorker(), "Vote.", ["Answer: a", "Answer: a", None], [2]) == ()
     assert next_turn(VoteWorker(), "Vote.", ["Answer: a", None, None], [2, 1]) == (2,)
 

@@ -246,7 +246,7 @@ async def test_a_worker_gets_its_context_as_data_beside_the_messages(make_contex
     assert [(step.position, step.response) for step in view.earlier] == [(0, "Answer: 4")]
 
 
-async def test_a_worker_is_told_how_many_of_the_responses_it_was_to_see_are_missing(make_context):
+async def test_a_prompt_says_how_many_responses_are_missing(make_context):
     workers = [
         ScriptedWorker("0", ["four"]),
         ScriptedWorker("1", [BROKEN]),
@@ -314,7 +314,7 @@ async def test_an_observer_sees_every_step_that_runs_start_and_end(make_context)
     ]
 
 
-async def test_a_simulated_worker_claims_its_seconds_and_nobody_sleeps(make_context):
+async def test_a_simulated_worker_claims_its_seconds_without_sleeping(make_context):
     class Simulated(ScriptedWorker):
         async def answer(self, request: Request) -> Reply:
             reply = await super().answer(request)

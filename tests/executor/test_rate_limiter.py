@@ -96,7 +96,7 @@ async def test_places_are_given_back_by_calls_that_are_cancelled_while_waiting_a
     rate_limiter.release(await asyncio.wait_for(rate_limiter.acquire("third", 1), timeout=5), 1)
 
 
-async def test_a_worker_that_asked_for_a_pause_gets_no_call_meanwhile():
+async def test_a_worker_that_requested_a_pause_gets_no_call_meanwhile():
     rate_limiter, clock = RateLimiter(Limits()), asyncio.get_running_loop().time
     rate_limiter.pause(0.2)
     began = clock()
@@ -164,7 +164,7 @@ def test_a_window_without_a_limit_counts():
     assert window.total(99.0) == 60
 
 
-def test_a_window_forgets_what_has_left_it_whoever_asks():
+def test_a_window_drops_old_entries_without_being_read():
     window = Window(math.inf, 60)
     for at in range(1000):
         window.add(1, float(at))

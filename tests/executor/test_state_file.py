@@ -52,7 +52,7 @@ def test_all_who_rest_are_listed_latest_first(tmp_path: Path) -> None:
     file.close()
 
 
-def test_a_worker_without_an_identity_is_not_told_of(tmp_path: Path) -> None:
+def test_the_cooldown_of_a_worker_without_an_identity_is_not_shared(tmp_path: Path) -> None:
     file = CooldownFile(tmp_path / "s")
     note(file, ANONYMOUS)
     file.clear(ANONYMOUS)
@@ -67,7 +67,7 @@ def test_asking_makes_no_file(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_that_cannot_be_used_tells_nothing_and_stops_nobody(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_used_has_no_cooldowns_and_stops_no_call(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     file = CooldownFile(tmp_path / "file" / "s")
     note(file, ADA)

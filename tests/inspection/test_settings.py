@@ -66,7 +66,7 @@ def test_settings_that_cannot_be_used_are_refused_in_one_sentence(given, sentenc
     assert "\n" not in str(refused.value)
 
 
-def test_nothing_of_podium_loads_inspect_before_inspect_asks_for_it():
+def test_nothing_of_podium_loads_inspect_before_inspect_loads_podium():
     program = "import sys, podium.cli.app, podium.library; sys.exit('inspect_ai' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
 

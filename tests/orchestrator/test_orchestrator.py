@@ -55,7 +55,7 @@ def pool(a: Sequence[str | WorkerError], b: Sequence[str | WorkerError] = (), de
     return Pool([ScriptedWorker("a", a), ScriptedWorker("b", b, delay=delay)])
 
 
-async def test_the_last_step_answers_and_the_trace_tells_all():
+async def test_the_last_step_answers_and_the_trace_records_all():
     planner = ScriptedPlanner(CHAIN, usage=Usage(input_tokens=100, output_tokens=10), cost_usd=0.25)
     trace = await Orchestrator(planner, pool(["4"], ["It is 4."])).answer(
         QUESTION, seed="9", trace_id="f" * 32
@@ -115,7 +115,7 @@ async def test_a_plan_that_cannot_be_read_fails_the_question():
     assert (round_.workflow, trace.calls) == (None, 0)
 
 
-async def test_a_planner_that_cannot_be_reached_fails_the_question_and_is_told_apart():
+async def test_a_planner_that_cannot_be_reached_fails_the_question_with_a_kind_of_its_own():
     trace = await Orchestrator(ScriptedPlanner(BROKEN), pool(["4"])).answer(QUESTION)
     assert (trace.status, trace.error) == ("failed", "There is no plan to run. script: It broke.")
     assert trace.rounds[0].plan_error_kind == "planner_failed"
@@ -291,7 +291,7 @@ class Away:
         return None
 
 
-async def test_an_account_that_cannot_be_written_ends_the_question_and_its_trace_is_told():
+async def test_an_account_that_cannot_be_written_ends_the_question_and_its_trace_is_sent():
     told = []
     orchestrator = Orchestrator(
         ScriptedPlanner(SINGLE), pool(["4"]), dispatcher=Dispatcher(accounts=[Away()])

@@ -55,7 +55,7 @@ async def answer(path: Path, *, budget: Budget = UNLIMITED, **settings: Any) -> 
         await pool.close()
 
 
-async def test_the_first_model_of_a_real_pool_conducts_where_nobody_is_named(tmp_path: Path) -> None:
+async def test_the_first_model_of_a_real_pool_conducts_if_no_model_is_named(tmp_path: Path) -> None:
     async with FaultServer(model) as server:
         trace = await answer(write_pool(tmp_path / "pool.toml", server.url))
     assert [request.body["model"] for request in server.requests] == ["large-1", "small-1"]
@@ -91,7 +91,7 @@ async def test_the_pool_file_names_an_endpoint_that_conducts(
     assert (round_.plan_unpriced, round_.plan_cost_usd > 0) == (unpriced, not unpriced)
 
 
-async def test_a_prompt_of_the_table_is_what_the_model_is_asked_with(tmp_path: Path) -> None:
+async def test_the_model_gets_the_prompt_of_the_table(tmp_path: Path) -> None:
     table = '[conductor]\nworker = "small"\nprompt = { pool = "anonymous", examples = 0 }'
     async with FaultServer(model) as server:
         await answer(write_pool(tmp_path / "pool.toml", server.url, table))
@@ -246,7 +246,7 @@ def trained(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("form", ["the options, a folder", "the options, a file", "the pool file"])
-async def test_a_served_conductor_is_asked_as_it_was_trained(
+async def test_a_served_conductor_gets_the_prompt_of_its_training(
     tmp_path: Path, trained: Path, form: str
 ) -> None:
     async with FaultServer(model) as lead, FaultServer(model) as server:

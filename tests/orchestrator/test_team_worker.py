@@ -93,7 +93,7 @@ def led(
     return TeamWorker(Profile(name="team"), Orchestrator(planner, Pool(workers), budget=budget), **settings)
 
 
-async def test_a_team_answers_and_its_reply_tells_what_it_did_and_what_it_took() -> None:
+async def test_a_teams_reply_has_its_trace_and_its_cost() -> None:
     planner = Planner(Step(0, "Add."), usage=Usage(input_tokens=100, output_tokens=10), cost_usd=0.5)
     reply = await led([Priced("ada", ["5"])], planner).answer(ASKED)
     assert reply.nested is not None
@@ -172,13 +172,13 @@ async def test_a_team_without_an_answer_is_a_failed_call_that_names_what_failed(
 @pytest.mark.parametrize(
     "messages", [(), (Message(role="system", content="Be brief."),), (Message(role="user", content=" "),)]
 )
-async def test_a_team_that_is_asked_nothing_is_a_failed_call(messages: tuple[Message, ...]) -> None:
+async def test_a_call_of_a_team_without_a_question_fails(messages: tuple[Message, ...]) -> None:
     with pytest.raises(WorkerError, match=r"The team (cannot take|needs a message)") as caught:
         await led([ScriptedWorker("ada", ["5"])]).answer(Request(messages, seed="s"))
     assert caught.value.kind == "protocol"
 
 
-async def test_whoever_goes_away_takes_the_whole_team_along() -> None:
+async def test_a_cancelled_call_cancels_the_whole_team() -> None:
     begun = asyncio.Event()
 
     class Begins(ScriptedWorker):
@@ -316,7 +316,7 @@ async def test_closing_a_team_gives_back_the_connections_of_its_workers(place: P
         assert session.closed
 
 
-def test_answers_are_kept_only_where_the_file_says_so_and_the_team_is_part_of_what_is_asked(
+def test_a_teams_answers_are_cached_only_if_the_file_says_so_and_the_team_is_part_of_the_key(
     place: Path,
 ) -> None:
     def identity(keys: str) -> str | None:

@@ -149,7 +149,7 @@ def test_fewer_texts_than_kinds_are_each_a_kind_of_their_own() -> None:
 
 
 @REPEATED
-def test_kinds_that_the_same_two_words_set_apart_are_told_apart_by_a_third() -> None:
+def test_clusters_with_the_same_two_words_are_named_with_a_third() -> None:
     # Numbers are no words: texts of a line differ in nothing that counts.
     lines = {"alpha beta": 4, "alpha beta delta epsilon zeta": 4, "delta epsilon zeta": 8}
     texts = [f"{line} {number}" for line, times in lines.items() for number in range(times)]
@@ -181,7 +181,7 @@ def test_names_are_in_plain_letters_whatever_the_script() -> None:
     ],
 )
 @REPEATED
-def test_texts_with_little_to_go_by_have_as_many_kinds_as_can_be_told_apart(
+def test_texts_with_few_words_have_as_many_clusters_as_can_be_distinguished(
     texts: list[str], distinct: int, count: int
 ) -> None:
     clusters = find_clusters(texts, count)
@@ -216,7 +216,7 @@ def test_texts_without_words_have_no_kinds_and_are_of_none(texts: list[str], cou
     ),
     st.integers(2, 6),
 )
-def test_there_are_never_more_kinds_than_asked_and_each_has_words_that_count(
+def test_there_are_never_more_clusters_than_requested_and_each_has_words_that_count(
     texts: list[str], count: int
 ) -> None:
     clusters = find_clusters(texts, count)

@@ -36,7 +36,7 @@ def answers_of(
     )
 
 
-def test_each_worker_has_a_tally_of_every_kind_that_was_asked() -> None:
+def test_each_worker_has_a_tally_of_every_cluster_that_it_answered() -> None:
     texts = ("Add 1.", "Spell it.", "Add 2.", "Add 3.", "Who?")
     scores = [[1.0, 0.0], [0.0, 0.5], [1.0, 1.0], [0.5, 0.0], [1.0, 0.0]]
     costs = [[0.1, 1.0], [0.2, 2.0], [0.3, 3.0], [0.4, 4.0], [0.5, 5.0]]

@@ -70,7 +70,7 @@ async def test_every_answer_of_every_worker_is_kept_with_its_grade(tmp_path: Pat
             writer,
             split=to_test,
             samples=2,
-            watch=lambda progress: told.append(progress.kept),
+            on_progress=lambda progress: told.append(progress.kept),
         )
         header = writer.write(tmp_path / "r.parquet", name="r")
     assert progress == Progress(wanted=32, kept=32, usd=progress.usd)
@@ -153,7 +153,7 @@ async def test_a_run_that_its_budget_stopped_goes_on_and_ends_with_the_same_rows
     assert pq.read_table(tmp_path / "parts.parquet").equals(pq.read_table(tmp_path / "whole.parquet"))
 
 
-async def test_a_recording_that_is_whole_asks_nobody(tmp_path: Path) -> None:
+async def test_a_complete_recording_calls_no_worker(tmp_path: Path) -> None:
     worker = dear("Answer: 4")
     with RecordingWriter() as writer:
         await record(Pool([worker]), TASKS, writer)
@@ -205,8 +205,8 @@ async def test_questions_with_a_past_or_images_are_left_out_and_counted(tmp_path
         writer.write(tmp_path / "r.parquet", name="r")
     assert len(worker.requests) == progress.wanted == progress.kept == 1
     assert progress.left_out == (
-        "questions with a past: a recording keeps bare ones (2)",
-        "questions with images: a recording keeps bare ones (1)",
+        "questions with a chat history: a recording identifies a question by its text (2)",
+        "questions with images: a recording identifies a question by its text (1)",
     )
     (question,) = Recording.open(tmp_path / "r.parquet").questions
     assert question.id == "bare"
@@ -224,7 +224,7 @@ async def test_with_16_at_once_spending_never_passes_the_budget(dollars: float) 
             writer,
             concurrency=16,
             budget=Budget(usd=dollars),
-            watch=lambda progress: seen.append(progress.usd),
+            on_progress=lambda progress: seen.append(progress.usd),
         )
     cost = progress.usd / max(len(worker.requests), 1)
     assert max(seen, default=0.0) <= dollars
@@ -313,7 +313,7 @@ async def test_calls_that_failed_are_counted_and_made_again() -> None:
     assert (first.errors, second.errors) == ({"moody": "moody: It is down."}, {})
 
 
-async def test_questions_that_have_other_words_than_before_are_refused_and_nobody_is_asked() -> None:
+async def test_questions_with_another_wording_than_before_are_refused_and_no_worker_is_called() -> None:
     def tasks(*texts: str) -> list[Task]:
         return [Task(f"{n}", Question(text=text), "5", Exact()) for n, text in enumerate(texts)]
 
@@ -351,7 +351,7 @@ async def test_what_was_done_before_it_was_cancelled_is_kept(tmp_path: Path) -> 
             job.cancel()
 
     with RecordingWriter(tmp_path / "g") as writer:
-        job = asyncio.create_task(record(Pool([worker]), TASKS, writer, concurrency=2, watch=stop))
+        job = asyncio.create_task(record(Pool([worker]), TASKS, writer, concurrency=2, on_progress=stop))
         with pytest.raises(asyncio.CancelledError):
             await job
     with RecordingWriter(tmp_path / "g") as writer:

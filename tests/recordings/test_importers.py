@@ -107,10 +107,10 @@ def test_reasoning_gym_says_what_it_left_out(gym: Path) -> None:
     write_json(gym / "acme_quick" / "algebra" / "sums.json", document)
     _, import_report, _ = imported(import_reasoning_gym, gym)
     assert set(import_report.sentences) == {
-        "completions to a question that its task set asks twice (1)",
+        "completions to a question that is twice in its task set (1)",
         "task sets of acme/quick without a published figure (1)",
         "task sets of acme/wise-1.0 without a published figure (1)",
-        "completions that the source has no text or score of (1)",
+        "completions without a text or a score in the source (1)",
     }
 
 

@@ -182,7 +182,7 @@ def test_nothing_gathered_is_refused_and_nothing_is_written(tmp_path: Path, aske
     assert list(tmp_path.iterdir()) == []
 
 
-def test_where_nothing_is_left_the_reasons_are_told(tmp_path: Path) -> None:
+def test_if_no_answer_is_left_the_reasons_are_reported(tmp_path: Path) -> None:
     with RecordingWriter() as writer:
         writer.add_question(question("a"))
         with pytest.raises(UsageError) as caught:
@@ -250,7 +250,7 @@ def test_a_header_that_cannot_be_written_leaves_no_rows_without_one(tmp_path: Pa
     assert not header_path(path).exists()
 
 
-def test_what_is_gathered_here_must_be_asked_with_the_same_settings(tmp_path: Path) -> None:
+def test_a_recording_must_continue_with_the_same_settings(tmp_path: Path) -> None:
     with RecordingWriter(tmp_path / "g") as writer:
         writer.identify({"pool": ["a"], "seed": 0, "split": "test"})
         writer.identify({"split": "test", "seed": 0, "pool": ["a"]})
@@ -261,7 +261,7 @@ def test_what_is_gathered_here_must_be_asked_with_the_same_settings(tmp_path: Pa
             writer.identify({"pool": ["b"], "seed": 1, "split": "test"})
 
 
-def test_what_was_gathered_before_a_setting_was_noted_is_told_apart() -> None:
+def test_a_recording_without_a_noted_setting_is_refused() -> None:
     with RecordingWriter() as writer:
         writer.identify({"pool": ["a"], "seed": 0})
         with pytest.raises(RunMismatchError) as caught:

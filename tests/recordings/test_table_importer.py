@@ -131,7 +131,7 @@ def gather_mapped(path: Path, writer: RecordingWriter, report: Callable[[str], N
 
 
 @pytest.mark.parametrize(("kind", "text"), [("parquet", TEMPLATE), ("jsonl", TEMPLATE), ("csv", "body")])
-def test_a_table_becomes_the_recording_that_its_mapping_tells_of(
+def test_a_table_becomes_the_recording_that_its_mapping_describes(
     tmp_path: Path, kind: str, text: str
 ) -> None:
     recording, import_report, told = imported(gather_mapped, write_tables(tmp_path, kind, text))
@@ -246,7 +246,7 @@ def test_answers_to_another_wording_of_an_id_are_left_out_and_counted(tmp_path: 
     assert import_report.sentences == ("answers to another wording of a question (1)",)
 
 
-def test_where_nobody_says_which_wording_was_answered_none_of_them_is_kept(tmp_path: Path) -> None:
+def test_if_no_row_says_which_wording_was_answered_no_wording_is_kept(tmp_path: Path) -> None:
     rows = [
         answered("1", "What is 1 + 1?", None),
         answered("1", "What is 5 + 5?", None),

@@ -124,7 +124,7 @@ def test_ids_meet_whatever_numbers_they_are(tmp_path: Path) -> None:
     assert import_report.sentences == ()
 
 
-def test_where_no_response_meets_a_question_one_id_of_each_is_told(tmp_path: Path) -> None:
+def test_if_no_response_matches_a_question_one_id_of_each_is_named(tmp_path: Path) -> None:
     (tmp_path / "asked.csv").write_text("id,text,gold,kind,fold\n0.0,What?,4,,\n1.0,Who?,5,,\n")
     path = mapped(tmp_path, *[ROW | {"id": n} for n in (0, 1, 1)])
     path.write_text(MAPPING.format(questions="asked.csv", responses="rows.jsonl"))
@@ -134,7 +134,7 @@ def test_where_no_response_meets_a_question_one_id_of_each_is_told(tmp_path: Pat
     )
 
 
-def test_a_where_that_names_nothing_is_told_as_the_reason(tmp_path: Path) -> None:
+def test_a_where_that_matches_no_row_is_named_as_the_reason(tmp_path: Path) -> None:
     told = nothing_left(mapped(tmp_path, ROW, ROW, where='where = { who = "bob" }\n'))
     assert (
         "left out are responses that `where` does not name (2); questions that no worker answered (1);"
@@ -153,7 +153,7 @@ def test_an_empty_file_is_named(tmp_path: Path, kind: str, content: str) -> None
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
-def test_samples_with_fractions_are_told_apart_and_stand_in_their_order(tmp_path: Path, kind: str) -> None:
+def test_samples_with_fractions_are_distinct_and_in_order(tmp_path: Path, kind: str) -> None:
     rows = [ROW | {"n": n, "said": f"{n}"} for n in (0.7, 2.0, 0.2, -0.5)]
     given = of_rows(tmp_path, *rows, kind=kind).responses(ROW["text"])["ada"]
     assert [(one.sample, one.text) for one in given] == [(0, "-0.5"), (1, "0.2"), (2, "0.7"), (3, "2.0")]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from podium.baselines import SelfConsistency, Single
-from podium.baselines.phrases import WHOLE, asks_whole
+from podium.baselines.phrases import WHOLE, requests_whole_question
 from podium.errors import UsageError, WorkerError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator import Orchestrator
@@ -58,7 +58,7 @@ def gathered(traces: Sequence[Trace], folder: Path, golds: dict[str, str]) -> tu
         import_report = import_from_traces(
             traces,
             writer,
-            is_whole_question=lambda span, text: asks_whole(span.subtask, text),
+            is_whole_question=lambda span, text: requests_whole_question(span.subtask, text),
             golds=golds,
             judge=lambda response, gold: Exact().judge(response, gold).score,
         )
@@ -128,7 +128,7 @@ async def test_traces_of_replayed_answers_and_of_questions_with_a_past_are_left_
     assert [question.text for question in made.questions] == [bare.text]
     assert set(import_report.sentences) == {
         "responses that were recorded ones already (1)",
-        "traces of questions with a past: a recording keeps bare ones (1)",
+        "traces of questions with a chat history: a recording identifies a question by its text (1)",
     }
 
 
@@ -183,7 +183,9 @@ async def test_questions_with_images_are_left_out(tmp_path: Path) -> None:
     )
     recording, import_report = gathered(traces, tmp_path, {})
     assert [response.text for response in recording.responses("What is it?")["ada"]] == ["a dog"]
-    assert import_report.sentences == ("traces of questions with images: a recording keeps bare ones (1)",)
+    assert import_report.sentences == (
+        "traces of questions with images: a recording identifies a question by its text (1)",
+    )
 
 
 async def test_simulated_workers_of_traces_are_simulated_in_the_recording(tmp_path: Path) -> None:
@@ -199,7 +201,7 @@ async def test_simulated_workers_of_traces_are_simulated_in_the_recording(tmp_pa
     }
 
 
-async def test_numbered_steps_are_asked_the_whole_question_too(tmp_path: Path) -> None:
+async def test_numbered_steps_count_as_the_whole_question(tmp_path: Path) -> None:
     asked = Question(text="1. Which is it?")
     plan = Fixed(Step(0, f"1. {WHOLE}"), Step(0, f"2. {asked.text}"), Step(0, "3. Do part 1 only."))
     pool = Pool([ScriptedWorker("ada", ["one", "two", "three"])])
@@ -229,7 +231,7 @@ def test_what_is_no_store_of_traces_is_refused_and_left_as_it_was(tmp_path: Path
     assert path.read_bytes() == content
 
 
-async def test_a_trace_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+async def test_a_trace_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "traces.sqlite"
     await store_of(path, (Single("ada"), Pool([ScriptedWorker("ada", ["one"])]), Question(text="What?")))
     with closing(sqlite3.connect(path)) as database, database:

@@ -101,7 +101,7 @@ except UsageError:
     ]
 
 
-def test_on_a_full_disk_what_was_committed_stays_and_the_rest_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_on_a_full_disk_what_was_committed_stays_and_one_sentence_reports_the_rest(tmp_path: Path) -> None:
     made = run(
         [sys.executable, "-c", PREAMBLE + FILLS_THE_DISK],
         check=True,
@@ -134,7 +134,7 @@ def test_a_recording_that_does_not_fit_on_the_disk_leaves_no_part_of_it(tmp_path
     assert all(file.name.startswith("r.partial") for file in tmp_path.iterdir())
 
 
-def test_a_place_where_nothing_can_be_written_is_told_and_what_was_there_stays(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported_and_its_files_stay(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
     with RecordingWriter() as writer:
         writer.add_question(RecordedQuestion("a", "What is a?"))
@@ -147,7 +147,7 @@ def test_a_place_where_nothing_can_be_written_is_told_and_what_was_there_stays(t
     assert sorted(file.name for file in tmp_path.iterdir()) == ["r.json", "r.parquet"]
 
 
-def test_an_unfinished_recording_that_was_damaged_is_told(tmp_path: Path) -> None:
+def test_an_unfinished_recording_that_was_damaged_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "r.partial"
     with RecordingWriter(file) as writer:
         for number in range(200):
@@ -165,7 +165,7 @@ def test_an_unfinished_recording_that_was_damaged_is_told(tmp_path: Path) -> Non
         read()
 
 
-def test_an_id_with_another_wording_is_told_from_one_that_came_twice() -> None:
+def test_an_id_with_another_wording_is_distinguished_from_a_repeated_id() -> None:
     with RecordingWriter() as writer:
         assert writer.add_question(RecordedQuestion("a", "one?"))
         assert writer.add_question(RecordedQuestion("a", "one?", "gold"))

@@ -10,7 +10,7 @@ import pytest
 from sources import imported, refused, write_json
 
 from podium.recordings.importers import import_zeroeval
-from podium.recordings.importers.zeroeval import extract, same
+from podium.recordings.importers.zeroeval import extract_json_answer, same
 
 
 def zero(id_: str, gold: str, *output: str, **more: Any) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def test_zeroeval_refuses_records_of_another_form(zeroeval: Path, record: Any) -
     ],
 )
 def test_the_answer_is_found_in_json_that_often_nearly_is(said: str, answer: str | None) -> None:
-    assert extract(said) == answer
+    assert extract_json_answer(said) == answer
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_the_answer_is_found_in_json_that_often_nearly_is(said: str, answer: str
     ],
 )
 def test_latex_is_read_whether_or_not_its_backslashes_were_doubled(said: str) -> None:
-    answer = extract(said)
+    answer = extract_json_answer(said)
     assert answer is not None
     assert same(answer, r"\frac{3}{4}")
 

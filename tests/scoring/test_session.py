@@ -65,7 +65,7 @@ async def test_a_prompt_of_a_later_round_shows_the_plan_before_and_its_response(
 
 
 @pytest.mark.parametrize("plans", [(UNREADABLE,), (RIGHT, WRONG), (RIGHT, ACCEPT)])
-async def test_after_the_last_round_nothing_is_asked(plans):
+async def test_there_is_no_prompt_after_the_last_round(plans):
     assert await make_session(rounds=2).prompt(rollout(*plans)) is None
 
 
@@ -84,11 +84,11 @@ async def test_a_plan_whose_worker_failed_has_no_reward_and_a_trace_that_says_wh
     assert kept[0].spans[0].error in score.error
 
 
-async def test_a_round_after_one_whose_worker_failed_is_not_asked_for():
+async def test_there_is_no_prompt_after_a_round_whose_worker_failed():
     assert await make_session(rounds=2).prompt(rollout(BROKEN)) is None
 
 
-async def test_what_became_of_a_plan_is_told():
+async def test_a_score_says_what_happened_to_the_plan():
     score = await make_session().score(rollout(CHECKED))
     assert (score.correct, score.steps, score.calls, score.topology) == (True, 2, 2, "-;0")
     assert score.workers == ("bob", "ada")
@@ -129,7 +129,7 @@ async def test_the_digest_is_that_of_what_scores():
     assert plain.info.tasks == 3
 
 
-async def test_a_plan_that_shows_a_part_earns_nothing_where_the_prompt_asks_for_all_or_none():
+async def test_a_plan_with_partial_access_earns_nothing_where_the_prompt_wants_all_or_none():
     chain = 'model_id = [1, 0]\nsubtasks = ["Guess.", "Multiply."]\naccess_list = [[], [0]]'
     session = make_session(prompt={"access": "all_or_none"})
     score = await session.score(rollout(chain))

@@ -57,9 +57,9 @@ def test_a_question_of_a_held_out_set_is_refused_in_one_sentence() -> None:
     (where,) = open_tasks("exam.jsonl", "test")
     (task,) = [task for task in open_tasks("mine.jsonl", "train") if "What" in task.question.text]
     assert str(error.value) == (
-        f"1 of 2 training questions of mine.jsonl stand in held-out questions too, such as {task.id} "
-        f'("What is 2 + 2?"), the whole of it in {where.id}: take them out of the train split or the set out of '
-        'held_out, or train without them by on_overlap = "leave_out".'
+        f"1 of 2 training questions of mine.jsonl are held-out questions too; {task.id} "
+        f'("What is 2 + 2?") is in {where.id} as a whole. Remove them from the train split, remove the set from '
+        'held_out, or set on_overlap = "leave_out" to train without them.'
     )
     with pytest.raises(ConfigError, match=r"^2 of 2 training questions"):
         opened(tasks="mine.jsonl", held_out=["exam.jsonl"])
@@ -79,7 +79,7 @@ def test_a_question_that_shares_most_of_its_words_with_another_split_is_refused(
         "mine.jsonl",
         [(f"{LONG.format(12)}.", "train"), ("1 + 3?", "train"), (f"{LONG.format(15)} in May?", "test")],
     )
-    with pytest.raises(ConfigError, match=r"^1 of 2 .*, \d+% of its runs of words in mine/"):
+    with pytest.raises(ConfigError, match=r"^1 of 2 .* is in mine/.* with \d+% of its n-grams"):
         opened(tasks="mine.jsonl")
     assert opened(tasks="mine.jsonl", on_overlap="leave_out") == ["1 + 3?"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from podium.baselines.controls import Constant
 from podium.errors import WorkerError
 from podium.orchestrator import Orchestrator
-from podium.orchestrator.team import TeamWorker
+from podium.orchestrator.team import TeamWorker, open_pool
 from podium.tasks.embedded import EmbeddedTasks
 from podium.testing import POISONS
 from podium.trace import Trace
@@ -21,7 +21,7 @@ from podium.trace.sqlite_store import insert_rows, open_writer
 from podium.trace.store import TraceStore
 from podium.types import Budget, Limits, Profile, Question
 from podium.workers.base import Worker
-from podium.workers.pool import Pool, open_pool
+from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Access, Step, Workflow
 

@@ -138,7 +138,7 @@ def test_a_second_head_that_is_long_and_ends_is_refused_in_words(url):
         assert code(file) == (431, "headers_too_large")
 
 
-async def test_openais_client_asks_long_questions_over_one_connection(tmp_path):
+async def test_openais_client_sends_long_questions_over_one_connection(tmp_path):
     async with FaultServer("Done.") as worker:
         with served(tmp_path, "--pool", str(pool_file(tmp_path, worker.url))) as server:
             client = AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0, timeout=60)

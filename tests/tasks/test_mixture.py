@@ -54,11 +54,11 @@ def test_equal_weights_balance_to_the_smallest_part(tmp_path: Path) -> None:
     assert names(mix("m", parts, "train"))[:6] == ["a", "b", "c"] * 2
 
 
-def test_a_count_is_the_most_of_a_part_and_who_has_fewer_is_told_of(tmp_path: Path) -> None:
+def test_a_count_limits_a_part_and_a_part_with_fewer_tasks_is_reported(tmp_path: Path) -> None:
     parts = [numbered(tmp_path, "a", 30, count=12), numbered(tmp_path, "b", 10, count=12)]
     tasks = mix("m", parts, "train")
     assert Counter(names(tasks)) == {"a": 12, "b": 10}
-    assert tasks.warnings == ("b: it has 10 tasks, and 12 are wanted",)
+    assert tasks.warnings == ("b: it has 10 tasks, but its count is 12",)
 
 
 def test_one_part_is_a_mixture_too(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_one_part_is_a_mixture_too(tmp_path: Path) -> None:
     assert all("set" not in task.facts for task in tasks)
 
 
-def test_parts_without_the_split_are_told_of(tmp_path: Path) -> None:
+def test_parts_without_the_split_are_reported(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text('{"question": "only a test?", "answer": 1}\n')
     only = CustomSet(name="only", files={"test": tmp_path / "t.jsonl"})
     parts = [numbered(tmp_path, "a", 3), only]
@@ -85,7 +85,7 @@ def test_parts_without_the_split_are_told_of(tmp_path: Path) -> None:
         mix("m", parts, "dev")
 
 
-def test_what_was_skipped_is_told_with_its_part(tmp_path: Path) -> None:
+def test_skipped_rows_are_reported_with_their_part(tmp_path: Path) -> None:
     rows = [
         {"question": "good?"},
         {"question": "no gold?", "answer": None},
@@ -146,7 +146,7 @@ def test_a_question_of_two_parts_stands_in_the_first_alone(tmp_path: Path) -> No
     other = part(tmp_path, "b", [{"question": "what is 1+1"}, {"question": "y?"}])
     tasks = mix("m", [first, other], "train")
     assert sorted(task.question.text for task in tasks) == ["What is 1 + 1?", "x?", "y?"]
-    assert tasks.warnings == ("b: questions that stand in an earlier part too (1)",)
+    assert tasks.warnings == ("b: questions that an earlier part has too (1)",)
 
 
 def test_an_id_of_two_parts_is_that_of_one_task(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_what_one_part_tests_on_no_other_trains_on(tmp_path: Path) -> None:
     assert mix("m", [first, other], "train").warnings == ("a: questions that stand in a later split too (2)",)
 
 
-def test_what_a_set_leaves_out_itself_and_for_others_is_told_in_one_figure(tmp_path: Path) -> None:
+def test_questions_left_out_for_any_reason_are_reported_in_one_figure(tmp_path: Path) -> None:
     rows = [{"question": "x?"}, {"question": "x", "split": "test"}, {"question": "y?"}, {"question": "z?"}]
     other = part(tmp_path, "b", [{"question": "y", "split": "test"}])
     first = part(tmp_path, "a", [row | {"nr": number} for number, row in enumerate(rows)], id="nr")
@@ -254,7 +254,7 @@ def test_overrides_reach_into_the_parts(tmp_path: Path) -> None:
         ),
         (
             '[[part]]\nset = "gsm8k"\nweight = 1\n' + OWN,
-            "the part 'a' has no weight and others do; give each part one, or none.",
+            "the part 'a' has no weight but other parts do; give every part a weight, or none.",
         ),
         (
             OWN + '[[part]]\nset = "own"\nfile = "b/a.csv"\n',

@@ -123,7 +123,7 @@ def test_a_short_question_must_stand_there_as_a_whole() -> None:
     assert met([shorter], [shorter.upper()])[0].same
 
 
-def test_the_prompt_that_all_questions_share_tells_none_of_them() -> None:
+def test_a_prompt_that_all_questions_share_is_no_overlap() -> None:
     prompt = " ".join(some_words("prompt", 30))
     asked = [f"{' '.join(some_words(number, 20))} {prompt}" for number in range(MAX_QUESTIONS + 5)]
     others = [f"{' '.join(some_words(f'other/{number}', 20))} {prompt}" for number in range(5)]
@@ -132,7 +132,7 @@ def test_the_prompt_that_all_questions_share_tells_none_of_them() -> None:
     assert (found.place, found.where, found.same, found.shared) == (3, "row 5", True, 1.0)
 
 
-def test_what_many_share_tells_if_they_are_few_among_the_questions() -> None:
+def test_what_many_questions_share_counts_if_they_are_a_small_share_of_all() -> None:
     passage = " ".join(some_words("passage", 30))
     having = [f"{passage} {' '.join(some_words(number, 20))}" for number in range(MAX_QUESTIONS + 2)]
     others = [" ".join(some_words(f"other/{number}", 20)) for number in range(20 * len(having))]

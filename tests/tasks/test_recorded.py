@@ -192,7 +192,7 @@ def unjudged(make_recording: MakeRecording, **options: object) -> Recording:
     return make_recording(given, **options)
 
 
-def test_questions_whose_responses_nobody_judged_are_left_out_and_counted(
+def test_questions_with_ungraded_responses_are_left_out_and_counted(
     make_recording: MakeRecording,
 ) -> None:
     recording = unjudged(make_recording)
@@ -205,7 +205,7 @@ def test_questions_whose_responses_nobody_judged_are_left_out_and_counted(
     assert len(RecordedTasks(recording, "test", pool=[ada])) == 6
 
 
-def test_a_gold_answer_serves_where_nobody_judged(make_recording: MakeRecording) -> None:
+def test_a_gold_answer_grades_what_the_source_did_not(make_recording: MakeRecording) -> None:
     recording = unjudged(make_recording, golds={"Question 4?": "4"})
     tasks = RecordedTasks(recording, "test", pool=[replay(recording, "bob")])
     assert (len(tasks), tasks.warnings) == (6, ())
@@ -217,7 +217,7 @@ def test_a_recording_of_which_nothing_can_be_graded_is_refused(make_recording: M
         RecordedTasks(recording, "test", pool=[replay(recording, "ada")])
 
 
-def test_of_questions_that_differ_in_the_space_around_them_the_first_is_asked(tmp_path: Path) -> None:
+def test_of_questions_that_differ_only_in_outer_space_the_first_is_used(tmp_path: Path) -> None:
     path = tmp_path / "twice.parquet"
     rows = [
         (f"q{number}", text, "1", None, "test", "ada", 0, "Answer: 1", "1", 1.0, None, None, False, None)

@@ -82,7 +82,7 @@ def test_an_answer_in_a_file_has_the_fields_of_an_answer() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_program_prints_its_address_and_ends_when_told(tmp_path: Path, number: signal.Signals) -> None:
+def test_the_program_prints_its_address_and_ends_on_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "rules.toml").write_text(FILE)
     command = [sys.executable, "-m", "podium.testing", str(tmp_path / "rules.toml"), "--port", "0", "rpm=30"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -102,7 +102,7 @@ def test_the_program_prints_its_address_and_ends_when_told(tmp_path: Path, numbe
     ("words", "said"),
     [(["missing.toml"], "no such file"), (["rpm=-1"], "rpm"), (["a.toml", "b.toml"], "one file")],
 )
-def test_the_program_asked_wrongly_says_so(words: list[str], said: str) -> None:
+def test_the_program_reports_wrong_usage(words: list[str], said: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "podium.testing", *words], capture_output=True, text=True, check=False
     )

@@ -90,7 +90,7 @@ async def test_more_requests_than_a_minute_has_are_refused_until_it_is_over() ->
     assert [request.fault for request in server.requests] == [None, None, None, "limit", None, None]
 
 
-async def test_tokens_of_a_minute_are_those_that_replies_told() -> None:
+async def test_tokens_of_a_minute_are_those_that_replies_report() -> None:
     async with FaultServer(lambda messages, body: "a" * 4 * 40, tpm=100, minute=60) as server:
         statuses = [(await ask(server, question("a" * 40))).status for _ in range(3)]
     # 10 and 40 tokens each: the third would be over a hundred with its input alone.

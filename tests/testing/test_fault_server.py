@@ -43,7 +43,7 @@ async def test_an_answer_arrives_with_all_that_it_says(stream: bool) -> None:
     assert (request.input_tokens, request.output_tokens, request.tokens) == (12, 9, 21)
 
 
-async def test_a_stream_tells_usage_only_to_who_asks_for_it() -> None:
+async def test_a_stream_has_usage_only_on_request() -> None:
     async with FaultServer("Four.") as server:
         seen = await ask(server, question() | {"stream": True})
     assert seen.done

@@ -55,7 +55,7 @@ async def test_down_and_up_in_one_breath_answers() -> None:
         assert (await ask(server)).good
 
 
-async def test_nobody_gets_the_port_of_a_server_that_is_down() -> None:
+async def test_no_other_program_gets_the_port_of_a_server_that_is_down() -> None:
     async with FaultServer() as server:
         server.down()
         with socket.socket() as other, pytest.raises(OSError, match="in use"):
@@ -77,7 +77,7 @@ async def test_a_deaf_server_leaves_connections_hanging() -> None:
 # --- TLS -------------------------------------------------------------------------------------------------
 
 
-async def test_its_certificate_is_refused_by_who_was_not_told_to_trust_it() -> None:
+async def test_its_certificate_is_refused_by_clients_that_do_not_trust_it() -> None:
     async with FaultServer("Four.", tls=True) as server:
         assert server.url == server.https_url
         with pytest.raises(ssl.SSLCertVerificationError):
@@ -186,7 +186,7 @@ def test_a_thread_serves_who_is_not_async() -> None:
         _status(server.url)
 
 
-def test_a_thread_tells_what_its_server_raised() -> None:
+def test_a_thread_raises_what_its_server_raised() -> None:
     def answer(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
         raise LookupError("no answer")
 
@@ -203,6 +203,6 @@ def test_a_thread_that_cannot_start_says_so() -> None:
         pass
 
 
-def test_an_address_is_asked_for_too_early() -> None:
+def test_an_address_that_is_read_too_early_raises() -> None:
     with pytest.raises(RuntimeError, match="async with"):
         _ = FaultServer().url

@@ -117,7 +117,7 @@ async def test_a_connection_that_is_cut_costs_no_trace(
     await last.close()
 
 
-async def test_a_database_that_hangs_stops_nobody_but_its_readers(
+async def test_a_database_that_hangs_blocks_only_its_readers(
     make_trace: MakeTrace, postgres_url: str
 ) -> None:
     """One of whose table somebody else keeps a lock."""

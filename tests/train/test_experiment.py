@@ -12,11 +12,11 @@ from pydantic import ValidationError
 import podium
 from podium.config import build
 from podium.errors import CheckpointError, RunMismatchError
+from podium.orchestrator.team import open_pool
 from podium.recordings import Recording, Response
 from podium.train.experiment import make_draw_tasks, run_experiment
 from podium.train.settings import Experiment, GRPOSettings, Stage
 from podium.warmstart.supervised import SupervisedStage, WarmStartSettings, run_warmstart
-from podium.workers.pool import open_pool
 
 ASSETS = Path(podium.__file__).parent / "assets"
 TINY = {"iterations": 2, "questions": 2, "group": 4, "max_tokens": 24, "save_every": 1}

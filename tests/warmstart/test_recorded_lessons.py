@@ -17,7 +17,7 @@ from podium.warmstart.recorded_examples import (
     MOST_STEPS,
     ExampleQuestion,
     RecordedSource,
-    draw_example,
+    draw_recorded_example,
     prompts,
 )
 from podium.workers import Pool, ScriptedWorker
@@ -68,7 +68,7 @@ def plans(
 ) -> list[SFTExample]:
     """Lessons that are plans, of one course."""
     return [
-        draw_example(
+        draw_recorded_example(
             "plans",
             index,
             sources=[RecordedSource(tuple(questions), pool)],
@@ -94,7 +94,7 @@ def test_every_plan_can_be_run_by_the_team_that_its_prompt_shows(pool: Pool) -> 
             assert found == Acceptance()
 
 
-def test_a_thought_tells_the_tenth_worker_from_the_first_and_the_vote() -> None:
+def test_a_thought_distinguishes_the_tenth_worker_from_the_first_and_the_vote() -> None:
     large = Pool([ScriptedWorker(name, ["yes"]) for name in (VOTE, *(f"worker-{n}" for n in range(1, 13)))])
     of_two_digits = 0
     for example in plans(300, later=0, pool=large):
@@ -199,7 +199,7 @@ def test_a_question_s_kind_and_ratings_stand_in_the_prompt_as_the_policy_will_be
         assert f"\nKind: {read.cluster}\nModels:\n3: {VOTE}: \n- 90% 1x: 1\n" in asked[read.text]
 
 
-def test_who_rated_workers_are_is_told_by_their_ratings_and_never_by_their_names() -> None:
+def test_rated_workers_are_shown_by_their_ratings_and_never_by_their_names() -> None:
     name = re.compile(rf"\b({'|'.join(TALLIES)})\b")
     rated = plans(300, later=0.5, pool=RATED)
     assert {worker for example in rated for worker in shown_team(example, MEANT)} == set(NAMES)

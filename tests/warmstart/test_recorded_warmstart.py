@@ -22,7 +22,7 @@ from podium.planner import Outcome, PlanRequest
 from podium.recordings import Recording, Response
 from podium.train.checkpoints import read_model
 from podium.types import Profile, Question
-from podium.warmstart.data import DataSource, RecordedSettings, Source, open_data
+from podium.warmstart.data import DataSource, RecordedSettings, SourceSettings, open_data
 from podium.warmstart.embedded_examples import Shares
 from podium.warmstart.recorded_examples import random_committee
 from podium.warmstart.supervised import SupervisedStage, WarmStartSettings, run_warmstart
@@ -37,13 +37,13 @@ ACCURACIES = {"ada": 0.5, "bob": 0.4, "someone": 0.3}
 MEANT = by_percent(ACCURACIES)
 
 
-def open_small(*sources: Source, from_verdicts: bool = False) -> DataSource:
+def open_small(*sources: SourceSettings, from_verdicts: bool = False) -> DataSource:
     return open_data(
         RecordedSettings(sources, cost_weights=(), question_chars=100, from_verdicts=from_verdicts)
     )
 
 
-def source(recording: Recording, *, kind: str = "", weight: float = 1.0) -> Source:
+def source(recording: Recording, *, kind: str = "", weight: float = 1.0) -> SourceSettings:
     """A recording with a pool file of its workers and a vote, and ratings if there is a kind.
 
     Args:
@@ -67,10 +67,10 @@ def source(recording: Recording, *, kind: str = "", weight: float = 1.0) -> Sour
         + "".join(worker.format(name, recording.path.name) for name in recording.workers)
         + '[[worker]]\nname = "vote"\nkind = "vote"\n'
     )
-    return Source(tasks=str(recording.path), pool=str(pool), weight=weight)
+    return SourceSettings(tasks=str(recording.path), pool=str(pool), weight=weight)
 
 
-def test_what_is_left_out_of_a_recording_is_told(make_recording: MakeRecording) -> None:
+def test_what_is_left_out_of_a_recording_is_reported(make_recording: MakeRecording) -> None:
     given = {
         f"How much is {number} plus {number + 3}?": [
             Response("ada", 0, "Answer: 7", "7", 1.0 if number % 10 else None)
@@ -91,7 +91,7 @@ def test_what_is_left_out_of_a_recording_is_told(make_recording: MakeRecording) 
 
 def sums(
     make_recording: MakeRecording, score: float = 1.0, *, kind: str = "", right: str = "", weight: float = 1.0
-) -> Source:
+) -> SourceSettings:
     """30 questions, of which 24 are for training, and two workers.
 
     Args:
@@ -109,7 +109,7 @@ def sums(
     return source(recording, kind=kind, weight=weight)
 
 
-def rivers(make_recording: MakeRecording, *, kind: str = "", weight: float = 1.0) -> Source:
+def rivers(make_recording: MakeRecording, *, kind: str = "", weight: float = 1.0) -> SourceSettings:
     """20 questions of another wording, and a worker of another name."""
     given = {
         f"Which river flows through town {number}?": [
@@ -204,7 +204,7 @@ def test_where_no_pool_names_ratings_there_are_no_kinds_and_no_words(make_record
 def test_recordings_are_read_as_often_as_their_weights_say_however_many_questions_they_have(
     make_recording: MakeRecording,
 ) -> None:
-    def share_of_rivers(*sources: Source) -> float:
+    def share_of_rivers(*sources: SourceSettings) -> float:
         draw = open_small(*sources).draw(PLANS, 0.0)
         return fmean("Question: Which river flows" in draw("0", index).prompt for index in range(600))
 
@@ -216,7 +216,7 @@ def test_recordings_are_read_as_often_as_their_weights_say_however_many_question
 @pytest.mark.parametrize("changes", [{"weight": 0.0}, {"rounds": 0}, {"rounds": 3}])
 def test_a_source_has_some_weight_and_one_round_or_two(changes: dict[str, float]) -> None:
     with pytest.raises(ValidationError, match=next(iter(changes))):
-        Source.model_validate({"tasks": "some.parquet", "pool": "some.toml", **changes})
+        SourceSettings.model_validate({"tasks": "some.parquet", "pool": "some.toml", **changes})
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_a_long_question_and_a_long_earlier_answer_lose_their_middle(
     assert f"\nEarlier answer: {shown}\nSteps: 5\n" in message.content
 
 
-def test_a_small_warm_start_on_recordings_leaves_a_policy_that_is_asked_in_its_way(
+def test_a_small_warm_start_on_recordings_leaves_a_policy_with_its_own_prompt(
     make_recording: MakeRecording, tmp_path: Path
 ) -> None:
     first, second = sums(make_recording, kind=SUMS), rivers(make_recording, kind=RIVERS)
@@ -270,7 +270,7 @@ def test_a_small_warm_start_on_recordings_leaves_a_policy_that_is_asked_in_its_w
 
 def test_a_recording_that_is_not_there_is_said_before_anything_is_made(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no such file"):
-        open_small(Source(tasks=str(tmp_path / "none.parquet"), pool="embedded"))
+        open_small(SourceSettings(tasks=str(tmp_path / "none.parquet"), pool="embedded"))
 
 
 def test_what_one_recording_holds_out_is_no_lesson_of_another(make_recording: MakeRecording) -> None:
@@ -308,7 +308,7 @@ def test_lessons_that_could_not_be_taught_or_examined_are_refused_before_anythin
         ((rivers(make_recording),), "has no validation questions"),
         ((several, twice), "one sample of each worker; set rounds = 1"),
         (
-            (Source(tasks="embedded", pool="embedded"), several),
+            (SourceSettings(tasks="embedded", pool="embedded"), several),
             "leave `extra_sources` and `cost_weights` out",
         ),
     ):

@@ -56,7 +56,7 @@ def test_a_pair_that_agrees_is_accepted() -> None:
     assert following(worth(MENDED), agree=2) == ()
 
 
-def test_a_pair_that_disagrees_is_accepted_where_nobody_is_right_then() -> None:
+def test_a_pair_that_disagrees_is_accepted_if_no_worker_is_right_then() -> None:
     assert following(worth(HOPELESS)) == ()
 
 
@@ -77,7 +77,7 @@ def test_no_committee_is_preferred_for_a_second_round_that_mends_nothing() -> No
     assert all(len(team) == 1 for team in drawn(worth(HOPELESS)))
 
 
-def test_where_answers_are_dear_nobody_is_asked_for_the_sake_of_a_second_round() -> None:
+def test_where_answers_are_expensive_one_worker_answers_alone() -> None:
     # Mending brings 1 - 0.6 on half of the questions, which is less than the price of the pair's second answer.
     assert all(len(team) == 1 for team in drawn(worth(MENDED), level=1))
 
@@ -88,13 +88,13 @@ def test_a_kind_that_was_never_seen_is_mended_as_all_questions_are() -> None:
     assert following(worth(MENDED), cluster="#unheard-of", agree=2) == ()
 
 
-def test_a_second_round_asks_nobody_outside_the_team() -> None:
+def test_a_second_round_calls_no_worker_outside_the_team() -> None:
     team = ("a stranger", *PAIR, "dee")
     assert following(worth(MENDED), team=team) == ("dee",)
     assert following(worth(MENDED), team=PAIR) == ()
 
 
-def test_a_pair_is_not_preferred_where_the_team_has_nobody_who_could_mend_it() -> None:
+def test_a_pair_is_not_preferred_if_no_worker_of_the_team_could_correct_it() -> None:
     assert drawn(worth(MENDED), team=(*PAIR, "dee")) == {frozenset(PAIR)}
     assert all(len(team) == 1 for team in drawn(worth(MENDED), team=PAIR))
 
@@ -135,7 +135,7 @@ def test_as_many_agree_as_gave_the_answer_that_most_gave_of_those_who_answered()
     assert made.agreeing(("cy", "bob"), "question 2") == (2, 2)
 
 
-def test_who_is_asked_again_agrees_with_itself_only_if_its_next_sample_says_the_same() -> None:
+def test_a_worker_called_again_agrees_with_itself_only_if_its_next_sample_is_equal() -> None:
     answers = given_answers(("ada", "bob"), [[1, 2], [1, 2], [1, 2]], [1] * 2)
     answers.answer_QWR[:, 0, 1::2] = [[1, 1], [3, 3], [NONE, NONE]]
     made = CommitteeValues(replace(answers, samples=2), dict.fromkeys(answers.texts, KIND), LEVELS)
@@ -168,10 +168,10 @@ def test_what_a_committee_answered_goes_with_the_sample_that_is_first() -> None:
     answers.voted_QWR[0, 0, 1::2] = answers.alone_QWR[0, 0, 1::2] = 0
     after = replace(answers, samples=2).after((0, 1))
     assert after.answer_QWR[0, 2].tolist() == [RIGHT, 2, RIGHT, 2, RIGHT]
-    assert after.turned(1).voted((2, 1)).tolist() == [0]
+    assert after.rotated(1).voted((2, 1)).tolist() == [0]
 
 
-def test_a_second_round_costs_what_everybody_costs_also_where_votes_of_a_first_stop_early() -> None:
+def test_a_second_round_costs_all_its_workers_even_if_votes_of_the_first_stop_early() -> None:
     """Its vote sees the answer of the first round, too, of which the prices of first rounds know nothing."""
     names, rows = pair_and_two_more()
     answers = given_answers(names, rows, [1] * len(names))
@@ -188,7 +188,7 @@ def test_a_second_round_costs_what_everybody_costs_also_where_votes_of_a_first_s
         assert level > 0 or all(later[0])
 
 
-def test_where_a_second_round_may_follow_a_first_one_costs_what_everybody_costs() -> None:
+def test_a_first_round_costs_all_its_workers_if_a_second_may_follow() -> None:
     """How many agree is what the second round looks at, so the votes of the first do not stop."""
     names, rows = pair_and_two_more()
     answers = given_answers(names, rows, [1] * len(names))

@@ -16,7 +16,12 @@ from podium.baselines.plans import VOTE
 from podium.conductor.prompt import PromptSettings
 from podium.warmstart.committee_value import CommitteeValues
 from podium.warmstart.embedded_examples import SFTExample, Shares
-from podium.warmstart.recorded_examples import MOST_STEPS, ExampleQuestion, RecordedSource, draw_example
+from podium.warmstart.recorded_examples import (
+    MOST_STEPS,
+    ExampleQuestion,
+    RecordedSource,
+    draw_recorded_example,
+)
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.ratings import Ratings, Tally
 from podium.workflow import Acceptance, Access, Workflow
@@ -68,7 +73,7 @@ def all_lessons(
 ) -> Iterator[SFTExample]:
     """Taught plans, or rolls, of any length and round."""
     for index in range(count):
-        yield draw_example(
+        yield draw_recorded_example(
             "taught",
             index,
             sources=[made],
@@ -114,7 +119,7 @@ ONE_MEANT = by_percent(ONE_MEASURED)
 # --- whom to ask -------------------------------------------------------------------------------------------
 
 
-def test_a_taught_plan_asks_who_is_worth_most_whatever_the_team_and_its_order() -> None:
+def test_a_plan_from_verdicts_calls_the_best_committee_whatever_the_team_and_its_order() -> None:
     places = set()
     for example in examples(source(ONE_KNOWS, ONE_MEASURED)):
         team = shown_team(example, ONE_MEANT)
@@ -157,7 +162,7 @@ def test_of_a_pair_who_is_to_win_stands_first_though_the_prompt_lists_the_other_
 
 
 @pytest.mark.parametrize("level_sweep", [0.0, 1.0], ids=["plans", "level sweeps"])
-def test_nobody_who_is_rated_is_called_by_name_in_a_taught_lesson_and_who_is_not_is(
+def test_an_example_from_verdicts_names_only_workers_without_a_rating(
     level_sweep: float,
 ) -> None:
     drawn = examples(
@@ -173,7 +178,7 @@ def test_nobody_who_is_rated_is_called_by_name_in_a_taught_lesson_and_who_is_not
 # --- rolls -------------------------------------------------------------------------------------------------
 
 
-def test_a_roll_asks_one_question_at_every_level_and_only_its_thoughts_are_learned() -> None:
+def test_a_level_sweep_has_one_question_at_every_level_and_only_its_thoughts_are_learned() -> None:
     levels = 4
     made = source(FIVE, FIVE_MEASURED, cost_weights=(0.0, 0.01, 0.05, 5.0))
     orders = set()
@@ -244,7 +249,7 @@ def test_half_of_the_lessons_follow_a_first_round_where_a_second_may_pay_and_els
     assert all("\nRounds: 1\n" in example.prompt for example in later)
 
 
-def test_few_are_asked_for_the_sake_of_a_second_round_only_where_one_is_left() -> None:
+def test_a_small_first_committee_is_drawn_only_if_a_second_round_is_left() -> None:
     made = source(MENDED, MEASURED, rounds=2)
     pairs = dict.fromkeys((1, 2), 0)
     for example in examples(made, 400):

@@ -16,6 +16,7 @@ from podium.conductor.codec import Codec
 from podium.conductor.prompt import build_prompt
 from podium.errors import RunMismatchError
 from podium.lab import SKILLS, read_problem
+from podium.orchestrator.team import open_pool
 from podium.planner import PlanRequest
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.embedded import split_of
@@ -27,15 +28,15 @@ from podium.warmstart.embedded_examples import (
     SFTExample,
     Shares,
     TeamSource,
-    draw_example,
+    draw_coherent_workflow,
+    draw_embedded_example,
     draw_question,
     draw_team,
     query_line,
     query_prompt,
-    random_workflow,
     reading_text,
+    skill_thought,
     team_of,
-    thought,
 )
 from podium.warmstart.supervised import (
     SupervisedStage,
@@ -46,7 +47,6 @@ from podium.warmstart.supervised import (
     run_warmstart,
 )
 from podium.warmstart.tokenizer import BEGIN_ID, END_ID
-from podium.workers.pool import open_pool
 from podium.workflow import Workflow, parse
 
 TINY = WarmStartSettings(
@@ -63,7 +63,7 @@ TINY = WarmStartSettings(
 
 
 def plan_lessons(count: int) -> list[SFTExample]:
-    examples = (draw_example("0", index) for index in range(10**6))
+    examples = (draw_embedded_example("0", index) for index in range(10**6))
     found: list[SFTExample] = []
     while len(found) < count:
         example = next(examples)
@@ -73,8 +73,10 @@ def plan_lessons(count: int) -> list[SFTExample]:
 
 
 def test_a_lesson_is_the_same_for_ever() -> None:
-    assert [draw_example("3", i) for i in range(20)] == [draw_example("3", i) for i in range(20)]
-    assert draw_example("3", 0) != draw_example("4", 0)
+    assert [draw_embedded_example("3", i) for i in range(20)] == [
+        draw_embedded_example("3", i) for i in range(20)
+    ]
+    assert draw_embedded_example("3", 0) != draw_embedded_example("4", 0)
 
 
 def test_every_plan_in_a_lesson_is_valid() -> None:
@@ -94,13 +96,13 @@ def test_questions_of_lessons_come_from_the_train_split() -> None:
 
 
 @pytest.mark.parametrize("relevant", [0.0, 0.5])
-def test_workers_of_a_lesson_claim_a_need_of_the_question_as_often_as_asked(relevant: float) -> None:
+def test_workers_of_an_example_claim_a_skill_of_the_question_as_often_as_set(relevant: float) -> None:
     rng = Random("relevant")
     hits = expected = in_order = by_chance = 0.0
     for _ in range(3000):
         _, problem = draw_question(rng)
         team = draw_team(rng)
-        workflow = random_workflow(rng, problem, team, shares=Shares(relevant=relevant))
+        workflow = draw_coherent_workflow(rng, problem, team, shares=Shares(relevant=relevant))
         useful = {number for skill in problem.skills for number in team.fit(skill)}
         for step, skill in zip(workflow.steps, problem.skills, strict=False):
             anybody = len(useful) / len(team.profiles)
@@ -118,24 +120,24 @@ def test_workers_of_a_lesson_claim_a_need_of_the_question_as_often_as_asked(rele
 
 
 @pytest.mark.parametrize("fitting", [0.0, 0.4])
-def test_plans_have_as_many_steps_as_the_question_has_parts_as_often_as_asked(fitting: float) -> None:
+def test_plans_have_as_many_steps_as_the_question_has_parts_as_often_as_set(fitting: float) -> None:
     rng = Random("fitting")
     shares = Shares(steps=(1.0, 2.0, 3.0, 2.0), fitting=fitting)
     fits = expected = 0.0
     lengths: Counter[int] = Counter()
     for _ in range(4000):
         _, problem = draw_question(rng)
-        steps = len(random_workflow(rng, problem, draw_team(rng), shares=shares).steps)
+        steps = len(draw_coherent_workflow(rng, problem, draw_team(rng), shares=shares).steps)
         lengths[steps] += 1
         fits += steps == len(problem.hops)
         expected += fitting + (1 - fitting) * shares.steps[len(problem.hops) - 1] / 8
     assert abs(fits - expected) < 0.05 * expected
     assert set(lengths) == {1, 2, 3, 4}
     _, problem = draw_question(rng)
-    assert len(random_workflow(rng, problem, draw_team(rng), max_steps=1, shares=shares).steps) == 1
+    assert len(draw_coherent_workflow(rng, problem, draw_team(rng), max_steps=1, shares=shares).steps) == 1
 
 
-def test_the_learning_rate_goes_over_stages_and_begins_anew_where_asked() -> None:
+def test_the_learning_rate_spans_stages_and_restarts_where_set() -> None:
     settings = WarmStartSettings(
         stages=(
             SupervisedStage(steps=40),
@@ -173,7 +175,7 @@ def test_plans_of_lessons_come_in_every_manner() -> None:
     drawn = []
     for _ in range(600):
         _, problem = draw_question(rng)
-        drawn.append([step.subtask for step in random_workflow(rng, problem, draw_team(rng)).steps])
+        drawn.append([step.subtask for step in draw_coherent_workflow(rng, problem, draw_team(rng)).steps])
     long = [subtasks for subtasks in drawn if len(subtasks) > 2]
     same = [subtasks for subtasks in long if len({s[3:] for s in subtasks}) == 1]
     numbered = [subtasks for subtasks in long if [s[3:] for s in subtasks[:3]] == list(PARTS[:3])]
@@ -183,7 +185,9 @@ def test_plans_of_lessons_come_in_every_manner() -> None:
 
 
 def test_a_team_lesson_lists_the_numbers_that_its_thought_names() -> None:
-    examples = [example for i in range(400) if "\nTeam:\n" in (example := draw_example("0", i)).prompt]
+    examples = [
+        example for i in range(400) if "\nTeam:\n" in (example := draw_embedded_example("0", i)).prompt
+    ]
     assert len(examples) > 20
     for example in examples:
         named, _, listed = example.pieces[0][0].removeprefix("needs ").partition("\nmodel_id = ")
@@ -198,7 +202,9 @@ def test_the_thought_names_a_skill_and_who_claims_it_for_every_part() -> None:
     for _ in range(200):
         _, problem = draw_question(rng)
         team = draw_team(rng)
-        parts = [part.split(" ") for part in thought(problem, team, rng).removeprefix("needs ").split(", ")]
+        parts = [
+            part.split(" ") for part in skill_thought(problem, team, rng).removeprefix("needs ").split(", ")
+        ]
         assert [skill for skill, _ in parts] == list(problem.skills)
         for skill, number in parts:
             fit = team.fit(skill)
@@ -226,7 +232,7 @@ def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_pa
     assert tokenizer.decode(tokens[1:-1]) == messages[0].content + "model_id = []"
 
 
-def test_the_gate_asks_for_numbers_in_the_tokens_of_the_lessons() -> None:
+def test_the_acceptance_check_tokenizes_numbers_as_the_examples_do() -> None:
     tokenizer = make_tokenizer(TINY, EmbeddedData("embedded"))
     team = draw_team(Random("tokens of rolls"))
     query = query_line(team.profiles[0].name)

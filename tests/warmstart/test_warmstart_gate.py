@@ -55,7 +55,7 @@ def test_a_form_can_be_measured_on_one_question_and_on_none() -> None:
         assert (len(report.valid_plans), report.passed) == (len(prompts), False)
 
 
-def test_a_team_in_which_nobody_claims_a_skill_has_no_skill_to_get_wrong() -> None:
+def test_a_team_without_claimed_skills_has_no_skill_to_get_wrong() -> None:
     tokenizer = make_tokenizer(TINY, EmbeddedData("embedded"))
     exam = AcceptanceCheck(make_model(TINY, tokenizer.get_vocab_size()), tokenizer, seed=0)
     names, skills = exam.numbers(20, team_of([Profile(name="ada"), Profile(name="bob")]))

@@ -78,14 +78,14 @@ def test_only_who_is_in_the_team_is_drawn(answers: Answers) -> None:
     assert set(members(worth(answers), "#sums", ("cy",))) == {"cy"}
 
 
-def test_nobody_answers_more_often_than_there_are_samples(answers: Answers) -> None:
+def test_no_worker_answers_more_often_than_it_has_samples(answers: Answers) -> None:
     made = worth(answers)
     for seed in range(60):
         drawn = made.draw(Random(f"{seed}"), "#sums", WORKERS)
         assert max(Counter(drawn).values()) <= SAMPLES
 
 
-def test_a_committee_is_no_larger_than_asked(answers: Answers) -> None:
+def test_a_committee_is_no_larger_than_its_limit(answers: Answers) -> None:
     made = worth(answers)
     assert {len(made.draw(Random(f"{seed}"), "#sums", WORKERS, most=1)) for seed in range(30)} == {1}
     assert min(len(made.draw(Random(f"{seed}"), "#sums", WORKERS, most=5)) for seed in range(30)) > 1
@@ -108,7 +108,7 @@ def test_the_same_randomness_draws_the_same(answers: Answers) -> None:
     assert len(set(drawn[0])) > 1
 
 
-def test_four_different_workers_are_tried_together_only_where_nobody_has_a_second_sample() -> None:
+def test_four_different_workers_are_tried_together_only_if_no_worker_has_a_second_sample() -> None:
     once = given_answers([f"worker {number}" for number in range(5)], [[RIGHT] * 5] * 4, [1] * 5)
     for answers, different in ((once, 5), (replace(once, samples=2), 3)):
         tried = list(committees(answers))
@@ -118,14 +118,14 @@ def test_four_different_workers_are_tried_together_only_where_nobody_has_a_secon
 
 
 def test_samples_in_another_order_are_other_answers_of_equal_worth(answers: Answers) -> None:
-    turned = answers.turned(1)
+    turned = answers.rotated(1)
     assert (turned.alone_QWR[:, :, 0] == answers.alone_QWR[:, :, 1]).all()
     assert (turned.alone_QWR[:, :, 1] == answers.alone_QWR[:, :, 0]).all()
     assert (turned.score_QW == answers.score_QW).all()
-    assert answers.turned(0) is answers
+    assert answers.rotated(0) is answers
 
 
-def test_an_answer_that_adds_nothing_is_seldom_asked_for_even_where_nothing_is_saved() -> None:
+def test_an_answer_that_adds_nothing_is_seldom_drawn_even_where_nothing_is_saved() -> None:
     always_right = [[RIGHT, RIGHT, RIGHT]] * 20
     made = CommitteeValues(
         given_answers(WORKERS, always_right, [1, 1, 1]), dict.fromkeys(texts(20), "#sums"), (0.0,)
@@ -219,7 +219,7 @@ def test_kinds_that_decide_are_trusted_although_they_have_few_questions() -> Non
     assert median(pseudo_count(chance, [270, *[5] * 6], seed) for seed in range(7)) <= 3
 
 
-def test_where_nobody_can_tell_a_trust_is_chosen_nevertheless() -> None:
+def test_a_pseudo_count_is_chosen_even_if_all_do_equally_well() -> None:
     assert pseudo_count([[1.0, 1.0]], [1], 0) > 0
 
 
@@ -227,7 +227,9 @@ def test_where_nobody_can_tell_a_trust_is_chosen_nevertheless() -> None:
 
 
 @pytest.mark.parametrize(("early_stop", "drawn"), [(False, ("cy",)), (True, ("cy", "ada", "bob"))])
-def test_who_is_dear_is_asked_last_where_votes_stop_early(early_stop: bool, drawn: tuple[str, ...]) -> None:
+def test_an_expensive_worker_is_called_last_where_votes_stop_early(
+    early_stop: bool, drawn: tuple[str, ...]
+) -> None:
     """ada and bob are both right on six questions of ten, and cy, who costs nine times as much, on all.
 
     Asked in turn, all three cost 2 dollars and in four cases of ten 9 more: less than cy alone.

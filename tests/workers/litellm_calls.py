@@ -163,7 +163,7 @@ async def test_every_fault_is_one_request_and_one_sentence(
 
 
 @pytest.mark.parametrize("as_date", [False, True])
-async def test_a_provider_s_wait_is_told_on(server: FaultServer, as_date: bool) -> None:
+async def test_a_provider_s_wait_is_passed_on(server: FaultServer, as_date: bool) -> None:
     server.rules = [Rule(fault=RateLimited(retry_after=30, as_date=as_date))]
     error = await failed(worker_of(server))
     assert error.retry_after_s is not None
@@ -178,12 +178,12 @@ async def test_who_is_too_slow_is_late(server: FaultServer, fault: Any) -> None:
     await server.idle()
 
 
-async def test_a_wrong_key_is_told_without_the_key(server: FaultServer) -> None:
+async def test_a_wrong_key_is_reported_without_the_key(server: FaultServer) -> None:
     error = await failed(worker_of(server, key="sk-hush-other"))
     assert "(is the key right?)" in str(error)
 
 
-async def test_an_unknown_provider_is_told(server: FaultServer) -> None:
+async def test_an_unknown_provider_is_reported(server: FaultServer) -> None:
     error = await failed(worker_of(server, model="nobody/m"))
     assert (error.kind, error.retryable) == ("status", False)
     assert server.requests == ()
@@ -222,7 +222,7 @@ async def test_nothing_is_printed(server: FaultServer, capfd: pytest.CaptureFixt
     assert capfd.readouterr() == ("", "")
 
 
-async def test_whoever_goes_away_leaves_no_task_and_no_request(server: FaultServer) -> None:
+async def test_a_cancelled_call_leaves_no_task_and_no_request(server: FaultServer) -> None:
     server.rules = [Rule(fault=Hang())]
     worker = worker_of(server)
     ours = asyncio.all_tasks()

@@ -69,7 +69,7 @@ async def test_the_subtask_comes_before_what_is_shown_and_the_latest_before_the_
     assert await said(worker, "Run it.", "Answer: three") == NO_PROGRAM
 
 
-async def test_a_program_is_told_the_responses_that_are_shown(worker: CodeWorker) -> None:
+async def test_a_program_gets_the_responses_that_are_shown(worker: CodeWorker) -> None:
     program = "import json, sys\nprint(json.load(sys.stdin))"
     told = await said(worker, fenced(program), "It is\nAnswer: 4", "\ud800 5")
     assert told == (

@@ -69,7 +69,7 @@ async def test_a_program_reads_one_json_object_and_what_it_writes_is_the_answer(
     assert (reply.usage.input_tokens, reply.usage.output_tokens) == (5, -(-len(reply.text) // 4))
 
 
-async def test_a_caller_who_wants_less_is_told_on(tmp_path: Path) -> None:
+async def test_a_callers_lower_limit_is_passed_on(tmp_path: Path) -> None:
     short = Request(HELLO.messages, seed="s", options=AnswerOptions(max_tokens=7))
     reply = await answered(tmp_path, "print(json.load(sys.stdin)['max_tokens'])", request=short)
     assert reply.text == "7"
@@ -285,7 +285,7 @@ def test_what_cannot_be_run_is_refused_when_the_pool_is_loaded(
     assert "sk-hush" not in str(refused.value)
 
 
-async def test_a_program_that_is_gone_when_it_is_asked_is_a_failed_call(tmp_path: Path) -> None:
+async def test_a_program_that_is_gone_when_it_is_called_is_a_failed_call(tmp_path: Path) -> None:
     script = tmp_path / "answer.sh"
     script.write_text("#!/bin/sh\necho Four.\n")
     script.chmod(0o755)
@@ -298,7 +298,7 @@ async def test_a_program_that_is_gone_when_it_is_asked_is_a_failed_call(tmp_path
     assert (caught.value.kind, caught.value.retryable) == ("connection", False)
 
 
-def test_answers_are_kept_only_where_the_file_says_so_and_the_program_is_part_of_what_is_asked(
+def test_a_programs_answers_are_cached_only_if_the_file_says_so_and_the_program_is_part_of_the_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_KEY", SECRET)
@@ -386,7 +386,7 @@ async def test_what_a_program_leaves_behind_ends_with_it_and_is_not_waited_for(t
     await gone(*await family(tmp_path))
 
 
-async def test_who_escapes_with_the_output_open_keeps_nobody_waiting(tmp_path: Path) -> None:
+async def test_a_process_that_escapes_with_the_output_open_keeps_no_call_waiting(tmp_path: Path) -> None:
     escape = (
         "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)"
     )

@@ -64,7 +64,7 @@ async def test_an_installed_function_needs_no_path(place: Path) -> None:
     assert "2 + 2?" in (await loaded(place, "pprint:pformat", keys="").answer(HELLO)).text
 
 
-async def test_it_is_told_what_it_has_parameters_for() -> None:
+async def test_a_function_gets_the_arguments_that_it_has_parameters_for() -> None:
     told = {"seed": "s", "repeat": 1, "sample": 2, "max_tokens": 4096}
 
     def none(messages):
@@ -290,7 +290,7 @@ async def test_the_folder_of_a_module_hides_nothing_that_is_installed(place: Pat
     assert sys.path[-1] == str(place)
 
 
-def test_answers_are_kept_only_where_the_file_says_so_and_a_seed_counts_where_it_is_asked_for(
+def test_a_functions_answers_are_cached_only_if_the_file_says_so_and_a_seed_counts_if_it_takes_one(
     place: Path,
 ) -> None:
     module = "def answer(messages): return 'a'\ndef other(messages, seed): return seed\n"
@@ -339,7 +339,7 @@ async def test_an_async_function_is_cancelled_with_its_call() -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_whoever_waits_for_a_thread_is_cancelled_at_once_and_its_result_is_dropped() -> None:
+async def test_a_call_that_waits_for_a_thread_is_cancelled_at_once_and_its_result_is_dropped() -> None:
     begun, release, ended = threading.Event(), threading.Event(), threading.Event()
 
     def answer(messages: Any) -> str:

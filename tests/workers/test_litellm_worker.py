@@ -69,7 +69,7 @@ def test_a_pool_that_is_only_looked_at_does_not_import_it(tmp_path: Path, releas
     assert "litellm" not in sys.modules
 
 
-async def test_closing_what_was_never_asked_imports_nothing(tmp_path: Path, release: Path) -> None:
+async def test_closing_a_worker_that_was_never_called_imports_nothing(tmp_path: Path, release: Path) -> None:
     install(release, "1.106.2")
     pool = load_pool(pool_file(tmp_path))
     await pool.close()
@@ -97,7 +97,7 @@ async def test_closing_what_was_never_asked_imports_nothing(tmp_path: Path, rele
         ("modell = 'x'", "unknown key 'worker.haiku.modell'; did you mean 'model'?"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_when_the_pool_is_loaded(
+def test_a_model_that_cannot_be_called_is_refused_when_the_pool_is_loaded(
     tmp_path: Path, release: Path, keys: str, sentence: str
 ) -> None:
     install(release, "1.106.2")
@@ -109,7 +109,7 @@ def test_what_cannot_be_asked_is_refused_when_the_pool_is_loaded(
     assert "hush" not in str(refused.value)
 
 
-def test_what_can_change_an_answer_is_told_and_no_key_is() -> None:
+def test_the_identity_has_what_can_change_an_answer_and_no_key() -> None:
     worker = LiteLLMWorker(
         Profile(name="haiku"),
         "bedrock/x",

@@ -54,7 +54,7 @@ async def test_a_worker_puts_its_system_prompt_first_and_keeps_to_its_limits(end
     assert KEY not in "".join(map(repr, shown))
 
 
-async def test_a_seed_is_sent_where_it_is_asked_for_and_differs_between_calls(endpoint: Endpoint) -> None:
+async def test_a_seed_is_sent_if_the_pool_file_says_so_and_differs_between_calls(endpoint: Endpoint) -> None:
     worker = OpenAIWorker(Profile(name="w"), ChatClient(endpoint.url), "m", send_seed=True)
     for seed in ("7/0/0", "7/0/1", "7/0/0"):
         await worker.answer(Request(MESSAGES, seed=seed))
@@ -82,7 +82,7 @@ async def test_the_workers_of_a_pool_share_their_connections(endpoint: Endpoint)
     await pool.close()
 
 
-async def test_a_table_of_a_pool_file_says_how_an_endpoint_is_asked(
+async def test_a_table_of_a_pool_file_describes_an_endpoint(
     endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PODIUM_TEST_KEY", KEY)

@@ -92,7 +92,7 @@ def test_any_text_is_of_a_known_kind_or_of_none_and_stays_so(text: str) -> None:
 # --- a worker's rating -------------------------------------------------------------------------------------
 
 
-def test_a_worker_is_rated_by_the_kind_of_the_question_drawn_a_little_to_all_that_it_was_asked() -> None:
+def test_a_rating_on_a_cluster_is_shrunk_towards_the_rating_on_all_questions() -> None:
     sums, letters = rating("ada", SUMS), rating("ada", LETTERS)
     assert (sums.kind, sums.questions) == ("add-apples", 10)
     # Right in 10 of 20 overall: three more questions of each kind are taken to have gone so.
@@ -101,7 +101,7 @@ def test_a_worker_is_rated_by_the_kind_of_the_question_drawn_a_little_to_all_tha
     assert sums.cost_usd == pytest.approx((0.1 + 3 * 0.4 / 20) / 13)
 
 
-def test_a_kind_that_a_worker_was_not_asked_is_rated_as_all_that_it_was() -> None:
+def test_a_cluster_that_a_worker_did_not_answer_is_rated_as_all_its_questions() -> None:
     for question, kind in ((RIVERS, "rivers"), ("What?", "")):
         assert rating("ada", question) == Rating(kind=kind, accuracy=0.5, cost_usd=0.02, questions=0)
     assert rating("bob", SUMS).accuracy == pytest.approx(0.75)
@@ -247,7 +247,7 @@ def test_a_pool_file_names_its_ratings_as_seen_from_its_own_folder(
     assert pool.profiles_for(LETTERS)[0].rating == rating("ada", LETTERS)
 
 
-def test_a_pool_that_names_no_ratings_tells_the_same_for_every_question(tmp_path: Path) -> None:
+def test_a_pool_without_ratings_has_the_same_profiles_for_every_question(tmp_path: Path) -> None:
     pool = load_pool(pool_file(tmp_path, "ada"))
     assert pool.ratings is None
     assert pool.profiles_for(SUMS) == pool.profiles
@@ -262,7 +262,7 @@ def test_a_pool_whose_ratings_cannot_be_read_is_refused_unless_it_is_opened_with
     assert load_pool(path, rated=False).ratings is None
 
 
-def test_a_pool_opened_without_its_ratings_rates_nobody(tmp_path: Path) -> None:
+def test_a_pool_opened_without_its_ratings_rates_no_worker(tmp_path: Path) -> None:
     ratings_file(tmp_path / "r.json")
     pool = load_pool(pool_file(tmp_path, "ada", "bob", ratings="r.json"), rated=False)
     assert pool.profiles_for(SUMS) == pool.profiles

@@ -144,7 +144,7 @@ async def test_a_question_that_looks_like_a_message_of_ours_is_found(
 
 @pytest.mark.parametrize("inner", ["packed", "chat", "plain"])
 @pytest.mark.parametrize("outer", ["packed", "chat"])
-async def test_a_question_is_found_within_what_a_team_was_asked(
+async def test_a_question_is_found_within_the_subtask_of_a_team(
     recording: Recording, outer: Style, inner: Style
 ) -> None:
     (message,) = request(FOUR, style=outer).messages
@@ -380,7 +380,7 @@ async def test_the_second_round_goes_on_with_the_next_sample(recording: Recordin
     ]
 
 
-async def test_every_request_knows_the_questions_seed_and_how_often_its_worker_was_asked() -> None:
+async def test_every_request_has_the_questions_seed_and_the_number_of_its_workers_calls() -> None:
     ada, bob = ScriptedWorker("ada", {"": "4"}), ScriptedWorker("bob", {"": "5"})
     planner = Rounds(*(Step(worker, "Do.", Access(all=True)) for worker in (0, 1, 0)))
     await Orchestrator(planner, Pool([ada, bob]), budget=Budget(rounds=2)).answer(

@@ -28,7 +28,7 @@ from podium.workers.rounding import Rounding, requested_rounding
         ("", Rounding()),
     ],
 )
-def test_what_a_text_asks_for_is_found(text: str, asked: Rounding) -> None:
+def test_the_rounding_that_a_text_requests_is_found(text: str, asked: Rounding) -> None:
     assert requested_rounding(text) == asked
     assert bool(asked) == (asked != Rounding())
 
@@ -57,7 +57,7 @@ def test_what_a_text_asks_for_is_found(text: str, asked: Rounding) -> None:
         (Rounding(scientific=True), Fraction(0), "0.00000000000e+0"),
     ],
 )
-def test_a_value_is_written_as_is_asked(rounding: Rounding, value: Fraction, written: str) -> None:
+def test_a_value_is_written_as_requested(rounding: Rounding, value: Fraction, written: str) -> None:
     assert rounding.write(value) == written
 
 

@@ -225,7 +225,7 @@ def test_looking_at_finished_work_costs_thought_too() -> None:
         ("Do parts 1 and 2.", Intent("parts", (0, 1))),
         ("Do the final step.", Intent("parts", (2,))),
         ("Do part 9 only.", Intent("whole")),
-        ("Write 'planet' backwards, please", Intent("parts", (0,), clear=True)),
+        ("Write 'planet' backwards, please", Intent("parts", (0,), quoted=True)),
         ("Verify what the others found.", Intent("check")),
         ("Vote on the answers.", Intent("compare")),
         ("Carry out the next step.", Intent("next")),

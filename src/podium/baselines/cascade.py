@@ -31,7 +31,7 @@ class Cascade:
         return f"cascade:{'+'.join(self.first)}>{self.then}"
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """First the vote, then the expensive worker or acceptance; `ConfigError` when the pool lacks a worker."""
+        """First the vote; in round 2 the expensive worker or an acceptance. `ConfigError` if a worker is missing."""
         if not request.outcomes:
             return await Committee(self.first).plan(request)
         decision: Workflow | Acceptance = Acceptance()

@@ -25,8 +25,8 @@ PHRASES = (WHOLE, *PARTS, NEXT, FINISH, CHECK, COMPARE)
 _NUMBER = re.compile(r"^\d\. ")
 
 
-def asks_whole(subtask: str, question: str) -> bool:
-    """Whether a subtask asks for the whole question, not for a part or a rewording of it.
+def requests_whole_question(subtask: str, question: str) -> bool:
+    """Whether a subtask requests an answer to the whole question, not to a part or a rewording of it.
 
     A number in front, as a small policy writes it, makes no difference.
     """

@@ -16,7 +16,8 @@ from podium.workflow import Acceptance, Access, Step, Workflow, render
 
 
 def plan_once(request: PlanRequest, workflow: Workflow) -> Plan:
-    """A plan that runs `workflow` in the first round and accepts in later rounds. `max_steps` does not limit it."""
+    """A plan that runs `workflow` in the first round and accepts in later rounds. It may have more steps than
+    `max_steps`."""
     decision = Acceptance() if request.outcomes else workflow
     return Plan(text=render(decision), decision=decision)
 
@@ -34,7 +35,7 @@ def rounds_of(planner: object) -> int:
 
 
 def voting_step(pool: Sequence[Profile], weights: Sequence[float] = ()) -> Step:
-    """A step in which the pool's voting tool votes on all earlier answers; later also on that of the round before.
+    """A step in which the pool's voting tool votes on all earlier answers, that of the round before included.
 
     Args:
         weights: of the votes, in the order of the answers; empty: all weights are equal.

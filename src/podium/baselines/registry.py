@@ -14,7 +14,7 @@ from pathlib import Path
 from podium.baselines.controls import Oracle, PlanFor, RandomPlans, read_constant
 from podium.baselines.plans import position_of
 from podium.baselines.voting import SelfConsistency, Single
-from podium.config import nearest
+from podium.config import closest_name
 from podium.errors import ConfigError
 from podium.planner import Planner
 from podium.types import Profile
@@ -127,7 +127,7 @@ def open_baseline(
     found = find_baseline(name)
     if found is None:
         forms = {form.partition(":")[0]: form for form in baseline_forms()}
-        meant = nearest(name.partition(":")[0], forms)
+        meant = closest_name(name.partition(":")[0], forms)
         remedy = f"did you mean {forms[meant]}?" if meant else f"known: {', '.join(forms.values())}."
         raise ConfigError(f"There is no baseline {name!r}; {remedy}")
     baseline, argument = found

@@ -56,7 +56,7 @@ def run(tokens: Sequence[str]) -> int:
 
 
 def _restart_for_torch() -> None:
-    """Become the same command with the variables that torch reads when the process starts."""
+    """Replace this process by the same command, with the environment variables that torch reads at its start."""
     if missing := missing_variables(os.environ):
         os.execve(sys.executable, [sys.executable, "-m", "podium", *sys.argv[1:]], os.environ | missing)
 
@@ -72,7 +72,7 @@ def _call(tokens: Sequence[str]) -> object:
         )
     except (
         BaseExceptionGroup
-    ) as errors:  # Concurrent questions fail for the same reason, such as a full disk.
+    ) as errors:  # Concurrent questions often fail for one reason, such as a full disk: report it once.
         own, others = errors.split(PodiumError)
         if own is None or others is not None:
             raise

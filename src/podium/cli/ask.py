@@ -66,7 +66,7 @@ def ask(
         full: Show every text uncut, and the messages to each worker.
         json: Print the trace as one line of JSON.
     """
-    asked = read_question(question)
+    asked_question = read_question(question)
     budget_from_options(budget)
     if max_steps is not None and max_steps < 1:
         raise UsageError(f"--max-steps {max_steps}: a plan has at least 1 step.")
@@ -95,7 +95,7 @@ def ask(
                         keep(event)
                         show(event)
 
-                    return await orchestrator.answer(asked, seed=chosen_seed, on_event=observe)
+                    return await orchestrator.answer(asked_question, seed=chosen_seed, on_event=observe)
             finally:
                 await workers.close()
 

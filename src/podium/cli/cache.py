@@ -15,10 +15,10 @@ from podium.workers.response_cache import ResponseCache, WorkerSummary
 
 
 def show(file: Path, /, *, json: Flag = False) -> int:
-    """Show how many answers of each worker a response cache has, and what they cost.
+    """Show how many replies of each worker a response cache has, and what they cost.
 
     Args:
-        file: As --cache names it; of a run, responses.sqlite in its folder.
+        file: The file that --cache names; a run keeps its own as responses.sqlite in its folder.
         json: Print a JSON object.
     """
     with ResponseCache(file, replay=True) as cache:
@@ -39,17 +39,17 @@ def show(file: Path, /, *, json: Flag = False) -> int:
 
 
 def clear(file: Path, /, *, older: str | None = None) -> int:
-    """Delete answers from a response cache: all of them, or the old ones.
+    """Delete replies from a response cache: all of them, or the old ones.
 
     Args:
-        file: As --cache names it; of a run, responses.sqlite in its folder.
-        older: Only replies from before then: a date, a time, or 12h, 30d ago.
+        file: The file that --cache names; a run keeps its own as responses.sqlite in its folder.
+        older: Delete only replies stored before this time: a date, a time, or an age such as 12h or 30d.
     """
     before = None if older is None else read_time(older, datetime.now(UTC))
     with ResponseCache(file, create=False) as cache:
-        forgotten = cache.forget(before)
+        deleted = cache.forget(before)
         left = cache.count
-    print(f"{_counted(forgotten)} forgotten, {left:,} left in {file}.", file=sys.stderr)
+    print(f"Deleted {_counted(deleted)}; {left:,} left in {file}.", file=sys.stderr)
     return 0
 
 

@@ -49,11 +49,11 @@ async def dry_run(
         weights=False,
         on_warning=warnings.append,
     ) as found:
-        told = forecast(experiment, found, ranks=ranks)
+        result = forecast(experiment, found, ranks=ranks)
         if not json:
-            _print_forecast(console, experiment, told, run_budget_usd, warnings)
+            _print_forecast(console, experiment, result, run_budget_usd, warnings)
         trials: tuple[WorkerTrial, ...] = ()
-        if not told.refusals and found.pool is not None and found.tasks:
+        if not result.refusals and found.pool is not None and found.tasks:
             trial = Trial.of(found.pool, found.tasks)
             if not json:
                 _print_announcement(console, trial)
@@ -62,43 +62,43 @@ async def dry_run(
             if not json:
                 _print_trials(console, trials)
     if json:
-        document = asdict(told) | {"hours": told.hours, "warnings": warnings}
+        document = asdict(result) | {"hours": result.hours, "warnings": warnings}
         print(json_.dumps(document | {"trials": [asdict(trial) for trial in trials]}))
-    return 1 if told.refusals or not all(trial.answered for trial in trials) else 0
+    return 1 if result.refusals or not all(trial.answered for trial in trials) else 0
 
 
 def _print_forecast(
     console: Console,
     experiment: LMExperiment,
-    told: Forecast,
+    result: Forecast,
     run_budget_usd: float | None,
     warnings: Sequence[str],
 ) -> None:
     grpo = experiment.grpo
     _say(
         console,
-        f"{counted(told.iterations, 'iteration')} of {counted(grpo.questions, 'question')} x {grpo.group} plans, "
+        f"{counted(result.iterations, 'iteration')} of {counted(grpo.questions, 'question')} x {grpo.group} plans, "
         f"from {printable(experiment.start)}, over the pool {printable(experiment.pool)}; "
-        f"{counted(told.tasks, 'task')} of {printable(experiment.tasks)}"
-        + (f"; the longest prompt has {told.longest_prompt:,} tokens." if told.longest_prompt else "."),
+        f"{counted(result.tasks, 'task')} of {printable(experiment.tasks)}"
+        + (f"; the longest prompt has {result.longest_prompt:,} tokens." if result.longest_prompt else "."),
     )
     for warning in warnings:
         _say(console, warning)
     console.print()
     if experiment.scoring_url is None:
-        _print_workers(console, told.workers)
-        _print_budget(console, told, run_budget_usd)
+        _print_workers(console, result.workers)
+        _print_budget(console, result, run_budget_usd)
     else:
         service = f"the scoring service at {experiment.scoring_url}"
         _say(
             console,
             f"Workers: {service} calls them. To try them, start a dry run without scoring_url on its machine.",
         )
-    _print_gpu(console, told)
-    if told.refusals:
+    _print_gpu(console, result)
+    if result.refusals:
         console.print()
-        _say(console, f"This run would be refused, for {counted(len(told.refusals), 'reason')}:")
-        for number, refusal in enumerate(told.refusals, start=1):
+        _say(console, f"This run would be refused, for {counted(len(result.refusals), 'reason')}:")
+        for number, refusal in enumerate(result.refusals, start=1):
             _say(console, f"{number}. {refusal}")
 
 
@@ -107,12 +107,12 @@ def _print_workers(console: Console, workers: WorkerForecast | None) -> None:
         _say(console, "Workers: not estimated, since the pool or the tasks cannot be opened.")
         return
     calls, tokens, cost = workers.calls, workers.tokens, workers.cost_usd
-    nobody = "" if workers.paid else "; all of them are simulated or recorded, and nobody is paid"
+    unpaid = "" if workers.paid else "; all of them are simulated or recorded, so nothing is paid"
     _say(
         console,
         f"Workers: about {calls.likely:,.0f} calls ({calls.low:,.0f} to {calls.high:,.0f}), "
         f"{tokens.likely:,.0f} tokens ({tokens.low:,.0f} to {tokens.high:,.0f}), "
-        f"{dollars(cost.likely)} ({dollars(cost.low)} to {dollars(cost.high)}){nobody}.",
+        f"{dollars(cost.likely)} ({dollars(cost.low)} to {dollars(cost.high)}){unpaid}.",
     )
     lengths = ", ".join(f"{dollars(usd)} with {steps}" for steps, usd in workers.cost_by_steps.items())
     _say(
@@ -122,19 +122,19 @@ def _print_workers(console: Console, workers: WorkerForecast | None) -> None:
     )
 
 
-def _print_budget(console: Console, told: Forecast, budget_usd: float | None) -> None:
-    likely = 0.0 if told.workers is None else told.workers.cost_usd.likely
+def _print_budget(console: Console, result: Forecast, budget_usd: float | None) -> None:
+    likely = 0.0 if result.workers is None else result.workers.cost_usd.likely
     if budget_usd is not None and likely > budget_usd:
-        done = int(told.iterations * budget_usd / likely)
+        done = int(result.iterations * budget_usd / likely)
         _say(
             console,
             f"  --run-budget-usd of {dollars(budget_usd)} is likely to stop the run after {done:,} of "
-            f"{counted(told.iterations, 'iteration')}; the same command with a larger one goes on.",
+            f"{counted(result.iterations, 'iteration')}; the same command with a larger one goes on.",
         )
 
 
-def _print_gpu(console: Console, told: Forecast) -> None:
-    gpu = told.gpu
+def _print_gpu(console: Console, result: Forecast) -> None:
+    gpu = result.gpu
     if gpu is None:
         _say(console, "GPU: not estimated, since the model's sizes are not known.")
         return
@@ -145,12 +145,12 @@ def _print_gpu(console: Console, told: Forecast) -> None:
         f"{_number(gpu.trained)} trained; on {gpu.ranks} x {kind} {_memory(gpu.memory)} each; "
         f"shared by eight {_memory(gpu.shared_by_8, parts=False)} each.{_too_large(gpu)}",
     )
-    workers_s = 0.0 if told.workers is None else told.workers.iteration_s
+    workers_s = 0.0 if result.workers is None else result.workers.iteration_s
     waits = f", and workers that answer in about {_time(workers_s)}" if workers_s else ""
     _say(
         console,
         f"  An iteration: at most {_time(gpu.generation_s)} of writing, {_time(gpu.update_s)} of updating{waits}. "
-        f"The run: {_time(3600 * (told.hours or 0.0))}.",
+        f"The run: {_time(3600 * (result.hours or 0.0))}.",
     )
 
 

@@ -12,7 +12,7 @@ from podium.cli.dry_run import dry_run
 from podium.cli.opening import open_console, open_dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import printable
-from podium.cli.training import read_settings
+from podium.cli.training import read_run_settings
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.train.display import training_display
@@ -78,7 +78,7 @@ def _open_experiment(
     config: Path | None, overrides: Sequence[str], stage: Literal["grpo", "sft"]
 ) -> LMExperiment:
     quiet_libraries()
-    experiment = read_settings(config, LMExperiment, overrides)
+    experiment = read_run_settings(config, LMExperiment, overrides)
     if "stage" in experiment.model_fields_set and experiment.stage != stage:
         raise UsageError(
             f"The settings say stage = {experiment.stage!r}, and the command says --stage {stage}: give --stage "

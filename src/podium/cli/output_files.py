@@ -14,7 +14,7 @@ def check_recording_path(out: Path) -> None:
     """Check that a recording may have this path.
 
     Raises:
-        UsageError: it is not NAME.parquet, or NAME.parquet or NAME.json is a folder or cannot be looked at.
+        UsageError: it does not end in .parquet; or it, or the same path with .json, is a folder or cannot be read.
     """
     if out.suffix != ".parquet":
         raise UsageError(f"{out}: a recording's file is called NAME.parquet.")
@@ -22,7 +22,7 @@ def check_recording_path(out: Path) -> None:
         try:
             folder = file.is_dir()
         except OSError as error:
-            raise UsageError(f"{file}: no file can be there: {error.strerror}.") from None
+            raise UsageError(f"{file}: this path cannot be used: {error.strerror}.") from None
         if folder:
             raise UsageError(f"{file} is a folder; give another name.")
 
@@ -36,10 +36,9 @@ def refuse_existing(files: Sequence[Path], way_out: str) -> None:
     """
     there = [str(file) for file in files if file.exists()]
     if there:
-        are, them = ("are", "them") if len(there) > 1 else ("is", "it")
+        exist, them = ("exist", "them") if len(there) > 1 else ("exists", "it")
         raise UsageError(
-            f"{' and '.join(there)} {are} there already, from a finished recording or something else; "
-            f"give another name, or {way_out.format(them=them)}."
+            f"{' and '.join(there)} {exist} already; give another name, or {way_out.format(them=them)}."
         )
 
 
@@ -54,7 +53,7 @@ def parent_folder(file: Path) -> Iterator[None]:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"{file.parent}: no folder can be made there: {error.strerror}.") from None
+        raise UsageError(f"{file.parent}: this folder cannot be made: {error.strerror}.") from None
     try:
         yield
     except BaseException:

@@ -49,7 +49,7 @@ def plan(
         seed: Seeds the planner's randomness. Default: a new one.
         json: Print the plan and its estimate as one line of JSON.
     """
-    asked = read_question(question)
+    asked_question = read_question(question)
     for option, given in (("--max-steps", max_steps), ("--response-tokens", response_tokens)):
         if given is not None and given < 1:
             raise UsageError(f"{option} {given}: give at least 1.")
@@ -57,8 +57,8 @@ def plan(
     workers = open_pool(pool or "embedded")
     trained = trained_plan(planner, workers)
     request = PlanRequest(
-        asked,
-        workers.profiles_for(asked.text),
+        asked_question,
+        workers.profiles_for(asked_question.text),
         max_steps=max_steps or trained.max_steps,
         rounds=trained.rounds,
         seed=f"{chosen_seed}/0/plan",
@@ -77,7 +77,7 @@ def plan(
             open_console().print(Text(printable(decided.text), "dim"))
         raise QuestionFailedError(f"There is no plan. {workflow}")
     past = _past(store)
-    expected = estimate(workflow, workers, asked, response_tokens=response_tokens, past=past)
+    expected = estimate(workflow, workers, asked_question, response_tokens=response_tokens, past=past)
     if json:
         print(json_.dumps(_document(name, decided, workflow, expected)))
     else:

@@ -231,7 +231,7 @@ async def _ask(
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         line = bar.add_task("", total=None)
 
-        def watch(made: recorder.Progress) -> None:
+        def show(made: recorder.Progress) -> None:
             bar.update(line, completed=made.kept, total=made.wanted)
 
         try:
@@ -242,7 +242,7 @@ async def _ask(
                     writer,
                     split=split_of.__getitem__,
                     dispatcher=dispatcher,
-                    watch=watch,
+                    on_progress=show,
                     **options,
                 )
         finally:
@@ -271,4 +271,4 @@ def _say_what_is_missing(progress: recorder.Progress, *, stderr: bool) -> None:
         reason = shorten(error.removeprefix(f"{worker}: "), _LONGEST_ERROR)
         console.print(f"{printable(worker)}: {reason}", soft_wrap=True)
     if progress.refusal is not None:
-        console.print(f"Stopped: {progress.refusal} The same command goes on from here.", soft_wrap=True)
+        console.print(f"Stopped: {progress.refusal} Run the same command again to continue.", soft_wrap=True)

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from rich.table import Table
 from rich.text import Text
 
-from podium.baselines.phrases import asks_whole
+from podium.baselines.phrases import requests_whole_question
 from podium.cli.opening import open_console
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
@@ -99,7 +99,8 @@ def import_recording(
     _print(header, out)
     for worker, (published, measured) in import_report.differing.items():
         console.print(
-            f"{printable(worker)}: the source publishes {published:.1%}, and its rows give {measured:.1%}.",
+            f"{printable(worker)}: the source publishes an accuracy of {published:.1%}, but its answers give "
+            f"{measured:.1%}.",
             style="yellow",
         )
     return 0
@@ -166,7 +167,7 @@ def _import(
             return import_from_traces(
                 read_traces(source),
                 writer,
-                is_whole_question=lambda span, text: asks_whole(span.subtask, text),
+                is_whole_question=lambda span, text: requests_whole_question(span.subtask, text),
                 golds={} if golds is None else _golds(golds),
                 judge=lambda response, gold: Exact().judge(response, gold).score,
             )
@@ -197,7 +198,7 @@ def _print(header: Header, file: Path) -> None:
         soft_wrap=True,
     )
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("worker", "responses", "right", "published", "its rows", "$ in / out"):
+    for column in ("worker", "responses", "right", "published", "recomputed", "$ in / out"):
         table.add_column(column, justify="left" if column == "worker" else "right", no_wrap=True)
     for worker in header.workers:
         price = worker.price

@@ -90,12 +90,13 @@ def score_server(
                     f"{settings.digest}; kept in {run}.",
                     flush=True,
                 )
-                await _told_to_end()
+                await _wait_for_signal()
         return in_time
 
     if not run_event_loop(life()):
         print(
-            "podium: Some rollouts did not end in time; they are run again when asked for.", file=sys.stderr
+            "podium: Some rollouts did not end in time; a client that requests them again starts them anew.",
+            file=sys.stderr,
         )
     return 0
 
@@ -123,15 +124,15 @@ def _key(variable: str | None) -> str | None:
     return key
 
 
-async def _told_to_end() -> None:
-    """Wait for SIGTERM or SIGINT. A second one ends the process at once; what was paid for is kept all the same."""
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
+async def _wait_for_signal() -> None:
+    """Wait for SIGTERM or SIGINT. A second one ends the process at once; the cache keeps what was paid for."""
+    loop, signalled = asyncio.get_running_loop(), asyncio.Event()
 
-    def hear() -> None:
-        if told.is_set():
+    def on_signal() -> None:
+        if signalled.is_set():
             os._exit(130)
-        told.set()
+        signalled.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, hear)
-    await told.wait()
+        loop.add_signal_handler(number, on_signal)
+    await signalled.wait()

@@ -66,7 +66,7 @@ def train(
 
         lm_training.train_lm(config, overrides, run, stage=stage, calls=calls, run_budget_usd=run_budget_usd)
         return 0
-    training.run_grpo(
+    training.run_training(
         config, overrides, run, eval_questions=eval_questions, calls=calls, run_budget_usd=run_budget_usd
     )
     return 0

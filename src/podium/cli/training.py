@@ -48,7 +48,7 @@ _LINE_EVERY = 10
 """Without a terminal, one line is printed for this many rows of a warm start."""
 
 
-def run_grpo(
+def run_training(
     config: Path | None,
     overrides: Sequence[str],
     run: Path,
@@ -58,7 +58,7 @@ def run_grpo(
     run_budget_usd: float | None,
 ) -> Path:
     """Train, or resume a training; returns the folder of the trained policy."""
-    experiment = read_settings(config, Experiment, overrides)
+    experiment = read_run_settings(config, Experiment, overrides)
 
     def dispatch(pool: Pool) -> AbstractAsyncContextManager[Dispatcher]:
         return open_dispatcher(calls, pool, run=run, run_budget_usd=run_budget_usd)
@@ -85,7 +85,7 @@ def run_grpo(
 
 def make_warmstart(config: Path | None, overrides: Sequence[str], run: Path) -> bool:
     """Make the policy that reinforcement starts from; returns whether it passed the acceptance tests."""
-    settings = read_settings(config, WarmStartSettings, overrides)
+    settings = read_run_settings(config, WarmStartSettings, overrides)
     console = open_console()
     bar = Progress(
         TextColumn("{task.description}"),
@@ -132,7 +132,7 @@ def is_lm_run(config: Path | None, overrides: Sequence[str], engine: str, stage:
     return stage == "sft" or not can_train(str(source.tables.get("start", Experiment().start)))
 
 
-def read_settings(config: Path | None, model: type[S], overrides: Sequence[str]) -> S:
+def read_run_settings(config: Path | None, model: type[S], overrides: Sequence[str]) -> S:
     """The settings of a file, or the defaults, after the overrides."""
     if config is not None:
         return load(config, model, overrides)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Example(NamedTuple):
+class PlanExample(NamedTuple):
     """A question and a completion with a plan for it."""
 
     question: str
@@ -18,8 +18,8 @@ class Example(NamedTuple):
     completion: str
 
 
-EXAMPLES: tuple[Example, ...] = (
-    Example(
+EXAMPLES: tuple[PlanExample, ...] = (
+    PlanExample(
         question=(
             "Our flat lease says: 'Either party may end this agreement with two months' notice to the end of "
             "a quarter.' If I hand in notice on 5 February, when is the earliest day that I am out, and what "
@@ -42,7 +42,7 @@ objections worth preparing for. If the date that you were given does not follow 
 access_list = [[], [], ["all"]]
 """,
     ),
-    Example(
+    PlanExample(
         question="Which two players met in the 1972 World Chess Championship, and in which city?",
         workers=3,
         completion="""\
@@ -54,7 +54,7 @@ in one sentence."]
 access_list = [[]]
 """,
     ),
-    Example(
+    PlanExample(
         question=(
             "This function is said to merge two sorted linked lists, but it now and then loses the tail of "
             "the longer one. Find the fault and give a corrected version:\n"
@@ -76,7 +76,7 @@ much longer. If it fails on any, mend it. Answer with the final code and one sen
 access_list = [[], [0], [1]]
 """,
     ),
-    Example(
+    PlanExample(
         question=(
             "A soup for 6 takes 450 g lentils, 1.2 l stock and 40 minutes. I cook for 22, have two pots of 5 "
             "l each, and some guests avoid gluten. What do I buy, and how do I plan the evening?"
@@ -99,7 +99,7 @@ longer the larger pots take to come to the boil.",
 access_list = [[], [], [0], [0, 1, 2]]
 """,
     ),
-    Example(
+    PlanExample(
         question=(
             "Translate this proverb so that it would sound natural on a poster in English, and explain the "
             "choice: 'Morgenstund hat Gold im Mund.'"
@@ -119,7 +119,7 @@ choice in two sentences.",
 access_list = [[], [], [0, 1]]
 """,
     ),
-    Example(
+    PlanExample(
         question=(
             "Here are the minutes of a two-hour planning meeting of our rowing club. Write an invitation to "
             "the next meeting that takes up what was left open."
@@ -136,7 +136,7 @@ subtasks = [
 access_list = [[], [0]]
 """,
     ),
-    Example(
+    PlanExample(
         question=(
             "Our choir has 34 singers and wants to tour three towns by train in June, with 9,000 euros. Draft a "
             "plan that the committee can vote on."
@@ -157,7 +157,7 @@ corrected draft.",
 access_list = [[], ["all"], ["all"], ["all"]]
 """,
     ),
-    Example(
+    PlanExample(
         question=(
             "A short story of mine ends with a letter that nobody reads. Is the ending too bleak for a magazine "
             "for young readers, and how might it be changed?"

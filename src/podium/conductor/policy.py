@@ -26,7 +26,7 @@ class Sampling:
     temperature: float = 0.0
     """0: always the most likely token."""
     max_tokens: int | None = None
-    """None: 384, enough for the plans of a checkpoint. A `WorkerPolicy` goes by the worker's `Limits` instead."""
+    """None: 384, enough for the plans of a checkpoint. A `WorkerPolicy` ignores it and keeps the worker's `Limits`."""
     seed: str = "0"
     """The same seed, messages and checkpoint give the same completion."""
 

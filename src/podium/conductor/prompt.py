@@ -15,7 +15,7 @@ from typing import Literal, Self
 
 from pydantic import AliasChoices, Field
 
-from podium.conductor.examples import EXAMPLES, Example
+from podium.conductor.examples import EXAMPLES, PlanExample
 from podium.config import Settings
 from podium.planner import Outcome, Plan, PlanRequest
 from podium.types import Message, Profile, Rating
@@ -297,7 +297,7 @@ def _instructions(request: PlanRequest, settings: PromptSettings) -> str:
     return "\n\n".join(parts)
 
 
-def _fits(example: Example, max_steps: int, settings: PromptSettings) -> bool:
+def _fits(example: PlanExample, max_steps: int, settings: PromptSettings) -> bool:
     """Whether the example keeps to the step limit and the access rule of this prompt."""
     plan = parse(example.completion, workers=example.workers, max_steps=max_steps, access=settings.access)
     return not isinstance(plan, PlanError)

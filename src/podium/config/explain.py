@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 from podium.config.toml_lines import Where
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def closest_name(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most similar to `name`, if any is similar."""
     by_fold = {candidate.casefold(): candidate for candidate in known}
     close = difflib.get_close_matches(name.casefold(), by_fold, n=1)
@@ -29,10 +29,10 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 def suggestion(name: str, known: Iterable[str]) -> str:
     """What to do about an unknown name: the nearest known one, else all of them."""
     names = list(known)
-    close = nearest(name, names)
+    close = closest_name(name, names)
     if close is not None:
         return f"did you mean {close!r}?"
-    return f"known: {', '.join(names)}." if names else "nothing is known by that name."
+    return f"known: {', '.join(names)}." if names else "there are no names to choose from."
 
 
 def item_name(items: list[Any], index: int) -> str:
@@ -109,7 +109,7 @@ def _named(sentence: str, table: Any) -> Where:
 def _locate(tables: Any, parts: Where, *, absent: bool) -> tuple[Where, list[str], Any]:
     """The path, the key as messages show it, and the value of a pydantic location.
 
-    Parts of the location that only name a member of a union are left out. `absent`: its last part is a missing key.
+    Parts of the location that only name a member of a union are left out. `absent`: the last part names a missing key.
     """
     where: Where = ()
     key: list[str] = []

@@ -30,7 +30,7 @@ class Settings(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class AppliedOverride:
     """An override that was applied to the tables."""
 
     text: str
@@ -42,7 +42,7 @@ class Placed:
         return self.text.partition("=")[0]
 
 
-def override(tables: dict[str, Any], text: str, source: str) -> Placed:
+def override(tables: dict[str, Any], text: str, source: str) -> AppliedOverride:
     """Apply one `key=value` to `tables`. An item of a list of tables is addressed by its name or number.
 
     Raises:
@@ -74,7 +74,7 @@ def override(tables: dict[str, Any], text: str, source: str) -> Placed:
             raise ConfigError(
                 f"Override {text!r}: {'.'.join(key)} is {show(key, place)}, which has no keys of its own."
             )
-    return Placed(text, where)
+    return AppliedOverride(text, where)
 
 
 def _item(items: list[Any], parts: list[str], text: str, key: str, source: str) -> tuple[int, int]:
@@ -110,8 +110,8 @@ class Source:
     """Name of the file, for messages."""
     tables: Mapping[str, Any]
     text: str
-    """Text of the file; empty if the tables come from no file."""
-    placed: tuple[Placed, ...]
+    """Text of the file; empty if the tables are not from a file."""
+    overrides: tuple[AppliedOverride, ...]
 
     @classmethod
     def read(cls, path: Path, overrides: Sequence[str] = ()) -> Self:
@@ -134,10 +134,11 @@ class Source:
         Raises:
             ConfigError: an override cannot be applied.
         """
-        # Through JSON: pydantic's strict mode for JSON fits TOML (a list may become a tuple, "1" is no number).
+        # Copied through JSON: pydantic's strict mode for JSON fits TOML (a list may become a tuple, "1" is not a
+        # number).
         copy = json.loads(json.dumps(tables, default=str))
-        placed = tuple(override(copy, written, name) for written in overrides)
-        return cls(name, copy, text, placed)
+        applied = tuple(override(copy, written, name) for written in overrides)
+        return cls(name, copy, text, applied)
 
     def into(self, model: type[M]) -> M:
         """Validate the tables as a model.
@@ -160,11 +161,11 @@ class Source:
 
     def place_of(self, where: Where, unknown: bool = False) -> str:
         """The override, or the file and line, that sets the value at `where`; the name of the file if neither does."""
-        for placed in reversed(self.placed):
-            within = where[: len(placed.where)] == placed.where
-            # The override created an unknown key that contains its own.
-            if within or (unknown and placed.where[: len(where)] == where):
-                return f"Override {placed.key!r}"
+        for applied in reversed(self.overrides):
+            within = where[: len(applied.where)] == applied.where
+            # An override such as a.b=1 creates the table a, which may be the unknown key.
+            if within or (unknown and applied.where[: len(where)] == where):
+                return f"Override {applied.key!r}"
         line = find_line(self.text, where)
         return self.name if line is None else f"{self.name}, line {line}"
 

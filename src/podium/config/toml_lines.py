@@ -1,6 +1,6 @@
 """Finds the line of a TOML file that sets a key, for messages, since the parser does not keep lines.
 
-It cuts valid TOML into statements, and parses each alone. Invalid TOML is the parser's own error, with a line.
+It cuts valid TOML into statements, and parses each alone. For invalid TOML the parser itself reports the line.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import html
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from podium.evals.comparison import Comparison, Row
+from podium.evals.comparison import Comparison, ComparisonRow
 from podium.evals.stats import Interval
 
 
@@ -187,9 +187,9 @@ class _Scale:
 _WIDE, _TALL = 3 * WIDTH, 320
 
 
-def pareto_front(rows: Iterable[Row]) -> list[Row]:
+def pareto_front(rows: Iterable[ComparisonRow]) -> list[ComparisonRow]:
     """The rows that are more accurate than every cheaper row, cheapest first; of equal rows, one."""
-    front: list[Row] = []
+    front: list[ComparisonRow] = []
     for shown in sorted(rows, key=lambda shown: (shown.cost_usd, -shown.accuracy.mean)):
         if shown.kind != "oracle" and (not front or shown.accuracy.mean > front[-1].accuracy.mean):
             front.append(shown)
@@ -218,13 +218,13 @@ def pareto_chart(comparison: Comparison) -> Html:
     )
 
 
-def _dot(shown: Row, at: tuple[float, float], fill: str) -> Html:
+def _dot(shown: ComparisonRow, at: tuple[float, float], fill: str) -> Html:
     said = f"{shown.label}: {shown.accuracy.mean:.1%} for ${1000 * shown.cost_usd:.3g} per 1,000 questions"
     radius = 7 if shown.kind == "conductor" else 4
     return tag("circle", tag("title", said), cx=f"{at[0]:.1f}", cy=f"{at[1]:.1f}", r=radius, fill=fill)
 
 
-def _name(shown: Row, at: tuple[float, float]) -> Html:
+def _name(shown: ComparisonRow, at: tuple[float, float]) -> Html:
     x, y = at
     anchor, offset = ("end", -9) if x > _WIDE / 2 else ("start", 9)
     return tag("text", shown.label, x=f"{x + offset:.1f}", y=f"{y - 7:.1f}", text_anchor=anchor)
@@ -233,13 +233,13 @@ def _name(shown: Row, at: tuple[float, float]) -> Html:
 class _LogScale:
     """Maps dollars and accuracy to coordinates in the drawing."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[ComparisonRow]) -> None:
         costs = [math.log10(shown.cost_usd) for shown in rows]
         self._low, self._high = min(costs) - 0.05, max(costs) + 0.05
         means = [shown.accuracy.mean for shown in rows]
         self._ticks = nice_ticks(min(means), max(means))
 
-    def of(self, shown: Row) -> tuple[float, float]:
+    def of(self, shown: ComparisonRow) -> tuple[float, float]:
         return self._x(math.log10(shown.cost_usd)), self._y(shown.accuracy.mean)
 
     def axes(self) -> Html:

@@ -19,7 +19,7 @@ from podium.baselines import (
     open_baseline,
 )
 from podium.baselines.plans import tools_of
-from podium.evals.comparison import Comparison, Example, Kind, Row, example, row
+from podium.evals.comparison import BeforeAfter, Comparison, ComparisonRow, Kind, example, row
 from podium.evals.constant_search import ConstantPlanFront, search_constant
 from podium.evals.evaluation import Evaluation, PlannerPerRepeat, evaluate
 from podium.evals.plan_selection import COST_TOLERANCE
@@ -178,7 +178,7 @@ def samples_within(cost_usd: float, single_usd: float) -> int:
 
 
 async def _self_consistency(
-    settings: ComparisonSettings, singles: Sequence[Row], cost_usd: float
+    settings: ComparisonSettings, singles: Sequence[ComparisonRow], cost_usd: float
 ) -> SelfConsistency | None:
     """The best vote of one worker with itself, with as many samples as `cost_usd` pays for; None: it pays for none."""
     workers = [name for name in settings.pool.names if name != VOTE]
@@ -218,7 +218,7 @@ def _with_vote(pool: Pool) -> Pool:
     return pool if VOTE in pool.names else Pool([*pool, VoteWorker(VOTE)], pool.ratings, secrets=pool.secrets)
 
 
-def _examples(tasks: Sequence[Task], after: Evaluation, before: Evaluation | None) -> tuple[Example, ...]:
+def _examples(tasks: Sequence[Task], after: Evaluation, before: Evaluation | None) -> tuple[BeforeAfter, ...]:
     """The first question of each number of hops."""
     first: dict[object, Task] = {}
     for task in tasks:

@@ -49,7 +49,7 @@ Figure = Annotated[float, BeforeValidator(_known)]
 """Seconds or dollars. They may be infinite, because a pool file or a recording may say so."""
 
 
-class Row(Value):
+class ComparisonRow(Value):
     """The figures of one planner over all questions. Costs are in dollars a question."""
 
     kind: Kind
@@ -102,7 +102,7 @@ class ExamplePlan(Value):
     cost_usd: Figure
 
 
-class Example(Value):
+class BeforeAfter(Value):
     """One question, before training and after."""
 
     question: str
@@ -122,7 +122,7 @@ class Comparison(JsonFile):
     pool: tuple[str, ...]
     simulated: bool
     recorded: bool = False
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     """The Conductor first, where there is one."""
     tasks: str = ""
     """Task set and split of the questions, such as mine/validation; empty: not known, as in older files."""
@@ -136,7 +136,7 @@ class Comparison(JsonFile):
     """How far the Conductor chooses workers by the skills that a question needs."""
     steps_by_hops: Interval | None = None
     """Spearman's rank correlation of hops and the Conductor's steps; None: it is not defined."""
-    examples: tuple[Example, ...] = ()
+    examples: tuple[BeforeAfter, ...] = ()
     """The first question of each number of hops, not selected by hand."""
 
     @property
@@ -163,7 +163,7 @@ def row(
     *,
     against: Evaluation | None = None,
     tested: bool = False,
-) -> Row:
+) -> ComparisonRow:
     """The row of one evaluation.
 
     Args:
@@ -179,7 +179,7 @@ def row(
         pair = [against.right[task_id] for task_id in both], [evaluation.right[task_id] for task_id in both]
         difference = paired_difference(*pair)
         p_value = mcnemar(*pair) if tested else None
-    return Row(
+    return ComparisonRow(
         kind=kind,
         label=label,
         accuracy=evaluation.accuracy,
@@ -208,10 +208,10 @@ def _by_hops(evaluation: Evaluation) -> dict[int, float]:
     return {hops: sum(found) / len(found) for hops, found in sorted(scores.items())}
 
 
-def example(task: Task, after: Rollout, before: Rollout | None = None) -> Example:
+def example(task: Task, after: Rollout, before: Rollout | None = None) -> BeforeAfter:
     """The first rounds of a question's plans, as they were run."""
     hops = task.facts.get("hops", 0)
-    return Example(
+    return BeforeAfter(
         question=task.question.text,
         gold=task.gold if len(task.gold) <= _LONGEST else f"{task.gold[:_LONGEST]} ...",
         hops=hops if isinstance(hops, int) else 0,

@@ -2,8 +2,8 @@
 
 The search is a beam search over plans of one step, then two, and so on. At each length, successive halving (Jamieson &
 Talwalkar 2016) runs all candidates on few questions and the better ones on more: first plans with one step more, then
-variants of the best. The result, a JSON file, has the most accurate plan found for each cost. Its accuracies flatter
-the plans, since they were chosen on the same questions; compare them on others.
+variants of the best. The result, a JSON file, has the most accurate plan found for each cost. Its accuracies are
+too high, because the plans were chosen on the same questions; compare the plans on others.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ Rungs = Sequence[tuple[int, int]]
 RUNGS: Rungs = ((80, 16), (20, 50), (8, 140))
 
 FRESH = 100
-"""If the search leaves at least so many questions unused, the last choice is made only on those."""
+"""If the search leaves at least this many questions unused, the final choice uses only these."""
 
 FINALISTS = 32
-"""How many plans, of all lengths, enter the last choice."""
+"""How many plans, of all lengths, enter the final choice."""
 
 SearchProgress = Callable[[int, int], None]
 """Called with (lengths searched, all lengths)."""
@@ -114,9 +114,8 @@ async def search_constant(
     The best plan found is a lower bound for the best that exists.
 
     Args:
-        tasks: questions to search on, none of which is used to compare the plans later; 500 are enough. The last
-            choice is made on those that the search left unused, since a plan that won among thousands on few questions
-            may owe that to luck.
+        tasks: questions to search on; 500 are enough. Do not compare the plans on them later. The final choice uses
+            questions that the search left unused: a plan that won among thousands on few questions may have been lucky.
         max_cost: dollars a question; plans that cost more are neither extended nor kept.
         rungs: the rungs of successive halving, which runs twice at each length. The default needs about 25,000 answers
             for 5 lengths.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from podium.baselines.phrases import asks_whole
+from podium.baselines.phrases import requests_whole_question
 from podium.errors import BudgetError, UsageError, flatten_group
 from podium.evals.stats import Interval, accuracy_interval
 from podium.executor import Dispatcher, ExecutionSettings
@@ -157,7 +157,7 @@ def _beyond_recording(trace: Trace) -> Iterator[bool]:
                 continue
             access = round_.workflow.steps[span.position].access
             shown = bool(span.reads) or (number > 0 and access.sees_previous)
-            beyond = shown or not asks_whole(span.subtask, trace.question.text)
+            beyond = shown or not requests_whole_question(span.subtask, trace.question.text)
             if span.recorded is not None:
                 yield beyond
             if span.nested is not None:
@@ -210,14 +210,14 @@ async def evaluate(
 ) -> Evaluation:
     """Answer and grade every task `repeats` times, at most `concurrency` at once.
 
-    `pool` is the same for all questions, or says which each one is asked over. Evaluations over the same workers may
+    `pool` is one pool for all questions, or gives the pool of each question. Evaluations over the same workers may
     share a `dispatcher`; None: limits of its own, no cache and no accounts.
 
-    The same arguments give the same rollouts in the same order. Two planners with one seed meet the same
-    luck where they make the same calls, which narrows the interval of their difference.
+    The same arguments give the same rollouts in the same order. Two planners with one seed get the same
+    random numbers for the same calls, which narrows the interval of their difference.
 
     Raises:
-        UsageError: no tasks, or questions that cannot be asked.
+        UsageError: no tasks, or questions that the planner cannot take.
         BudgetError: the dispatcher's accounts refused a call; the same evaluation can be made again.
     """
     if not tasks:

@@ -27,8 +27,8 @@ COST_TOLERANCE = 1 + 1e-9
 def best_vote(answers: Answers, *, weighted: bool, most: int = MAX_ANSWERS) -> Committee:
     """The best vote among those of the k most accurate workers, each of which answers once; k is at most `most`.
 
-    Weights depend on how many wrong answers there are to choose from. Two assumptions are tried: the number estimated
-    from training questions, and one.
+    The weights depend on how many wrong answers a question has. Two numbers are tried: an estimate from the training
+    questions, and 1.
     """
     order = tuple(int(w) for w in np.argsort(-answers.accuracy, kind="stable"))
     best = [order[:k] for k in range(1, most + 1)]
@@ -115,7 +115,7 @@ def _weights(answers: Answers, members: Members, wrong: float) -> tuple[float, .
     (2014). It assumes that answers are independent, and all wrong answers equally likely.
 
     Args:
-        wrong: K - 1, how many wrong answers there are to choose from.
+        wrong: K - 1, the number of wrong answers that a question has.
     """
     share = answers.accuracy[list(members)].clip(0.01, 0.99)
     odds = np.log(share / (1 - share)) + math.log(wrong)
@@ -123,7 +123,7 @@ def _weights(answers: Answers, members: Members, wrong: float) -> tuple[float, .
 
 
 def _wrong_answers(answers: Answers) -> float:
-    """An estimate of K - 1, the number of wrong answers to choose from, by how often two wrong workers agree.
+    """An estimate of K - 1, the number of a question's wrong answers, from how often two wrong workers agree.
 
     If all wrong answers are equally likely, one of K - 1 such pairs agrees. One agreement is added to the counts, so
     the estimate is finite, and 1 if no two workers are wrong on the same question.
@@ -139,17 +139,17 @@ def _wrong_answers(answers: Answers) -> float:
 
 
 _TRUST = 2.0
-"""A family has few questions, so the mean of all questions is mixed into its mean, as if it were so many of them."""
+"""Pseudo-count: this many questions with the mean of all questions are added to a family's few."""
 
 _WORKERS = 10
-"""Plans use only so many of the best workers: thirty workers have more votes of five than fit into memory."""
+"""Plans use only this many workers, the best ones: all votes of five among thirty workers do not fit into memory."""
 
 
 def best_plans_by_family(answers: Answers) -> Mapping[str, Committee]:
     """For each family of questions, the best vote of one to five answers by the ten best workers.
 
-    A planner with these plans knows each question's family, so it knows more than a Conductor: to beat it is a strong
-    result, and not to beat it says little.
+    A planner with these plans knows each question's family, which a Conductor does not. So a Conductor that beats it is
+    strong; one that does not may be strong too.
     """
     plans = list(_plans(answers))
     right_QP = np.empty((len(answers.texts), len(plans)))

@@ -19,7 +19,7 @@ from podium.baselines.plans import rounds_of
 from podium.baselines.routers import LinUCB, Method, learn_router
 from podium.errors import UsageError
 from podium.evals.compare import ComparisonSettings, Entry, table_rows
-from podium.evals.comparison import Comparison, Row, row
+from podium.evals.comparison import Comparison, ComparisonRow, row
 from podium.evals.evaluation import Evaluation, PlannerPerRepeat, rollout_seed
 from podium.evals.plan_selection import (
     COST_TOLERANCE,
@@ -30,7 +30,14 @@ from podium.evals.plan_selection import (
     best_vote,
 )
 from podium.planner import Plan, Planner, PlanRequest
-from podium.ratings.answers import Answers, Members, bare, measurable, read_answers, spent
+from podium.ratings.answers import (
+    Answers,
+    Members,
+    committee_cost,
+    measurable,
+    question_messages,
+    read_answers,
+)
 from podium.workers.base import Request, Worker
 from podium.workers.replay import ReplayWorker, unknown_length_warning
 
@@ -68,7 +75,7 @@ async def compare_recorded(
             'A comparison on a recording needs two workers of kind = "replay" or more, and training questions.'
         )
     encoded = None if encoder is None else await _encoded(settings, encoder)
-    rows: list[Row] = []
+    rows: list[ComparisonRow] = []
     first: Evaluation | None = None
     simulated: list[bool] = []
     for label, conductor in (conductors or {}).items():
@@ -234,7 +241,9 @@ class _RecordedBaselines:
     def _cost_of(self, members: Members) -> float:
         """Dollars a question of a committee, averaged over training questions."""
         price_QW = self.prices.among(members)
-        return float(spent(self.training, members, early_stop=self.early_stop, price_QW=price_QW).mean())
+        return float(
+            committee_cost(self.training, members, early_stop=self.early_stop, price_QW=price_QW).mean()
+        )
 
     def _by_family(self) -> Router:
         training = self.training
@@ -267,7 +276,9 @@ class _AnswerKey:
         """Whether the worker's first answer to this request is right, and its dollars."""
         task, worker = self._tasks[request.question.text], self._workers[name]
         seed = rollout_seed(self._seed, task.id, self._repeat)
-        reply = await worker.answer(Request(bare(task.question.text), seed="", question_seed=seed))
+        reply = await worker.answer(
+            Request(question_messages(task.question.text), seed="", question_seed=seed)
+        )
         return (await task.grade(reply.text)).correct, worker.profile.price.cost(reply.usage)
 
     async def verdict(self, request: PlanRequest, name: str) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 from podium import __version__
 from podium.errors import UsageError
 from podium.evals.charts import Html, colour, curve, fragment, pareto_chart, shares, tag, whisker
-from podium.evals.comparison import RECORDED, SIMULATED, Comparison, Example, ExamplePlan, Row
+from podium.evals.comparison import RECORDED, SIMULATED, BeforeAfter, Comparison, ComparisonRow, ExamplePlan
 from podium.evals.table import HEADINGS, grid, notes, percent
 from podium.rollout.run_folder import RunFolder, replace_file
 
@@ -189,7 +189,7 @@ def _table(comparison: Comparison) -> Html:
 
     headings, *rows = grid(comparison)
 
-    def line(shown: Row, written: Sequence[str]) -> Html:
+    def line(shown: ComparisonRow, written: Sequence[str]) -> Html:
         label, *rest = written
         bar = whisker(shown.accuracy, kinds.index(shown.kind))
         return tag(
@@ -230,7 +230,7 @@ def _by_hops(comparison: Comparison) -> Html:
         return Html("")
     heads = [f"{count} hop{'s' if count > 1 else ''}" for count in hops]
 
-    def line(shown: Row) -> Html:
+    def line(shown: ComparisonRow) -> Html:
         found = (percent(shown.by_hops[count]) if count in shown.by_hops else "" for count in hops)
         return tag("tr", tag("td", shown.label), (tag("td", cell) for cell in found), class_=shown.kind)
 
@@ -248,7 +248,7 @@ def _by_hops(comparison: Comparison) -> Html:
     )
 
 
-def _examples(examples: Sequence[Example]) -> Html:
+def _examples(examples: Sequence[BeforeAfter]) -> Html:
     return fragment(
         tag("h2", "Plans before and after"),
         tag("p", "The first held-out question of each number of hops, not selected by hand.", class_="note"),
@@ -256,7 +256,7 @@ def _examples(examples: Sequence[Example]) -> Html:
     )
 
 
-def _example(shown: Example) -> Html:
+def _example(shown: BeforeAfter) -> Html:
     sides = [("After training", shown.after)]
     if shown.before is not None:
         sides.insert(0, ("Before training", shown.before))

@@ -51,15 +51,15 @@ def accuracy_interval(scores: Sequence[float], *, rollouts: int) -> Interval:
         scores: the share of right answers to each question.
         rollouts: number of all answers.
 
-    The number of observations is the effective one, p(1-p)/SE² with SE clustered by question, between the
-    number of questions when every question's answers agree, and `rollouts` (Kish's design effect). It stays
-    within [0, 1] and, unlike the bootstrap's, does not close at shares of 0 and 1.
+    The number of observations is p(1-p)/SE², where SE is clustered by question (Kish's design effect). It is at least
+    the number of questions, which it equals if all answers to each question agree, and at most `rollouts`. The interval
+    stays within [0, 1]. Unlike a bootstrap interval, it has a width at shares of 0 and 1.
     """
     values = np.asarray(scores, dtype=float)
     share, questions = float(values.mean()), len(values)
     variance = float(values.var(ddof=1)) / questions if questions > 1 else 0.0
     effective = share * (1 - share) / variance if variance > 0 else math.inf
-    # Half-right on every question has no spread at all: then the answers themselves bound what was seen.
+    # If every question has the same share, the variance is 0: then `rollouts` bounds the number of observations.
     count = min(max(effective, questions), rollouts) if 0 < share < 1 else questions
     z = 1.959964
     scale = 1 + z * z / count
@@ -80,7 +80,7 @@ def mcnemar(first: Sequence[float], second: Sequence[float]) -> float | None:
         first: for each question 1 when it was answered rightly, else 0.
         second: the same, in the same order.
 
-    None where a question was answered several times, now right and now wrong: the test is for single answers.
+    None if a share is between 0 and 1, since the test is for one answer to each question.
     """
     from scipy.stats import binomtest  # noqa: PLC0415 - an optional extra
 

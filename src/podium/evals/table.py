@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from podium.evals.comparison import Comparison, Row
+from podium.evals.comparison import Comparison, ComparisonRow
 from podium.evals.stats import Interval
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _LEAST = 0.0005
 """The smallest share that one decimal of a percentage shows."""
 
 
-def cells(shown: Row) -> tuple[str, ...]:
+def cells(shown: ComparisonRow) -> tuple[str, ...]:
     """One row as text: a string for each of `HEADINGS`."""
     return (
         shown.label,
@@ -53,8 +53,8 @@ def notes(comparison: Comparison) -> Iterator[str]:
         if shown.validity < 1:
             lost = 1 - shown.validity
             yield (
-                f"{shown.label}: to {percent(lost) if lost >= _LEAST else 'under 0.1 %'} of the questions it had no "
-                "plan that could be read and run; they count as wrong."
+                f"{shown.label}: {percent(lost) if lost >= _LEAST else 'under 0.1 %'} of its plans could not be "
+                "read or run; these questions count as wrong."
             )
     failures = sum(shown.failures for shown in comparison.rows)
     if failures:
@@ -80,13 +80,14 @@ def notes(comparison: Comparison) -> Iterator[str]:
     for shown in comparison.rows:
         if shown.beyond_recording:
             yield (
-                f"{shown.label}: {percent(shown.beyond_recording)} of its recorded responses stand for a rewritten "
-                "subtask, or for a step that saw others' work. A recording cannot show what these change."
+                f"{shown.label}: {percent(shown.beyond_recording)} of its recorded responses answer the plain "
+                "question, although the step had a rewritten subtask or read other steps. A recording cannot show what "
+                "that changes."
             )
 
 
 def _conditions(comparison: Comparison) -> Iterator[str]:
-    """What was asked, and within what, as far as the comparison tells."""
+    """The questions and the limits, as far as the comparison records them."""
     yield f"{comparison.subject}, seed {comparison.seed}"
     if comparison.max_steps is not None:
         yield f"at most {_counted(comparison.max_steps, 'step')}"
@@ -99,16 +100,16 @@ def _counted(count: int, what: str) -> str:
 
 
 def _money(comparison: Comparison) -> Iterator[str]:
-    """What the column of dollars does not say."""
+    """Notes on the column of dollars."""
     grading = sum(shown.grading_usd for shown in comparison.rows)
     if grading:
-        yield f"Judging the answers cost ${grading:.2f}, which is in no row."
+        yield f"Grading the answers cost ${grading:.2f}, which no row includes."
     saved = sum(shown.saved_usd for shown in comparison.rows)
     if saved:
         share = saved / sum(shown.cost_usd for shown in comparison.rows)
         yield (
-            f"{percent(share)} of these dollars were not paid again: the answers were in a response cache. They count "
-            "with what they had cost and the seconds that they had taken."
+            f"{percent(share)} of these dollars were not paid again, because a response cache had the answers. The "
+            "table counts the dollars and seconds of their first calls."
         )
 
 
@@ -151,7 +152,7 @@ def percent(share: float) -> str:
     return f"{share * 100:.1f} %"
 
 
-def _ahead(shown: Row) -> str:
+def _ahead(shown: ComparisonRow) -> str:
     if shown.difference is None:
         return ""
     tested = "" if shown.p_value is None else f", p {shown.p_value:.2g}"

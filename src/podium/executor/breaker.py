@@ -131,7 +131,7 @@ class Breaker:
         self._open(self._limits.probe_after, error, probe=probe)
 
     def open_for(self, seconds: float, error: WorkerError, *, probe: bool) -> None:
-        """The worker asked for a cooldown of so many seconds. Another call's probe goes on."""
+        """Begin a cooldown of this many seconds, which the worker requested. Another call's probe goes on."""
         self._failures += 1
         self._open(seconds, error, probe=probe)
 

@@ -28,7 +28,7 @@ class Answered:
     cost_usd: float
     """Dollars paid now."""
     saved_usd: float
-    """Dollars that cached answers had cost when they were made: this one, and a cut one that it replaces."""
+    """Dollars that cached answers had cost when they were made: this answer, and one cut off before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +93,10 @@ async def call(
             if not _is_cut(answered, request) or (cut is None and not left):
                 return answered
             _mark_cut(attempts, answered)
-            # The attempt now counts what was paid.
+            # `_mark_cut` moved the cost of the answer to its attempt.
             cut = replace(cut or answered, cost_usd=0.0, saved_usd=saved_usd)
         if not left and cooling_down is not None and cut is None:
-            # No fallback could answer: the worker is worth the wait.
+            # No fallback answered, so wait until the worker's cooldown ends.
             left.append(_Turn(cooling_down, wait=True))
             cooling_down = None
     return cut or Unanswered(" ".join(failures), refused=False)
@@ -110,7 +110,7 @@ class _Turn:
 
 
 def _chain(pool: Pool, worker: Worker) -> Iterator[Worker]:
-    """The worker and its fallbacks; a pool has no circle of them."""
+    """The worker and its fallbacks; a pool has no cycle of fallbacks."""
     following: Worker | None = worker
     while following is not None:
         yield following
@@ -118,7 +118,9 @@ def _chain(pool: Pool, worker: Worker) -> Iterator[Worker]:
 
 
 def _is_cut(answered: Answered, request: Request) -> bool:
-    """Whether the worker's own max_tokens cut the answer off. A limit that the caller set is meant to."""
+    """Whether the worker's own max_tokens cut the answer off. If the caller set a limit, a cut is what the caller
+    wants.
+    """
     return answered.reply.finish == "length" and request.options.max_tokens is None
 
 

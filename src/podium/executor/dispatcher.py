@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _DOWN = ("timeout", "connection", "status")
 """Kinds of retryable errors that mean that a worker is down."""
 _LONGEST_PAUSE_S = 60.0
-"""A worker that asks for a longer pause goes into cooldown."""
+"""A worker that requests a longer pause goes into cooldown."""
 _LATENCIES_KEPT = 100
 _MIN_LATENCIES = 20
 """Answers that are measured before a call can count as slow."""

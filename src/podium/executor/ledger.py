@@ -75,7 +75,7 @@ class SpendLimit(Protocol):
 
 
 class Ledger:
-    """What one question has spent, has reserved for calls in flight, and may still spend. The accounts count it too.
+    """What one question has spent, has reserved for calls in flight, and may still spend. It charges the accounts too.
 
     A step's request to its worker counts as one call. Its retries and fallbacks take tokens, dollars and time, but are
     no further calls. A planner's usage is recorded when it is known, and is not a call.

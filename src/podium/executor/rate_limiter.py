@@ -146,7 +146,7 @@ class RateLimiter:
         self.release(permit, 0)
 
     def pause(self, seconds: float) -> None:
-        """Permit no call for `seconds`, because the worker asked for a pause."""
+        """Permit no call for `seconds`, because the worker requested a pause."""
         self._paused_until = max(self._paused_until, asyncio.get_running_loop().time() + seconds)
 
     def _grant(self) -> None:

@@ -55,7 +55,7 @@ class WorkerCooldown:
     """Its name in the pool of the process that noted it."""
     since: float
     probe_at: float
-    """When a call may try whether it is back."""
+    """From then on one call may test whether it answers again."""
     failures: int
     """In a row."""
     error: str
@@ -87,7 +87,7 @@ class CooldownFile:
             self._run("INSERT OR REPLACE INTO resting VALUES (?, ?, ?, ?, ?, ?)", values, create=True)
 
     def clear(self, worker: Worker) -> None:
-        """Note that `worker` is back."""
+        """Note that `worker` answers again: delete its cooldown."""
         key = _key(worker)
         if key is not None:
             self._run("DELETE FROM resting WHERE worker = ?", (key,))

@@ -83,7 +83,7 @@ class WorkerCall:
 
         Raises:
             WorkerError: the worker failed for good.
-            RefusalError: a budget is in the way.
+            RefusalError: a budget refuses the call.
         """
         ledger = self._question_context.ledger
         reservation = self._reservation(self._calls)
@@ -190,7 +190,7 @@ class WorkerCall:
         """One try within the worker's time limit, once the breaker and the rate limiter allow it.
 
         Args:
-            begun: gets its result when they allow the try.
+            begun: set once both allow the try.
         """
         channel = self._channel
         while True:

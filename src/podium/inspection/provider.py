@@ -114,7 +114,7 @@ def _refuse(tools: list[ToolInfo], config: GenerateConfig) -> None:
             raise UsageError(f"{name} is set, and Podium cannot provide it; leave it out.")
     if (config.num_choices or 1) > 1:
         raise UsageError(
-            f"num_choices {config.num_choices}: a question has one answer; ask in several epochs instead."
+            f"num_choices {config.num_choices}: a question has one answer; use several epochs instead."
         )
 
 

@@ -34,8 +34,8 @@ class Intent:
     action: Action
     parts: tuple[int, ...] = ()
     """The positions of the requested hops, ascending; only for the action "parts"."""
-    clear: bool = False
-    """Whether the parts were quoted, not named by number."""
+    quoted: bool = False
+    """Whether the subtask quotes the parts, instead of naming their numbers."""
 
 
 @lru_cache(maxsize=65_536)
@@ -49,7 +49,7 @@ def read_intent(subtask: str, question: str) -> Intent:
     if problem is not None and subtask.strip() != question.strip():
         named = _named(subtask, problem)
         if named:
-            return Intent("parts", named, clear=True)
+            return Intent("parts", named, quoted=True)
         numbered = _numbered(subtask, len(problem.hops))
         if numbered:
             return Intent("parts", numbered)

@@ -89,7 +89,7 @@ class Problem:
 
     @property
     def compositions(self) -> tuple[tuple[str, str], ...]:
-        """The names of each two operations of which one takes the other's result: (source, taker)."""
+        """Pairs of names of operations, (source, taker): the taker gets the source's result as an input."""
         return tuple(
             (self.hops[source].operation.name, hop.operation.name)
             for hop in self.hops

@@ -87,7 +87,7 @@ def chance(*name: object) -> float:
     return int.from_bytes(digest, "big") / 2**64
 
 
-Value = Any
+AnyValue = Any
 LARGEST_INT = 99_999
 """No operation gives a larger number, so that questions stay readable."""
 
@@ -97,13 +97,13 @@ class ValueType:
     """One type of value."""
 
     name: str
-    draw: Callable[[Random], Value]
+    draw: Callable[[Random], AnyValue]
     """Draws a value for a question."""
-    write: Callable[[Value], str]
+    write: Callable[[AnyValue], str]
     """Writes a value as it is in an answer."""
-    read: Callable[[str], Value]
+    read: Callable[[str], AnyValue]
     """The inverse of `write`; ValueError if the text is no such value."""
-    slip: Callable[[Random, Value], Value]
+    slip: Callable[[Random, AnyValue], AnyValue]
     """Returns a plausible wrong value, which is never the one given."""
     literal: str = "{}"
     """The format of a written value in a question."""
@@ -127,7 +127,7 @@ def _slip_word(rng: Random, value: str) -> str:
     return rng.choice(sorted(c for c in candidates if c not in {value, ""}) or [value + "e"])
 
 
-def _slip_tuple(rng: Random, value: tuple[Value, ...]) -> tuple[Value, ...]:
+def _slip_tuple(rng: Random, value: tuple[AnyValue, ...]) -> tuple[AnyValue, ...]:
     at = rng.randrange(len(value) - 1) if len(value) > 1 else 0
     swapped = (*value[:at], *reversed(value[at : at + 2]), *value[at + 2 :])
     return swapped if swapped != value else value[:-1]
@@ -151,7 +151,7 @@ def _items(text: str) -> list[str]:
     return [item.strip() for item in inner[1:-1].split(",") if item.strip()]
 
 
-def _write_items(value: tuple[Value, ...]) -> str:
+def _write_items(value: tuple[AnyValue, ...]) -> str:
     return "[" + ", ".join(map(str, value)) + "]"
 
 

@@ -79,7 +79,7 @@ class Orchestrator:
         Args:
             question: its text must not be blank.
             seed: seeds all randomness. Give users' questions a random seed: it also makes the marks that fence workers'
-                texts, and nobody may guess those.
+                texts, which must not be predictable.
             sample: the number of this answer among independent answers to the question; a response cache keeps the
                 answers of each number apart.
             trace_id: 32 hexadecimal digits; None: a new id.
@@ -294,7 +294,7 @@ class _QuestionRun:
         """Make the trace of the question as far as it came.
 
         Args:
-            trouble: an error of storage that stopped the question.
+            trouble: why storage failed, if that stopped the question.
         """
         orchestrator, question_context = self._orchestrator, self._question_context
         status: TraceStatus = "ok"

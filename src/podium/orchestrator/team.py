@@ -1,6 +1,6 @@
 """A team as one worker: a pool and a planner of its own, within the limits of one call.
 
-`open_pool` opens pools that may contain teams; `podium.workers.pool` opens pools without. A team has its own
+`open_pool` opens pools that may contain teams; `load_pool` of `podium.workers.pool` knows no teams. A team has its own
 dispatcher, so it shares neither limits nor the response cache with the outer pool, which pays for it as for any worker.
 """
 

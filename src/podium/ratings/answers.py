@@ -32,10 +32,10 @@ NO_ANSWER = -1
 """Stands for a response without an answer."""
 MAX_ANSWERS = 5
 """Most answers that a committee votes on."""
-_TURNS = 12
-"""Most turns (or twice the most samples, if that is more), if workers have different numbers of samples."""
+_ROTATIONS = 12
+"""Most rotations if workers have different numbers of samples; twice the largest number of samples if that is more."""
 _KEPT = 10**7
-"""Most answers, of all turns together, that are kept in memory: 100 to 200 MB."""
+"""Most answers, of all rotations together, that are kept in memory: 100 to 200 MB."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +65,15 @@ class Answers:
     """Number of samples of each worker for each question; None: all have `samples`."""
 
     def samples_of(self, worker: int) -> int:
-        """The most different responses that a worker has to one question."""
+        """The number of responses that a worker has to one question, at most."""
         return self.own_samples[worker] if self.own_samples else self.samples
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {text: q for q, text in enumerate(self.texts)}
 
-    def number(self, text: str) -> int:
-        """The number of the question with this text."""
+    def index_of(self, text: str) -> int:
+        """The index of the question with this text."""
         return self._numbers[text]
 
     @property
@@ -89,29 +89,29 @@ class Answers:
         return means
 
     @property
-    def turns(self) -> Iterable[Answers]:
-        """These answers, once for each turn: turn k puts sample k first, so that means over turns use all samples.
+    def rotations(self) -> Iterable[Answers]:
+        """These answers once for each rotation. Rotation k puts sample k first, so a mean over them uses all samples.
 
-        There are enough turns for each sample of a worker to come first equally often. If workers have different
-        numbers of samples, that takes the least common multiple of these numbers. More than 12 turns, and more than
-        twice the most samples, are not made; then samples come first nearly equally often.
+        Each sample of a worker comes first equally often. If workers have different numbers of samples, this takes the
+        least common multiple of these numbers. If that is more than 12 and more than twice the largest number, there
+        are fewer rotations, and samples come first only nearly equally often.
         """
-        if self._turn_count * self.answer_QWR.size <= _KEPT:
-            return self._kept_turns
-        return map(self.turned, range(self._turn_count))
+        if self._rotation_count * self.answer_QWR.size <= _KEPT:
+            return self._kept_rotations
+        return map(self.rotated, range(self._rotation_count))
 
     @cached_property
-    def _kept_turns(self) -> tuple[Answers, ...]:
-        return tuple(map(self.turned, range(self._turn_count)))
+    def _kept_rotations(self) -> tuple[Answers, ...]:
+        return tuple(map(self.rotated, range(self._rotation_count)))
 
     @cached_property
-    def _turn_count(self) -> int:
+    def _rotation_count(self) -> int:
         if self.own_samples_QW is None:
             return self.samples
-        return min(math.lcm(*np.unique(self.own_samples_QW).tolist()), max(2 * self.samples, _TURNS))
+        return min(math.lcm(*np.unique(self.own_samples_QW).tolist()), max(2 * self.samples, _ROTATIONS))
 
-    def turned(self, first: int) -> Answers:
-        """These answers with the sample `first` first. A worker with fewer samples starts again from its first."""
+    def rotated(self, first: int) -> Answers:
+        """These answers with sample number `first` in front. A worker with fewer samples starts again from number 0."""
         return self if first == 0 else self._columns(first, self.alone_QWR.shape[2])
 
     def _columns(self, first: int, count: int) -> Answers:
@@ -130,21 +130,21 @@ class Answers:
         )
 
     def after(self, members: Members) -> Answers:
-        """These answers with one more worker, which gives the committee's answer in each turn."""
-        turns = [turned._won(members) for turned in self.turns]
-        wide = self if len(turns) <= self.alone_QWR.shape[2] else self._columns(0, len(turns))
-        repeats = [first % len(turns) for first in range(wide.alone_QWR.shape[2])]
-        answer_QR = np.stack([turns[turn][0] for turn in repeats], axis=1)
-        score_QR = np.stack([turns[turn][1] for turn in repeats], axis=1)
+        """These answers with one more worker, which gives the committee's answer in each rotation."""
+        votes = [rotation._won(members) for rotation in self.rotations]
+        wide = self if len(votes) <= self.alone_QWR.shape[2] else self._columns(0, len(votes))
+        repeats = [first % len(votes) for first in range(wide.alone_QWR.shape[2])]
+        answer_QR = np.stack([votes[rotation][0] for rotation in repeats], axis=1)
+        score_QR = np.stack([votes[rotation][1] for rotation in repeats], axis=1)
         own_QW = self.own_samples_QW
         return replace(
             self,
             answer_QWR=np.concatenate([wide.answer_QWR, answer_QR[:, None]], axis=1),
             alone_QWR=np.concatenate([wide.alone_QWR, score_QR[:, None]], axis=1),
             voted_QWR=np.concatenate([wide.voted_QWR, score_QR[:, None]], axis=1),
-            samples=max(self.samples, len(turns)),
-            own_samples=(*self.own_samples, len(turns)) if self.own_samples else (),
-            own_samples_QW=None if own_QW is None else np.insert(own_QW, own_QW.shape[1], len(turns), axis=1),
+            samples=max(self.samples, len(votes)),
+            own_samples=(*self.own_samples, len(votes)) if self.own_samples else (),
+            own_samples_QW=None if own_QW is None else np.insert(own_QW, own_QW.shape[1], len(votes), axis=1),
         )
 
     def voted(self, members: Members, weights: Sequence[float] = ()) -> Floats:
@@ -153,13 +153,13 @@ class Answers:
             return self.alone_QWR[:, members[0], 0]
         return self._won(members, weights)[1]
 
-    def given(self, members: Members) -> Ints:
+    def answers_of(self, members: Members) -> Ints:
         """[Q, M]: the answer of each member of a committee. A worker that is named again gives its next sample."""
         return self.answer_QWR[:, *_places(members)]
 
     def _won(self, members: Members, weights: Sequence[float] = ()) -> tuple[Ints, Floats]:
         """[Q], [Q]: the answer that the vote gives, and its score."""
-        answer_QM = self.given(members)
+        answer_QM = self.answers_of(members)
         score_QM = self.voted_QWR[:, *_places(members)]
         weight_M = np.asarray(weights or [1.0] * len(members))
         same_QMM = answer_QM[:, :, None] == answer_QM[:, None, :]
@@ -170,7 +170,7 @@ class Answers:
 
     def agreeing(self, members: Members) -> Ints:
         """[Q]: how many of a committee's answers equal the most frequent one; 0 if there is no answer."""
-        answer_QM = self.given(members)
+        answer_QM = self.answers_of(members)
         same_QMM = (answer_QM[:, :, None] == answer_QM[:, None, :]) & (answer_QM != NO_ANSWER)[:, :, None]
         most: Ints = same_QMM.sum(axis=2).max(axis=1)
         return most
@@ -206,7 +206,7 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | C
         numbers: dict[str, int] = {}
         for w, worker in enumerate(workers):
             replies = [
-                await worker.answer(Request(bare(task.question.text), seed="", repeat=r))
+                await worker.answer(Request(question_messages(task.question.text), seed="", repeat=r))
                 for r in range(size[2])
             ]
             for r, reply in enumerate(replies):
@@ -249,7 +249,7 @@ def means_by(labels: Sequence[str], right_QP: Floats, pseudo_count: float) -> di
     return means
 
 
-def bare(question: str) -> tuple[Message, ...]:
+def question_messages(question: str) -> tuple[Message, ...]:
     """The question alone, as a replay worker reads it."""
     return (Message(role="user", content=question),)
 
@@ -257,10 +257,10 @@ def bare(question: str) -> tuple[Message, ...]:
 _VOTE = VoteWorker()
 
 
-def spent(
+def committee_cost(
     answers: Answers, members: Members, *, early_stop: bool = False, price_QW: Floats | None = None
 ) -> Floats:
-    """[Q]: the dollars that a committee costs on each question, averaged over turns.
+    """[Q]: the dollars that a committee costs on each question, averaged over rotations.
 
     Args:
         early_stop: whether the vote stops once it is certain, so that not all workers are called.
@@ -274,9 +274,9 @@ def spent(
         :, members
     ]
     order_QM = np.argsort(prices_QM, axis=1, kind="stable")
-    turns = []
-    for turn in answers.turns:
-        answer_QM = turn.given(members)
+    costs = []
+    for rotation in answers.rotations:
+        answer_QM = rotation.answers_of(members)
         cases, case_Q = np.unique(np.hstack([answer_QM, order_QM]), axis=0, return_inverse=True)
         called_CM = np.array(
             [
@@ -284,8 +284,8 @@ def spent(
                 for case in cases.tolist()
             ]
         )
-        turns.append((called_CM[case_Q] * cost_QM).sum(axis=1))
-    mean_Q: Floats = np.mean(turns, axis=0)
+        costs.append((called_CM[case_Q] * cost_QM).sum(axis=1))
+    mean_Q: Floats = np.mean(costs, axis=0)
     return mean_Q
 
 

@@ -37,11 +37,11 @@ _KEPT = 40
 
 
 def find_clusters(texts: Sequence[str], clusters: int, *, seed: int = 0) -> dict[str, dict[str, float]]:
-    """Names of kinds, each with its words and what they count; the same arguments give the same ones.
+    """The clusters by name, each with the weights of its words. The same arguments give the same clusters.
 
     Args:
-        kinds: how many; fewer where there are fewer texts, and none where these have no words. 1: none, for then all
-            questions are alike.
+        clusters: how many to find. There are fewer if there are fewer texts, and none if the texts have no words. 1
+            gives none, because all questions would be in it.
     """
     vectors = _vectors(texts) if clusters > 1 else None
     if vectors is None:
@@ -50,7 +50,7 @@ def find_clusters(texts: Sequence[str], clusters: int, *, seed: int = 0) -> dict
     different = len(set(texts))
     dimensions = min(_DIMENSIONS, words_QW.shape[1] - 1)
     places = words_QW
-    with warnings.catch_warnings(action="ignore"):  # Of texts that are alike, which is no fault here.
+    with warnings.catch_warnings(action="ignore"):  # k-means warns of equal texts, which are allowed here.
         if dimensions > 1:
             reduced = TruncatedSVD(dimensions, random_state=seed)
             places = make_pipeline(reduced, Normalizer()).fit_transform(words_QW)
@@ -131,9 +131,9 @@ async def rate_pool(workers: Iterable[Worker], tasks: Sequence[Task], clusters: 
     recorded = [worker for worker in pool if isinstance(worker, ReplayWorker)]
     calculators = [worker for worker in pool if isinstance(worker, CalculatorWorker)]
     ratings = Ratings(clusters=clusters, workers={})
-    for measured, asked in ((recorded, tasks), (calculators, with_gold(tasks))):
-        if measured and asked:
-            ratings = ratings.joined(rate(await read_answers(asked, measured), clusters))
+    for measured, judged in ((recorded, tasks), (calculators, with_gold(tasks))):
+        if measured and judged:
+            ratings = ratings.joined(rate(await read_answers(judged, measured), clusters))
     names = [worker.profile.name for worker in pool]
     return Ratings(
         clusters=clusters, workers={name: ratings.workers[name] for name in names if name in ratings.workers}

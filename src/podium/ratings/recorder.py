@@ -65,7 +65,7 @@ async def record(
     budget: Budget = Budget(),
     seed: str = "0",
     dispatcher: Dispatcher | None = None,
-    watch: Callable[[Progress], None] = lambda progress: None,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
     """Send every question `samples` times to every worker that is no tool. Responses that are saved are skipped.
 
@@ -76,7 +76,7 @@ async def record(
             may exceed the budget.
         seed: names the randomness of simulated workers.
         dispatcher: with a response cache or accounts. Once an account refuses a call, no more calls are made.
-        watch: called with the progress after each call.
+        on_progress: called with the progress after each call.
 
     Raises:
         RunMismatchError: a question with the same id was saved with another wording.
@@ -111,7 +111,7 @@ async def record(
             else:
                 progress.failed += 1
                 progress.errors[job.worker] = _why(rollout)
-            watch(progress)
+            on_progress(progress)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(concurrency, len(missing))):
@@ -135,9 +135,9 @@ def _bare(tasks: Iterable[Task]) -> tuple[list[Task], tuple[str, ...]]:
     left_out: Counter[str] = Counter()
     for task in tasks:
         if task.question.history:
-            left_out["questions with a past: a recording keeps bare ones"] += 1
+            left_out["questions with a chat history: a recording identifies a question by its text"] += 1
         elif task.question.images:
-            left_out["questions with images: a recording keeps bare ones"] += 1
+            left_out["questions with images: a recording identifies a question by its text"] += 1
         else:
             bare.append(task)
     return bare, tuple(f"{reason} ({count})" for reason, count in left_out.items())

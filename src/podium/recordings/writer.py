@@ -103,17 +103,17 @@ class RecordingWriter:
             )
 
     def grow(self, counts: Mapping[str, int]) -> None:
-        """Save how many questions, samples and so on the run asks for.
+        """Save how many questions, samples and so on the run will record.
 
         Raises:
-            RunMismatchError: an earlier run asked for more, and some of its questions would stay half answered.
+            RunMismatchError: an earlier run began to record more, and some of its questions would stay incomplete.
         """
         before: dict[str, int] = dict(self._execute("select name, count from asked"))
         for name, count in counts.items():
             if count < before.get(name, 0):
                 raise RunMismatchError(
-                    f"{before[name]} {name} were asked for before and {count} now; ask for as many as then or more, "
-                    "or give another name for the recording."
+                    f"the recording was begun with {before[name]} {name}, and this run has {count}; give at least as "
+                    "many, or give another name for the recording."
                 )
         for item in counts.items():
             self._execute("insert or replace into asked values (?, ?)", item)

@@ -29,8 +29,8 @@ class PoolDraw(Settings):
     without: tuple[str, ...] = ()
     """Names of workers that are never drawn, so that a test can offer workers that the policy has never seen."""
     failing: float = Field(default=0.0, ge=0, lt=1)
-    """The probability with which each drawn worker fails every call of a question, for all its rollouts alike; votes,
-    calculators and code tools never do."""
+    """The probability that a drawn worker fails all calls of a question. It then fails in all rollouts of the question.
+    Votes, calculators and code tools never fail in this way."""
 
 
 class PoolSource:

@@ -17,7 +17,7 @@ HALF = 0.5
 """The reward for valid plans, and the reward that a right answer adds."""
 
 PENALTY_CAP = 0.49
-"""Less than `HALF`, so that with any weights right answers earn more than wrong ones, and these more than 0."""
+"""Less than `HALF`, so that with any weights a right answer earns more than a wrong one, and that more than 0."""
 
 
 class RewardSettings(Settings):
@@ -79,7 +79,7 @@ def reward(trace: Trace, grade: Grade, settings: RewardSettings) -> Reward:
 def round_reward(trace: Trace, grade: Grade, settings: RewardSettings) -> Reward:
     """The reward of the last round alone: 0 if its plan is unreadable, whatever the rounds before earned.
 
-    What was spent counts from this round on, so that each round pays for its own calls.
+    Only what this round spent counts, so that each round pays for its own calls.
 
     Args:
         grade: of the answer after this round.
@@ -88,5 +88,5 @@ def round_reward(trace: Trace, grade: Grade, settings: RewardSettings) -> Reward
 
 
 def _readable(round_: RoundTrace) -> bool:
-    """Whether the round counts as valid. It also does if time was up before the plan was written."""
+    """Whether the round counts as valid. It does, too, if the time was up before the planner wrote the plan."""
     return round_.workflow is not None or round_.accepted or round_.plan_error_kind == "time_is_up"

@@ -55,8 +55,8 @@ class Rollout:
     def worker_failed(self) -> bool:
         """Whether a step that the answer needs failed, or the planner's own model did.
 
-        A step that the budget refused does not count: there the plan wanted more than it was allowed. Nor does a step
-        whose worker was made to fail (`PoolDraw.failing`): the plan was to cope with that.
+        A step that the budget refused does not count: the plan spent too much. A step whose worker was made to fail
+        (`PoolDraw.failing`) does not count either: plans must learn to cope with that.
         """
         return any(_failed(round_) for round_ in self.trace.rounds)
 
@@ -69,9 +69,9 @@ def _failed(round_: RoundTrace) -> bool:
 
 
 def _was_drawn(span: Span) -> bool:
-    """Whether a step failed since its worker was made to fail, or since the steps that it reads gave no response.
+    """Whether a step failed only because of `PoolDraw.failing`: its worker was made to fail, or it read no response.
 
-    Of the second kind is a vote on nothing. Where real failures are the reason, those steps failed themselves.
+    A vote fails if all steps that it reads failed. If these failures were real, `_failed` counts those steps instead.
     """
     kinds = {attempt.error_kind for attempt in span.attempts}
     return bool(kinds) and kinds <= {ENVIRONMENT, "missing"}
@@ -116,7 +116,7 @@ def _check_accounts(dispatcher: Dispatcher, trace: Trace) -> None:
     wanting = (span for span in trace.spans if span.error is not None and span.status != "skipped")
     if refusal is not None and any(wanting):
         if dispatcher.cache is not None:
-            refusal += " What was paid for is kept: the same command goes on from here."
+            refusal += " The answers that were paid for are kept; run the same command again to continue."
         raise BudgetError(refusal)
 
 

@@ -80,7 +80,7 @@ class RunFolder:
     def check(
         path: Path, configuration: Mapping[str, Any] | BaseModel, *, changeable: Collection[str] = ()
     ) -> dict[str, Any]:
-        """The configuration as JSON, if `open` would take the folder for it. Writes nothing.
+        """Check, without writing, that `open` would accept the folder. Returns the configuration as JSON.
 
         Raises:
             RunMismatchError: as `open`.
@@ -145,7 +145,7 @@ def _renewed(stored: dict[str, Any], model: BaseModel) -> dict[str, Any]:
     """A stored configuration under today's names, with defaults for settings that it lacks."""
     try:
         return type(model).model_validate(stored).model_dump(mode="json")
-    except ValidationError:  # It is of another sort of run; the comparison will name the keys.
+    except ValidationError:  # Another kind of run wrote it; the comparison below names the keys.
         return stored
 
 

@@ -33,8 +33,8 @@ _TRIAL = "import colorsys; open('written', 'w').close(); print(input())"
 class SandboxPools:
     """The pools of one grader or worker: one for each event loop, made at its first use and closed with it.
 
-    A grader may live through several `asyncio.run` calls; sandboxes that wait may not. All instances are equal, since
-    they are no part of a grader's settings.
+    A grader may be used in several `asyncio.run` calls; a waiting sandbox belongs to one. All instances are equal, so
+    that they do not count when two graders' settings are compared.
     """
 
     def __init__(self, isolation: Isolation | None = None) -> None:

@@ -19,13 +19,13 @@ from yarl import URL
 
 from podium.errors import ConfigError, PodiumError, ServiceError, UsageError, flatten_group
 from podium.per_loop import LoopThread
-from podium.scoring.protocol import SETTINGS_HEADER, Refusal, RolloutRequest, Score, SessionInfo
+from podium.scoring.protocol import SETTINGS_HEADER, ErrorReply, RolloutRequest, Score, SessionInfo
 from podium.scoring.settings import ScoringSettings
 from podium.types import Message
 from podium.workers.connections import Connections
 
 PATIENCE_S = 60.0
-"""Seconds that a restart may take."""
+"""Seconds for which a client repeats a request while the service is away."""
 _CONNECT_S = 10.0
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 5.0
 _UNEQUAL = 409
@@ -104,7 +104,7 @@ class Client:
     async def _ask(
         self, method: str, route: str, form: TypeAdapter[T], request: RolloutRequest | None = None
     ) -> T:
-        """The answer to one request, read as `form`. While the service is away, the request is made again."""
+        """Send one request and read the reply as `form`. While the service is away, repeat the request."""
         body = b"" if request is None else request.model_dump_json().encode()
         now = asyncio.get_running_loop().time
         until: float | None = None
@@ -125,7 +125,7 @@ class Client:
                     failure = await self._difference(failure)
                 if status < 500:
                     raise failure
-            # A request that ran for long before it broke is a new outage, and not more of the one before it.
+            # If the last attempt ran for longer than `patience_s` before it broke, this is a new outage.
             if until is None or now() - began > self._patience_s:
                 until = now() + self._patience_s
             if now() + wait_s > until:
@@ -194,7 +194,7 @@ class SyncClient:
         return self._loop.run(self._client.score(request))
 
     def score_all(self, requests: Iterable[RolloutRequest]) -> list[Score]:
-        """The scores of many rollouts, asked for at once."""
+        """The scores of many rollouts, requested at the same time."""
 
         async def score() -> list[Score]:
             async with asyncio.TaskGroup() as group:
@@ -235,7 +235,7 @@ def _address(url: str) -> URL:
 
 
 def _waits(body: bytes) -> Iterator[float]:
-    """Seconds from try to try: they grow, and differ from request to request, so that not all come back at once."""
+    """Seconds to wait before each retry: they grow, and differ between requests, so that not all retry at once."""
     jitter = Random(body)
     longest = _FIRST_WAIT_S
     while True:
@@ -252,13 +252,15 @@ def _read(form: TypeAdapter[T], content: bytes) -> T:
 
 def _refusal(status: int, content: bytes) -> PodiumError:
     try:
-        return Refusal.model_validate_json(content).error
+        return ErrorReply.model_validate_json(content).error
     except ValidationError:
         return _foreign(status)
 
 
 def _foreign(status: int) -> ServiceError:
-    return ServiceError(f"What answers there with status {status} is no scoring service; check the address.")
+    return ServiceError(
+        f"The server at this address is not a scoring service (it replied with status {status}); check the address."
+    )
 
 
 def _show(settings: dict[str, Any], key: str) -> str:

@@ -1,7 +1,7 @@
-"""What a trainer asks of the scoring service and what it gets: values that cross a process boundary as JSON.
+"""The requests of a trainer to the scoring service, and the replies: values that cross a process boundary as JSON.
 
-`ScoringSession` answers in this process, `Client` asks a service over HTTP. Both are a `Scoring`, so a trainer, an
-environment or a notebook does not know which of them it has.
+`ScoringSession` answers in this process, `Client` sends requests to a service over HTTP. Both are a `Scoring`, so a
+trainer, an environment or a notebook does not know which of them it has.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class RewardParts(Value):
 
 
 class Score(Value):
-    """What became of the latest plan of a rollout."""
+    """The reward of a rollout's latest plan, and what happened when it ran."""
 
     reward: float | None
     """In [0, 1]. None: workers or the grader failed, which is never the policy's fault; leave the rollout out."""
@@ -76,7 +76,7 @@ class SessionInfo(Value):
     """What a session is: enough to see whether it is the one that a run needs."""
 
     tasks: int
-    """How many there are."""
+    """How many tasks the session has."""
     pool: tuple[str, ...]
     """Names of the workers, in order."""
     rounds: int
@@ -87,11 +87,11 @@ class SessionInfo(Value):
     """`ScoringSettings.scoring`."""
 
 
-class Refusal(Value):
-    """An error as it crosses the wire: the client raises what the service raised."""
+class ErrorReply(Value):
+    """An error of the service as JSON; the client raises the same error."""
 
     kind: str
-    """The name of its class, or of the nearest base class that crosses the wire."""
+    """The name of its class, or of its nearest base class in `_KINDS`."""
     message: str
 
     @classmethod
@@ -115,7 +115,7 @@ class Scoring(Protocol):
     """Writes prompts, runs plans and rewards them. Concurrent calls are safe."""
 
     async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
-        """The messages that ask for the next plan of a rollout; None: no further round follows.
+        """The messages of the prompt for a rollout's next plan; None: no further round follows.
 
         Raises:
             BudgetError: as `score`.

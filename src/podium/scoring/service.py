@@ -3,8 +3,8 @@
     POST /prompt, POST /score    a `RolloutRequest`; the messages (null: no further round), and a `Score`
     GET /health, GET /tasks      a `SessionInfo`; the ids of the tasks
 
-Everything is JSON, and an error is a `Refusal`. If a client disconnects, its rollout still runs to its end, since its
-calls are paid for; a client that repeats the request gets the result. The session keeps all state, the service none.
+Everything is JSON, and an error is an `ErrorReply`. If a client disconnects, its rollout still runs to its end, because
+its calls are paid for; a client that repeats the request gets the result. The session has all state, the service none.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pydantic import TypeAdapter, ValidationError
 from yarl import URL
 
 from podium.errors import BudgetError, ConfigError, PodiumError, ServiceError, UsageError
-from podium.scoring.protocol import SETTINGS_HEADER, Refusal, RolloutRequest
+from podium.scoring.protocol import SETTINGS_HEADER, ErrorReply, RolloutRequest
 from podium.scoring.session import ScoringSession
 from podium.types import Message
 
 DRAIN_S = 30.0
-"""Seconds that rollouts have to end when the service is told to end."""
+"""Seconds that running rollouts get to end when the service shuts down."""
 _LAST_ANSWERS_S = 5.0
-"""Seconds to send what was scored in the end."""
+"""Seconds to send the last scores."""
 _LARGEST_REQUEST = 16 * 2**20
 _BACKLOG = 2048
 """Connections that may wait to be accepted: a whole batch may come at once."""
@@ -38,7 +38,7 @@ _STATUSES: tuple[tuple[type[PodiumError], int], ...] = (
     (UsageError, 400),
     (PodiumError, 503),
 )
-"""HTTP status of an error of the session; the client asks again at 500 and above."""
+"""HTTP status of an error of the session; the client repeats a request that gets 500 or above."""
 _PROMPT = TypeAdapter(tuple[Message, ...] | None)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -48,8 +48,8 @@ class ScoringService:
     """The routes over one session.
 
     Args:
-        key: what requests have to bear; None: nothing, and they have to come from this machine.
-        flush: returns once the traces that the session kept are on disk; called, in a thread, before a score is given.
+        key: the bearer token that requests must have; None: they need none, but must come from this machine.
+        flush: returns once the session's traces are on disk; called in a thread before a score is sent.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class ScoringService:
         return app
 
     async def drain(self, seconds: float) -> bool:
-        """Take nothing new, let what runs end, and cancel the rest. Returns whether all ended in time."""
+        """Refuse new requests, wait for running ones, and cancel the rest. Returns whether all ended in time."""
         self._draining = True
         running = set(self._running.values())
         if running:
@@ -85,7 +85,7 @@ class ScoringService:
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Check key and settings, and answer every error with a `Refusal`."""
+        """Check key and settings, and answer every error with an `ErrorReply`."""
         try:
             self._check(request)
             return await handler(request)
@@ -121,7 +121,9 @@ class ScoringService:
                 409,
             )
         if self._draining:
-            raise _RefusedError(ServiceError("The scoring service is shutting down; ask again."), 503)
+            raise _RefusedError(
+                ServiceError("The scoring service is shutting down; send the request again later."), 503
+            )
 
     async def _prompt(self, request: web.Request) -> web.Response:
         rollout = await _read(request)
@@ -148,7 +150,7 @@ class ScoringService:
         return web.json_response(list(self._session.tasks))
 
     async def _once(self, route: str, rollout: RolloutRequest, work: Callable[[], Awaitable[str]]) -> str:
-        """What `work` gives; shared with an equal request that came before and still runs."""
+        """The result of `work`. If an equal request is still running, wait for its result instead."""
         place = (route, rollout)
         task = self._running.get(place)
         if task is None:
@@ -243,5 +245,5 @@ def _json(text: str) -> web.Response:
 
 def _refuse(error: PodiumError, status: int) -> web.Response:
     return web.Response(
-        text=Refusal.of(error).model_dump_json(), status=status, content_type="application/json"
+        text=ErrorReply.of(error).model_dump_json(), status=status, content_type="application/json"
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from podium.conductor.prompt import build_prompt
-from podium.config import nearest
+from podium.config import closest_name
 from podium.errors import ConfigError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.orchestrator.team import open_pool
@@ -34,12 +34,12 @@ from podium.workers.pool import Pool
 from podium.workflow import AccessRule, edges, live_steps, render
 
 _REMEMBERED = 1024
-"""Rollouts that may go on with another round."""
+"""How many rollouts are kept for a possible next round."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenPlans:
-    """A planner that gives the plans of a rollout, one in each round."""
+    """A planner that returns the plans that a policy wrote for a rollout, one in each round."""
 
     texts: tuple[str, ...]
     access: AccessRule = "lists"
@@ -55,7 +55,7 @@ class ScoringSession:
 
     Args:
         tasks: the questions, in order.
-        pool: the workers; it stays the caller's to close.
+        pool: the workers; the caller closes it.
         dispatcher: holds the limits, the response cache and the budget of everything that is scored.
         keep: called with the trace of each rollout.
     """
@@ -133,7 +133,7 @@ class ScoringSession:
 
     def _task(self, task_id: str) -> Task:
         if task_id not in self.tasks:
-            near = nearest(task_id, self.tasks)
+            near = closest_name(task_id, self.tasks)
             way_out = f"did you mean {near!r}?" if near else f"the first is {next(iter(self.tasks))!r}."
             raise ConfigError(f"None of the session's {len(self.tasks)} tasks is {task_id!r}; {way_out}")
         task = self.tasks[task_id]

@@ -18,7 +18,7 @@ from podium.rollout.random_pools import PoolDraw
 
 
 class ScoringSettings(Settings):
-    """How plans are asked for, run and rewarded."""
+    """How plans are prompted for, run and rewarded."""
 
     tasks: str = "embedded"
     """Whatever `podium tasks` knows: a task set's name, a task file (NAME.toml), a table (NAME.csv, NAME.jsonl) or a
@@ -35,7 +35,7 @@ class ScoringSettings(Settings):
     pool_draw: PoolDraw = PoolDraw()
     """Which of its workers a question may use."""
     prompt: PromptSettings = PromptSettings()
-    """How the policy is asked for a plan; the trained checkpoint keeps it."""
+    """The prompt for a plan; the trained checkpoint keeps these settings."""
     max_steps: int = Field(default=5, ge=1)
     """Longest plan."""
     rounds: int = Field(default=1, ge=1)

@@ -17,9 +17,9 @@ from podium.tasks.sets.base import SPLIT_ORDER, task_key
 from podium.workers.base import Worker
 
 _EMBEDDED_TASKS = 1000
-"""Of the embedded tasks, which have no end."""
+"""How many embedded tasks to use by default: the set is infinite."""
 _MOST_SHARED = 0.5
-"""A question of whose runs of words more than this share stands elsewhere is held to stand there."""
+"""A question counts as held out if held-out texts contain more than this share of its n-grams."""
 _SHOWN = 60
 """Characters of a question that a message shows."""
 
@@ -52,9 +52,9 @@ def open_training_tasks(
 
 
 def _held_out(settings: ScoringSettings) -> Iterator[tuple[str, str]]:
-    """The questions that the policy is measured on, each behind its task's id.
+    """The questions that the policy is measured on: (task id, text).
 
-    Those of the embedded splits are drawn apart, and share short wordings: they are not compared with one another.
+    Embedded splits are not compared with each other: they have no question in common, but share short wordings.
     """
     if settings.tasks != EMBEDDED:
         for split in splits_of(settings.tasks):
@@ -81,9 +81,9 @@ def _sentence(name: str, tasks: list[Task], found: list[Overlap]) -> str:
     task = tasks[first.place]
     text = " ".join(task.question.text.split())
     text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-    much = "the whole of it" if first.same else f"{first.shared:.0%} of its runs of words"
+    much = "as a whole" if first.same else f"with {first.shared:.0%} of its n-grams"
     return (
-        f"{len(found):,} of {len(tasks):,} training questions of {name} stand in held-out questions too, such as "
-        f'{task.id} ("{text}"), {much} in {first.where}: take them out of the train split or the set out of held_out, '
-        'or train without them by on_overlap = "leave_out".'
+        f"{len(found):,} of {len(tasks):,} training questions of {name} are held-out questions too; {task.id} "
+        f'("{text}") is in {first.where} {much}. Remove them from the train split, remove the set from held_out, '
+        'or set on_overlap = "leave_out" to train without them.'
     )

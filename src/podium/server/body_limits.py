@@ -91,7 +91,7 @@ class BodyLimits:
     def _check(self, shape: JsonShape) -> None:
         if shape.deepest > self._max_depth:
             raise invalid(
-                f"The body has more than {self._max_depth} levels of nested lists and objects: send it flatter.",
+                f"The body has more than {self._max_depth} levels of nested lists and objects: nest them less deeply.",
                 code="too_deep",
             )
         if shape.values > self._max_values:

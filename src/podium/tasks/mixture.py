@@ -33,7 +33,7 @@ from podium.tasks.sets.base import (
 from podium.tasks.sets.registry import AnyTaskSet
 from podium.tasks.task import Task, TaskList, shuffled
 
-IN_EARLIER_PART = "questions that stand in an earlier part too"
+IN_EARLIER_PART = "questions that an earlier part has too"
 
 
 class TaskFile(Settings):
@@ -48,7 +48,9 @@ class TaskFile(Settings):
         weighted = [part.weight is not None for part in self.part]
         if any(weighted) and not all(weighted):
             label = self.part[weighted.index(False)].label
-            raise ValueError(f"the part {label!r} has no weight and others do; give each part one, or none.")
+            raise ValueError(
+                f"the part {label!r} has no weight but other parts do; give every part a weight, or none."
+            )
         return self
 
     @model_validator(mode="after")
@@ -81,9 +83,9 @@ def mix(
 ) -> TaskList:
     """Mix the tasks of a split of all parts, each part spread evenly over the whole.
 
-    Without weights the mixture has all tasks of each part, at most `count`. With weights the parts have these shares,
-    and the mixture ends when the first part has no more tasks. Its first n tasks have nearly these shares too. A
-    larger size appends tasks. The same arguments always give the same tasks.
+    Without weights the mixture has all tasks of each part, or `count` of them if the part sets it. With weights the
+    parts have these shares, and the mixture ends when the first part has no more tasks. Its first n tasks have nearly
+    these shares too. A larger size appends tasks. The same arguments always give the same tasks.
 
     Args:
         name: the name of the task file or of the set.
@@ -141,7 +143,7 @@ def _warnings(part: TaskSetSpec, loaded: LoadedSplit, split: str) -> Iterator[st
     if not loaded.tasks:
         yield "it has no tasks in this split"
     elif len(loaded.tasks) < (part.count or 0):
-        yield f"it has {len(loaded.tasks):,} tasks, and {part.count:,} are wanted"
+        yield f"it has {len(loaded.tasks):,} tasks, but its count is {part.count:,}"
 
 
 def _with_set(task: Task, label: str) -> Task:

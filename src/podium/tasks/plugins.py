@@ -29,7 +29,7 @@ def with_plugins(table: Sequence[type[Spec]], base: type[Any], *, group: str, ta
         tag: the field whose default is the name in task files: "kind" of graders, "set" of task sets.
 
     Raises:
-        ConfigError: an entry point is no such class, or its name is taken.
+        ConfigError: an entry point is not a class derived from `base`, or its name is taken.
     """
     known = {_name(one, tag): one for one in table}
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.value):

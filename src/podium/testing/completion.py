@@ -1,6 +1,6 @@
 """The answer of a fault server's model, and its two forms in OpenAI's API: a JSON object or server-sent events.
 
-Makes plain values, which faults then spoil. Sends nothing.
+It only makes values, which faults then spoil; `exchange` sends them.
 """
 
 from __future__ import annotations

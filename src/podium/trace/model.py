@@ -98,7 +98,8 @@ class Span(Value):
     def working_s(self) -> float:
         """How long the worker took, without the time that the call waited for limits, cooldowns and retries.
 
-        Of the attempt that was answered, else of the last one. A team's: along the critical path of its own trace.
+        It is the time of the attempt that was answered, else of the last one; for a team, the critical path of its
+        trace.
         """
         if self.simulated_s is not None or not self.attempts:
             return self.seconds

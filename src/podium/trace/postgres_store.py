@@ -88,7 +88,7 @@ class PostgresTraceStore(AsyncTraceStore):
 
     @property
     def shared(self) -> bool:
-        """By all servers that know the address."""
+        """True: all servers that know the address share it."""
         return True
 
     async def _open(self) -> asyncpg.Pool:
@@ -177,7 +177,7 @@ class PostgresTraceStore(AsyncTraceStore):
                 try:
                     yield connection
                 except asyncpg.InternalClientError:
-                    # The connection broke within a batch and does not know it: the pool would hand it out again.
+                    # The connection broke within a batch without noticing; without this, the pool would lend it again.
                     connection.terminate()
                     raise
         except broken as error:

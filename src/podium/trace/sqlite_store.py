@@ -91,7 +91,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
     """The connection that writes, to a file that is made if it is missing.
 
     Raises:
-        UsageError: the file cannot be opened, or is not ours.
+        UsageError: the file cannot be opened, or is not a trace store.
     """
     writer = _FORM.open(path)
     writer.execute(f"CREATE TEMP TABLE staging {_TABLE}")
@@ -102,7 +102,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
     """A connection that reads, to a file that is there.
 
     Raises:
-        UsageError: the file cannot be opened, or is not ours.
+        UsageError: the file cannot be opened, or is not a trace store.
     """
     return _FORM.open_read_only(path)
 
@@ -164,7 +164,7 @@ class SqliteTraceStore(AsyncTraceStore):
 
     @property
     def shared(self) -> bool:
-        """Not between machines."""
+        """False: servers on other machines cannot read the file."""
         return False
 
     async def _rows(self, statement: Statement) -> Sequence[Sequence[Any]]:

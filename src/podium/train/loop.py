@@ -43,7 +43,7 @@ Evaluate = Callable[[Path], Awaitable[Mapping[str, Any]]]
 """Evaluates the policy in a folder. The loop writes the result into the iteration's row, under "evaluation"."""
 
 
-class Score(Protocol):
+class RolloutScorer(Protocol):
     """Runs one rollout of a task with a planner and rewards it, as `podium.rollout.Scorer.roll` does."""
 
     async def __call__(
@@ -57,7 +57,7 @@ async def train(
     start: Checkpoint,
     run: RunFolder,
     draw_tasks: DrawTasks,
-    score: Score,
+    score: RolloutScorer,
     evaluate: Evaluate | None = None,
     display: AbstractContextManager[Display] | None = None,
 ) -> Path:
@@ -115,10 +115,12 @@ class _Trainer:
     codec: Codec
     end: int
     draw_tasks: DrawTasks
-    score: Score
+    score: RolloutScorer
 
     @classmethod
-    def of(cls, settings: GRPOSettings, start: Checkpoint, draw_tasks: DrawTasks, score: Score) -> _Trainer:
+    def of(
+        cls, settings: GRPOSettings, start: Checkpoint, draw_tasks: DrawTasks, score: RolloutScorer
+    ) -> _Trainer:
         if start.chats:
             raise CheckpointError(
                 f"{start.path} is prompted through a chat template; this loop trains plain-text policies."

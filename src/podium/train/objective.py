@@ -108,7 +108,7 @@ class Surrogate(Protocol):
                 completions whose advantages have the same sign.
             old_logprobs_N: of the same tokens under the policy that sampled them. None: the policy that is trained
                 sampled them. Then the ratio is 1 and never clipped, and its gradient is that of the log-probability.
-            clip: the loss rewards no further change of a ratio that is this far from 1.
+            clip: how far a ratio may be from 1; beyond that, the loss has no gradient that moves it further away.
         """
         ...
 

@@ -1,7 +1,7 @@
 """The acceptance check: the skills that a warm-started policy needs before reinforcement is worth its time.
 
 A policy that fails it does not connect a worker's profile with its number, and GRPO would not teach it. Questions come
-from the validation split, and teams were not seen in training. Each share is over the cases of its own test.
+from the validation split, and training had other teams. Each share is over the cases of its own test.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from podium.train.sampler import sample
 from podium.types import Question
 from podium.warmstart.embedded_examples import (
     PROMPT,
-    Team,
+    ExampleTeam,
     draw_team,
     query_line,
     query_prompt,
@@ -108,7 +108,7 @@ def measure_format(
 def measure(
     model: PolicyModel,
     tokenizer: Tokenizer,
-    teams: Mapping[str, Team | None],
+    teams: Mapping[str, ExampleTeam | None],
     *,
     cases: int = 1000,
     seed: int = 0,
@@ -130,7 +130,7 @@ class AcceptanceCheck:
         self.model, self.tokenizer, self.seed = model, tokenizer, seed
         self.tasks = EmbeddedTasks("validation", size=10**6, seed=seed, hop_shares=(0.25, 0.25, 0.25, 0.25))
 
-    def numbers(self, cases: int, known: Team | None) -> tuple[float, float]:
+    def numbers(self, cases: int, known: ExampleTeam | None) -> tuple[float, float]:
         """Shares of names and of skills after which the most likely next token is the right number."""
         rng = Random(f"gate/numbers/{self.seed}")
         names, skills = [], []
@@ -165,10 +165,10 @@ class AcceptanceCheck:
                 right += place < len(lines) and lines[place].rpartition(" = ")[0] == span
         return right / spans
 
-    def plans(self, cases: int, known: Team | None) -> tuple[float, dict[str, float]]:
+    def plans(self, cases: int, known: ExampleTeam | None) -> tuple[float, dict[str, float]]:
         """Share of parts for which the thought is right, and shares of valid plans by number of steps."""
         rng = Random(f"gate/plans/{self.seed}")
-        cases_drawn: list[tuple[str, Problem, Team]] = []
+        cases_drawn: list[tuple[str, Problem, ExampleTeam]] = []
         for index in range(cases):
             question, problem = self._question(index)
             team = known or draw_team(rng)

@@ -6,9 +6,9 @@ on all questions. The price is the committee's cost divided by the mean cost of 
 level of cost sensitivity. With early stopping, only the calls until the vote is certain are counted. The cluster of a
 question depends only on its wording (`podium.workers.ratings`).
 
-If a second round may follow, the value includes the gain of that round. The gain is computed for each number of
-agreeing answers: it is the best accuracy of one more worker, or of a vote of further workers together with the first
-answer, minus the accuracy of the first answer.
+If a second round may follow, the value includes the gain of that round. A second round is one more worker, or a
+vote of more workers together with the first answer. For each number of agreeing answers, the gain is the accuracy of
+the best second round minus that of the first answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from random import Random
 
 import numpy as np
 
-from podium.ratings.answers import MAX_ANSWERS, NO_ANSWER, Answers, Floats, Members, means_by, spent
+from podium.ratings.answers import MAX_ANSWERS, NO_ANSWER, Answers, Floats, Members, committee_cost, means_by
 
 _SIZES = (1, 2, 3, 4, 5)
 _PAIR = 2
@@ -33,7 +33,7 @@ _FIRST = (2, 3)
 _PSEUDO_COUNTS = (1.5, 3.0, 6.0, 12.0, 25.0, 50.0, 100.0, 200.0)
 """Pseudo-counts that shrink the accuracy on a cluster towards that on all questions; cross-validation chooses one."""
 _FOLDS = 5
-_ALL = "all kinds"
+_ALL = "all clusters"
 _ANSWER = 0.001
 """Accuracy that each further answer must add. It makes the policy learn the shortest of equally good plans."""
 _SHARP = 0.002
@@ -69,7 +69,7 @@ class CommitteeValues:
         self._order = np.argsort(-answers.accuracy, kind="stable").tolist()
         self._plans = list(committees(answers))
         self._place = {plan: place for place, plan in enumerate(self._plans)}
-        self._right_QP = np.stack([right(answers, plan) for plan in self._plans], axis=1)
+        self._right_QP = np.stack([committee_accuracy(answers, plan) for plan in self._plans], axis=1)
         self._size_P = np.array([len(plan) for plan in self._plans])
         self._calls_PW = np.array([[plan.count(w) for w in range(len(self.workers))] for plan in self._plans])
         self.pseudo_count = self._best_pseudo_count()
@@ -152,8 +152,8 @@ class CommitteeValues:
         answers there are. A worker that the committee names twice gives two answers.
         """
         members = tuple(self.workers.index(name) for name in committee)
-        number = self._answers.number(question)
-        answered = self._answers.given(members)[number] != NO_ANSWER
+        number = self._answers.index_of(question)
+        answered = self._answers.answers_of(members)[number] != NO_ANSWER
         return int(self._agreeing(members)[number]), int(answered.sum())
 
     def _drawn(self, rng: Random, value_P: Floats) -> tuple[str, ...]:
@@ -181,7 +181,8 @@ class CommitteeValues:
         """The cost of each committee when its vote stops early, by cluster and over all questions."""
         price_QW = np.stack([self._cost[cluster] for cluster in clusters])
         spent_QP = np.stack(
-            [spent(self._answers, plan, early_stop=True, price_QW=price_QW) for plan in self._plans], axis=1
+            [committee_cost(self._answers, plan, early_stop=True, price_QW=price_QW) for plan in self._plans],
+            axis=1,
         )
         return means_by(clusters, spent_QP, _PSEUDO_COUNTS[1]) | {_ALL: spent_QP.mean(axis=0)}
 
@@ -202,7 +203,7 @@ class CommitteeValues:
         return [plan for plan in self._plans if len(plan) in _FIRST and len(set(plan)) == len(plan)]
 
     def _find(self, cluster: str, first: Members) -> Mapping[int, _Agreement]:
-        """For each number of agreeing answers of the first committee, how right second-round committees are."""
+        """For each number of agreeing answers of the first committee, the accuracy of second-round committees."""
         agree_Q = self._agreeing(first)
         cluster_Q = self._cluster_Q == cluster
         # The first column is the accuracy of the first round's own answer.
@@ -220,13 +221,13 @@ class CommitteeValues:
         return buckets
 
     def _right_after(self, first: Members) -> Floats:
-        """[Q, P]: how right each committee is in the round after the committee `first`."""
+        """[Q, P]: the accuracy of each committee in the round after the committee `first`."""
         later = self._answers.after(first)
         right_QP = self._right_QP.copy()
         for place, plan in enumerate(self._plans):
             if len(plan) > 1:
                 # The answer of the first round is shown first.
-                right_QP[:, place] = right(later, (len(self.workers), *plan))
+                right_QP[:, place] = committee_accuracy(later, (len(self.workers), *plan))
         return right_QP
 
     def _best_pseudo_count(self) -> float:
@@ -260,10 +261,10 @@ class _Agreement:
     """Accuracy of each committee on them in a second round."""
 
 
-def right(answers: Answers, plan: Members) -> Floats:
-    """[Q]: how right a committee is on each question, averaged over which of the workers' samples comes first."""
-    turns = [turn.voted(plan) for turn in answers.turns]
-    mean: Floats = np.mean(turns, axis=0)
+def committee_accuracy(answers: Answers, plan: Members) -> Floats:
+    """[Q]: the accuracy of a committee on each question, averaged over rotations of the workers' samples."""
+    scores = [rotation.voted(plan) for rotation in answers.rotations]
+    mean: Floats = np.mean(scores, axis=0)
     return mean
 
 

@@ -35,11 +35,11 @@ from podium.warmstart.acceptance import AcceptanceReport, FormatReport, measure,
 from podium.warmstart.committee_value import CommitteeValues
 from podium.warmstart.embedded_examples import (
     PROMPT,
+    ExampleTeam,
     SFTExample,
     Shares,
-    Team,
     TeamSource,
-    draw_example,
+    draw_embedded_example,
     team_of,
 )
 from podium.warmstart.recorded_examples import MOST_STEPS, ExampleQuestion, RecordedSource
@@ -62,7 +62,7 @@ class ExampleBatch:
 
 def batches(
     tokenizer: Tokenizer,
-    draw: Callable[[str, int], SFTExample] = draw_example,
+    draw: Callable[[str, int], SFTExample] = draw_embedded_example,
     *,
     name: str,
     size: int,
@@ -105,7 +105,7 @@ def _padded(examples: list[tuple[list[int], list[bool]]]) -> ExampleBatch:
 _ANSWER_CHARS = 60
 """Enough for "2 of 3 responses agree." and the beginning of the answer."""
 _LATER = 0.3
-"""Of plans about recordings, those that come after an earlier round."""
+"""Share of the plans about recordings that come after an earlier round."""
 
 DrawExample = Callable[[str, int], SFTExample]
 """Makes an example from a name and a number; the same arguments always give the same example."""
@@ -136,7 +136,7 @@ class DataSource(Protocol):
         ...
 
 
-class Source(Settings):
+class SourceSettings(Settings):
     """A recording and the pool that answers its questions."""
 
     tasks: str
@@ -151,7 +151,7 @@ class Source(Settings):
 class RecordedSettings:
     """The settings that only examples from recordings use; see `WarmStartSettings`."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[SourceSettings, ...]
     cost_weights: tuple[float, ...]
     question_chars: int
     from_verdicts: bool
@@ -194,13 +194,13 @@ class EmbeddedData:
 
     def draw(self, shares: Shares, synthetic_teams: float) -> DrawExample:
         """Draws plans, lookups, teams and readings."""
-        return partial(draw_example, teams=TeamSource(self._known, synthetic_teams), shares=shares)
+        return partial(draw_embedded_example, teams=TeamSource(self._known, synthetic_teams), shares=shares)
 
     def run_check(
         self, model: PolicyModel, tokenizer: Tokenizer, *, synthetic_teams: float, cases: int, seed: int
     ) -> Reports:
         """Run the acceptance check over the fixed pool and over synthetic teams, if the examples had them."""
-        teams: dict[str, Team | None] = {}
+        teams: dict[str, ExampleTeam | None] = {}
         if synthetic_teams < 1:
             teams[self._pool] = self._known
         if synthetic_teams > 0:
@@ -249,7 +249,7 @@ class RecordedData:
     def draw(self, shares: Shares, synthetic_teams: float) -> DrawExample:
         """Draws readings and plans. `synthetic_teams` is ignored: recordings have no synthetic teams."""
         return partial(
-            recorded_examples.draw_example,
+            recorded_examples.draw_recorded_example,
             sources=self._sources,
             prompt=self.prompt,
             shares=shares,
@@ -279,7 +279,7 @@ def _prompt(settings: RecordedSettings) -> PromptSettings:
 
 
 def _recorded_source(
-    source: Source,
+    source: SourceSettings,
     recording: Recording,
     settings: RecordedSettings,
     withheld: Collection[str],

@@ -1,10 +1,10 @@
 """SFT examples about embedded questions: texts, with the parts that count in the loss marked.
 
-There are four kinds. A *plan* is the policy's own prompt, then a thought, then a random plan (`random_workflow`); the
-thought names for each part of the question the skill that it needs and a worker that claims the skill. A *lookup* asks
-repeatedly for the number of a worker's name or of a skill. A *team* has the same thought, then the list of the numbers
-that it named, and no plan. A *reading* copies the parts of a question and names their skills. All questions come from
-the train split.
+There are four kinds. A *plan* is the policy's own prompt, then a thought, then a random plan
+(`draw_coherent_workflow`); the thought names for each part of the question the skill that it needs and a worker that
+claims the skill. A *lookup* asks repeatedly for the number of a worker's name or of a skill. A *team* has the same
+thought, then the list of the numbers that it named, and no plan. A *reading* copies the parts of a question and names
+their skills. All questions come from the train split.
 
 Teams are either one fixed pool or synthetic, a new one in each example. A policy that sees only one team memorises
 which number is which worker; a policy that sees many has to read the profiles.
@@ -41,7 +41,7 @@ TOOL = Profile(name="vote", description="counts votes")
 
 
 @dataclass(frozen=True, slots=True)
-class Team:
+class ExampleTeam:
     """A pool as a prompt shows it, and the skills that its profiles claim."""
 
     profiles: tuple[Profile, ...]
@@ -54,13 +54,13 @@ class Team:
         return strong or tuple(i for i, p in enumerate(self.profiles) if p.description == GENERALIST)
 
 
-def team_of(profiles: Sequence[Profile]) -> Team:
+def team_of(profiles: Sequence[Profile]) -> ExampleTeam:
     """Make a team of a pool. A profile claims the skills that its description names."""
     claimed = (frozenset(re.findall(r"\w+", profile.description)) & set(SKILLS) for profile in profiles)
-    return Team(tuple(profiles), tuple(claimed))
+    return ExampleTeam(tuple(profiles), tuple(claimed))
 
 
-def draw_team(rng: Random) -> Team:
+def draw_team(rng: Random) -> ExampleTeam:
     """Draw a synthetic team of three to eight members: specialists in one to three skills, generalists, the vote."""
     size = rng.randint(3, 8)
     profiles, strengths = [], []
@@ -75,18 +75,18 @@ def draw_team(rng: Random) -> Team:
     if rng.random() < 0.4:
         place = rng.randrange(size)
         profiles[place], strengths[place] = TOOL, frozenset()
-    return Team(tuple(profiles), tuple(strengths))
+    return ExampleTeam(tuple(profiles), tuple(strengths))
 
 
 @dataclass(frozen=True, slots=True)
 class TeamSource:
     """Draws the team of each example."""
 
-    known: Team | None = None
+    known: ExampleTeam | None = None
     synthetic_teams: float = 1.0
     """Share of the examples with a synthetic team."""
 
-    def draw(self, rng: Random) -> Team:
+    def draw(self, rng: Random) -> ExampleTeam:
         """The team of one example."""
         if self.known is None or rng.random() < self.synthetic_teams:
             return draw_team(rng)
@@ -102,7 +102,7 @@ ONLY = "Only this: {}"
 """A subtask that quotes one part of the question."""
 _HOP_SHARES = (0.25, 0.25, 0.25, 0.25)
 _QUERIES = 14
-"""Numbers that one lookup example asks for."""
+"""Numbers that one lookup example queries."""
 _NEEDS = "needs "
 _SAID = (WHOLE, WHOLE, NEXT, NEXT, FINISH, CHECK, COMPARE)
 """Subtasks that name no part. Those with which a plan can begin stand here twice."""
@@ -146,7 +146,7 @@ class Shares(Settings):
     """Share of the plans that have as many steps as the question has parts. `steps` draws the length of the others."""
 
 
-def draw_example(
+def draw_embedded_example(
     name: str, index: int, teams: TeamSource = SYNTHETIC_TEAMS, shares: Shares = Shares()
 ) -> SFTExample:
     """Draw one example. The same arguments always give the same example.
@@ -172,7 +172,7 @@ def draw_question(rng: Random) -> tuple[Question, Problem]:
     return question, problem
 
 
-def thought(problem: Problem, team: Team, rng: Random) -> str:
+def skill_thought(problem: Problem, team: ExampleTeam, rng: Random) -> str:
     """Name for each part the skill that it needs and a worker that claims it: "needs dates 3, sums 0"."""
     return _needs(problem, _claimants(problem, team, rng))
 
@@ -183,7 +183,7 @@ def read_thought(text: str) -> list[tuple[str, str]]:
     return [(skill, number) for skill, _, number in (part.rpartition(" ") for part in named.split(", "))]
 
 
-def _claimants(problem: Problem, team: Team, rng: Random) -> list[str]:
+def _claimants(problem: Problem, team: ExampleTeam, rng: Random) -> list[str]:
     """For each part, the number of a worker that claims its skill, or "none"."""
     return [f"{rng.choice(fit)}" if (fit := team.fit(skill)) else "none" for skill in problem.skills]
 
@@ -193,8 +193,8 @@ def _needs(problem: Problem, claimants: Sequence[str]) -> str:
     return _NEEDS + ", ".join(f"{skill} {number}" for skill, number in pairs)
 
 
-def random_workflow(
-    rng: Random, problem: Problem, team: Team, *, max_steps: int = 5, shares: Shares = Shares()
+def draw_coherent_workflow(
+    rng: Random, problem: Problem, team: ExampleTeam, *, max_steps: int = 5, shares: Shares = Shares()
 ) -> Workflow:
     """Draw a valid and coherent workflow that is not chosen to be good.
 
@@ -219,7 +219,7 @@ def _steps(rng: Random, problem: Problem, max_steps: int, shares: Shares) -> int
     return rng.choices(range(1, len(weights) + 1), weights)[0]
 
 
-def _worker(rng: Random, problem: Problem, team: Team, relevant: float) -> int:
+def _worker(rng: Random, problem: Problem, team: ExampleTeam, relevant: float) -> int:
     if relevant and rng.random() < relevant and (fit := team.fit(rng.choice(problem.skills))):
         return rng.choice(fit)
     return rng.randrange(len(team.profiles))
@@ -265,16 +265,16 @@ def _access(rng: Random, position: int) -> Access:
     return Access(all=kind == "all")
 
 
-def _plan(rng: Random, team: Team, shares: Shares) -> SFTExample:
+def _plan(rng: Random, team: ExampleTeam, shares: Shares) -> SFTExample:
     question, problem = draw_question(rng)
     max_steps = rng.choice((5, 5, 5, rng.randint(1, 4)))
     (message,) = build_prompt(PlanRequest(question, team.profiles, max_steps=max_steps), PROMPT)
-    workflow = random_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
-    text = f"{thought(problem, team, rng)}; steps {len(workflow.steps)}\n{render(workflow)}"
+    workflow = draw_coherent_workflow(rng, problem, team, max_steps=max_steps, shares=shares)
+    text = f"{skill_thought(problem, team, rng)}; steps {len(workflow.steps)}\n{render(workflow)}"
     return SFTExample(message.content, ((text, True),))
 
 
-def _team(rng: Random, team: Team) -> SFTExample:
+def _team(rng: Random, team: ExampleTeam) -> SFTExample:
     question, problem = draw_question(rng)
     (message,) = build_prompt(PlanRequest(question, team.profiles), PROMPT)
     numbers = _claimants(problem, team, rng)
@@ -284,7 +284,7 @@ def _team(rng: Random, team: Team) -> SFTExample:
     return SFTExample(prompt, ((f"{_needs(problem, numbers)}\nmodel_id = [{', '.join(listed)}]", True),))
 
 
-def query_prompt(team: Team) -> str:
+def query_prompt(team: ExampleTeam) -> str:
     """The beginning of a lookup example."""
     listed = "\n".join(f"{i}: {p.name}: {p.description}" for i, p in enumerate(team.profiles))
     return f"Models:\n{listed}\nNumbers:\n"
@@ -295,7 +295,7 @@ def query_line(key: str) -> str:
     return f"- {key} "
 
 
-def _lookup(rng: Random, team: Team) -> SFTExample:
+def _lookup(rng: Random, team: ExampleTeam) -> SFTExample:
     pieces: list[tuple[str, bool]] = []
     for _ in range(_QUERIES):
         if rng.random() < 0.4:
@@ -319,6 +319,6 @@ def reading_text(problem: Problem) -> str:
     return "\n".join(f"{i}: {hop.clause} = {hop.operation.skill}" for i, hop in enumerate(problem.hops, 1))
 
 
-def _reading(rng: Random, team: Team) -> SFTExample:
+def _reading(rng: Random, team: ExampleTeam) -> SFTExample:
     question, problem = draw_question(rng)
     return SFTExample(reading_prompt(question), ((reading_text(problem), True),))

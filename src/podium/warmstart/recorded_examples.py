@@ -127,7 +127,7 @@ _ROUNDS = 2
 _WIDEST = 0.6
 """Share of the prompts that allow `MOST_STEPS` steps; the others draw a smaller limit."""
 _ACCEPTING = 0.1
-"""Share of the examples from a source with one round that show a second round, which accepts."""
+"""For a source with one round: the share of its examples that show a second round, in which the plan accepts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class RecordedSource:
     """How often the source is drawn, relative to the other sources."""
 
 
-def draw_example(
+def draw_recorded_example(
     name: str,
     index: int,
     *,
@@ -195,7 +195,7 @@ def _example(
     question: ExampleQuestion, request: PlanRequest, decision: Workflow | Acceptance, prompt: PromptSettings
 ) -> SFTExample:
     (message,) = build_prompt(request, prompt)
-    written = f"{thought(question.cluster, decision, request.pool)}\n{render(decision)}"
+    written = f"{cluster_thought(question.cluster, decision, request.pool)}\n{render(decision)}"
     return SFTExample(message.content, ((written, True),))
 
 
@@ -255,7 +255,9 @@ class _VerdictPlans:
         for level in levels:
             if pieces:
                 pieces.append((f"\nThrift: {level}\nPlan:\n", False))
-            pieces.append((thought(self._question.cluster, self._decision(level), self._request.pool), True))
+            pieces.append(
+                (cluster_thought(self._question.cluster, self._decision(level), self._request.pool), True)
+            )
         (message,) = build_prompt(
             self._request, self._prompt.model_copy(update={"cost_sensitivity": levels[0]})
         )
@@ -303,7 +305,7 @@ def prompts(texts: Sequence[str], pool: Pool, prompt: PromptSettings) -> list[st
     return [build_prompt(request, prompt)[0].content for request in requests]
 
 
-def thought(cluster: str, decision: Workflow | Acceptance, team: Sequence[Profile]) -> str:
+def cluster_thought(cluster: str, decision: Workflow | Acceptance, team: Sequence[Profile]) -> str:
     """The thought of a plan: the question's cluster, the numbers of the workers that answer, and the number of steps.
 
     The numbers stand right behind the cluster, because a policy learns what follows from the token before much sooner

@@ -36,7 +36,7 @@ from podium.warmstart.data import (
     ExampleBatch,
     RecordedSettings,
     Reports,
-    Source,
+    SourceSettings,
     batches,
     open_data,
 )
@@ -64,7 +64,7 @@ class WarmStartSettings(Settings):
     seed: int = 0
     tasks: str = "embedded"
     """Where the examples' questions come from: the embedded tasks, or a recording, NAME.parquet."""
-    extra_sources: tuple[Source, ...] = Field(
+    extra_sources: tuple[SourceSettings, ...] = Field(
         default=(), validation_alias=AliasChoices("extra_sources", "also")
     )
     """Further recordings, each with its pool."""
@@ -150,7 +150,7 @@ class WarmStartSettings(Settings):
     def recorded(self) -> RecordedSettings:
         """The settings that only examples from recordings use."""
         return RecordedSettings(
-            sources=(Source(tasks=self.tasks, pool=self.pool), *self.extra_sources),
+            sources=(SourceSettings(tasks=self.tasks, pool=self.pool), *self.extra_sources),
             cost_weights=self.cost_weights,
             question_chars=self.question_chars,
             from_verdicts=any(stage.shares.from_verdicts for stage in self.stages),
@@ -352,11 +352,11 @@ def _keep(
     """Write a policy under a temporary name and rename it, so that a kill leaves the whole policy or none."""
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    write_policy(model, tokenizer, prompt, part, dtype=dtype)
+    save_policy(model, tokenizer, prompt, part, dtype=dtype)
     part.rename(folder)
 
 
-def write_policy(
+def save_policy(
     model: PolicyModel,
     tokenizer: Tokenizer,
     prompt: PromptSettings,

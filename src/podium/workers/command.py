@@ -1,7 +1,7 @@
 """`command`: a program of the user's that reads one JSON object on its standard input and writes its answer.
 
-No shell: the command is a list. Each call is a process of its own, which is killed, with all that it started, when
-nobody waits for it any more. Not a sandbox.
+No shell: the command is a list. Each call is a process of its own. If the call is cancelled, that process and all
+that it started are killed. Not a sandbox.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A worker that fails every call: it stands in a pool for one that training makes fail (`pool_draw.failing`).
 
-Planners see the profile of the worker that it stands for. That one is never asked, neither is its cache, and its limits
-and cooldowns are left alone (`Dispatcher.channel`). A fallback takes over where that is another worker.
+Planners see the profile of the worker that it stands for. Neither that worker nor its cache is called, and its limits
+and cooldowns stay as they are (`Dispatcher.channel`). A fallback that is another worker takes over.
 """
 
 from __future__ import annotations

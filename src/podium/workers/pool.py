@@ -263,18 +263,6 @@ def has_real_workers(workers: Iterable[Worker]) -> bool:
     return bool(real_workers(workers))
 
 
-def open_pool(name: str = "embedded", *, rated: bool = True, ready: bool = True) -> Pool:
-    """The pool that comes with the package under this name, or that of a file; without teams.
-
-    Args:
-        rated, ready: as `load_pool`.
-
-    Raises:
-        ConfigError: as `load_pool`.
-    """
-    return load_pool(pool_file(name), rated=rated, ready=ready)
-
-
 def pool_file(name: str, folder: Path = Path()) -> Path:
     """The file of a pool that comes with the package under this name, or else the one seen from `folder`."""
     shipped = Path(__file__).parent.parent / "assets" / "pools" / f"{name}.toml"

@@ -74,7 +74,7 @@ class Secrets:
             self.add(value)
 
     def open_end(self, text: str) -> int:
-        """Position in `text` where a secret may begin that its end cuts off; the length of `text`, if there is none."""
+        """Position where a secret may begin that the end of `text` cuts off; without one, the length of `text`."""
         start = max(0, len(text) - self._longest)
         return next(
             (at for at in range(start, len(text)) if any(form.startswith(text[at:]) for form in self._forms)),

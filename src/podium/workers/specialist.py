@@ -129,7 +129,7 @@ class _Attempt:
         for position in wanted:
             self._need(position, claims, needed)
         focus = 1 - BREADTH_TAX * max(len(needed) - 1, 0)
-        if intent.action != "parts" or not intent.clear:
+        if intent.action != "parts" or not intent.quoted:
             focus -= VAGUE_TAX
         changed: set[int] = set()
         for position in range(len(self._problem.hops)):

@@ -21,8 +21,8 @@ MAX_TEXT = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Breach:
-    """A broken rule, and the entry that breaks it."""
+class Violation:
+    """A rule that a workflow violates, and the entry that violates it."""
 
     kind: str
     message: str
@@ -50,70 +50,70 @@ def check(
         later_round: whether a previous round exists, whose response a step can read.
         access: what an access list may hold.
     """
-    breach = first_breach(
+    violation = first_violation(
         workflow, workers=workers, max_steps=max_steps, later_round=later_round, access=access
     )
-    breach = breach or _untidy(workflow)
-    return PlanError(breach.kind, breach.message) if breach else None
+    violation = violation or _untidy(workflow)
+    return PlanError(violation.kind, violation.message) if violation else None
 
 
-def first_breach(
+def first_violation(
     workflow: Workflow, *, workers: int, max_steps: int, later_round: bool, access: AccessRule
-) -> Breach | None:
+) -> Violation | None:
     """As `check`, with the entry at fault; access lists need not be in canonical form."""
     if not workflow.steps:
         message = (
             "Expected at least one step, found none: three empty lists accept an answer, and there is none."
         )
-        return Breach("empty_plan", message)
+        return Violation("empty_plan", message)
     if len(workflow.steps) > max_steps:
         allowed = "1 step" if max_steps == 1 else f"{max_steps} steps"
         message = f"Expected at most {allowed}, found {len(workflow.steps)}."
-        return Breach("too_many_steps", message, step=max_steps)
+        return Violation("too_many_steps", message, step=max_steps)
     for position, step in enumerate(workflow.steps):
-        breach = (
+        violation = (
             _worker(step.worker, position, workers)
             or _subtask(step.subtask, position)
             or (_partial_access(step.access, position) if access == "all_or_none" else None)
             or _access(step.access, position, len(workflow.steps), later_round)
         )
-        if breach:
-            return breach
+        if violation:
+            return violation
     # A character takes six bytes at most, written as \u001f.
     if 7 * sum(len(step.subtask) for step in workflow.steps) + 1024 > MAX_TEXT:
         size = len(render(workflow).encode())
         if size > MAX_TEXT:
             message = f"Expected a plan of at most {MAX_TEXT} bytes in canonical form, found {size}."
-            return Breach("text_too_long", message)
+            return Violation("text_too_long", message)
     return None
 
 
-def numbers(count: int) -> str:
+def number_range(count: int) -> str:
     """The numbers of `count` things, in words."""
     return f"0 to {count - 1}" if count > 1 else "0 alone" if count else "there is none"
 
 
-def _worker(worker: int, step: int, workers: int) -> Breach | None:
+def _worker(worker: int, step: int, workers: int) -> Violation | None:
     if 0 <= worker < workers:
         return None
-    message = f"Expected a worker of the pool ({numbers(workers)}) for step {step}, found {worker}."
-    return Breach("unknown_worker", message, "model_id", step)
+    message = f"Expected a worker of the pool ({number_range(workers)}) for step {step}, found {worker}."
+    return Violation("unknown_worker", message, "model_id", step)
 
 
-def _subtask(subtask: str, step: int) -> Breach | None:
-    def breach(kind: str, message: str) -> Breach:
-        return Breach(kind, message, "subtasks", step)
+def _subtask(subtask: str, step: int) -> Violation | None:
+    def violation(kind: str, message: str) -> Violation:
+        return Violation(kind, message, "subtasks", step)
 
     if not subtask.strip():
-        return breach("empty_subtask", f"Expected a subtask for step {step}, found an empty text.")
+        return violation("empty_subtask", f"Expected a subtask for step {step}, found an empty text.")
     if len(subtask) > MAX_SUBTASK:
         message = (
             f"Expected at most {MAX_SUBTASK} characters of subtask for step {step}, found {len(subtask)}."
         )
-        return breach("long_subtask", message)
+        return violation("long_subtask", message)
     if subtask != subtask.strip():
         message = f"Expected no space around the subtask of step {step}, found {found(subtask)}."
-        return breach("padded_subtask", message)
+        return violation("padded_subtask", message)
     try:
         subtask.encode()
     except UnicodeEncodeError as error:
@@ -121,21 +121,21 @@ def _subtask(subtask: str, step: int) -> Breach | None:
         message = (
             f"Expected whole characters in the subtask of step {step}, found half a surrogate pair, {half}."
         )
-        return breach("broken_text", message)
+        return violation("broken_text", message)
     return None
 
 
-def _partial_access(access: Access, step: int) -> Breach | None:
+def _partial_access(access: Access, step: int) -> Violation | None:
     if access.all or not (access.steps or access.previous):
         return None
     entries = ", ".join([*map(str, access.steps), *(['"previous"'] if access.previous else [])])
     message = (
         f'Expected [] or ["all"] for step {step}, found [{entries}]: a step sees all earlier work or none.'
     )
-    return Breach("partial_access", message, "access_list", step)
+    return Violation("partial_access", message, "access_list", step)
 
 
-def _access(access: Access, step: int, steps: int, later_round: bool) -> Breach | None:
+def _access(access: Access, step: int, steps: int, later_round: bool) -> Violation | None:
     for read in access.steps:
         if 0 <= read < step:
             continue
@@ -145,20 +145,20 @@ def _access(access: Access, step: int, steps: int, later_round: bool) -> Breach 
             kind, why = "forward_reference", "a later step"
         else:
             kind, why = "unknown_step", "not a step"
-        earlier = f"steps before it ({numbers(step)})" if step else "nothing, as the first of all"
+        earlier = f"steps before it ({number_range(step)})" if step else "nothing, as the first of all"
         message = f"Expected step {step} to read {earlier}, found {read}, {why}: steps count from 0."
-        return Breach(kind, message, "access_list", step, read)
+        return Violation(kind, message, "access_list", step, read)
     if access.previous and not later_round:
         message = f'Expected no "previous" in the first round, found it at step {step}: no round came before.'
-        return Breach("no_previous", message, "access_list", step)
+        return Violation("no_previous", message, "access_list", step)
     return None
 
 
-def _untidy(workflow: Workflow) -> Breach | None:
+def _untidy(workflow: Workflow) -> Violation | None:
     for position, step in enumerate(workflow.steps):
         if step.access != canonical(step.access):
             message = f"Expected {canonical(step.access)} for step {position}, found {step.access}"
-            return Breach("untidy_access", f"{message}, which shows the same.", "access_list", position)
+            return Violation("untidy_access", f"{message}, which shows the same.", "access_list", position)
     return None
 
 

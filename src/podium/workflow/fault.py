@@ -17,7 +17,7 @@ _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ParseFault:
     """A fault at a position in the text; `error` makes a `PlanError` of it, which needs no text."""
 
     kind: str

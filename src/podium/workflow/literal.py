@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from podium.workflow.fault import Fault, found
+from podium.workflow.fault import ParseFault, found
 
 MAX_NESTING = 4
 
@@ -60,7 +60,7 @@ _ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 _SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
-def read_list(text: str, at: int, name: str) -> tuple[Item | Fault, int]:
+def read_list(text: str, at: int, name: str) -> tuple[Item | ParseFault, int]:
     """Read the list that opens at `text[at]`: the list or the fault in it, and the position where reading stopped.
 
     Args:
@@ -76,7 +76,9 @@ def read_list(text: str, at: int, name: str) -> tuple[Item | Fault, int]:
         start = token.start(kind or 0)
         if kind == "comma":
             if fresh:
-                return Fault("misplaced_comma", f"Expected an entry of {name}, found ','.", start), position
+                return ParseFault(
+                    "misplaced_comma", f"Expected an entry of {name}, found ','.", start
+                ), position
             fresh = True
         elif kind == "close":
             if not outer:
@@ -87,7 +89,7 @@ def read_list(text: str, at: int, name: str) -> tuple[Item | Fault, int]:
         elif kind == "open":
             if len(outer) + 1 == MAX_NESTING:
                 message = f"Expected brackets at most {MAX_NESTING} deep in {name}, found another '['."
-                return Fault("too_deep", message, start), position
+                return ParseFault("too_deep", message, start), position
             inner: list[Item] = []
             items.append(Item(inner, start))
             outer.append(items)
@@ -124,29 +126,31 @@ def _join(pair: re.Match[str]) -> str:
     return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
 
 
-def _missing_comma(text: str, at: int, name: str, before: Item) -> Fault:
+def _missing_comma(text: str, at: int, name: str, before: Item) -> ParseFault:
     stretch = _STRETCH.match(text, at)
     here = found(stretch[0] if stretch else text[at])
     if before.bare:
         word = found(str(before.value))
         message = f"Expected ',' or ']' after {word} in {name}, found {here}: put text in quotation marks."
-        return Fault("unquoted_text", message, before.at)
+        return ParseFault("unquoted_text", message, before.at)
     way_out = ""
     if isinstance(before.value, str) and text[at] in _QUOTES:
         way_out = ": put a comma between two texts"
     elif isinstance(before.value, str):
         way_out = r""": write \" for a quotation mark inside a text"""
-    return Fault("missing_comma", f"Expected ',' or ']' after an entry of {name}, found {here}{way_out}.", at)
+    return ParseFault(
+        "missing_comma", f"Expected ',' or ']' after an entry of {name}, found {here}{way_out}.", at
+    )
 
 
-def _unclosed(text: str, position: int, name: str) -> Fault:
+def _unclosed(text: str, position: int, name: str) -> ParseFault:
     gap = _GAP_ALONE.match(text, position)
     start = gap.end() if gap else position
     fence = text.startswith("```", start)
     if fence or start == len(text):
         message = f"Expected ']' at the end of {name}, found the end of the {'fence' if fence else 'text'}."
-        return Fault("unclosed_list", message, position)
+        return ParseFault("unclosed_list", message, position)
     quote = text[start : start + 3] if text[start : start + 3] in ('"""', "'''") else text[start]
     closing = _CLOSING.get(quote, quote)
     message = f"Expected a closing {closing} for a text of {name}, found the end of the text."
-    return Fault("unclosed_text", message, start)
+    return ParseFault("unclosed_text", message, start)

@@ -17,8 +17,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from podium.workflow.check import MAX_TEXT, AccessRule, Breach, canonical, first_breach, numbers
-from podium.workflow.fault import Fault, found
+from podium.workflow.check import MAX_TEXT, AccessRule, Violation, canonical, first_violation, number_range
+from podium.workflow.fault import ParseFault, found
 from podium.workflow.literal import Item
 from podium.workflow.model import Acceptance, Access, PlanError, Step, Workflow
 from podium.workflow.triple import find_triple
@@ -49,13 +49,13 @@ def parse(
         if size > MAX_TEXT:
             return PlanError("text_too_long", f"Expected at most {MAX_TEXT} bytes of text, found {size}.")
     lists = find_triple(text)
-    plan = lists if isinstance(lists, Fault) else _plan(lists, workers, max_steps, later_round, access)
-    return plan.error(text) if isinstance(plan, Fault) else plan
+    plan = lists if isinstance(lists, ParseFault) else _plan(lists, workers, max_steps, later_round, access)
+    return plan.error(text) if isinstance(plan, ParseFault) else plan
 
 
 def _plan(
     lists: dict[str, Item], workers: int, max_steps: int, later_round: bool, access: AccessRule
-) -> Workflow | Acceptance | Fault:
+) -> Workflow | Acceptance | ParseFault:
     ids, subtasks = _unwrapped(lists["model_id"]), _unwrapped(lists["subtasks"])
     entries = _unwrapped_entries(lists["access_list"], len(subtasks))
     if not len(ids) == len(subtasks) == len(entries):
@@ -65,48 +65,52 @@ def _plan(
     steps: list[Step] = []
     for position, row in enumerate(zip(ids, subtasks, entries, strict=True)):
         step = _step(position, *row, workers)
-        if isinstance(step, Fault):
+        if isinstance(step, ParseFault):
             return step
         steps.append(step)
     workflow = Workflow(tuple(steps))
-    breach = first_breach(
+    violation = first_violation(
         workflow, workers=workers, max_steps=max_steps, later_round=later_round, access=access
     )
-    if breach:
-        rows = {"model_id": ids, "subtasks": subtasks, "access_list": entries}[breach.name]
-        return Fault(breach.kind, breach.message, _place(breach, rows))
+    if violation:
+        rows = {"model_id": ids, "subtasks": subtasks, "access_list": entries}[violation.name]
+        return ParseFault(violation.kind, violation.message, _place(violation, rows))
     if any(step.access.all for step in steps):
         return Workflow(tuple(replace(step, access=canonical(step.access)) for step in steps))
     return workflow
 
 
-def _step(position: int, id_: Item, subtask: Item, entry: Item, workers: int) -> Step | Fault:
+def _step(position: int, id_: Item, subtask: Item, entry: Item, workers: int) -> Step | ParseFault:
     worker = _number(id_)
     if worker is None:
-        message = f"Expected a worker's number ({numbers(workers)}) for step {position}, found {_shown(id_)}."
-        return Fault("bad_worker", message, id_.at)
+        message = (
+            f"Expected a worker's number ({number_range(workers)}) for step {position}, found {_shown(id_)}."
+        )
+        return ParseFault("bad_worker", message, id_.at)
     if not isinstance(subtask.value, str) or subtask.bare:
         message = f"Expected text in quotation marks as subtask of step {position}, found {_shown(subtask)}."
-        return Fault("bad_subtask", message, subtask.at)
+        return ParseFault("bad_subtask", message, subtask.at)
     access = _access(entry, position)
-    return access if isinstance(access, Fault) else Step(worker, subtask.value.strip(), access)
+    return access if isinstance(access, ParseFault) else Step(worker, subtask.value.strip(), access)
 
 
-def _unequal(lists: dict[str, Item], ids: int, subtasks: int, entries: int) -> Fault:
+def _unequal(lists: dict[str, Item], ids: int, subtasks: int, entries: int) -> ParseFault:
     # If two lists have one length, the third is at fault.
     odd = "access_list" if ids == subtasks else "model_id" if subtasks == entries else "subtasks"
     message = (
         f"Expected three lists of one length, found {ids} in model_id, {subtasks} in subtasks "
         f"and {entries} in access_list."
     )
-    return Fault("unequal_lists", message, lists[odd].at)
+    return ParseFault("unequal_lists", message, lists[odd].at)
 
 
-def _place(breach: Breach, entries: list[Item]) -> int | None:
-    if breach.step is None:
+def _place(violation: Violation, entries: list[Item]) -> int | None:
+    if violation.step is None:
         return None
-    entry = entries[breach.step]
-    culprit = (item for item in _items(entry) if breach.read is not None and _number(item) == breach.read)
+    entry = entries[violation.step]
+    culprit = (
+        item for item in _items(entry) if violation.read is not None and _number(item) == violation.read
+    )
     return next(culprit, entry).at
 
 
@@ -148,7 +152,7 @@ def _word(item: Item) -> str | None:
     return word if word in _WORDS else None
 
 
-def _access(entry: Item, step: int) -> Access | Fault:
+def _access(entry: Item, step: int) -> Access | ParseFault:
     listed = isinstance(entry.value, list)
     steps: set[int] = set()
     words: set[str] = set()
@@ -161,11 +165,11 @@ def _access(entry: Item, step: int) -> Access | Fault:
         else:
             way_out = f": write [{number}]" if number is not None else ""
             expected = f'Expected [], ["all"] or numbers of earlier steps for step {step}'
-            return Fault("bad_access", f"{expected}, found {_shown(item)}{way_out}.", item.at)
+            return ParseFault("bad_access", f"{expected}, found {_shown(item)}{way_out}.", item.at)
     if words & {"none", "null"}:
         if steps or len(words) > 1:
             message = f'Expected "none" alone in the access list of step {step}, found more beside it.'
-            return Fault("bad_access", message, entry.at)
+            return ParseFault("bad_access", message, entry.at)
         return Access()
     # Other items beside "all" are kept for the check, and dropped after it.
     return Access(tuple(sorted(steps)), all="all" in words, previous="previous" in words)

@@ -16,13 +16,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from podium.workflow.fault import Fault, found
+from podium.workflow.fault import ParseFault, found
 from podium.workflow.literal import Item, read_list
 
 NAMES = ("model_id", "subtasks", "access_list")
 PATIENCE = 8
-"""After so many unreadable lists, the search goes on right after their names, so that an unfinished draft does not hide
-the plan after it. After further ones it goes on where reading stopped, so that the time stays linear."""
+"""After each of the first 8 unreadable lists, the search continues right after the list's name, so that an unfinished
+draft does not hide the plan after it. After later ones it continues where reading stopped, so that the time stays
+linear."""
 
 _MARK = re.compile(
     r"""
@@ -45,7 +46,7 @@ _MISNAMED = {
 }
 
 
-def find_triple(text: str) -> dict[str, Item] | Fault:
+def find_triple(text: str) -> dict[str, Item] | ParseFault:
     """The lists of the last readable triple of `text`, by name; or the fault, if there is none."""
     search = _Search(text)
     position, thought_ends = 0, True
@@ -71,11 +72,11 @@ class _Search:
     text: str
     after_thought: bool = False
     triple: dict[str, Item] | None = None
-    group: dict[str, Item | Fault] = field(default_factory=dict)
+    group: dict[str, Item | ParseFault] = field(default_factory=dict)
     """The lists of the current, incomplete triple."""
     latest: str = ""
     """The name that was read last."""
-    broken: Fault | None = None
+    broken: ParseFault | None = None
     """The first fault of the last unreadable triple."""
     failures: int = 0
     unlisted: dict[str, int] = field(default_factory=dict)
@@ -91,7 +92,7 @@ class _Search:
         if name != self.latest and isinstance(self.group.get(name), Item):
             self.group = {}
         read, end = read_list(self.text, mark.end() - 1, name)
-        if isinstance(read, Fault):
+        if isinstance(read, ParseFault):
             self.failures += 1
             end = end if self.failures > PATIENCE else mark.end()
         self.group[name], self.latest = read, name
@@ -103,11 +104,11 @@ class _Search:
             self.group, self.latest = {}, ""
         return end
 
-    def fault(self) -> Fault:
+    def fault(self) -> ParseFault:
         """Why there is no triple."""
         return _first_fault(self.group) or self.broken or self._missing()
 
-    def _missing(self) -> Fault:
+    def _missing(self) -> ParseFault:
         missing = [name for name in NAMES if name not in self.group]
         for name in missing:
             at = self.unlisted.get(name)
@@ -116,15 +117,15 @@ class _Search:
                     found(self.text[at:].split("\n", 1)[0]) if at < len(self.text) else "the end of the text"
                 )
                 message = f"Expected a list in square brackets for {name}, found {here}."
-                return Fault("not_a_list", message, at)
+                return ParseFault("not_a_list", message, at)
             if misnamed := _MISNAMED[name].search(self.text):
                 message = f"Expected a list called {name}, found {found(misnamed[1])}."
-                return Fault("misnamed_list", message, misnamed.start())
+                return ParseFault("misnamed_list", message, misnamed.start())
         where = " after the <think> block" if self.after_thought else ""
         absent = " and ".join(f"no {name}" for name in missing) if self.group else "none of them"
         message = f"Expected the lists model_id, subtasks and access_list{where}, found {absent}."
-        return Fault("missing_list", message)
+        return ParseFault("missing_list", message)
 
 
-def _first_fault(group: dict[str, Item | Fault]) -> Fault | None:
-    return next((read for read in group.values() if isinstance(read, Fault)), None)
+def _first_fault(group: dict[str, Item | ParseFault]) -> ParseFault | None:
+    return next((read for read in group.values() if isinstance(read, ParseFault)), None)

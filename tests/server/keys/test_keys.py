@@ -91,7 +91,7 @@ def eventually(true: Callable[[], bool]) -> float:
     return time.monotonic() - began
 
 
-def test_the_official_client_asks_with_its_key(start: Start, file: Place) -> None:
+def test_the_official_client_sends_its_key(start: Start, file: Place) -> None:
     assert ask(start(), file.add()).choices[0].message.content == REPLY
 
 

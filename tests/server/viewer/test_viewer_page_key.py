@@ -26,7 +26,7 @@ def keyed(serve, folder: Path, **allowed: object) -> tuple[str, Secret]:
     return serve(keys=keys, store=folder / "traces.sqlite"), secret
 
 
-def test_the_viewer_asks_for_a_key_once_and_sends_it_with_every_request(
+def test_the_viewer_requests_a_key_once_and_sends_it_with_every_request(
     serve, opened, tmp_path: Path
 ) -> None:
     url, secret = keyed(serve, tmp_path, deny=("gus",))

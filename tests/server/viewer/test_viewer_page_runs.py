@@ -8,7 +8,7 @@ from pathlib import Path
 from made_traces import embedded, keep
 
 from podium.evals import Comparison
-from podium.evals.comparison import Row
+from podium.evals.comparison import ComparisonRow
 from podium.evals.stats import Interval
 from podium.rollout.run_folder import RunFolder
 
@@ -37,8 +37,8 @@ def training(folder: Path, name: str, rows: int) -> RunFolder:
 
 
 def compared(folder: Path) -> None:
-    def method(kind: str, label: str, mean: float, cost: float) -> Row:
-        return Row(
+    def method(kind: str, label: str, mean: float, cost: float) -> ComparisonRow:
+        return ComparisonRow(
             kind=kind,
             label=label,
             accuracy=Interval(mean=mean, low=mean - 0.1, high=mean + 0.1),

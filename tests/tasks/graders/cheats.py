@@ -180,7 +180,7 @@ APART: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "asserts: an error that is taken for the harness's": (
         ASSERTS,
-        "class HandingError(Exception): pass\ndef order(xs): raise HandingError('no')",
+        "class UnsendableValueError(Exception): pass\ndef order(xs): raise UnsendableValueError('no')",
     ),
     "asserts: an interrupt": (ASSERTS, "def order(xs): raise KeyboardInterrupt"),
     "asserts: defining what the tests use": (

@@ -111,7 +111,9 @@ def test_no_gold_answer_raises(gold: str) -> None:
         ("", "assert len([]) == 0", []),
     ],
 )
-def test_the_program_is_asked_for_what_nobody_else_defines(setup: str, tests: str, names: list[str]) -> None:
+def test_only_names_that_the_tests_do_not_define_are_taken_from_the_program(
+    setup: str, tests: str, names: list[str]
+) -> None:
     assert used_names(setup, tests) == names
 
 

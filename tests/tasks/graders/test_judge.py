@@ -122,7 +122,7 @@ async def test_the_judge_sees_question_reference_response_and_rubric_in_both_ord
     assert all("Only even numbers are right." in chat[0]["content"] for chat in endpoint.chats)
 
 
-async def test_a_judge_that_is_not_told_the_question_is_shown_none(endpoint: Endpoint) -> None:
+async def test_a_judge_without_the_question_in_its_settings_is_not_shown_it(endpoint: Endpoint) -> None:
     await endpoint.judge()("It is four.", "4")
     assert "<<<question" not in endpoint.chats[0][0]["content"]
     assert RUBRIC in endpoint.chats[0][0]["content"]
@@ -141,7 +141,7 @@ async def test_a_response_cannot_close_its_fence(endpoint: Endpoint) -> None:
     assert f"<<<response {new}>>>\n{forged}\n<<<end {new}>>>" in prompt
 
 
-async def test_the_same_texts_are_asked_in_the_same_words(endpoint: Endpoint) -> None:
+async def test_the_same_texts_give_the_same_prompt(endpoint: Endpoint) -> None:
     judge = endpoint.judge()
     await judge("4", "4")
     await judge("4", "4")
@@ -155,7 +155,7 @@ async def test_of_a_long_response_the_beginning_and_the_end_are_shown(endpoint: 
     assert shown in endpoint.chats[0][0]["content"]
 
 
-async def test_a_reply_without_a_verdict_is_asked_for_again_once(endpoint: Endpoint) -> None:
+async def test_a_reply_without_a_verdict_is_requested_again_once(endpoint: Endpoint) -> None:
     said = iter(["Well, well.", "WRONG"])
     endpoint.verdict = lambda prompt: next(said)
     assert (await endpoint.judge()("It is four.", "5")).score == 0

@@ -121,7 +121,7 @@ def test_nor_do_the_letters_of_options() -> None:
     assert strip_prompt("A. Lincoln was\na. b") == "Lincoln was\na. b"
 
 
-def test_a_set_may_say_itself_what_is_asked() -> None:
+def test_a_set_may_define_the_text_by_which_questions_are_compared() -> None:
     said = Sample("Read this. What is 2 + 2? Now answer.", "4", "1", content="What is 2 + 2?")
     (task,) = read_tasks([GOOD], lambda _: said, Exact(), name="set").tasks
     assert task_key(task) == "what is 2 + 2"

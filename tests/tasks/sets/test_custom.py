@@ -149,7 +149,7 @@ def test_it_is_named_after_its_file_unless_it_says_otherwise() -> None:
     assert CustomSet.model_validate({"file": "b.jsonl", "name": "mine"}).label == "mine"
 
 
-def test_a_judge_is_told_the_question(tmp_path: Path) -> None:
+def test_a_judge_sees_the_question(tmp_path: Path) -> None:
     worker = {"name": "judge", "kind": "scripted", "replies": {"Why is 1 < 2?": "RIGHT"}}
     rows = [{"problem": "Why is 1 < 2?", "answer": "It is."}]
     task = first(own(tmp_path, rows, grader={"kind": "judge", "worker": worker}))
@@ -278,7 +278,7 @@ GOOD = '{"problem": "One?", "answer": 1, "nr": 1}\n'
         ),
     ],
 )
-def test_a_bad_row_is_refused_with_file_and_line_or_skipped_and_told(
+def test_a_bad_row_is_refused_with_file_and_line_or_skipped_and_reported(
     tmp_path: Path, line: str, more: str, error: str
 ) -> None:
     first = GOOD.replace('"nr": 1', '"nr": "train"') if "split" in more else GOOD

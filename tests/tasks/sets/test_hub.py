@@ -101,7 +101,7 @@ def test_the_hub_s_cache_is_taken_without_the_hub(tmp_path: Path) -> None:
     assert "the hub does not give such a file" in said[1]
 
 
-def test_what_is_nowhere_is_fetched_once_and_what_is_refused_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_fetched_once_and_a_refusal_is_reported(tmp_path: Path) -> None:
     write(tmp_path / "piece.parquet", problems("one"))
     files = {
         "main/train-00000-of-00001.parquet": (tmp_path / "piece.parquet").read_bytes(),

@@ -33,7 +33,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     return made
 
 
-def test_each_split_holds_the_questions_that_can_be_asked(case: Case) -> None:
+def test_each_split_holds_the_questions_that_can_be_used(case: Case) -> None:
     sizes = {split: len(reading.tasks) for split, reading in case.spec.read_splits(case.spec.splits).items()}
     if "validation" not in case.spec.files and "train" in sizes:
         sizes["train"] += sizes.pop("validation")

@@ -27,7 +27,7 @@ def grade(task, response):
     return asyncio.run(task.grade(response))
 
 
-def test_a_question_is_asked_as_the_tasks_solver_asks_it():
+def test_a_question_has_the_prompt_of_the_tasks_solver():
     first, second = read("sums").tasks
     assert (first.id, second.id) == ("inspect/sums/1", "inspect/sums/2")
     assert first.question.text == "Think.\nWhat is 1 + 1?"
@@ -36,7 +36,7 @@ def test_a_question_is_asked_as_the_tasks_solver_asks_it():
     assert task_key(first) == question_key("What is 1 + 1?")
 
 
-def test_without_its_solver_the_input_alone_is_asked():
+def test_without_its_solver_the_question_is_the_input_alone():
     first = read("sums", solver="plain").tasks[0]
     assert (first.question.text, first.question.history) == ("What is 1 + 1?", ())
 
@@ -60,7 +60,7 @@ def test_choices_have_letters_and_the_letter_is_the_answer(name, solver):
     assert graded["ANSWER: C"].found == "C"
 
 
-def test_inspects_scorer_is_the_grader_however_often_it_is_asked():
+def test_inspects_scorer_is_the_grader_however_often_it_is_called():
     task = only("lettered")
     for _ in range(2):
         assert grade(task, "I think.\nANSWER: Paris").score == 1
@@ -93,10 +93,10 @@ def test_what_is_no_verdict_is_a_grader_that_failed_and_no_score(said, sentence)
         grade(only("verdict", args={"value": said}), "Well.")
 
 
-def test_a_scorer_that_asks_a_model_is_run_where_somebody_names_one_and_refused_elsewhere(monkeypatch):
+def test_a_scorer_that_calls_a_model_runs_if_a_model_is_named_and_is_refused_otherwise(monkeypatch):
     assert grade(only("judged", args={"named": True}), "Paris").score == 1
     monkeypatch.delenv("INSPECT_EVAL_MODEL", raising=False)
-    with pytest.raises(ConfigError, match=r"model_graded_qa .* asks a model; set INSPECT_EVAL_MODEL"):
+    with pytest.raises(ConfigError, match=r"model_graded_qa .* calls a model; set INSPECT_EVAL_MODEL"):
         read("judged", args={"named": False})
     monkeypatch.setenv("INSPECT_EVAL_MODEL", "mockllm/model")
     assert len(read("judged", args={"named": False}).tasks) == 1
@@ -106,19 +106,19 @@ def test_a_scorer_that_asks_a_model_is_run_where_somebody_names_one_and_refused_
     ("by", "sentence"),
     [
         ("tools", 'the solver gives tools, and Podium\'s workers use none; set solver = "plain"'),
-        ("silent", 'the solver asks the model nothing; set solver = "plain"'),
+        ("silent", 'the solver does not call the model; set solver = "plain"'),
         ("broken", "sample france: the solver failed: out of order"),
     ],
 )
-def test_a_solver_that_asks_no_plain_question_is_refused_with_the_way_out(by, sentence):
+def test_a_solver_without_a_plain_question_is_refused_with_the_way_out(by, sentence):
     with pytest.raises(ConfigError, match=sentence):
         read("solved", args={"by": by})
     assert grade(only("solved", args={"by": by}, solver="plain"), "Paris").score == 1
 
 
 @pytest.mark.parametrize("by", ["twice", "critique"])
-def test_a_solver_that_asks_again_is_a_grader_that_failed(by):
-    with pytest.raises(GraderError, match='the solver asks the model again; set solver = "plain"'):
+def test_a_solver_that_calls_the_model_again_is_a_grader_failure(by):
+    with pytest.raises(GraderError, match='the solver calls the model again; set solver = "plain"'):
         grade(only("solved", args={"by": by}), "Paris")
 
 

@@ -75,7 +75,7 @@ async def test_rlpr_grades_by_the_form_of_the_gold_answer(
         assert (await tasks[gold].grade(response)).score == score, (gold, response)
 
 
-async def test_rlpr_may_be_judged_by_a_worker_that_is_told_the_question(
+async def test_rlpr_may_be_judged_by_a_worker_that_sees_the_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened(CASES["rlpr"](), tmp_path, monkeypatch)

@@ -255,7 +255,7 @@ def test_a_level_is_one_of_the_curriculum_and_settings_come_before_it() -> None:
         ({"generators": ["sudokku"]}, r"reasoning-gym has no generator 'sudokku'; did you mean 'sudoku'\?"),
         (
             {"generators": ["sudoku"], "config": {"maze": {}}},
-            r"config.maze is for a generator that is not asked; known: sudoku\.",
+            r"config.maze is for a generator that `generators` leaves out; known: sudoku\.",
         ),
         (
             {"generators": ["sudoku"], "config": {"sudoku": {"min_emty": 3}}},

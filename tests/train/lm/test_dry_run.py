@@ -13,10 +13,10 @@ import pytest
 
 from podium.cli import run
 from podium.executor import Dispatcher
+from podium.orchestrator.team import open_pool
 from podium.tasks import open_tasks
 from podium.testing import Answer, FaultServer, Rule, Status
 from podium.train.lm.dry_run import Trial
-from podium.workers.pool import open_pool
 
 WORKER = """
 [[worker]]
@@ -59,7 +59,7 @@ def dry_run(config: Path, *more: str) -> int:
     return run(["train", "--dry-run", "--config", str(config), *more])
 
 
-def test_a_run_over_simulated_workers_is_told_and_tried_and_leaves_nothing(
+def test_a_run_over_simulated_workers_is_estimated_and_tried_and_leaves_nothing(
     config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sorted(path.name for path in tmp_path.iterdir())
@@ -67,7 +67,7 @@ def test_a_run_over_simulated_workers_is_told_and_tried_and_leaves_nothing(
     told = capsys.readouterr().out
 
     assert "2 iterations of 2 questions x 4 plans, from warmstart" in told
-    assert "all of them are simulated or recorded, and nobody is paid." in told
+    assert "all of them are simulated or recorded, so nothing is paid." in told
     assert "This assumes 16 plans" in told
     assert "GPU, by formulas" in told
     assert "Nothing is in its way." in told
@@ -88,7 +88,7 @@ def test_as_json_it_is_one_object(config: Path, capsys: pytest.CaptureFixture[st
     assert all(trial["answered"] and trial["score"] in (0.0, 1.0) for trial in told["trials"])
 
 
-def test_a_run_that_would_be_refused_lists_all_reasons_and_asks_nobody(
+def test_a_run_that_would_be_refused_lists_all_reasons_and_calls_no_worker(
     config: Path, server: FaultServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("pool.toml").write_text(WORKER.format(name="ada", url=server.url) + VOTE)
@@ -105,7 +105,7 @@ def test_a_run_that_would_be_refused_lists_all_reasons_and_asks_nobody(
     assert not server.requests
 
 
-def test_every_worker_is_asked_once_and_one_that_fails_is_named(
+def test_every_worker_is_called_once_and_one_that_fails_is_named(
     config: Path, server: FaultServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     workers = [WORKER.format(name=name, url=server.url) for name in ("ada", "bo")]
@@ -123,7 +123,7 @@ def test_every_worker_is_asked_once_and_one_that_fails_is_named(
     assert sorted(one.body["model"] for one in server.requests) == ["ada", "bo"]
 
 
-def test_the_price_is_told_before_anybody_is_asked(
+def test_the_price_is_printed_before_any_worker_is_called(
     config: Path, server: FaultServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("pool.toml").write_text(WORKER.format(name="ada", url=server.url) + VOTE)
@@ -134,7 +134,7 @@ def test_the_price_is_told_before_anybody_is_asked(
     assert told.index("This costs about") < told.index("2 of 2 answered; $0.00012 spent.")
 
 
-def test_a_budget_that_will_not_last_is_told(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_budget_that_will_not_last_is_reported(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dry_run(config, "--json")
     likely = json.loads(capsys.readouterr().out)["workers"]["cost_usd"]["likely"]
 

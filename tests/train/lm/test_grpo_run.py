@@ -79,7 +79,7 @@ class _CrashingDisplay(NoDisplay):
             raise _CrashError
 
 
-def test_a_second_round_is_asked_about_the_first_ones_answer(
+def test_the_prompt_of_a_second_round_has_the_answer_of_the_first(
     train: Any, settings: Settings, tmp_path: Path
 ) -> None:
     train(settings | {"rounds": 2, "grpo": settings["grpo"] | {"iterations": 1, "group": 8}})
@@ -145,7 +145,7 @@ def test_an_adapter_is_trained_and_the_merged_policy_computes_what_it_did(
         ({"lora": {"ranks": 3}}, "[lora] cannot be used"),
     ],
 )
-def test_what_cannot_be_used_is_refused_before_anything_is_asked(
+def test_unusable_settings_are_refused_before_any_call(
     train: Any, settings: Settings, change: Settings, sentence: str
 ) -> None:
     with pytest.raises(ConfigError) as refusal:

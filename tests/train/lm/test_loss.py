@@ -17,7 +17,7 @@ from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, Score
 from podium.train.display import NoDisplay
 from podium.train.lm.grpo import PodiumGRPO, trl_config
-from podium.train.lm.rollouts import Sample
+from podium.train.lm.rollouts import SampledCompletion
 from podium.train.lm.schedule import schedule
 from podium.train.lm.settings import LMExperiment
 from podium.types import Message
@@ -69,7 +69,7 @@ async def test_a_batch_with_a_dropped_rollout_has_the_loss_and_gradient_of_the_f
     assert row["dropped"] == 1
 
 
-def _by_hand(start: Checkpoint, samples: list[Sample], loss_type: str) -> tuple[float, float]:
+def _by_hand(start: Checkpoint, samples: list[SampledCompletion], loss_type: str) -> tuple[float, float]:
     """The loss at ratio 1, and the norm of its gradient: advantages (r - mean) / (std + 1e-4) of what was scored."""
     scored = torch.tensor([reward for reward in REWARDS if reward is not None])
     mean, std = scored.mean(), scored.std(unbiased=True)

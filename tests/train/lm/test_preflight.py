@@ -96,7 +96,7 @@ def test_questions_that_the_policy_is_measured_on_are_refused(settings: Settings
         settings | {"tasks": str(tmp_path / "mine.jsonl"), "held_out": (str(tmp_path / "exam.jsonl"),)}
     )
 
-    assert "stand in held-out questions too" in refusal
+    assert "are held-out questions too" in refusal
 
 
 def test_ranks_that_cannot_share_the_batch_are_refused(settings: Settings) -> None:
@@ -147,7 +147,7 @@ def test_a_folder_of_something_else_is_refused_and_left_as_it_is(settings: Setti
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_a_start_lists_all_reasons_before_it_asks_or_writes(
+def test_a_start_lists_all_reasons_before_it_calls_or_writes(
     train: Any, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with FaultServer().in_thread() as server:
@@ -163,7 +163,7 @@ def test_a_start_lists_all_reasons_before_it_asks_or_writes(
             train(wrong)
 
     assert len(expected) == 4
-    assert str(refused.value).startswith("4 things are in the way of this run: (1) trl.learn")
+    assert str(refused.value).startswith("This run has 4 problems: (1) trl.learn")
     assert all(refusal in str(refused.value) for refusal in expected)
     assert not server.requests
     assert not (tmp_path / "run").exists()

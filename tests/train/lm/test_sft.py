@@ -96,7 +96,7 @@ async def test_a_files_plans_are_read_as_a_policys_own(settings: Settings, tmp_p
         await _collected(settings | {"sft": {"examples": str(path)}})
 
 
-def test_the_completion_alone_is_learned_in_the_tokens_that_the_policy_is_asked_with() -> None:
+def test_only_the_completion_is_learned_after_the_tokens_of_the_policys_prompt() -> None:
     start = Checkpoint.read("warmstart")
     codec = Codec.of(start)
     example = Demonstration((Message(role="user", content="Plan:\n"),), "model_id = [0]")

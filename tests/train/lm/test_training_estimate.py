@@ -12,6 +12,7 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen3Config
 
 from podium.executor.estimate import estimate
+from podium.orchestrator.team import open_pool
 from podium.scoring import ScoringSettings
 from podium.tasks import open_tasks
 from podium.tasks.task import Grade, Task
@@ -33,7 +34,7 @@ from podium.train.lm.estimate import (
 from podium.train.lm.worker_estimate import RESPONSE_TOKENS, estimate_workers
 from podium.types import Limits, Price, Profile, Question
 from podium.workers.base import Reply, Request
-from podium.workers.pool import Pool, open_pool
+from podium.workers.pool import Pool
 from podium.workflow import Step, Workflow
 
 ROOT = Path(__file__).parent.parent.parent.parent

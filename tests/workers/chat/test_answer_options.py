@@ -103,7 +103,7 @@ async def test_a_conversation_with_tools_and_images_is_sent_in_openais_form():
     assert (assistant["content"], tool) == (None, {"role": "tool", "content": "rain", "tool_call_id": "c1"})
 
 
-async def test_the_text_is_told_as_it_comes_and_the_reply_is_whole():
+async def test_the_text_is_streamed_as_it_arrives_and_the_reply_is_whole():
     text = "It will rain in the morning, and the sun will shine in the afternoon. " * 5
     async with FaultServer(text) as server:
         asked, told = worker(server), []
@@ -137,7 +137,7 @@ def test_what_may_be_the_beginning_of_a_secret_is_held_back_and_nothing_else():
     assert told[-1] == "s"
 
 
-def test_a_character_in_two_halves_is_told_whole():
+def test_a_character_in_two_halves_is_streamed_whole():
     told: list[str] = []
     scrubber = StreamScrubber(told.append, Secrets())
     for piece in ("rain \ud83d", "\ude00!", "\ud83d"):

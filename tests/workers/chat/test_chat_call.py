@@ -44,7 +44,7 @@ async def test_an_extra_name_for_the_token_limit_replaces_ours(
         ({"stream_options": {}}, None),
     ],
 )
-async def test_a_stream_is_asked_to_count_unless_extra_says_otherwise(
+async def test_a_stream_requests_usage_unless_extra_says_otherwise(
     endpoint: Endpoint, client: ChatClient, extra: dict[str, Any], options: dict[str, Any] | None
 ) -> None:
     await client.chat(MESSAGES, model="m", stream=True, extra=extra)
@@ -77,13 +77,13 @@ async def test_azure_takes_the_bare_key_and_a_version(endpoint: Endpoint) -> Non
         ("https://x/v1", "max_completion_tokens", "max_completion_tokens"),
     ],
 )
-async def test_openai_itself_is_asked_with_the_name_that_its_newer_models_know(
+async def test_openai_itself_gets_the_key_that_its_newer_models_know(
     url: str, told: MaxTokensKey | None, sent: str
 ) -> None:
     assert ChatClient(url, max_tokens_key=told)._max_tokens_key == sent
 
 
-async def test_a_reply_tells_why_it_ended_who_wrote_it_and_what_was_cached_and_thought(
+async def test_a_reply_has_its_finish_reason_its_model_and_its_cached_and_reasoning_tokens(
     endpoint: Endpoint, client: ChatClient
 ) -> None:
     usage = {

@@ -68,7 +68,7 @@ async def test_a_refused_connection_may_pass() -> None:
     assert f"http://127.0.0.1:{port}/v1: the connection failed" in str(error)
 
 
-async def test_a_server_without_tls_is_told_so_and_not_asked_again(endpoint: Endpoint) -> None:
+async def test_a_server_without_tls_is_reported_and_not_retried(endpoint: Endpoint) -> None:
     client = ChatClient(endpoint.url.replace("http:", "https:"), KEY)
     error = await failure(client)
     await client.close()
@@ -77,7 +77,7 @@ async def test_a_server_without_tls_is_told_so_and_not_asked_again(endpoint: End
     assert "for a server without TLS, use http://" in str(error)
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_told_so_and_not_asked_again() -> None:
+async def test_an_untrusted_certificate_is_reported_and_not_retried() -> None:
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
@@ -107,7 +107,7 @@ def proxied(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-async def test_a_proxy_of_the_environment_is_asked_with_its_password(proxied: pytest.MonkeyPatch) -> None:
+async def test_a_proxy_of_the_environment_gets_its_password(proxied: pytest.MonkeyPatch) -> None:
     requests: list[bytes] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

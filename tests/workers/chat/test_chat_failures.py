@@ -68,7 +68,7 @@ from podium.workers.chat.client import ChatClient
         ),
     ],
 )
-async def test_a_status_is_mapped_and_what_was_said_is_told(
+async def test_a_status_is_mapped_and_its_message_is_repeated(
     client: ChatClient, endpoint: Endpoint, status: int, body: object, told: tuple[str, bool, str]
 ) -> None:
     endpoint.answer(body, status)

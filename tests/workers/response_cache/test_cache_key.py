@@ -114,7 +114,7 @@ def test_the_seed_counts_where_it_is_sent_and_nowhere_else():
     assert key(IDENTITY | {"seed": True}, one) == key(IDENTITY | {"seed": True}, replace(one, mark="m"))
 
 
-def test_whoever_adds_to_a_request_says_here_whether_it_can_change_the_answer():
+def test_every_field_of_a_request_is_listed_as_part_of_the_key_or_not():
     counts = {"messages", "duplicate", "sample", "options", "seed"}
     does_not = {"question_seed", "repeat", "mark", "missing", "on_text", "structured"}
     assert {field.name for field in fields(Request)} == counts | does_not

@@ -194,7 +194,7 @@ async def test_who_is_cancelled_keeps_what_was_paid_if_the_file_is_free(tmp_path
         assert cache.count == 1
 
 
-async def test_a_file_that_is_held_for_ever_is_told_in_one_sentence(tmp_path, monkeypatch):
+async def test_a_file_that_stays_locked_is_reported_in_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr("podium.workers.response_cache.cache.BUSY_TIMEOUT_S", 0.1)
     with ResponseCache(tmp_path / "c.sqlite") as cache:
         other = held(cache.path)
@@ -208,7 +208,7 @@ async def test_a_file_that_is_held_for_ever_is_told_in_one_sentence(tmp_path, mo
         other.close()
 
 
-async def test_a_full_disk_is_told_in_one_sentence_and_what_was_kept_before_stays(tmp_path):
+async def test_a_full_disk_is_reported_in_one_sentence_and_what_was_kept_before_stays(tmp_path):
     path = tmp_path / "c.sqlite"
     number, sentence = json.loads(start(FILLS_THE_DISK, path).communicate(timeout=60)[0])
     assert sentence.startswith(f"The response cache {path} cannot be written (d")
@@ -217,7 +217,7 @@ async def test_a_full_disk_is_told_in_one_sentence_and_what_was_kept_before_stay
         assert number == cache.count > 5
 
 
-async def test_a_damaged_file_is_told_in_one_sentence(tmp_path):
+async def test_a_damaged_file_is_reported_in_one_sentence(tmp_path):
     path = tmp_path / "c.sqlite"
     with ResponseCache(path) as cache:
         for sample in range(50):
@@ -238,7 +238,7 @@ async def test_a_damaged_file_is_told_in_one_sentence(tmp_path):
     )
 
 
-async def test_a_file_is_replayed_where_nobody_may_write():
+async def test_a_file_is_replayed_from_a_read_only_folder():
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made) / "shelf"
         folder.mkdir()

@@ -102,7 +102,7 @@ async def test_the_sentence_names_file_worker_difference_and_way_out(tmp_path):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_what_differs_is_told_whatever_it_is(tmp_path, asked, worker, found):
+async def test_what_differs_is_named_whatever_it_is(tmp_path, asked, worker, found):
     path = tmp_path / "c.sqlite"
     await recorded(path, *OTHERS, request(), request(sample=1))
     assert found in await missed(path, asked, worker)

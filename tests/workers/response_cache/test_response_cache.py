@@ -25,7 +25,7 @@ TEXTS = st.text(st.characters(exclude_categories=()), max_size=40)
 """Of all letters there are, halves of pairs and null characters too."""
 
 
-async def test_the_second_time_a_question_is_asked_the_kept_answer_is_given_and_the_worker_left_alone(ask):
+async def test_a_repeated_request_gets_the_stored_reply_and_no_call(ask):
     worker = Paid()
     first, second = await ask(worker, request()), await ask(worker, request())
     assert (first.text, second.text, worker.asked) == ("reply 0", "reply 0", 1)
@@ -78,7 +78,7 @@ async def test_a_kept_reply_took_as_long_as_it_did_when_it_was_made(cache):
     assert 0.05 <= kept.latency_s < 30
 
 
-async def test_a_worker_whose_answers_cost_nothing_is_asked_each_time(ask, cache):
+async def test_a_worker_whose_answers_cost_nothing_is_called_each_time(ask, cache):
     worker = ScriptedWorker("free", ["one", "two"])
     assert [(await ask(worker, request())).text for _ in range(2)] == ["one", "two"]
     assert cache.count == 0
@@ -177,7 +177,7 @@ async def test_different_calls_do_not_wait_for_each_other(cache):
         await asyncio.gather(*(cache.reply(Paid(), request(sample=k), meets) for k in range(20)))
 
 
-async def test_if_the_first_fails_the_next_one_asks_one_at_a_time(cache):
+async def test_if_the_first_call_fails_the_others_are_made_one_at_a_time(cache):
     asked, at_once = [], 0
 
     async def fails_twice():
@@ -200,7 +200,7 @@ async def test_if_the_first_fails_the_next_one_asks_one_at_a_time(cache):
     assert len(asked) == 3
 
 
-async def test_if_the_first_is_cancelled_the_next_one_asks(cache):
+async def test_if_the_first_call_is_cancelled_the_next_one_is_made(cache):
     begun = asyncio.Event()
 
     async def hangs():
@@ -269,7 +269,7 @@ def test_event_loops_in_threads_share_what_is_kept_and_never_wait_for_each_other
         assert cache._locks == {}
 
 
-async def test_what_is_old_is_forgotten_when_told_to(ask, cache):
+async def test_old_replies_are_deleted_on_request(ask, cache):
     worker = Paid(says="x" * 10_000)
     for sample in range(200):
         await ask(worker, request(sample=sample))

@@ -21,24 +21,24 @@ _UPPER_BOUND = 2**31
 Values = Mapping[str, Any]
 
 
-def optional_text(values: Values, column: str | None) -> str | None:
+def read_text(values: Values, column: str | None) -> str | None:
     """A cell as text: numbers as people write them, lists and objects as JSON; None if the cell is empty."""
     return None if column is None or is_empty(values[column]) else cell_text(values, column)
 
 
-def verbatim(values: Values, column: str | None) -> str | None:
+def read_verbatim(values: Values, column: str | None) -> str | None:
     """The same, but an empty text stays an empty text."""
     value = None if column is None else values[column]
-    return value if isinstance(value, str) else optional_text(values, column)
+    return value if isinstance(value, str) else read_text(values, column)
 
 
-def split(values: Values, column: str | None) -> str | None:
+def read_split(values: Values, column: str | None) -> str | None:
     """The split that a cell names; None if the cell is empty.
 
     Raises:
         ValueError: it names no split.
     """
-    name = optional_text(values, column)
+    name = read_text(values, column)
     if name is None:
         return None
     if name.strip().casefold() not in SPLIT_NAMES:
@@ -46,19 +46,19 @@ def split(values: Values, column: str | None) -> str | None:
     return SPLIT_NAMES[name.strip().casefold()]
 
 
-def score(values: Values, column: str | None) -> float | None:
+def read_score(values: Values, column: str | None) -> float | None:
     """A score in [0, 1]; None if the cell is empty; ValueError for anything else."""
     number = _number(values, column, lambda number: 0 <= number <= 1, "scores are from 0 to 1")
     return None if number is None else float(number)
 
 
-def seconds(values: Values, column: str | None) -> float | None:
-    """A time in seconds; None and ValueError as for `score`."""
+def read_seconds(values: Values, column: str | None) -> float | None:
+    """A time in seconds; None and ValueError as for `read_score`."""
     return _number(values, column, lambda number: 0 <= number < _UPPER_BOUND, "seconds are from 0 to 2**31")
 
 
-def count(values: Values, column: str | None) -> int | None:
-    """A number of tokens or characters; None and ValueError as for `score`."""
+def read_count(values: Values, column: str | None) -> int | None:
+    """A number of tokens or characters; None and ValueError as for `read_score`."""
     number = _number(
         values,
         column,
@@ -68,7 +68,7 @@ def count(values: Values, column: str | None) -> int | None:
     return None if number is None else int(number)
 
 
-def sample(values: Values, column: str | None) -> float:
+def read_sample(values: Values, column: str | None) -> float:
     """The number by which a worker's responses to one question are ordered; 0 if the cell is empty.
 
     Raises:

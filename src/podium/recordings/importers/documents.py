@@ -58,7 +58,7 @@ def zipped_json(path: Path, form: TypeAdapter[T]) -> Iterator[T]:
         raise UsageError(f"{path} is not a zip of JSON files; fetch it again.") from None
 
 
-def folders(path: Path, what: str) -> list[Path]:
+def list_folders(path: Path, what: str) -> list[Path]:
     """The folders in `path`, in order.
 
     Raises:
@@ -70,7 +70,7 @@ def folders(path: Path, what: str) -> list[Path]:
     return found
 
 
-def files(path: Path, pattern: str, what: str) -> list[Path]:
+def list_files(path: Path, pattern: str, what: str) -> list[Path]:
     """The files in `path` of that pattern, in order.
 
     Raises:
@@ -82,7 +82,7 @@ def files(path: Path, pattern: str, what: str) -> list[Path]:
     return found
 
 
-def identity(*parts: str) -> str:
+def hashed_id(*parts: str) -> str:
     """An id of 16 hex digits that depends only on these texts."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
 

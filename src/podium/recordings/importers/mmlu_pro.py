@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from podium.recordings.importers.documents import Document, files, zipped_json
+from podium.recordings.importers.documents import Document, list_files, zipped_json
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response, split_by_hash
 from podium.recordings.writer import RecordingWriter
@@ -50,7 +50,7 @@ def import_mmlu_pro(path: Path, writer: RecordingWriter, report: Callable[[str],
         UsageError: there are no zips, or one cannot be read.
     """
     import_report = ImportReport(source="TIGER-AI-Lab/MMLU-Pro, eval_results", licence="Apache-2.0")
-    archives = files(path, "*.zip", "its folder eval_results")
+    archives = list_files(path, "*.zip", "its folder eval_results")
     wordings: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for archive in archives:
         for record in _records(archive):

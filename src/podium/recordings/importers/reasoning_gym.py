@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import Field, TypeAdapter
 
-from podium.recordings.importers.documents import Document, folders, identity, read_json
+from podium.recordings.importers.documents import Document, hashed_id, list_folders, read_json
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response, split_by_hash
 from podium.recordings.writer import RecordingWriter
@@ -58,7 +58,7 @@ def import_reasoning_gym(path: Path, writer: RecordingWriter, report: Callable[[
         UsageError: there are no folders, or a file in them cannot be read.
     """
     import_report = ImportReport(source="open-thought/reasoning-gym-eval", licence="Apache-2.0")
-    for folder in folders(path, "one of its zero-shot folders, such as zero-shot/easy"):
+    for folder in list_folders(path, "one of its zero-shot folders, such as zero-shot/easy"):
         summary = folder / "summary.json"
         summary_of = read_json(summary, _SUMMARY) if summary.is_file() else _Summary()
         model = summary_of.model or _model(folder.name)
@@ -87,7 +87,7 @@ def _add_task(
     scores: list[float] = []
     for result in task_set.results:
         text = result.question
-        question_id = identity(family, text)
+        question_id = hashed_id(family, text)
         gold = result.expected_answer
         writer.add_question(
             RecordedQuestion(
@@ -98,7 +98,7 @@ def _add_task(
         for sample, completion in enumerate(result.completions):
             score, full_text = completion.score, completion.full_model_response
             if score is None or full_text is None:
-                import_report.left_out["completions that the source has no text or score of"] += 1
+                import_report.left_out["completions without a text or a score in the source"] += 1
                 continue
             drawn.append(score)
             answer = completion.model_answer
@@ -113,7 +113,7 @@ def _add_task(
                 ),
             )
             if not fresh:
-                import_report.left_out["completions to a question that its task set asks twice"] += 1
+                import_report.left_out["completions to a question that is twice in its task set"] += 1
         if drawn:
             scores.append(fmean(drawn))
     return scores

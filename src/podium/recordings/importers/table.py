@@ -31,7 +31,15 @@ from pydantic import Field
 
 from podium.config import Settings, load
 from podium.errors import UsageError
-from podium.recordings.importers.cells import count, optional_text, sample, score, seconds, split, verbatim
+from podium.recordings.importers.cells import (
+    read_count,
+    read_sample,
+    read_score,
+    read_seconds,
+    read_split,
+    read_text,
+    read_verbatim,
+)
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response, split_by_hash
 from podium.recordings.writer import RecordingWriter
@@ -129,7 +137,7 @@ def _add_questions(
     """Add the questions, each with its first wording; returns by id whether the table has only that wording."""
     one_wording: dict[str, bool] = {}
     for row in _rows(questions.file, _columns(questions)):
-        question_id = optional_text(row.values, questions.id)
+        question_id = read_text(row.values, questions.id)
         if not _named(row, questions.where):
             import_report.left_out["questions that `where` does not name"] += 1
         elif question_id is None:
@@ -139,9 +147,9 @@ def _add_questions(
                 question = RecordedQuestion(
                     question_id,
                     fill_template(questions.text, row.values),
-                    optional_text(row.values, questions.gold),
-                    optional_text(row.values, questions.family),
-                    split(row.values, questions.split) or split_by_hash(question_id),
+                    read_text(row.values, questions.gold),
+                    read_text(row.values, questions.family),
+                    read_split(row.values, questions.split) or split_by_hash(question_id),
                 )
             fits = writer.add_question(question)
             one_wording[question_id] = fits and one_wording.get(question_id, True)
@@ -169,8 +177,8 @@ def _add_responses(
     kept, stray = False, None
     for row in _rows(given.file, named):
         question_id, worker = (
-            optional_text(row.values, given.question),
-            optional_text(row.values, given.worker),
+            read_text(row.values, given.question),
+            read_text(row.values, given.worker),
         )
         if not _named(row, given.where):
             import_report.left_out["responses that `where` does not name"] += 1
@@ -236,15 +244,15 @@ def _placed(file: Path, row: Row) -> Iterator[None]:
 def _add(writer: RecordingWriter, question_id: str, worker: str, row: Row, given: ResponseColumns) -> bool:
     with _placed(given.file, row):
         response = _response(worker, row.values, given)
-        number = sample(row.values, given.sample)
+        number = read_sample(row.values, given.sample)
     return writer.add(question_id, response, sample=number)
 
 
 def _response(worker: str, values: dict[str, Any], given: ResponseColumns) -> Response:
     """The response in a row; `_add` reads the sample."""
-    answer = verbatim(values, given.answer)
-    text = verbatim(values, given.text)
-    output_tokens, chars = count(values, given.output_tokens), count(values, given.chars)
+    answer = read_verbatim(values, given.answer)
+    text = read_verbatim(values, given.text)
+    output_tokens, chars = read_count(values, given.output_tokens), read_count(values, given.chars)
     estimated = output_tokens is None
     if output_tokens is None and (chars is not None or text is not None):
         output_tokens = -(-chars // 4) if chars is not None else estimate_tokens(text or "")
@@ -255,9 +263,9 @@ def _response(worker: str, values: dict[str, Any], given: ResponseColumns) -> Re
         0,
         text,
         answer,
-        score(values, given.score),
-        count(values, given.input_tokens),
+        read_score(values, given.score),
+        read_count(values, given.input_tokens),
         output_tokens,
         estimated and output_tokens is not None,
-        seconds(values, given.seconds),
+        read_seconds(values, given.seconds),
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from podium.errors import UsageError
-from podium.recordings.importers.documents import identity
+from podium.recordings.importers.documents import hashed_id
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response, split_by_hash, was_simulated
 from podium.recordings.writer import RecordingWriter
@@ -59,13 +59,17 @@ def import_from_traces(
     import_report = ImportReport(source="traces of this installation")
     for trace in traces:
         if trace.question.history:
-            import_report.left_out["traces of questions with a past: a recording keeps bare ones"] += 1
+            import_report.left_out[
+                "traces of questions with a chat history: a recording identifies a question by its text"
+            ] += 1
             continue
         if trace.question.images:
-            import_report.left_out["traces of questions with images: a recording keeps bare ones"] += 1
+            import_report.left_out[
+                "traces of questions with images: a recording identifies a question by its text"
+            ] += 1
             continue
         text = trace.question.text
-        question_id, gold = identity(text), golds.get(text)
+        question_id, gold = hashed_id(text), golds.get(text)
         writer.add_question(RecordedQuestion(question_id, text, gold, None, split_by_hash(question_id)))
         for span, saw_others in _steps(trace):
             if span.response is None or span.answered_by is None:

@@ -17,7 +17,7 @@ from typing import Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from podium.recordings.importers.documents import Document, files, read_json
+from podium.recordings.importers.documents import Document, list_files, read_json
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.model import RecordedQuestion, Response, split_by_hash
 from podium.recordings.writer import RecordingWriter
@@ -65,7 +65,7 @@ def import_zeroeval(path: Path, writer: RecordingWriter, report: Callable[[str],
     """
     import_report = ImportReport(source="WildEval/ZeroEval", licence="Apache-2.0")
     published = _published(path.parent / f"{path.name}.summary.json")
-    for file in files(path, "*.json", "one of its folders of short answers, such as result_dirs/gsm"):
+    for file in list_files(path, "*.json", "one of its folders of short answers, such as result_dirs/gsm"):
         model = file.stem
         report(model)
         records = read_json(file, _RECORDS)
@@ -84,7 +84,7 @@ def _add(
     text = record.question or record.problem or ""
     question_id = f"{task}/{record.id}"
     full_text = record.output[0]
-    answer = extract(full_text)
+    answer = extract_json_answer(full_text)
     response = Response.of_text(
         model, full_text, answer=answer, score=float(answer is not None and same(answer, gold))
     )
@@ -100,7 +100,7 @@ def _add(
     return ours is not None and ours == theirs
 
 
-def extract(full_text: str) -> str | None:
+def extract_json_answer(full_text: str) -> str | None:
     """The value of "answer" in a response that should be a JSON object, but may be faulty; None: it has none."""
     for start in (place.start() for place in re.finditer(r"\{", full_text)):
         try:

@@ -16,7 +16,7 @@ from podium.sandbox.inside.plain import Reference, pack, unpack
 from podium.sandbox.inside.processes import FROM, TO
 
 CALL, VERDICT = b"?", b"!"
-"""First byte of a message from this process: a call to be answered, or the verdict, which ends the conversation."""
+"""First byte of a message from this process: a call to be answered, or the verdict, after which no message follows."""
 
 
 def check(*, setup: str, tests: str, names: list[str]) -> None:
@@ -32,7 +32,7 @@ def check(*, setup: str, tests: str, names: list[str]) -> None:
     frames.write(FROM, VERDICT + json.dumps(verdict).encode())
 
 
-class HandingError(BaseException):
+class UnsendableValueError(BaseException):
     """The tests pass a value that cannot be sent to another process. Not an `Exception`, so that no test catches it."""
 
 
@@ -41,7 +41,7 @@ class Remote(Reference):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            raise AttributeError(name)  # by such names NumPy, for one, would read any place in memory
+            raise AttributeError(name)  # NumPy reads memory at any address that __array_interface__ names
         return _call(".get", self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -66,7 +66,7 @@ def _call(name: str, /, *given: Any, **named: Any) -> Any:
     try:
         request = {"call": name, "given": pack(list(given)), "named": pack(named)}
     except TypeError as error:
-        raise HandingError(str(error)) from None
+        raise UnsendableValueError(str(error)) from None
     frames.write(FROM, CALL + json.dumps(request).encode())
     received = frames.read(TO)
     if received is None:

@@ -131,7 +131,7 @@ _PAGE = resource.getpagesize()
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Usage(NamedTuple):
+class ResourceUsage(NamedTuple):
     """What all of the program's processes use together."""
 
     cpu_s: float = 0.0
@@ -167,7 +167,7 @@ class ProcessGroup:
         self._ended.clear()
         return status
 
-    def usage(self) -> Usage:
+    def usage(self) -> ResourceUsage:
         """What they use now; all zero where the system has no /proc."""
         past = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu, memory, count = past.ru_utime + past.ru_stime, 0, 0
@@ -180,7 +180,7 @@ class ProcessGroup:
             cpu += sum(map(int, fields[11:15])) / _TICKS
             memory += int(fields[21]) * _PAGE
             count += int(fields[17])
-        return Usage(cpu, memory, count)
+        return ResourceUsage(cpu, memory, count)
 
     def _reap(self, options: int) -> bool:
         try:

@@ -1,8 +1,8 @@
 """Runs a `unittest` suite that patches the module that it tests, so that tests and program share a process.
 
 So a program could reach its tests. Against that, this module remembers what the tests rely on before it loads the
-program, restores it afterwards, and compares it again at the end. Functions under test may not return objects whose
-class decides what they equal, and the report must begin with a secret that the program does not get.
+program, restores it afterwards, and compares it again at the end. Functions under test may not return objects
+whose class overrides comparison, and the report must begin with a secret that the program does not get.
 It does not stop a program that searches this process for that secret.
 """
 
@@ -123,13 +123,13 @@ class _Snapshot:
 
 
 def _checked(function: FunctionType) -> Callable[..., Any]:
-    """Wrap the function: it raises if it returns an object whose class decides what it equals."""
+    """Wrap the function: it raises if it returns an object whose class overrides comparison."""
 
     @wraps(function)
     def checked(*given: Any, **named: Any) -> Any:
         value = function(*given, **named)
         if any(map(_compares_by_program, _within(value))):
-            raise AssertionError("the function returns an object that decides what it equals")
+            raise AssertionError("the function returns an object whose class overrides comparison")
         return value
 
     return checked

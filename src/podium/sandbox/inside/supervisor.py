@@ -24,7 +24,7 @@ _STEP_S = 0.02
 _AT_ONCE = 2**16
 
 
-class Exchange:
+class ProgramExchange:
     """One exchange with the program: a message to it, and its reply."""
 
     def __init__(self, child: Child, group: ProcessGroup, allowance: Allowance, orders: int) -> None:
@@ -198,7 +198,7 @@ class Supervisor:
         child = self._child
         if child is None:
             return _exit("gone")
-        exchange = Exchange(child, self._group, self._allowance, self._orders)
+        exchange = ProgramExchange(child, self._group, self._allowance, self._orders)
         reason = exchange.run(sent, until_frame=until_frame)
         if reason is None:
             return frames.DATA + frames.pop_frame(child.received)

@@ -52,7 +52,7 @@ class Spending:
 _ADD = """
 INSERT INTO {keys} (id, name, digest, admin, allow, deny, rpm, budget, span, added)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING id"""
-# One row for each request of a minute; a request takes one that was last used over a minute ago.
+# A key has as many rows as it may make requests a minute. A request takes a row that was last used over a minute ago.
 _ADD_PLACES = """
 INSERT INTO {requests} (key, place, at)
 WITH RECURSIVE places(place) AS (SELECT 1 UNION ALL SELECT place + 1 FROM places WHERE place < CAST($2 AS integer))
@@ -140,7 +140,7 @@ class Register(ABC):
         return Spending(*rows[0]) if rows else None
 
     async def settle(self, key: str, period: str, paid: int, back: int) -> Spending:
-        """Add `paid` to what was spent, and give back `back` of what was reserved."""
+        """Add `paid` to what was spent, and release `back` of what was reserved."""
         rows = await self._rows(_SETTLE, key, period, paid, back)
         return Spending(*rows[0]) if rows else Spending()
 

@@ -276,7 +276,7 @@ class Chunks:
         if details is None or not self._with_usage:
             return opening + content + calls + self._chunk(choice, {}, finish=answer.finish, podium=details)
         finish = self._chunk(choice, {}, finish=answer.finish)
-        # Only clients that asked for usage expect a chunk without choices.
+        # Only clients that requested usage expect a chunk without choices.
         usage = sse_event(self._head | {"choices": [], "usage": completion_usage(answers), "podium": details})
         return opening + content + calls + finish + usage
 

@@ -42,7 +42,7 @@ class GraderSettings(Settings):
 
 
 class PureGrader(GraderSettings):
-    """A grader that only compares: it starts no process, asks no model, never fails, and its time is bounded."""
+    """A grader that only compares: it starts no process, calls no model, never fails, and its time is bounded."""
 
     @abstractmethod
     def judge(self, response: str, gold: str) -> Grade:

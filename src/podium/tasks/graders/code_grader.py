@@ -206,7 +206,7 @@ def _passed(verdict: dict[str, Any], calls: int) -> bool:
     Raises:
         GraderError: the tests themselves are at fault.
     """
-    if verdict["error"] == "HandingError":
+    if verdict["error"] == "UnsendableValueError":
         raise GraderError(f"The tests cannot run in another process than the program: {verdict['text']}.")
     if not calls and verdict["error"] in ("ImportError", "ModuleNotFoundError"):
         raise GraderError(f"The tests cannot run here: {verdict['text']}; install it.")

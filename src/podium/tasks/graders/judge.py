@@ -63,20 +63,20 @@ class _JudgeState:
 
 
 class Judge(GraderSettings):
-    """1 when a worker, asked twice, finds the response right by the rubric both times.
+    """1 if a worker, called twice, finds the response right by the rubric both times.
 
     The worker sees the answer, which is by default all of the response, and of a very long one the beginning and the
     end. It also sees the question, if the judge has it (`for_question`), the reference, which is the gold
     answer, and the response, in fences that carry a mark that no writer of a response can know. What is done against
     bias:
 
-    - Order: the worker is asked with the reference first, then with the response first. If the two verdicts differ, or
-      one is UNSURE, the score is `tie`. It is not asked a second time if that cannot change the score.
+    - Order: the first prompt has the reference first, the second has the response first. If the two verdicts differ, or
+      one is UNSURE, the score is `tie`. There is no second call if it cannot change the score.
     - Length and style: the prompt says that they earn nothing, and `longest` bounds what is shown.
     - Preference for its own family: cannot be detected here. Use a model that is not among those that are graded.
     - Instructions in a response: they are fenced and named as material. A model may still follow them.
 
-    If a reply does not end with one of the three words, the worker is asked once more; then grading fails with a
+    If a reply does not end with one of the three words, the worker is called once more; then grading fails with a
     GraderError. It also fails if the worker does (retryable errors are retried `limits.retries` times). Measure a judge
     against verdicts of people before you believe its grades.
     """
@@ -155,7 +155,7 @@ class Judge(GraderSettings):
 
     def _prompt(self, response: str, gold: str, *, response_first: bool) -> Message:
         texts = {"question": self.question, "reference answer": gold, "response": response}
-        # A hash of the texts: grading again asks the same, and the writer of one text cannot know it.
+        # A hash of the texts: grading again sends the same prompt, and the writer of one text cannot know it.
         mark = hashlib.sha256(repr(texts).encode(errors="replace")).hexdigest()[:16]
         order = ("response", "reference answer") if response_first else ("reference answer", "response")
         labels = ("question", *order) if self.question else order

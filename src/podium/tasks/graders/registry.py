@@ -35,4 +35,4 @@ else:
     AnyGrader = tagged_union(
         with_plugins(GRADERS, GraderSettings, group="podium.graders", tag="kind"), "kind"
     )
-    """Any grader, as a TOML table gives it: told apart by `kind`."""
+    """Any grader, as a TOML table gives it; the key `kind` says which."""

@@ -38,7 +38,7 @@ from podium.tasks.reasoning_gym.process_pool import (
 T = TypeVar("T")
 
 SECONDS_TO_MAKE = 30
-"""Processor seconds to make a question: few take ten, and a few would never end."""
+"""Processor seconds to make a question. Hardly any takes ten; a few would never end."""
 SECONDS_TO_JUDGE = 3
 """Processor seconds to grade an answer: the slowest right ones, integrals, take 0.1 s."""
 _MEMORY = 4 * 2**30
@@ -59,7 +59,7 @@ _WHOLE = 1 - 1e-9
 _NEAR = {"complex_arithmetic": 0.999, "polynomial_equations": 0.999}
 """The least score of a right answer: below 1 where the score falls with the distance from the exact number."""
 _BLOCK = 64
-"""Questions for each seed of the library: opening some generators takes 0.3 s."""
+"""How many questions share one seed of the library, because opening some generators takes 0.3 s."""
 _OWN = ("seed", "size")
 _LONGEST = 20_000
 """Characters of an answer at most, unless the gold answer is more than half as long."""

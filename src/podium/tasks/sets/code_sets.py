@@ -80,7 +80,7 @@ _ASKED = "{task}\n\nYour code should pass:\n\n```python\n{asserts}\n```"
 
 
 class MBPP(CodeSet):
-    """MBPP: short Python functions, asked for in a sentence and three asserts.
+    """MBPP: short Python functions, described by a sentence and three asserts.
 
     Source: `google-research-datasets/mbpp` on the hub (Austin et al. 2021, arXiv 2108.07732), CC-BY-4.0: the full
     974, or the 427 that its authors went over (`sanitized`); or 378 of those with many more tests (`plus`),

@@ -1,6 +1,6 @@
-"""Samples of an Inspect task: asked as the task's solver asks them, graded as the task's scorer grades them.
+"""Samples of an Inspect task, with the prompts of the task's solver and the grades of its scorer.
 
-The solver runs twice for each sample: once up to where it asks the model, which gives the question; and once with the
+The solver runs twice for each sample: once up to its call of the model, which gives the question; and once with the
 response in the model's place, which gives the state that the scorer judges. So whatever a solver does with an answer
 (it marks the choice that a letter names, say) is done. Solvers that ask twice, use tools or need a sandbox are
 refused, and a task's cleanup does not run.
@@ -42,7 +42,7 @@ _WORDS = {"c": 1.0, "p": 0.5, "i": 0.0, "n": 0.0, "yes": 1.0, "true": 1.0, "no":
 
 
 class _ModelAskedError(Exception):
-    """Stops a solver at the point where it asks the model."""
+    """Stops a solver where it calls the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,10 @@ class InspectSample:
         return said if isinstance(said, str) else said[-1].text
 
     async def question(self) -> Question:
-        """What the solver asks the model.
+        """What the solver sends to the model.
 
         Raises:
-            UsageError: the solver asks nothing, more than text, with tools, or differently the second time; or the
+            UsageError: the solver sends nothing, more than text, tools, or something else the second time; or the
                 sample lacks the target that its scorer needs.
             GraderError: the solver failed.
         """
@@ -84,7 +84,7 @@ class InspectSample:
             raise UsageError("the target is empty; give the sample one.")
         first, second = await _in_own_task(self._asked_question()), await _in_own_task(self._asked_question())
         if first != second:
-            raise UsageError(f"the solver asks otherwise each time (does it shuffle?); {_PLAIN}")
+            raise UsageError(f"the solver sends another prompt each time (does it shuffle?); {_PLAIN}")
         if not first.text.strip():
             raise UsageError("the question is empty; give the sample an input.")
         return first
@@ -100,7 +100,7 @@ class InspectSample:
 
         await self.solve(ask)
         if not questions:
-            raise UsageError(f"the solver asks the model nothing; {_PLAIN}")
+            raise UsageError(f"the solver does not call the model; {_PLAIN}")
         return questions[0]
 
     async def solve(self, ask: Generate) -> TaskState:
@@ -124,13 +124,13 @@ class InspectGrader:
 
     sample: InspectSample
     question: Question
-    """The question as it was asked."""
+    """The question that was sent."""
 
     async def __call__(self, response: str, gold: str) -> Grade:
         """Grade a response with the scorer.
 
         Raises:
-            GraderError: solver or scorer failed, asked the model again, or gave no single score.
+            GraderError: solver or scorer failed, called the model again, or gave no single score.
         """
         try:
             return _verdict(await _in_own_task(self._score(response)))
@@ -142,9 +142,9 @@ class InspectGrader:
 
         async def answer(state: TaskState, *args: Any, **config: Any) -> TaskState:
             if not responses:
-                raise UsageError(f"the solver asks the model again; {_PLAIN}")
+                raise UsageError(f"the solver calls the model again; {_PLAIN}")
             if to_question(state.messages) != self.question:
-                raise UsageError(f"the solver asks otherwise than it did (does it shuffle?); {_PLAIN}")
+                raise UsageError(f"the solver sends another prompt than before (does it shuffle?); {_PLAIN}")
             state.output = ModelOutput.from_content("podium", responses.pop())
             state.messages.append(state.output.message)
             return state
@@ -179,7 +179,7 @@ def samples_of(task: inspect_ai.Task, name: str, *, plain: bool) -> Iterator[Ins
 
     Args:
         name: the name by which the user calls the task.
-        plain: whether the input is asked without the task's own solver.
+        plain: whether the question is the input alone, without the task's solver.
 
     Raises:
         ConfigError: the task has no samples or no scorer, or it needs a sandbox, or a model that is not set.
@@ -211,13 +211,13 @@ def _plain_solver(sample: Sample) -> Solver:
 
 
 def _check_grading_model(scorer: Scorer, roles: dict[str, Any], name: str) -> None:
-    """Refuse a scorer that asks a model if no model is set, before any answer is paid for."""
+    """Refuse a scorer that calls a model if no model is set, before any answer is paid for."""
     _, _, kind = registry_info(scorer).name.rpartition("/")
     if not kind.startswith("model_graded"):
         return
     if not (registry_params(scorer).get("model") or roles or os.environ.get("INSPECT_EVAL_MODEL")):
         raise ConfigError(
-            f"The scorer {kind} of the Inspect task {name!r} asks a model; set INSPECT_EVAL_MODEL to one, "
+            f"The scorer {kind} of the Inspect task {name!r} calls a model; set INSPECT_EVAL_MODEL to one, "
             "as in openai/gpt-5."
         )
 

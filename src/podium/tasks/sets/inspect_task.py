@@ -33,7 +33,7 @@ class InspectTask(TaskSetSpec):
     args: Mapping[str, Any] = {}
     """Arguments of the task, as `inspect eval` takes them with -T."""
     solver: Literal["task", "plain"] = "task"
-    """`task`: the solver of the task asks. `plain`: the input is asked as it is, choices with letters."""
+    """`task`: the task's solver writes the prompt. `plain`: the prompt is the input, with lettered choices."""
     on_bad_row: BadRow = "refuse"
 
     @property

@@ -1,4 +1,4 @@
-"""Prompts that several task sets put around their questions, and ids for questions whose dataset has none.
+"""Prompts that several task sets put around their questions, and ids for questions whose dataset gives none.
 
 `strip_prompt` removes the prompts again, so that questions are compared without them.
 """

@@ -108,7 +108,7 @@ class ReasoningGym(TaskSetSpec):
         for name in self.config:
             if name not in names:
                 raise ConfigError(
-                    f"config.{name} is for a generator that is not asked; {suggestion(name, names)}"
+                    f"config.{name} is for a generator that `generators` leaves out; {suggestion(name, names)}"
                 )
         return [
             GeneratorConfig(

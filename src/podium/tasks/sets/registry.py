@@ -49,4 +49,4 @@ if TYPE_CHECKING:
     AnyTaskSet = TaskSetSpec
 else:
     AnyTaskSet = tagged_union(_ALL, "set")
-    """Any task set, as a TOML table gives it: told apart by `set`."""
+    """Any task set, as a TOML table gives it; the key `set` says which."""

@@ -44,7 +44,7 @@ SUBTASK = "Answer the user's question, in the form that it asks for."
 
 @dataclass(frozen=True, slots=True)
 class WorkerForecast:
-    """What the workers of the whole run would be asked, and what they would cost."""
+    """The calls of workers in the whole run, and what they would cost."""
 
     plans: int
     """Plans of the run: one for each completion, if all can be read."""
@@ -56,7 +56,7 @@ class WorkerForecast:
     iteration_s: float
     """Seconds that the workers of one iteration take."""
     paid: bool
-    """False: all workers are simulated or recorded, and nobody is paid."""
+    """False: all workers are simulated or recorded, so the calls cost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class WorkerTrial:
     cost_usd: float
     """Of answer and verdict."""
     simulated: bool
-    """Whether its dollars are paid to nobody."""
+    """Whether the worker is simulated, so that its dollars are not paid."""
     score: float | None
     """None: there was nothing to grade, or the grader failed."""
     error: str | None = None
@@ -188,7 +188,7 @@ class Trial:
 
     @property
     def paid(self) -> bool:
-        """Whether any worker is asked for real."""
+        """Whether any worker costs money."""
         return has_real_workers(self.pool)
 
     @property

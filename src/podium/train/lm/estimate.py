@@ -144,7 +144,7 @@ class Training:
     checkpointing: bool = True
     lora_rank: int | None = None
     reference: bool = False
-    """Whether the start is asked, too, for the KL divergence."""
+    """Whether the start computes log-probabilities too, for the KL divergence."""
     vllm: bool = False
     vllm_share: float = 0.0
     """Of each training GPU's memory, that a colocated vLLM takes; 0: a server of its own, or none."""

@@ -12,10 +12,10 @@ from typing import Any
 
 from podium.scoring import Score
 from podium.train.collapse import variety
-from podium.train.lm.rollouts import Sample
+from podium.train.lm.rollouts import SampledCompletion
 
 
-def batch_figures(samples: Sequence[Sample]) -> dict[str, Any]:
+def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
     """Figures of a batch: means over the samples that were scored.
 
     "accuracy", "calls" and "cost_usd" are of whole rollouts, after their last round; everything else is of single
@@ -58,7 +58,7 @@ def numbers(row: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def _last_scores(samples: Sequence[Sample]) -> list[Score]:
+def _last_scores(samples: Sequence[SampledCompletion]) -> list[Score]:
     """The score of each rollout's last round that could be scored."""
     latest: dict[tuple[str, int], Score] = {}
     for sample in sorted(samples, key=lambda sample: sample.row.round):
@@ -67,7 +67,7 @@ def _last_scores(samples: Sequence[Sample]) -> list[Score]:
     return list(latest.values())
 
 
-def _groups(samples: Sequence[Sample]) -> list[list[float]]:
+def _groups(samples: Sequence[SampledCompletion]) -> list[list[float]]:
     groups: dict[Any, list[float]] = {}
     for sample in samples:
         group = groups.setdefault(sample.row, [])

@@ -93,7 +93,7 @@ def open_tokenizer(experiment: LMExperiment, checkpoint: Checkpoint) -> Any:
 
 
 def open_codec(experiment: LMExperiment, checkpoint: Checkpoint, tokenizer: Any) -> PromptCodec:
-    """The codec that encodes the run's prompts. Podium uses the same codec when it asks the trained policy."""
+    """The codec that encodes the run's prompts. Podium uses the same codec when it calls the trained policy."""
     if experiment.prompt.style == "brief":
         return Codec.of(checkpoint)
     return ChatCodec(tokenizer, experiment.chat_template_kwargs)

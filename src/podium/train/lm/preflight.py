@@ -1,4 +1,4 @@
-"""Finds all reasons to refuse a run, and not only the first, before anything is paid.
+"""Checks a run before anything is paid, and collects all reasons to refuse it, not only the first.
 
 A run opens its parts here and continues with them; a dry run lists the reasons. Neither calls a worker here.
 """
@@ -24,13 +24,7 @@ from podium.scoring.training_tasks import open_training_tasks
 from podium.tasks import Task
 from podium.trace.answers import PastAnswers, past_answers
 from podium.trace.store import default_path
-from podium.train.lm.grpo import (
-    GRPO_SETTINGS,
-    lora_config,
-    quantization,
-    trl_arguments,
-    trl_config,
-)
+from podium.train.lm.grpo import GRPO_SETTINGS, lora_config, quantization, trl_arguments, trl_config
 from podium.train.lm.model import find_start, open_codec, open_tokenizer
 from podium.train.lm.rollouts import PromptCodec
 from podium.train.lm.settings import CHANGEABLE_ON_RESUME, LMExperiment
@@ -53,7 +47,7 @@ class Ready:
     codec: PromptCodec
     config: GRPOConfig
     tasks: Mapping[str, Task]
-    """Empty on a rank that does not ask workers."""
+    """Empty on a rank that does not call workers."""
 
 
 @dataclass(slots=True)
@@ -62,14 +56,14 @@ class Preflight:
 
     refusals: list[PodiumError] = field(default_factory=list)
     pool: Pool | None = None
-    """Workers that cannot be called stand in it as `UnreadyWorker`; each has a refusal."""
+    """A worker that cannot be called is in it as an `UnreadyWorker`, and has a refusal."""
     start: Checkpoint | None = None
     tokenizer: Any = None
     codec: PromptCodec | None = None
     config: GRPOConfig | None = None
     tasks: Mapping[str, Task] = field(default_factory=dict)
     longest_prompt: int = 0
-    """Tokens of the first round's; counted by four characters a token where the tokenizer could not be opened."""
+    """Tokens of the longest prompt of a first round; an estimate (four characters a token) without a tokenizer."""
     workers: WorkerEstimate | None = None
     """None: pool or tasks could not be opened."""
 
@@ -83,7 +77,7 @@ class Preflight:
             raise self.refusals[0]
         if self.refusals:
             listed = " ".join(f"({number}) {error}" for number, error in enumerate(self.refusals, start=1))
-            raise UsageError(f"{len(self.refusals)} things are in the way of this run: {listed}")
+            raise UsageError(f"This run has {len(self.refusals)} problems: {listed}")
         assert self.pool is not None
         assert self.start is not None
         assert self.codec is not None
@@ -115,7 +109,7 @@ async def preflight(
     Args:
         folder: of the run; None: it has none yet. It is not written to.
         ranks: processes that train together.
-        asks: whether this rank asks workers. One that does not needs neither their keys nor the tasks.
+        asks: whether this rank calls workers. Otherwise it needs neither their keys nor the tasks.
         run_budget_usd: dollars that the run may cost. A new run is refused if its first batch alone is likely to cost
             more. A resumed run is not, since its folder may hold the answers.
         weights: whether to fetch the weights of a model on the hub; else only its tokenizer and configuration.
@@ -187,7 +181,7 @@ def open_client(experiment: LMExperiment) -> Client:
 
     Raises:
         ConfigError: the service's key is not in the environment.
-        UsageError: the address is none.
+        UsageError: the address is not an http or https URL.
     """
     assert experiment.scoring_url is not None
     key = experiment.scoring_key_env and read_key(experiment.scoring_key_env, "scoring_key_env")

@@ -20,7 +20,7 @@ from accelerate.utils import gather_object
 
 from podium.errors import PodiumError
 from podium.scoring import RolloutRequest, Score, Scoring
-from podium.scoring.protocol import Refusal
+from podium.scoring.protocol import ErrorReply
 from podium.train.lm.schedule import Row
 from podium.types import Message
 
@@ -38,7 +38,7 @@ class PromptCodec(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class Sample:
+class SampledCompletion:
     """One completion of a batch, and what became of it."""
 
     row: Row
@@ -59,7 +59,7 @@ class Sample:
 
 
 class TrainingInterruptedError(Exception):
-    """The run was told to stop while it generated."""
+    """The run got a signal to stop while it generated."""
 
 
 class RolloutFunction:
@@ -94,7 +94,7 @@ class RolloutFunction:
         self._discount = discount
         self._context = context
         self._stop = stop
-        self.samples: list[Sample] = []
+        self.samples: list[SampledCompletion] = []
         """Of the latest batch, of all ranks."""
         self.seconds: dict[str, float] = {}
         """Of the latest batch: "sample" is the time until the last token, "score" the time after it."""
@@ -104,12 +104,12 @@ class RolloutFunction:
 
         Raises:
             PodiumError: one rank could not get a prompt or a score, such as a BudgetError; every rank raises it.
-            TrainingInterruptedError: the run was told to stop.
+            TrainingInterruptedError: the run got a signal to stop.
         """
         first = trainer.accelerator.process_index * len(prompts)
         # Ranks hold parts of the batch in order, and samples of one row stand together.
         samples = [
-            Sample(self._rows[label], (first + place) % trainer.num_generations)
+            SampledCompletion(self._rows[label], (first + place) % trainer.num_generations)
             for place, label in enumerate(prompts)
         ]
         self.seconds = {"sample": 0.0, "score": 0.0}
@@ -127,10 +127,10 @@ class RolloutFunction:
             "podium_reward": [sample.reward for sample in samples],
         }
 
-    def _run_round(self, number: int, samples: Sequence[Sample], trainer: Any) -> None:
+    def _run_round(self, number: int, samples: Sequence[SampledCompletion], trainer: Any) -> None:
         earlier = {_key(sample): sample for sample in samples if sample.row.round == number - 1}
         current = [sample for sample in samples if sample.row.round == number]
-        pending: list[tuple[Sample, Future[Score]]] = []
+        pending: list[tuple[SampledCompletion, Future[Score]]] = []
         error = None
         try:
             self._await(self._add_prompts(current, earlier))
@@ -147,7 +147,7 @@ class RolloutFunction:
                 score.cancel()
         _raise_everywhere(error)
 
-    def _take_scores(self, pending: Sequence[tuple[Sample, Future[Score]]]) -> PodiumError | None:
+    def _take_scores(self, pending: Sequence[tuple[SampledCompletion, Future[Score]]]) -> PodiumError | None:
         """Wait for every score; returns the first error. The calls of the other rollouts are paid for by then."""
         error = None
         for sample, score in pending:
@@ -157,16 +157,18 @@ class RolloutFunction:
                 error = error or failure
         return error
 
-    async def _add_prompts(self, current: Sequence[Sample], earlier: Mapping[Any, Sample]) -> None:
+    async def _add_prompts(
+        self, current: Sequence[SampledCompletion], earlier: Mapping[Any, SampledCompletion]
+    ) -> None:
         """Encode the prompt of each sample whose rollout reaches this round."""
 
-        async def add(group: Sequence[Sample]) -> None:
+        async def add(group: Sequence[SampledCompletion]) -> None:
             messages = await self._scoring.prompt(_request(group[0], group[0].plans))
             tokens = [] if messages is None else self._codec.encode(messages)
             for sample in group:
                 sample.prompt = tokens
 
-        groups: dict[Any, list[Sample]] = {}
+        groups: dict[Any, list[SampledCompletion]] = {}
         for sample in current:
             if not sample.row.round:
                 groups.setdefault(sample.row, []).append(sample)  # One prompt for the whole group.
@@ -176,7 +178,10 @@ class RolloutFunction:
         await asyncio.gather(*map(add, groups.values()))
 
     def _generate(
-        self, current: Sequence[Sample], trainer: Any, pending: list[tuple[Sample, Future[Score]]]
+        self,
+        current: Sequence[SampledCompletion],
+        trainer: Any,
+        pending: list[tuple[SampledCompletion, Future[Score]]],
     ) -> None:
         """Have the trainer write the completions. When one ends, start to score it and add it to `pending`."""
         limit = self._context - trainer.max_completion_length
@@ -185,7 +190,7 @@ class RolloutFunction:
             if sample not in reached:
                 sample.prompt = []
 
-        def hand_on(sample: Sample, tokens: list[int]) -> None:
+        def hand_on(sample: SampledCompletion, tokens: list[int]) -> None:
             sample.tokens = tokens
             request = _request(sample, (*sample.plans, self._codec.decode(tokens)))
             pending.append(
@@ -259,7 +264,7 @@ class RolloutFunction:
                     raise TrainingInterruptedError from None
 
 
-def set_rewards(samples: Sequence[Sample], discount: float) -> None:
+def set_rewards(samples: Sequence[SampledCompletion], discount: float) -> None:
     """Set each sample's reward: (1 - d) times its own score and d times the reward of the round after it.
 
     The last round of a rollout has its score alone. So has one whose later round could not be scored: that workers
@@ -273,12 +278,12 @@ def set_rewards(samples: Sequence[Sample], discount: float) -> None:
             sample.reward = (1 - discount) * sample.reward + discount * later.reward
 
 
-def _key(sample: Sample) -> tuple[str, int]:
+def _key(sample: SampledCompletion) -> tuple[str, int]:
     """Names a rollout, over its rounds."""
     return sample.row.seed, sample.rollout
 
 
-def _request(sample: Sample, plans: tuple[str, ...]) -> RolloutRequest:
+def _request(sample: SampledCompletion, plans: tuple[str, ...]) -> RolloutRequest:
     return RolloutRequest(task=sample.row.task, seed=sample.row.seed, rollout=sample.rollout, plans=plans)
 
 
@@ -291,7 +296,7 @@ def _all_or_none(logprobs: Sequence[list[float] | None]) -> list[list[float]] | 
 
 def _raise_everywhere(error: PodiumError | None) -> None:
     """Raise on every rank the error of one of them: ranks that went on would wait for that one for ever."""
-    refusals: list[Refusal | None] = gather_object([None if error is None else Refusal.of(error)])
+    refusals: list[ErrorReply | None] = gather_object([None if error is None else ErrorReply.of(error)])
     if error is not None:
         raise error
     for refusal in refusals:

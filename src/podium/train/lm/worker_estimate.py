@@ -73,7 +73,7 @@ class WorkerEstimate:
     slowest_s: float
     """Seconds of the steps of the slowest plan, one after the other."""
     paid: bool
-    """Whether any worker is asked for real. If so, simulated ones and tools are not counted; if not, nobody is paid."""
+    """Whether any worker costs money. If so, only those are counted; if not, all are, and nothing is paid."""
 
     def seconds(self, plans: int) -> float:
         """That so many plans take when all begin at once: those of the busiest worker, at least of the slowest plan."""

@@ -39,7 +39,7 @@ class ResponseReader:
 
     Args:
         failures: makes the `WorkerError`s.
-        streamed: whether the request asked for a stream.
+        streamed: whether the request was for a stream.
         first_token_timeout: seconds from now until a streamed reply must have begun; None: no limit.
         on_text: called with each piece of text as it comes.
     """

@@ -66,7 +66,7 @@ class CacheKey:
 
     @cached_property
     def _json(self) -> bytes:
-        return to_json(self.document)
+        return to_canonical_json(self.document)
 
     @property
     def key(self) -> bytes:
@@ -94,14 +94,14 @@ def to_pieces(text: str, mark: str) -> list[str]:
     return text.split(mark) if mark else [text]
 
 
-def to_json(document: Mapping[str, Any]) -> bytes:
+def to_canonical_json(document: Mapping[str, Any]) -> bytes:
     """JSON in a canonical form. Halves of surrogate pairs, which UTF-8 cannot contain, stay as they are."""
     text = json.dumps(document, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")
 
 
 def from_json(written: bytes) -> Any:
-    """The opposite of `to_json`."""
+    """The opposite of `to_canonical_json`."""
     return json.loads(written.decode("utf-8", "surrogatepass"))
 
 
@@ -126,7 +126,7 @@ def write_reply(reply: Reply, mark: str, seconds: float) -> bytes:
         document["tool_calls"] = [call.model_dump() for call in reply.tool_calls]
     if reply.nested is not None:
         document["nested"] = reply.nested.model_dump()
-    return to_json(document)
+    return to_canonical_json(document)
 
 
 def read_reply(written: bytes, mark: str) -> Reply:
