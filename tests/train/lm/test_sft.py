@@ -120,6 +120,24 @@ def test_a_run_learns_its_examples_and_goes_on_where_it_ended(settings: Settings
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 6
 
 
+def test_a_run_needs_no_key_of_a_worker_and_its_policy_still_conducts_real_ones(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ADA_KEY", raising=False)
+    (tmp_path / "pool.toml").write_text(
+        '[[worker]]\nname = "ada"\nkind = "openai"\nmodel = "m"\nbase_url = "http://127.0.0.1:9/v1"\n'
+        'api_key_env = "ADA_KEY"\n'
+    )
+    sft = {"examples": "random", "count": 2, "batch": 2, "micro_batch": 2}
+    experiment = LMExperiment.model_validate(
+        settings | {"stage": "sft", "sft": sft, "pool": str(tmp_path / "pool.toml")}
+    )
+
+    policy = run_sft(experiment, tmp_path / "run")
+
+    assert not Checkpoint.read(policy).conducts.simulated
+
+
 def test_what_is_no_source_of_examples_is_refused(settings: Settings) -> None:
     with pytest.raises(ConfigError, match=r"give NAME.jsonl, a store of traces NAME.sqlite, or random"):
         asyncio.run(_collected(settings | {"sft": {"examples": "plans.txt"}}))

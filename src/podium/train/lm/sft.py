@@ -66,7 +66,7 @@ def run_sft(
         RunMismatchError: the folder belongs to another configuration.
     """
     state = PartialState()
-    pool = open_pool(experiment.pool)
+    pool = open_pool(experiment.pool, ready=False)  # No worker is called: none needs its key.
     try:
         start = find_start(experiment)
         tokenizer = open_tokenizer(experiment, start)
