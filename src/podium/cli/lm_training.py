@@ -43,7 +43,7 @@ def train_lm(
         console.print(printable(sentence), soft_wrap=True)
 
     if stage == "sft":
-        policy = run_sft(experiment, run, on_warning=warn)
+        policy = run_sft(experiment, run, dispatch=dispatch, on_warning=warn)
     else:
         policy = asyncio.run(
             run_grpo(

@@ -91,7 +91,7 @@ class ScoringSession:
 
     async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
         """See `Scoring.prompt`."""
-        task = self._task(request.task)
+        task = self.task(request.task)
         if len(request.plans) >= self.settings.rounds:
             return None
         outcomes: tuple[Outcome, ...] = ()
@@ -119,7 +119,7 @@ class ScoringSession:
 
     async def score(self, request: RolloutRequest) -> Score:
         """See `Scoring.score`."""
-        task = self._task(request.task)
+        task = self.task(request.task)
         if not 1 <= len(request.plans) <= self.settings.rounds:
             raise ConfigError(
                 f"A rollout of {len(request.plans)} plans cannot be scored: this session has rounds = "
@@ -131,7 +131,12 @@ class ScoringSession:
             return _left_out(rollout)
         return _score(rollout, self._scorer(request), self.settings.rounds)
 
-    def _task(self, task_id: str) -> Task:
+    def task(self, task_id: str) -> Task:
+        """The task of this id. What its judge costs is reserved and booked by the session's dispatcher.
+
+        Raises:
+            ConfigError: there is none.
+        """
         if task_id not in self.tasks:
             near = nearest(task_id, self.tasks)
             way_out = f"did you mean {near!r}?" if near else f"the first is {next(iter(self.tasks))!r}."

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +14,20 @@ import pytest
 from podium.baselines.registry import open_baseline
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
-from podium.errors import ConfigError
+from podium.errors import BudgetError, ConfigError
 from podium.executor import Dispatcher
+from podium.executor.accounts import Account
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import open_pool
 from podium.scoring import open_session
 from podium.tasks import open_tasks
+from podium.testing import FaultServer
 from podium.trace.store import TraceStore
 from podium.train.lm.examples import Demonstration, collect_demonstrations
 from podium.train.lm.settings import LMExperiment
 from podium.train.lm.sft import make_dataset, run_sft
-from podium.types import Message
+from podium.types import Message, Question
+from podium.workers.pool import Pool
 from podium.workflow import Workflow, parse
 
 Settings = dict[str, Any]
@@ -118,6 +123,46 @@ def test_a_run_learns_its_examples_and_goes_on_where_it_ended(settings: Settings
     assert Checkpoint.read(policy).prompt.style == "brief"
     assert run_sft(experiment, tmp_path / "run") == policy
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 6
+
+
+async def _judged(folder: Path, settings: Settings, url: str) -> Settings:
+    """A trace of a teacher, whose answer a paid judge has to grade."""
+    (folder / "train.jsonl").write_text('{"question": "What is 6 times 7?", "answer": "42"}\n')
+    (folder / "own.toml").write_text(
+        '[[part]]\nset = "own"\nfiles = { train = "train.jsonl" }\n[part.grader]\nkind = "judge"\n'
+        '[part.grader.worker]\nname = "judy"\nkind = "openai"\nmodel = "j"\n'
+        f'base_url = "{url}"\nprice = {{ input = 1000.0, output = 2000.0 }}\n'
+        "limits = { max_tokens = 100, retries = 0 }\n"
+    )
+    (folder / "pool.toml").write_text('[[worker]]\nname = "ada"\nkind = "scripted"\nreplies = ["42"]\n')
+    pool = open_pool(str(folder / "pool.toml"))
+    planner = open_baseline("single:ada", pool.profiles, seed="0")
+    with TraceStore(folder / "teacher.sqlite") as store:
+        store.add(await Orchestrator(planner, pool).answer(Question(text="What is 6 times 7?")))
+    files = {"tasks": "own.toml", "pool": "pool.toml"}
+    return settings | {key: str(folder / name) for key, name in files.items()} | {
+        "stage": "sft", "sft": {"examples": str(folder / "teacher.sqlite")}
+    }  # fmt: skip
+
+
+async def test_a_judge_of_traces_is_paid_from_the_runs_budget(settings: Settings, tmp_path: Path) -> None:
+    async with FaultServer("It says the same.\nRIGHT") as provider:
+        experiment = LMExperiment.model_validate(await _judged(tmp_path, settings, provider.url))
+        with closing(Account(None, "run", 100.0)) as account:
+            async with open_session(experiment, Dispatcher(accounts=[account])) as session:
+                assert len(await collect_demonstrations(experiment, session, [].append)) == 1
+            words = sum(1000 * one.input_tokens + 2000 * one.output_tokens for one in provider.requests)
+            assert account.spent_usd == pytest.approx(words / 1e6)
+        asked = len(provider.requests)
+
+        @asynccontextmanager
+        async def poor(pool: Pool) -> AsyncIterator[Dispatcher]:
+            with closing(Account(None, "run", 0.01)) as account:
+                yield Dispatcher(accounts=[account])
+
+        with pytest.raises(BudgetError, match="The answer is not judged"):
+            await asyncio.to_thread(run_sft, experiment, tmp_path / "run", dispatch=poor)
+        assert len(provider.requests) == asked
 
 
 def test_a_run_needs_no_key_of_a_worker_and_its_policy_still_conducts_real_ones(

@@ -131,16 +131,16 @@ async def _from_traces(
 ) -> AsyncIterator[Demonstration]:
     """The plans of traces whose answers are right by the task set's own grader; each round is an example."""
     settings = experiment.sft
-    tasks = {question_key(task.question.text): task for task in session.tasks.values()}
+    ids = {question_key(task.question.text): task.id for task in session.tasks.values()}
     foreign = 0
     with TraceStore(path, create=False) as store:
         for trace in store.iterate():
-            task = tasks.get(question_key(trace.question.text))
-            if task is None:
+            task_id = ids.get(question_key(trace.question.text))
+            if task_id is None:
                 foreign += 1
             elif settings.max_cost_usd is not None and trace.uncached_usd > settings.max_cost_usd:
                 continue
-            elif await _score(task, trace) >= settings.min_score:
+            elif await _score(session.task(task_id), trace) >= settings.min_score:
                 for example in _rounds(experiment, session, trace):
                     yield example
     if foreign:

@@ -227,3 +227,15 @@ def on_first_rank(state: PartialState, make: Callable[[], T]) -> T | None:
     if failure[0] is not None:
         raise failure[0]
     return made
+
+
+def of_first_rank(state: PartialState, make: Callable[[], T]) -> T:
+    """Call `make` on the first rank only. Returns its result on every rank.
+
+    Raises:
+        PodiumError: as `on_first_rank`.
+    """
+    made: list[Any] = [on_first_rank(state, make)]
+    if state.num_processes > 1:
+        broadcast_object_list(made)
+    return made[0]  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""The supervised stage: TRL's SFTTrainer on demonstrations. It calls no worker.
+"""The supervised stage: TRL's SFTTrainer on demonstrations. It calls no worker; a judge may grade traces.
 
 The examples are encoded by the codec that encodes the policy's prompts later, so both have the same tokens.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from podium.train.lm.grpo import (
 )
 from podium.train.lm.model import find_start, open_codec, open_tokenizer, write_policy
 from podium.train.lm.rollouts import PromptCodec
-from podium.train.lm.run import on_first_rank
+from podium.train.lm.run import Dispatch, of_first_rank, on_first_rank
 from podium.train.lm.settings import CHANGEABLE_ON_RESUME, LMExperiment
 from podium.workers.pool import Pool
 
@@ -56,11 +57,19 @@ _OURS = {
 
 
 def run_sft(
-    experiment: LMExperiment, folder: Path, *, on_warning: Callable[[str], None] = lambda warning: None
+    experiment: LMExperiment,
+    folder: Path,
+    *,
+    dispatch: Dispatch = lambda pool: nullcontext(Dispatcher()),
+    on_warning: Callable[[str], None] = lambda warning: None,
 ) -> Path:
     """Train in a run folder, or resume the run that it holds. Returns the folder of the trained policy.
 
+    Args:
+        dispatch: opens what keeps the budget and the replies of the judges that grade traces.
+
     Raises:
+        BudgetError: the dollars of the run or the day do not suffice to grade the traces.
         CheckpointError: the start is no checkpoint that can be trained.
         ConfigError: pool, tasks, examples or a trainer's setting cannot be used.
         RunMismatchError: the folder belongs to another configuration.
@@ -75,8 +84,7 @@ def run_sft(
         run = on_first_rank(
             state, lambda: RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME)
         )
-        warn = on_warning if state.is_main_process else lambda warning: None
-        examples = asyncio.run(_collect(experiment, pool, warn))
+        examples = of_first_rank(state, lambda: asyncio.run(_collect(experiment, pool, dispatch, on_warning)))
         dataset = make_dataset(examples, codec, tokenizer.eos_token_id, start)
         trainer = SFTTrainer(
             model=str(start.path),
@@ -102,9 +110,12 @@ def run_sft(
 
 
 async def _collect(
-    experiment: LMExperiment, pool: Pool, on_warning: Callable[[str], None]
+    experiment: LMExperiment, pool: Pool, dispatch: Dispatch, on_warning: Callable[[str], None]
 ) -> list[Demonstration]:
-    async with open_session(experiment, Dispatcher(), pool=pool, on_warning=on_warning) as session:
+    async with (
+        dispatch(pool) as dispatcher,
+        open_session(experiment, dispatcher, pool=pool, on_warning=on_warning) as session,
+    ):
         return await collect_demonstrations(experiment, session, on_warning)
 
 
