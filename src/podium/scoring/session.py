@@ -29,7 +29,7 @@ from podium.scoring.training_tasks import open_training_tasks
 from podium.tasks import Task
 from podium.tasks.graders.base import GraderSettings
 from podium.trace import Trace
-from podium.types import Budget, Message
+from podium.types import Budget, Message, Question
 from podium.workers.pool import Pool
 from podium.workflow import AccessRule, edges, live_steps, render
 
@@ -104,13 +104,23 @@ class ScoringSession:
                 for round_ in rollout.trace.rounds
                 if round_.workflow is not None
             )
-        pool = self.pool_of(request)
+        return self.messages(task.question, request, outcomes)
+
+    def messages(
+        self, question: Question, request: RolloutRequest, outcomes: tuple[Outcome, ...] = ()
+    ) -> tuple[Message, ...]:
+        """The messages that ask for the next plan for a question, which need not be one of the session's tasks.
+
+        Args:
+            request: names the pool and the level of cost sensitivity.
+            outcomes: of the rounds before.
+        """
         plan_request = PlanRequest(
-            question=task.question,
-            pool=pool.profiles_for(task.question.text),
+            question=question,
+            pool=self.pool_of(request).profiles_for(question.text),
             outcomes=outcomes,
             max_steps=self.settings.max_steps,
-            rounds=self.settings.rounds - len(request.plans),
+            rounds=self.settings.rounds - len(outcomes),
         )
         prompt = self.settings.prompt
         if prompt.levels:

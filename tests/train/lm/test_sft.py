@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -19,7 +20,7 @@ from podium.executor import Dispatcher
 from podium.executor.accounts import Account
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import open_pool
-from podium.scoring import open_session
+from podium.scoring import RolloutRequest, open_session
 from podium.tasks import open_tasks
 from podium.testing import FaultServer
 from podium.trace.store import TraceStore
@@ -74,6 +75,60 @@ async def test_of_traces_only_right_answers_over_the_runs_own_pool_are_learned(
     assert warnings == [
         f"{tmp_path / 'teacher.sqlite'}: 3 traces are of other questions than those of embedded."
     ]
+
+
+DRAWN: Settings = {"pool_draw": {"random": True, "least": 3, "most": 5}, "cost_weights": [0.0, 1.0, 2.0]}
+PLAN = 'Two steps.\nmodel_id = [2, 0]\nsubtasks = ["Add.", "Check."]\naccess_list = [[], ["all"]]'
+
+
+async def test_a_rollouts_trace_is_learned_from_the_prompt_that_it_answered(
+    settings: Settings, tmp_path: Path
+) -> None:
+    settings |= DRAWN | {"prompt": settings["prompt"] | {"levels": 3}}
+    with TraceStore(tmp_path / "run.sqlite") as store:
+        async with open_session(
+            LMExperiment.model_validate(settings), Dispatcher(), keep=store.add
+        ) as session:
+            requests = [RolloutRequest(task=task, seed="train/1", plans=(PLAN,)) for task in session.tasks]
+            scores = [await session.score(request) for request in requests]
+            prompts = {await session.prompt(one.model_copy(update={"plans": ()})) for one in requests}
+    assert all(score.valid for score in scores)
+    sft = {"examples": str(tmp_path / "run.sqlite"), "min_score": 0.0}
+
+    examples = await _collected(settings | {"sft": sft})
+
+    assert {example.messages for example in examples} == prompts
+    assert {example.completion for example in examples} == {PLAN}
+    assert len({re.findall("Thrift: .", example.messages[0].content)[0] for example in examples}) == 3
+
+
+async def test_a_teachers_plan_is_learned_over_pools_as_training_draws_them(
+    settings: Settings, tmp_path: Path
+) -> None:
+    pool = open_pool("embedded")
+    planner = open_baseline("single:gus", pool.profiles, seed="0")
+    with TraceStore(tmp_path / "teacher.sqlite") as store:
+        for task in open_tasks("embedded", "train", size=8):
+            store.add(await Orchestrator(planner, pool).answer(task.question))
+    row = {"question": "1 + 1?", "plan": PLAN}
+    (tmp_path / "plans.jsonl").write_text(json.dumps(row) + "\n")
+    settings |= DRAWN | {"prompt": settings["prompt"] | {"levels": 3}}
+    teacher = {"examples": str(tmp_path / "teacher.sqlite"), "min_score": 0.0}
+
+    for examples, names in (
+        (await _collected(settings | {"sft": teacher}), ["gus"]),
+        (
+            await _collected(settings | {"sft": {"examples": str(tmp_path / "plans.jsonl")}}),
+            [pool.names[2], pool.names[0]],
+        ),
+    ):
+        shown = [re.findall(r"(\d+): (\w+):", example.messages[0].content) for example in examples]
+        assert examples
+        assert all(3 <= len(offered) <= 5 for offered in shown)
+        for example, offered in zip(examples, shown, strict=True):
+            plan = parse(example.completion, workers=len(offered))
+            assert isinstance(plan, Workflow)
+            assert [dict(offered)[str(step.worker)] for step in plan.steps] == names
 
 
 async def test_a_files_plans_are_read_as_a_policys_own(settings: Settings, tmp_path: Path) -> None:
