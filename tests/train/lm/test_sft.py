@@ -238,6 +238,14 @@ def test_a_run_needs_no_key_of_a_worker_and_its_policy_still_conducts_real_ones(
     assert not Checkpoint.read(policy).conducts.simulated
 
 
+def test_a_batch_that_micro_batches_cannot_make_up_is_refused(settings: Settings, tmp_path: Path) -> None:
+    experiment = LMExperiment.model_validate(settings | {"stage": "sft", "sft": {"batch": 10}})
+
+    with pytest.raises(ConfigError, match=r"10 examples .* make sft.batch a multiple of 4, or"):
+        run_sft(experiment, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_what_is_no_source_of_examples_is_refused(settings: Settings) -> None:
     with pytest.raises(ConfigError, match=r"give NAME.jsonl, a store of traces NAME.sqlite, or random"):
         asyncio.run(_collected(settings | {"sft": {"examples": "plans.txt"}}))

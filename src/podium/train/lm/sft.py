@@ -123,6 +123,11 @@ def _config(experiment: LMExperiment, folder: Path, ranks: int, context: int) ->
     check_trl_table(experiment.trl, SFTConfig, _OURS)
     sft = experiment.sft
     micro = min(sft.micro_batch, max(1, sft.batch // ranks))
+    if sft.batch % (ranks * micro):
+        raise ConfigError(
+            f"A batch of {sft.batch} examples (sft.batch) cannot be shared by {ranks} rank(s) in micro-batches of "
+            f"{micro}; make sft.batch a multiple of {ranks * micro}, or change sft.micro_batch."
+        )
     given = TRL_DEFAULTS | experiment.trl
     try:
         return SFTConfig(
@@ -130,7 +135,7 @@ def _config(experiment: LMExperiment, folder: Path, ranks: int, context: int) ->
             num_train_epochs=sft.epochs,
             learning_rate=sft.lr,
             per_device_train_batch_size=micro,
-            gradient_accumulation_steps=max(1, sft.batch // (micro * ranks)),
+            gradient_accumulation_steps=sft.batch // (micro * ranks),
             save_strategy="steps",
             save_steps=sft.save_every,
             logging_steps=1,
