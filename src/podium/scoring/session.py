@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from random import Random
+from types import MappingProxyType
 
 from podium.conductor.prompt import build_prompt
 from podium.config import nearest
@@ -55,6 +56,7 @@ class ScoringSession:
 
     Args:
         tasks: the questions, in order.
+        evaluated: further questions, on which the policy is evaluated; no worker is made to fail there.
         pool: the workers; it stays the caller's to close.
         dispatcher: holds the limits, the response cache and the budget of everything that is scored.
         keep: called with the trace of each rollout.
@@ -67,15 +69,18 @@ class ScoringSession:
         pool: Pool,
         dispatcher: Dispatcher,
         *,
+        evaluated: Mapping[str, Task] = MappingProxyType({}),
         keep: Callable[[Trace], None] = lambda trace: None,
     ) -> None:
         self.settings = settings
         self.tasks = tasks
+        self._evaluated = evaluated
         self.pool = pool
         self.dispatcher = dispatcher
         self._keep = keep
         self._pay_judge = JudgePayment(dispatcher)
         self._pools = PoolSource(pool, settings.pool_draw)
+        self._sound_pools = PoolSource(pool, settings.pool_draw.model_copy(update={"failing": 0.0}))
         self._rolled: OrderedDict[RolloutRequest, Rollout] = OrderedDict()
 
     @property
@@ -147,18 +152,19 @@ class ScoringSession:
         Raises:
             ConfigError: there is none.
         """
-        if task_id not in self.tasks:
+        task = self.tasks.get(task_id) or self._evaluated.get(task_id)
+        if task is None:
             near = nearest(task_id, self.tasks)
             way_out = f"did you mean {near!r}?" if near else f"the first is {next(iter(self.tasks))!r}."
             raise ConfigError(f"None of the session's {len(self.tasks)} tasks is {task_id!r}; {way_out}")
-        task = self.tasks[task_id]
         if not isinstance(task.grader, GraderSettings):
             return task
         return replace(task, grader=task.grader.paid_by(self._pay_judge))
 
     def pool_of(self, request: RolloutRequest) -> Pool:
         """The workers that a rollout may use."""
-        return self._pools.draw(f"{request.seed}/{request.task}")
+        pools = self._sound_pools if request.task in self._evaluated else self._pools
+        return pools.draw(f"{request.seed}/{request.task}")
 
     def _level(self, request: RolloutRequest) -> int:
         """The level of cost sensitivity of the rollout's group."""

@@ -47,6 +47,8 @@ questions = 2
 group = 4
 max_tokens = 48
 micro_batch = 4
+eval_every = 2
+eval_questions = 3
 temperature = 0.01    # next to greedy: processes draw from random streams of their own
 [trl]
 gradient_checkpointing = false
@@ -93,11 +95,12 @@ async def test_two_ranks_make_the_calls_of_one_pay_each_once_and_report_the_same
     for ours, theirs in zip(one, two, strict=True):
         numbers = {key: value for key, value in ours.items() if isinstance(value, float)}
         assert {key: theirs[key] for key in numbers} == pytest.approx(numbers, rel=1e-3, abs=1e-6)
+    assert two[1]["evaluation"] == pytest.approx(one[1]["evaluation"], rel=1e-3)
     spent = []
     for name in ("one", "two"):
         with closing(Account(tmp_path / name / "spending.sqlite", "run", UNLIMITED_USD)) as account:
             spent.append(account.spent_usd)
         with TraceStore(tmp_path / name / "traces.sqlite", create=False) as store:
-            assert len(store.list()) == 16
+            assert len(store.list()) == 16 + 3
     assert spent[0] == pytest.approx(spent[1], abs=1e-9)
     assert spent[0] > 0

@@ -20,7 +20,7 @@ from podium.executor import Dispatcher
 from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, RolloutRequest, Scoring, ScoringSession
-from podium.scoring.training_tasks import open_training_tasks
+from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks
 from podium.tasks import Task
 from podium.trace.answers import PastAnswers, past_answers
 from podium.trace.store import default_path
@@ -54,6 +54,8 @@ class Ready:
     config: GRPOConfig
     tasks: Mapping[str, Task]
     """Empty on a rank that does not ask workers."""
+    evaluated: Mapping[str, Task]
+    """Those of evaluations; empty, too, where none is due."""
 
 
 @dataclass(slots=True)
@@ -68,6 +70,7 @@ class Preflight:
     codec: PromptCodec | None = None
     config: GRPOConfig | None = None
     tasks: Mapping[str, Task] = field(default_factory=dict)
+    evaluated: Mapping[str, Task] = field(default_factory=dict)
     longest_prompt: int = 0
     """Tokens of the first round's; counted by four characters a token where the tokenizer could not be opened."""
     workers: WorkerEstimate | None = None
@@ -88,7 +91,9 @@ class Preflight:
         assert self.start is not None
         assert self.codec is not None
         assert self.config is not None
-        return Ready(self.pool, self.start, self.tokenizer, self.codec, self.config, self.tasks)
+        return Ready(
+            self.pool, self.start, self.tokenizer, self.codec, self.config, self.tasks, self.evaluated
+        )
 
     def attempt(self, make: Callable[[], T]) -> T | None:
         """Call `make`. Returns its result; if it raises a PodiumError, adds that to the refusals and returns None."""
@@ -196,6 +201,13 @@ def open_client(experiment: LMExperiment) -> Client:
 
 async def _check_service(found: Preflight, experiment: LMExperiment) -> None:
     """The prompts of a service that scores for this run; its pool, tasks and budget are its own to check."""
+    if experiment.grpo.eval_every:
+        found.refusals.append(
+            ConfigError(
+                "grpo.eval_every: a scoring service has the training questions alone; set grpo.eval_every = 0, or "
+                "leave out scoring_url."
+            )
+        )
     try:
         async with open_client(experiment) as client:
             await _check_prompts(found, experiment, client, await client.task_ids())
@@ -213,10 +225,15 @@ async def _check_questions(
         if isinstance(worker, UnreadyWorker)
     ]
     found.tasks = found.attempt(lambda: open_training_tasks(experiment, pool, on_warning)) or {}
-    session = found.attempt(lambda: ScoringSession(experiment, found.tasks, pool, Dispatcher()))
+    if experiment.grpo.eval_every:
+        size = experiment.grpo.eval_questions
+        found.evaluated = found.attempt(lambda: open_validation_tasks(experiment, pool, size)) or {}
+    session = found.attempt(
+        lambda: ScoringSession(experiment, found.tasks, pool, Dispatcher(), evaluated=found.evaluated)
+    )
     if session is None or not found.tasks:
         return
-    await _check_prompts(found, experiment, session, found.tasks)
+    await _check_prompts(found, experiment, session, [*found.tasks, *found.evaluated])
     found.workers = estimate_workers(
         experiment, pool, list(found.tasks.values()), past=found.attempt(_past) or {}
     )

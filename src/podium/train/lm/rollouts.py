@@ -112,9 +112,7 @@ class RolloutFunction:
             Sample(self._rows[label], (first + place) % trainer.num_generations)
             for place, label in enumerate(prompts)
         ]
-        self.seconds = {"sample": 0.0, "score": 0.0}
-        for number in range(self._rounds):
-            self._run_round(number, samples, trainer)
+        self.seconds = self.play(samples, trainer, same=trainer.num_generations)
         set_rewards(samples, self._discount)
         self.samples = gather_object(samples)
         # A round that a rollout does not reach has one token that nothing is learned from.
@@ -127,7 +125,26 @@ class RolloutFunction:
             "podium_reward": [sample.reward for sample in samples],
         }
 
-    def _run_round(self, number: int, samples: Sequence[Sample], trainer: Any) -> None:
+    def play(self, samples: Sequence[Sample], trainer: Any, *, same: int) -> dict[str, float]:
+        """Add prompts, completions and scores to this rank's samples, round by round. All ranks call it together.
+
+        Args:
+            same: samples of a first round that stand together and have one prompt.
+
+        Returns:
+            Seconds: "sample" until the last token, "score" after it.
+
+        Raises:
+            PodiumError, TrainingInterruptedError: as `__call__`.
+        """
+        seconds = {"sample": 0.0, "score": 0.0}
+        for number in range(self._rounds):
+            self._run_round(number, samples, trainer, 1 if number else same, seconds)
+        return seconds
+
+    def _run_round(
+        self, number: int, samples: Sequence[Sample], trainer: Any, same: int, seconds: dict[str, float]
+    ) -> None:
         earlier = {_key(sample): sample for sample in samples if sample.row.round == number - 1}
         current = [sample for sample in samples if sample.row.round == number]
         pending: list[tuple[Sample, Future[Score]]] = []
@@ -135,11 +152,11 @@ class RolloutFunction:
         try:
             self._await(self._add_prompts(current, earlier))
             started = time.perf_counter()
-            self._generate(current, trainer, pending)
+            self._generate(current, trainer, same, pending)
             written = time.perf_counter()
             error = self._take_scores(pending)
-            self.seconds["sample"] += written - started
-            self.seconds["score"] += time.perf_counter() - written
+            seconds["sample"] += written - started
+            seconds["score"] += time.perf_counter() - written
         except PodiumError as failure:
             error = failure
         finally:
@@ -176,7 +193,7 @@ class RolloutFunction:
         await asyncio.gather(*map(add, groups.values()))
 
     def _generate(
-        self, current: Sequence[Sample], trainer: Any, pending: list[tuple[Sample, Future[Score]]]
+        self, current: Sequence[Sample], trainer: Any, same: int, pending: list[tuple[Sample, Future[Score]]]
     ) -> None:
         """Have the trainer write the completions. When one ends, start to score it and add it to `pending`."""
         limit = self._context - trainer.max_completion_length
@@ -197,7 +214,6 @@ class RolloutFunction:
             return
         # Ranks that hold parts of one model generate together, also where a rank has no prompt of its own.
         prompts = [sample.prompt for sample in reached] or [[trainer.processing_class.eos_token_id]]
-        same = trainer.num_generations if current[0].row.round == 0 else 1
         handed: set[int] = set()
 
         def on_end(position: int, tokens: list[int]) -> None:
