@@ -96,13 +96,14 @@ class Recorder(TrainerCallback):
         if self._evaluation is not None:
             row["evaluation"] = self._evaluation
         row["alarms"] = alarms(row)
-        self._still = self._still + 1 if row["zero_variance_groups"] == 1.0 else 0
+        nothing_learned = 1.0 in (row["zero_variance_groups"], row["unrewarded_groups"])
+        self._still = self._still + 1 if nothing_learned else 0
         if self._still >= self._experiment.grpo.patience:
             control.should_training_stop = True
             self._on_warning(
-                f"Stopped after {self._still} iterations in a row in which all rewards of each group were equal: "
-                "nothing is learned from them. Take easier or harder tasks, a larger grpo.group, or begin with "
-                "--stage sft."
+                f"Stopped after {self._still} iterations in a row in which the rewards of each group were equal, or "
+                "there were none: nothing is learned from them. Take easier or harder tasks, a larger grpo.group, or "
+                "begin with --stage sft."
             )
         if self._rows is not None:
             self._elapsed_s += took

@@ -48,6 +48,8 @@ class Sample:
     """What the policy wrote in the rounds before."""
     prompt: list[int] = field(default_factory=list)
     """Token ids. Empty: the rollout does not reach this round."""
+    too_long: bool = False
+    """Whether its prompt would have left no room for a plan, so that none was asked for."""
     tokens: list[int] = field(default_factory=list)
     """The completion's token ids, with the one that ended it."""
     logprobs: list[float] | None = None
@@ -199,8 +201,8 @@ class RolloutFunction:
         limit = self._context - trainer.max_completion_length
         reached = [sample for sample in current if sample.prompt and len(sample.prompt) <= limit]
         for sample in current:
-            if sample not in reached:
-                sample.prompt = []
+            if sample.prompt and sample not in reached:
+                sample.prompt, sample.too_long = [], True
 
         def hand_on(sample: Sample, tokens: list[int]) -> None:
             sample.tokens = tokens
