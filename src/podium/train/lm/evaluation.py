@@ -58,7 +58,7 @@ class Evaluation:
             # As many times on each rank: those that hold parts of one model generate together.
             for first in range(0, len(self._questions[::ranks]), at_once):
                 part = [Sample(row, 0) for rows in own[first : first + at_once] for row in rows]
-                self._rollouts.play(part, trainer, same=1)
+                self._rollouts.play(part, trainer, same=1, places=at_once)
                 samples += part
         figures = batch_figures(gather_object(samples))
         return {

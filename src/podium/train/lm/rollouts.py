@@ -114,7 +114,9 @@ class RolloutFunction:
             Sample(self._rows[label], (first + place) % trainer.num_generations)
             for place, label in enumerate(prompts)
         ]
-        self.seconds = self.play(samples, trainer, same=trainer.num_generations)
+        self.seconds = self.play(
+            samples, trainer, same=trainer.num_generations, places=len(prompts) // self._rounds
+        )
         set_rewards(samples, self._discount)
         self.samples = gather_object(samples)
         # A round that a rollout does not reach has one token that nothing is learned from.
@@ -127,11 +129,12 @@ class RolloutFunction:
             "podium_reward": [sample.reward for sample in samples],
         }
 
-    def play(self, samples: Sequence[Sample], trainer: Any, *, same: int) -> dict[str, float]:
+    def play(self, samples: Sequence[Sample], trainer: Any, *, same: int, places: int) -> dict[str, float]:
         """Add prompts, completions and scores to this rank's samples, round by round. All ranks call it together.
 
         Args:
             same: samples of a first round that stand together and have one prompt.
+            places: samples of a round on a rank at most; the same on all ranks.
 
         Returns:
             Seconds: "sample" until the last token, "score" after it.
@@ -141,11 +144,18 @@ class RolloutFunction:
         """
         seconds = {"sample": 0.0, "score": 0.0}
         for number in range(self._rounds):
-            self._run_round(number, samples, trainer, 1 if number else same, seconds)
+            self._run_round(number, samples, trainer, seconds, same=1 if number else same, places=places)
         return seconds
 
     def _run_round(
-        self, number: int, samples: Sequence[Sample], trainer: Any, same: int, seconds: dict[str, float]
+        self,
+        number: int,
+        samples: Sequence[Sample],
+        trainer: Any,
+        seconds: dict[str, float],
+        *,
+        same: int,
+        places: int,
     ) -> None:
         earlier = {_key(sample): sample for sample in samples if sample.row.round == number - 1}
         current = [sample for sample in samples if sample.row.round == number]
@@ -154,7 +164,7 @@ class RolloutFunction:
         try:
             self._await(self._add_prompts(current, earlier))
             started = time.perf_counter()
-            self._generate(current, trainer, same, pending)
+            self._generate(current, trainer, same, places, pending)
             written = time.perf_counter()
             error = self._take_scores(pending)
             seconds["sample"] += written - started
@@ -195,7 +205,12 @@ class RolloutFunction:
         await asyncio.gather(*map(add, groups.values()))
 
     def _generate(
-        self, current: Sequence[Sample], trainer: Any, same: int, pending: list[tuple[Sample, Future[Score]]]
+        self,
+        current: Sequence[Sample],
+        trainer: Any,
+        same: int,
+        places: int,
+        pending: list[tuple[Sample, Future[Score]]],
     ) -> None:
         """Have the trainer write the completions. When one ends, start to score it and add it to `pending`."""
         limit = self._context - trainer.max_completion_length
@@ -215,16 +230,24 @@ class RolloutFunction:
         if not reached and alone:
             return
         # Ranks that hold parts of one model generate together, also where a rank has no prompt of its own.
-        prompts = [sample.prompt for sample in reached] or [[trainer.processing_class.eos_token_id]]
+        asked: list[Sample | None] = [*reached] or [None]
+        if not alone and _counts_places(trainer):
+            asked = [sample if sample.prompt else None for sample in current]
+            asked += [None] * (places - len(current))
+        nothing = [trainer.processing_class.eos_token_id]
+        prompts = [nothing if sample is None else sample.prompt for sample in asked]
         handed: set[int] = set()
 
         def on_end(position: int, tokens: list[int]) -> None:
             handed.add(position)
-            hand_on(reached[position], tokens)
+            if (sample := asked[position]) is not None:
+                hand_on(sample, tokens)
 
-        with self._watch(trainer, len(reached), on_end):
+        with self._watch(trainer, len(asked), on_end):
             completions, logprobs = trainer._generate_single_turn(prompts, None, {}, same)
-        for position, sample in enumerate(reached):
+        for position, sample in enumerate(asked):
+            if sample is None:
+                continue
             tokens = list(completions[position])
             sample.ended = bool(tokens) and tokens[-1] in trainer.eos_token_ids
             sample.logprobs = None if logprobs is None else list(logprobs[position])
@@ -289,6 +312,15 @@ def set_rewards(samples: Sequence[Sample], discount: float) -> None:
         later = by_rollout.get((*_key(sample), sample.row.round + 1))
         if sample.reward is not None and later is not None and later.reward is not None:
             sample.reward = (1 - discount) * sample.reward + discount * later.reward
+
+
+def _counts_places(trainer: Any) -> bool:
+    """Whether TRL generates for several ranks at once, and finds a rank's completions by counting.
+
+    It takes every rank to have given as many prompts, and every group of equal prompts to be whole.
+    """
+    engine = trainer.vllm_generation if trainer.use_vllm else None
+    return engine is not None and (engine.mode == "server" or engine.tensor_parallel_size > 1)
 
 
 def _key(sample: Sample) -> tuple[str, int]:
