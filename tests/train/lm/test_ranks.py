@@ -60,7 +60,7 @@ LAUNCH = (
 )  # fmt: skip
 
 
-async def _train(folder: Path, run: str, *launch: str) -> None:
+async def _train(folder: Path, run: str, *launch: str) -> str:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", *(launch or ("podium",)), "train", "--config", "run.toml", "--run", run),
         cwd=folder,
@@ -70,6 +70,7 @@ async def _train(folder: Path, run: str, *launch: str) -> None:
     )
     said, _ = await process.communicate()
     assert process.returncode == 0, said.decode()
+    return said.decode()
 
 
 def _figures(run: Path) -> list[dict[str, Any]]:
@@ -84,7 +85,8 @@ async def test_two_ranks_make_the_calls_of_one_pay_each_once_and_report_the_same
     for name, launch in {"one": (), "two": LAUNCH}.items():
         async with FaultServer("Answer: 42") as provider:
             (tmp_path / "pool.toml").write_text(POOL.format(url=provider.url))
-            await _train(tmp_path, name, *launch)
+            said = await _train(tmp_path, name, *launch)
+            assert said.count(f"The trained policy is in {name}/policy") == 1
             requests[name] = Counter((request.model, request.text) for request in provider.requests)
 
     assert requests["one"], "workers were asked"

@@ -240,19 +240,19 @@ class RolloutFunction:
 
         def on_end(position: int, tokens: list[int]) -> None:
             handed.add(position)
-            if (sample := asked[position]) is not None:
-                hand_on(sample, tokens)
+            if (owner := asked[position]) is not None:
+                hand_on(owner, tokens)
 
         with self._watch(trainer, len(asked), on_end):
             completions, logprobs = trainer._generate_single_turn(prompts, None, {}, same)
-        for position, sample in enumerate(asked):
-            if sample is None:
+        for position, owner in enumerate(asked):
+            if owner is None:
                 continue
             tokens = list(completions[position])
-            sample.ended = bool(tokens) and tokens[-1] in trainer.eos_token_ids
-            sample.logprobs = None if logprobs is None else list(logprobs[position])
+            owner.ended = bool(tokens) and tokens[-1] in trainer.eos_token_ids
+            owner.logprobs = None if logprobs is None else list(logprobs[position])
             if position not in handed:
-                hand_on(sample, tokens)
+                hand_on(owner, tokens)
 
     @contextmanager
     def _watch(self, trainer: Any, rows: int, on_end: Callable[[int, list[int]], None]) -> Iterator[None]:
