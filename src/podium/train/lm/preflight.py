@@ -5,10 +5,12 @@ A run opens its parts here and continues with them; a dry run lists the reasons.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,6 +43,8 @@ from podium.workers.pool import Pool
 from podium.workers.redaction import read_key
 
 T = TypeVar("T")
+_AT_ONCE = 64
+"""Prompts that a scoring service is asked for at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,8 @@ async def preflight(
     Args:
         folder: of the run; None: it has none yet. It is not written to.
         ranks: processes that train together.
-        asks: whether this rank asks workers. One that does not needs neither their keys nor the tasks.
+        asks: whether this rank asks workers, or the scoring service. One that does not needs neither the workers' keys
+            nor the tasks.
         run_budget_usd: dollars that the run may cost. A new run is refused if its first batch alone is likely to cost
             more. A resumed run is not, since its folder may hold the answers.
         weights: whether to fetch the weights of a model on the hub; else only its tokenizer and configuration.
@@ -132,7 +137,7 @@ async def preflight(
     _open_model(found, experiment, weights=weights)
     found.pool = found.attempt(lambda: open_pool(experiment.pool, ready=False))
     try:
-        if found.pool is not None and experiment.scoring_url is not None:
+        if found.pool is not None and asks and experiment.scoring_url is not None:
             await _check_service(found, experiment)
         elif found.pool is not None and asks:
             await _check_questions(found, experiment, found.pool, on_warning)
@@ -244,10 +249,16 @@ async def _check_prompts(
 ) -> None:
     """Whether each prompt of a first round leaves room for a plan."""
     where = ""
-    for task in tasks:
-        length = await _prompt_tokens(scoring, task, found.codec)
-        if length > found.longest_prompt:
-            found.longest_prompt, where = length, task
+    left = iter(tasks)
+    while part := list(islice(left, _AT_ONCE)):
+        lengths = await asyncio.gather(
+            *(_prompt_tokens(scoring, task, found.codec) for task in part), return_exceptions=True
+        )
+        for task, length in zip(part, lengths, strict=True):
+            if isinstance(length, BaseException):
+                raise length
+            if length > found.longest_prompt:
+                found.longest_prompt, where = length, task
     room = experiment.grpo.max_tokens
     if found.codec is None or found.start is None or found.longest_prompt + room <= found.start.context:
         return
