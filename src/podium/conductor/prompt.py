@@ -21,7 +21,7 @@ from podium.planner import Outcome, Plan, PlanRequest
 from podium.types import Message, Profile, Rating
 from podium.workers.pool import Pool
 from podium.workers.vote import VOTE
-from podium.workflow import AccessRule, PlanError, Workflow, parse, render
+from podium.workflow import AccessRule, PlanError, Workflow, before_triple, parse, render
 
 _FULL_ROLE = """\
 You lead a team of language models. You do not answer the user's question yourself: you decide who on the \
@@ -141,11 +141,11 @@ class PolicyNumbering:
         return replace(request, pool=pool, outcomes=tuple(earlier))
 
     def plan(self, plan: Plan) -> Plan:
-        """The policy's plan with the pool's numbers, in its text too."""
+        """The policy's plan with the pool's numbers, in its text too; what it thought before has its own numbers."""
         if self._is_pool_order or not isinstance(plan.decision, Workflow):
             return plan
         workflow = renumbered(plan.decision, self.order)
-        return replace(plan, text=render(workflow), decision=workflow)
+        return replace(plan, text=before_triple(plan.text) + render(workflow), decision=workflow)
 
     @property
     def _is_pool_order(self) -> bool:
