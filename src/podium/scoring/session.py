@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from random import Random
 from types import MappingProxyType
 
@@ -23,6 +24,7 @@ from podium.planner import Outcome, Plan, PlanRequest
 from podium.recordings import was_simulated
 from podium.rollout import FixedPlan, Rollout, Scorer, round_reward
 from podium.rollout.random_pools import PoolSource
+from podium.rollout.run_folder import TRACES
 from podium.scoring.judging import JudgePayment
 from podium.scoring.protocol import RewardParts, RolloutRequest, Score, SessionInfo
 from podium.scoring.settings import ScoringSettings
@@ -30,12 +32,16 @@ from podium.scoring.training_tasks import open_training_tasks
 from podium.tasks import Task
 from podium.tasks.graders.base import GraderSettings
 from podium.trace import Trace
+from podium.trace.store import TraceStore
 from podium.types import Budget, Message, Question
 from podium.workers.pool import Pool
 from podium.workflow import AccessRule, edges, live_steps, render
 
 _REMEMBERED = 1024
 """Rollouts that may go on with another round."""
+
+Dispatch = Callable[[Pool], AbstractAsyncContextManager[Dispatcher]]
+"""Opens the dispatcher of a pool's workers. It is called once the run's folder is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +230,27 @@ async def open_session(
     finally:
         if pool is None:
             await opened.close()
+
+
+@asynccontextmanager
+async def open_run_session(
+    settings: ScoringSettings,
+    tasks: Mapping[str, Task],
+    pool: Pool,
+    *,
+    dispatch: Dispatch,
+    folder: Path,
+    evaluated: Mapping[str, Task] = MappingProxyType({}),
+) -> AsyncIterator[tuple[ScoringSession, TraceStore]]:
+    """The session of a run, and the store in the run's folder that keeps its traces.
+
+    Args:
+        tasks, pool, evaluated: as `ScoringSession`'s.
+    """
+    async with dispatch(pool) as dispatcher:
+        with TraceStore(folder / TRACES) as store:
+            session = ScoringSession(settings, tasks, pool, dispatcher, evaluated=evaluated, keep=store.add)
+            yield session, store
 
 
 def finished(trace: Trace, rounds: int) -> bool:

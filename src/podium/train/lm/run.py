@@ -12,12 +12,12 @@ import secrets
 import warnings
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import (
-    AbstractAsyncContextManager,
     AbstractContextManager,
     AsyncExitStack,
     asynccontextmanager,
     nullcontext,
 )
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,10 +27,10 @@ from transformers.utils import logging
 
 from podium.errors import PodiumError
 from podium.executor import Dispatcher
-from podium.rollout.run_folder import TRACES, RunFolder
-from podium.scoring import Client, Scoring, ScoringSession
+from podium.rollout.run_folder import RunFolder
+from podium.scoring import Client, Scoring
 from podium.scoring.service import serve_session
-from podium.trace.store import TraceStore
+from podium.scoring.session import Dispatch, open_run_session
 from podium.train.display import Display, NoDisplay
 from podium.train.lm.grpo import PodiumGRPO
 from podium.train.lm.model import write_policy
@@ -38,11 +38,8 @@ from podium.train.lm.preflight import Ready, open_client, preflight
 from podium.train.lm.rollouts import TrainingInterruptedError
 from podium.train.lm.schedule import schedule
 from podium.train.lm.settings import CHANGEABLE_ON_RESUME, LMExperiment
-from podium.workers.pool import Pool
 
 T = TypeVar("T")
-Dispatch = Callable[[Pool], AbstractAsyncContextManager[Dispatcher]]
-"""Opens the dispatcher of a pool's workers. It is called once the run's folder is there."""
 
 
 def quiet_libraries() -> None:
@@ -135,19 +132,26 @@ async def open_scoring(
     If the configuration names a scoring service, all ranks use it. Else a single rank opens a session in its own
     process; of several ranks the first opens a session and serves it to the others.
     """
+    open_session = partial(
+        open_run_session,
+        experiment,
+        ready.tasks,
+        ready.pool,
+        dispatch=dispatch,
+        folder=folder,
+        evaluated=ready.evaluated,
+    )
     if experiment.scoring_url is not None:
         async with open_client(experiment) as client:
             yield client, await client.task_ids(), ()
     elif state.num_processes == 1:
-        async with _open_session(experiment, ready, dispatch, folder) as (session, _):
+        async with open_session() as (session, _):
             yield session, list(ready.tasks), list(ready.evaluated)
     elif state.is_main_process:
         async with AsyncExitStack() as opened:
             told: list[Any] = []
             try:
-                session, store = await opened.enter_async_context(
-                    _open_session(experiment, ready, dispatch, folder)
-                )
+                session, store = await opened.enter_async_context(open_session())
                 key = secrets.token_urlsafe()
                 url = await opened.enter_async_context(
                     serve_session(session, host=_listening(), key=key, flush=store.flush)
@@ -167,18 +171,6 @@ async def open_scoring(
             raise url
         async with Client(url, key=key, settings=experiment) as client:
             yield client, tasks, evaluated
-
-
-@asynccontextmanager
-async def _open_session(
-    experiment: LMExperiment, ready: Ready, dispatch: Dispatch, folder: Path
-) -> AsyncIterator[tuple[ScoringSession, TraceStore]]:
-    async with dispatch(ready.pool) as dispatcher:
-        with TraceStore(folder / TRACES) as store:
-            session = ScoringSession(
-                experiment, ready.tasks, ready.pool, dispatcher, evaluated=ready.evaluated, keep=store.add
-            )
-            yield session, store
 
 
 def _listening() -> str:

@@ -23,6 +23,7 @@ from podium.executor import Dispatcher
 from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import open_session
+from podium.scoring.session import Dispatch
 from podium.train.lm.examples import Demonstration, collect_demonstrations
 from podium.train.lm.grpo import (
     TRL_DEFAULTS,
@@ -34,7 +35,7 @@ from podium.train.lm.grpo import (
 )
 from podium.train.lm.model import find_start, open_codec, open_tokenizer, write_policy
 from podium.train.lm.rollouts import PromptCodec
-from podium.train.lm.run import Dispatch, of_first_rank, on_first_rank
+from podium.train.lm.run import of_first_rank, on_first_rank
 from podium.train.lm.settings import CHANGEABLE_ON_RESUME, LMExperiment
 from podium.workers.pool import Pool
 
