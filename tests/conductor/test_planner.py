@@ -229,7 +229,7 @@ async def test_a_policy_that_reads_ratings_sees_the_vote_first_and_its_plans_kee
     as_trained = replace(SITUATION, pool=VOTE_FIRST, outcomes=(Outcome(committee(1, 2, 0), "7"),))
     assert script.asked[0][0] == build_prompt(as_trained, TRAINED)
     assert plan.decision == committee(0, 1, 2)
-    assert plan.text == render(committee(0, 1, 2))
+    assert plan.text == f"sums12; steps 3\n{render(committee(0, 1, 2))}"
     assert (plan.usage.tokens, plan.cost_usd) == (110, 0.25)
     same = await Conductor(Script(written), TRAINED).plan(as_trained)
     assert (same.decision, same.text) == (committee(1, 2, 0), written)

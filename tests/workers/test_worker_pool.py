@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from podium.errors import ConfigError, WorkerError
 from podium.types import Limits, Message, Price
 from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker, load_pool
+from podium.workers.pool import real_workers
 
 HELLO = Request((Message(role="user", content="Hello"),), seed="0")
 
@@ -361,3 +362,12 @@ async def test_calls_in_flight_together_take_replies_in_the_order_they_came() ->
     worker = ScriptedWorker("parrot", ["a", "b", "c"], delay=0.01)
     replies = await asyncio.gather(*(worker.answer(HELLO) for _ in range(3)))
     assert [reply.text for reply in replies] == ["a", "b", "c"]
+
+
+def test_only_workers_that_are_paid_count_as_real_where_none_is_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    replay = '[[worker]]\nname = "b"\nkind = "replay"\nrecording = "none.parquet"\n'
+    pool = load_pool(_write(tmp_path, KEYED.format("NO_SUCH_KEY") + replay), ready=False)
+    assert [worker.profile.name for worker in real_workers(pool)] == ["a"]

@@ -8,6 +8,8 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Literal
 
+from accelerate import PartialState
+
 from podium.cli.dry_run import dry_run
 from podium.cli.opening import open_console, open_dispatcher
 from podium.cli.options import DispatchOptions
@@ -43,7 +45,7 @@ def train_lm(
         console.print(printable(sentence), soft_wrap=True)
 
     if stage == "sft":
-        policy = run_sft(experiment, run, on_warning=warn)
+        policy = run_sft(experiment, run, dispatch=dispatch, on_warning=warn)
     else:
         policy = asyncio.run(
             run_grpo(
@@ -57,7 +59,8 @@ def train_lm(
                 on_warning=warn,
             )
         )
-    console.print(f"The trained policy is in {policy}", soft_wrap=True)
+    if PartialState().is_main_process:
+        console.print(f"The trained policy is in {policy}", soft_wrap=True)
 
 
 def dry_run_lm(

@@ -21,12 +21,11 @@ from podium.cli.printable import printable
 from podium.config import Source
 from podium.errors import UsageError
 from podium.orchestrator.team import open_pool
-from podium.rollout.run_folder import TRACES
-from podium.scoring import ScoringSession, ScoringSettings
+from podium.scoring import ScoringSettings
 from podium.scoring.service import DRAIN_S, serve_session
+from podium.scoring.session import open_run_session
 from podium.scoring.training_tasks import open_training_tasks
 from podium.server.serving import run_event_loop
-from podium.trace.store import TraceStore
 from podium.train.lm.settings import LMExperiment
 
 _PORTS = 65535
@@ -75,11 +74,17 @@ def score_server(
             tasks = open_training_tasks(
                 settings, pool, lambda warning: console.print(printable(warning), soft_wrap=True)
             )
-            dispatcher = await opened.enter_async_context(
-                open_dispatcher(calls, pool, run=run, run_budget_usd=run_budget_usd)
+            session, traces = await opened.enter_async_context(
+                open_run_session(
+                    settings,
+                    tasks,
+                    pool,
+                    dispatch=lambda pool: open_dispatcher(
+                        calls, pool, run=run, run_budget_usd=run_budget_usd
+                    ),
+                    folder=run,
+                )
             )
-            traces = opened.enter_context(TraceStore(run / TRACES))
-            session = ScoringSession(settings, tasks, pool, dispatcher, keep=traces.add)
             async with serve_session(
                 session, host=host, port=port, key=key, flush=traces.flush, drain_s=drain, on_cut=cut
             ) as url:

@@ -16,7 +16,7 @@ def train(
     stage: Literal["grpo", "sft", "warmstart"] = "grpo",
     engine: Literal["auto", "small", "trl"] = "auto",
     config: Path | None = None,
-    eval_questions: int = 200,
+    eval_questions: int | None = None,
     dry_run: Flag = False,
     json: Flag = False,
     calls: DispatchOptions = DEFAULT_CALLS,
@@ -33,13 +33,13 @@ def train(
         engine: trl trains any language model; small trains policies of a few million parameters on one CPU. auto takes
             small for a checkpoint that small can train, else trl.
         config: A TOML file of settings. Default: the settings of the shipped run.
-        eval_questions: How many validation questions the small engine evaluates the policy on, every grpo.eval_every
-            iterations.
+        eval_questions: How many validation questions the policy is evaluated on, every grpo.eval_every iterations.
+            Default: 200 with the small engine, grpo.eval_questions of the settings with TRL.
         dry_run: Train nothing. Estimate the run's calls, dollars, GPU memory and time, and list all reasons to refuse
             the run. If there is none, print a price, then send each worker one question and grade the answers.
         json: With --dry-run: print one JSON object.
     """
-    if eval_questions < 1:
+    if eval_questions is not None and eval_questions < 1:
         raise UsageError(f"--eval-questions {eval_questions}: give at least 1.")
     if json and not dry_run:
         raise UsageError("--json is for --dry-run; a run's figures are in its metrics.jsonl.")
@@ -55,6 +55,7 @@ def train(
             raise UsageError("--dry-run is for --engine trl; the small engine's own pools cost nothing.")
         from podium.cli import lm_training  # noqa: PLC0415 - loads TRL
 
+        overrides = _with_eval_questions(overrides, eval_questions)
         return lm_training.dry_run_lm(
             config, overrides, run, calls=calls, run_budget_usd=run_budget_usd, json=json
         )
@@ -64,10 +65,16 @@ def train(
     if training.is_lm_run(config, overrides, engine, stage):
         from podium.cli import lm_training  # noqa: PLC0415 - loads TRL
 
+        overrides = _with_eval_questions(overrides, eval_questions)
         lm_training.train_lm(config, overrides, run, stage=stage, calls=calls, run_budget_usd=run_budget_usd)
         return 0
     training.run_training(
-        config, overrides, run, eval_questions=eval_questions, calls=calls, run_budget_usd=run_budget_usd
+        config,
+        overrides,
+        run,
+        eval_questions=200 if eval_questions is None else eval_questions,
+        calls=calls,
+        run_budget_usd=run_budget_usd,
     )
     return 0
 
@@ -85,6 +92,11 @@ def push(run: Path, *, to: str, private: Flag = False) -> int:
 
     lm_training.push_policy(run, to, private=private)
     return 0
+
+
+def _with_eval_questions(overrides: tuple[str, ...], count: int | None) -> tuple[str, ...]:
+    """The overrides of a run that TRL trains: there the number is a setting."""
+    return overrides if count is None else (*overrides, f"grpo.eval_questions={count}")
 
 
 def _need_torch() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal, Self
@@ -21,7 +21,7 @@ from podium.planner import Outcome, Plan, PlanRequest
 from podium.types import Message, Profile, Rating
 from podium.workers.pool import Pool
 from podium.workers.vote import VOTE
-from podium.workflow import AccessRule, PlanError, Workflow, parse, render
+from podium.workflow import AccessRule, PlanError, Workflow, before_triple, parse, render
 
 _FULL_ROLE = """\
 You lead a team of language models. You do not answer the user's question yourself: you decide who on the \
@@ -136,16 +136,16 @@ class PolicyNumbering:
         if self._is_pool_order:
             return request
         numbers = [self.order.index(place) for place in range(len(self.order))]
-        earlier = [replace(o, workflow=_renumbered(o.workflow, numbers)) for o in request.outcomes]
+        earlier = [replace(o, workflow=renumbered(o.workflow, numbers)) for o in request.outcomes]
         pool = tuple(request.pool[place] for place in self.order)
         return replace(request, pool=pool, outcomes=tuple(earlier))
 
     def plan(self, plan: Plan) -> Plan:
-        """The policy's plan with the pool's numbers, in its text too."""
+        """The policy's plan with the pool's numbers, in its text too; what it thought before has its own numbers."""
         if self._is_pool_order or not isinstance(plan.decision, Workflow):
             return plan
-        workflow = _renumbered(plan.decision, self.order)
-        return replace(plan, text=render(workflow), decision=workflow)
+        workflow = renumbered(plan.decision, self.order)
+        return replace(plan, text=before_triple(plan.text) + render(workflow), decision=workflow)
 
     @property
     def _is_pool_order(self) -> bool:
@@ -157,7 +157,7 @@ def numbered_pool(pool: Pool, settings: PromptSettings) -> Pool:
     return pool.subset(PolicyNumbering.of(pool.profiles_for(""), settings).order)
 
 
-def _renumbered(workflow: Workflow, numbers: Sequence[int]) -> Workflow:
+def renumbered(workflow: Workflow, numbers: Sequence[int] | Mapping[int, int]) -> Workflow:
     """The workflow with worker `numbers[k]` in place of worker k."""
     return Workflow(tuple(replace(step, worker=numbers[step.worker]) for step in workflow.steps))
 

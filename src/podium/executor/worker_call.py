@@ -246,7 +246,7 @@ class WorkerCall:
                     f"No answer within {timeout:g} s.",
                     kind="timeout",
                     retryable=True,
-                    cost_usd=_cost(error.__cause__),
+                    cost_usd=known_cost(error.__cause__),
                 )
             record(error.kind, str(error), error.cost_usd)
             channel.failed(began, error, probe=probe)
@@ -254,16 +254,16 @@ class WorkerCall:
         except BaseException as error:
             channel.breaker.release(probe=probe)
             if isinstance(error, asyncio.CancelledError):
-                record("cancelled", "Cancelled while in flight.", _cost(error))
+                record("cancelled", "Cancelled while in flight.", known_cost(error))
             raise
         record()
         channel.answered(began)
         return reply
 
 
-def _cost(cancelled: BaseException | None) -> float:
-    """Dollars that a cancelled call had cost. A team knows them, and its exception has `cost_usd`."""
-    return float(getattr(cancelled, "cost_usd", 0.0))
+def known_cost(error: BaseException | None) -> float:
+    """Dollars that a call had cost which failed or was cancelled. A team knows them: its exception has `cost_usd`."""
+    return float(getattr(error, "cost_usd", 0.0))
 
 
 async def _first(tries: set[asyncio.Task[Reply]]) -> asyncio.Task[Reply]:

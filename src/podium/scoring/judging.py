@@ -5,12 +5,13 @@ A judge belongs to its task and to no pool. Of the dispatcher's limits, only the
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from podium.errors import BudgetError, WorkerError
 from podium.executor import Dispatcher, Ledger
-from podium.executor.worker_call import reservation_for
+from podium.executor.worker_call import known_cost, reservation_for
 from podium.types import Budget, Usage, estimate_tokens
 from podium.workers.base import Reply, Request, Worker
 
@@ -40,8 +41,8 @@ class JudgePayment:
             try:
                 reply = await call()
                 usage, usd = reply.usage, reply.price(worker.profile)
-            except WorkerError as error:
-                usd = error.cost_usd
+            except (WorkerError, asyncio.CancelledError) as error:
+                usd = known_cost(error)
                 raise
             finally:
                 ledger.settle(reservation, usage, usd)

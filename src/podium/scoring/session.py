@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from random import Random
+from types import MappingProxyType
 
 from podium.conductor.prompt import build_prompt
 from podium.config import closest_name
@@ -22,6 +24,7 @@ from podium.planner import Outcome, Plan, PlanRequest
 from podium.recordings import was_simulated
 from podium.rollout import FixedPlan, Rollout, Scorer, round_reward
 from podium.rollout.random_pools import PoolSource
+from podium.rollout.run_folder import TRACES
 from podium.scoring.judging import JudgePayment
 from podium.scoring.protocol import RewardParts, RolloutRequest, Score, SessionInfo
 from podium.scoring.settings import ScoringSettings
@@ -29,12 +32,16 @@ from podium.scoring.training_tasks import open_training_tasks
 from podium.tasks import Task
 from podium.tasks.graders.base import GraderSettings
 from podium.trace import Trace
-from podium.types import Budget, Message
+from podium.trace.store import TraceStore
+from podium.types import Budget, Message, Question
 from podium.workers.pool import Pool
 from podium.workflow import AccessRule, edges, live_steps, render
 
 _REMEMBERED = 1024
 """How many rollouts are kept for a possible next round."""
+
+Dispatch = Callable[[Pool], AbstractAsyncContextManager[Dispatcher]]
+"""Opens the dispatcher of a pool's workers. It is called once the run's folder is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,7 @@ class ScoringSession:
 
     Args:
         tasks: the questions, in order.
+        evaluated: further questions, on which the policy is evaluated; no worker is made to fail there.
         pool: the workers; the caller closes it.
         dispatcher: holds the limits, the response cache and the budget of everything that is scored.
         keep: called with the trace of each rollout.
@@ -67,15 +75,18 @@ class ScoringSession:
         pool: Pool,
         dispatcher: Dispatcher,
         *,
+        evaluated: Mapping[str, Task] = MappingProxyType({}),
         keep: Callable[[Trace], None] = lambda trace: None,
     ) -> None:
         self.settings = settings
         self.tasks = tasks
+        self._evaluated = evaluated
         self.pool = pool
         self.dispatcher = dispatcher
         self._keep = keep
         self._pay_judge = JudgePayment(dispatcher)
         self._pools = PoolSource(pool, settings.pool_draw)
+        self._sound_pools = PoolSource(pool, settings.pool_draw.model_copy(update={"failing": 0.0}))
         self._rolled: OrderedDict[RolloutRequest, Rollout] = OrderedDict()
 
     @property
@@ -91,7 +102,7 @@ class ScoringSession:
 
     async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
         """See `Scoring.prompt`."""
-        task = self._task(request.task)
+        task = self.task(request.task)
         if len(request.plans) >= self.settings.rounds:
             return None
         outcomes: tuple[Outcome, ...] = ()
@@ -104,13 +115,23 @@ class ScoringSession:
                 for round_ in rollout.trace.rounds
                 if round_.workflow is not None
             )
-        pool = self.pool_of(request)
+        return self.messages(task.question, request, outcomes)
+
+    def messages(
+        self, question: Question, request: RolloutRequest, outcomes: tuple[Outcome, ...] = ()
+    ) -> tuple[Message, ...]:
+        """The messages that ask for the next plan for a question, which need not be one of the session's tasks.
+
+        Args:
+            request: names the pool and the level of cost sensitivity.
+            outcomes: of the rounds before.
+        """
         plan_request = PlanRequest(
-            question=task.question,
-            pool=pool.profiles_for(task.question.text),
+            question=question,
+            pool=self.pool_of(request).profiles_for(question.text),
             outcomes=outcomes,
             max_steps=self.settings.max_steps,
-            rounds=self.settings.rounds - len(request.plans),
+            rounds=self.settings.rounds - len(outcomes),
         )
         prompt = self.settings.prompt
         if prompt.levels:
@@ -119,7 +140,7 @@ class ScoringSession:
 
     async def score(self, request: RolloutRequest) -> Score:
         """See `Scoring.score`."""
-        task = self._task(request.task)
+        task = self.task(request.task)
         if not 1 <= len(request.plans) <= self.settings.rounds:
             raise ConfigError(
                 f"A rollout of {len(request.plans)} plans cannot be scored: this session has rounds = "
@@ -131,19 +152,25 @@ class ScoringSession:
             return _left_out(rollout)
         return _score(rollout, self._scorer(request), self.settings.rounds)
 
-    def _task(self, task_id: str) -> Task:
-        if task_id not in self.tasks:
+    def task(self, task_id: str) -> Task:
+        """The task of this id. What its judge costs is reserved and booked by the session's dispatcher.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        task = self.tasks.get(task_id) or self._evaluated.get(task_id)
+        if task is None:
             near = closest_name(task_id, self.tasks)
             way_out = f"did you mean {near!r}?" if near else f"the first is {next(iter(self.tasks))!r}."
             raise ConfigError(f"None of the session's {len(self.tasks)} tasks is {task_id!r}; {way_out}")
-        task = self.tasks[task_id]
         if not isinstance(task.grader, GraderSettings):
             return task
         return replace(task, grader=task.grader.paid_by(self._pay_judge))
 
     def pool_of(self, request: RolloutRequest) -> Pool:
         """The workers that a rollout may use."""
-        return self._pools.draw(f"{request.seed}/{request.task}")
+        pools = self._sound_pools if request.task in self._evaluated else self._pools
+        return pools.draw(f"{request.seed}/{request.task}")
 
     def _level(self, request: RolloutRequest) -> int:
         """The level of cost sensitivity of the rollout's group."""
@@ -203,6 +230,27 @@ async def open_session(
     finally:
         if pool is None:
             await opened.close()
+
+
+@asynccontextmanager
+async def open_run_session(
+    settings: ScoringSettings,
+    tasks: Mapping[str, Task],
+    pool: Pool,
+    *,
+    dispatch: Dispatch,
+    folder: Path,
+    evaluated: Mapping[str, Task] = MappingProxyType({}),
+) -> AsyncIterator[tuple[ScoringSession, TraceStore]]:
+    """The session of a run, and the store in the run's folder that keeps its traces.
+
+    Args:
+        tasks, pool, evaluated: as `ScoringSession`'s.
+    """
+    async with dispatch(pool) as dispatcher:
+        with TraceStore(folder / TRACES) as store:
+            session = ScoringSession(settings, tasks, pool, dispatcher, evaluated=evaluated, keep=store.add)
+            yield session, store
 
 
 def finished(trace: Trace, rounds: int) -> bool:

@@ -51,6 +51,16 @@ def open_training_tasks(
     return {task.id: task for task in tasks}
 
 
+def open_validation_tasks(settings: ScoringSettings, pool: Iterable[Worker], size: int) -> dict[str, Task]:
+    """At most `size` tasks of the validation split, by the ids under which a session has them beside those of training.
+
+    Raises:
+        ConfigError: the set has no validation split, or it is empty.
+    """
+    tasks = open_tasks(settings.tasks, "validation", size=size, pool=pool)
+    return {f"validation/{task.id}": task for task in tasks}
+
+
 def _held_out(settings: ScoringSettings) -> Iterator[tuple[str, str]]:
     """The questions that the policy is measured on: (task id, text).
 

@@ -90,20 +90,31 @@ class ModelShape:
                 f"{source} uses scaled rotary positions or sliding windows, which this trainer does not support."
             )
         try:
-            heads = int(config["num_attention_heads"])
             return cls(
-                vocab=int(config["vocab_size"]),
-                hidden=int(config["hidden_size"]),
-                layers=int(config["num_hidden_layers"]),
-                heads=heads,
-                kv_heads=int(config.get("num_key_value_heads") or heads),
-                head_size=int(config.get("head_dim") or int(config["hidden_size"]) // heads),
-                inner=int(config["intermediate_size"]),
+                **read_sizes(config),
                 positions=int(config.get("max_position_embeddings", 2048)),
                 rope_theta=float(rope.get("rope_theta", config.get("rope_theta", 10_000.0))),
                 norm_eps=float(config.get("rms_norm_eps", 1e-6)),
-                tied=bool(config.get("tie_word_embeddings", False)),
                 qkv_bias=kind == "qwen2" or bool(config.get("attention_bias", False)),
             )
         except KeyError as missing:
             raise CheckpointError(f"{source} lacks the key {missing}.") from None
+
+
+def read_sizes(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The sizes in a `config.json` of a decoder with grouped queries and a gated MLP, by the names of `ModelShape`.
+
+    Raises:
+        KeyError: it lacks one.
+    """
+    heads = int(config["num_attention_heads"])
+    return {
+        "vocab": int(config["vocab_size"]),
+        "hidden": int(config["hidden_size"]),
+        "layers": int(config["num_hidden_layers"]),
+        "heads": heads,
+        "kv_heads": int(config.get("num_key_value_heads") or heads),
+        "head_size": int(config.get("head_dim") or int(config["hidden_size"]) // heads),
+        "inner": int(config["intermediate_size"]),
+        "tied": bool(config.get("tie_word_embeddings", False)),
+    }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, Union
+from typing import Annotated, Any, ClassVar, Literal, Self, Union
 
 from pydantic import AliasChoices, Field, create_model, field_validator, model_validator
 
@@ -20,6 +20,8 @@ from podium.workers.chat.endpoint import check_names, check_plain, check_query
 class WorkerSpec(Settings):
     """The keys of every kind. A kind adds `kind`, a `Literal` of its name, and its own keys."""
 
+    unpaid: ClassVar[bool] = False
+    """Whether a worker of this kind is simulated, recorded or a tool of ours, so that nobody is paid for its calls."""
     name: str = Field(min_length=1)
     profile: str = ""
     """Free text that planners read: "Strong at code and maths; dear."""
@@ -132,6 +134,7 @@ class OpenAISpec(WorkerSpec):
 class SpecialistSpec(WorkerSpec):
     """A simulated model that works on the embedded questions."""
 
+    unpaid = True
     kind: Literal["specialist"]
     limits: Limits = Limits(retries=0)
     """A simulated worker has no temporary failures."""
@@ -154,6 +157,7 @@ class ScriptedFailure(Settings):
 class ScriptedSpec(WorkerSpec):
     """Replies that are written beforehand."""
 
+    unpaid = True
     kind: Literal["scripted"]
     replies: tuple[str | ScriptedFailure, ...] | dict[str, str | ScriptedFailure]
     """In the order of the calls; or by a text that the subtask contains."""
@@ -164,6 +168,7 @@ class ScriptedSpec(WorkerSpec):
 class ReplaySpec(WorkerSpec):
     """A recorded model, whose recorded responses are returned."""
 
+    unpaid = True
     kind: Literal["replay"]
     limits: Limits = Limits(retries=0)
     recording: Path
@@ -239,6 +244,7 @@ class LiteLLMSpec(WorkerSpec):
 class VoteSpec(WorkerSpec):
     """The built-in tool that returns the most common answer."""
 
+    unpaid = True
     kind: Literal["vote"]
     limits: Limits = Limits(retries=0)
 
@@ -246,6 +252,7 @@ class VoteSpec(WorkerSpec):
 class CalculatorSpec(WorkerSpec):
     """The built-in tool that computes exactly."""
 
+    unpaid = True
     kind: Literal["calculator"]
     limits: Limits = Limits(retries=0)
 
@@ -253,6 +260,7 @@ class CalculatorSpec(WorkerSpec):
 class CodeSpec(WorkerSpec):
     """The built-in tool that runs Python programs in the sandbox."""
 
+    unpaid = True
     kind: Literal["code"]
     limits: Limits = Limits(retries=0)
     """Output beyond `max_tokens`, at four characters each, is cut off."""

@@ -4,6 +4,7 @@ from podium.workflow.check import AccessRule, check
 from podium.workflow.graph import Topology, depth, edges, live_steps, topology, width
 from podium.workflow.model import Acceptance, Access, PlanError, Step, Workflow, render
 from podium.workflow.parse import parse
+from podium.workflow.triple import before_triple
 
 __all__ = [
     "Acceptance",
@@ -13,6 +14,7 @@ __all__ = [
     "Step",
     "Topology",
     "Workflow",
+    "before_triple",
     "check",
     "depth",
     "edges",

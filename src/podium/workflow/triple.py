@@ -46,6 +46,16 @@ _MISNAMED = {
 }
 
 
+def before_triple(text: str) -> str:
+    """What stands before the lists that `find_triple` finds: the planner's line of thought. Empty if it finds none."""
+    lists = find_triple(text)
+    if isinstance(lists, ParseFault):
+        return ""
+    first = min(item.at for item in lists.values())
+    starts = [mark.start() for mark in _MARK.finditer(text) if mark.start() <= first <= mark.end()]
+    return text[: starts[-1]] if starts else ""
+
+
 def find_triple(text: str) -> dict[str, Item] | ParseFault:
     """The lists of the last readable triple of `text`, by name; or the fault, if there is none."""
     search = _Search(text)

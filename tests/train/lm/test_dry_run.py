@@ -76,11 +76,11 @@ def test_a_run_over_simulated_workers_is_estimated_and_tried_and_leaves_nothing(
 
 
 def test_as_json_it_is_one_object(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert dry_run(config, "--json") == 0
+    assert dry_run(config, "--json", "grpo.eval_every=2", "--eval-questions", "3") == 0
     told = json.loads(capsys.readouterr().out)
 
     assert told["refusals"] == []
-    assert told["workers"]["plans"] == 16
+    assert told["workers"]["plans"] == 16 + 3  # Of the batches, and of one evaluation.
     assert told["workers"]["cost_usd"]["low"] < told["workers"]["cost_usd"]["likely"]
     assert told["gpu"]["memory"]["weights"] > 0
     assert told["hours"] > 0

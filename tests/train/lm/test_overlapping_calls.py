@@ -1,8 +1,9 @@
-"""Workers answer while the policy still writes other plans, and after one rollout could not be paid."""
+"""What a batch does while it is made: answers overlap with plans; what cannot be paid or asked for stops no other."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -49,6 +50,16 @@ class SpentBudget(SlowWorkers):
         return Score(reward=1.0)
 
 
+class LongQuestion(SlowWorkers):
+    """A scoring one of whose prompts leaves no room for a plan."""
+
+    async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
+        messages = await super().prompt(request)
+        assert messages is not None
+        times = 1000 if request.task == "long" else 1
+        return (Message(role="user", content=times * messages[0].content),)
+
+
 async def test_a_plan_is_run_as_soon_as_its_last_token_is_drawn(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -82,15 +93,33 @@ async def test_the_calls_of_the_other_rollouts_end_before_a_spent_budget_ends_th
     assert events == ["paid"] * 7
 
 
-def _training(settings: dict[str, Any], folder: Path, scoring: SlowWorkers) -> PodiumGRPO:
-    """One iteration of one question with eight rollouts."""
-    grpo = settings["grpo"] | {"iterations": 1, "questions": 1, "group": 8, "temperature": 1.5}
+async def test_a_prompt_that_is_too_long_drops_its_group_alone(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    training = _training(settings, tmp_path, LongQuestion([]), tasks=("short", "long"))
+
+    await asyncio.to_thread(training.train, tmp_path / "trained")
+
+    row = json.loads((tmp_path / "metrics.jsonl").read_text())
+    assert row["dropped"] == 4
+    assert row["unrewarded_groups"] == 0.5
+    assert row["zero_variance_groups"] == 0.0
+
+
+def _training(
+    settings: dict[str, Any], folder: Path, scoring: SlowWorkers, tasks: tuple[str, ...] = ("one",)
+) -> PodiumGRPO:
+    """One iteration of eight rollouts."""
+    questions = len(tasks)
+    grpo = settings["grpo"] | {
+        "iterations": 1, "questions": questions, "group": 8 // questions, "temperature": 1.5
+    }  # fmt: skip
     experiment = LMExperiment.model_validate(settings | {"grpo": grpo})
     start = Checkpoint.read("warmstart")
     return PodiumGRPO(
         experiment,
         trl_config(experiment, folder / "checkpoints", ranks=1),
-        rows=schedule(["one"], iterations=1, questions=1, rounds=1, seed=0),
+        rows=schedule(tasks, iterations=1, questions=questions, rounds=1, seed=0),
         start=start,
         tokenizer=AutoTokenizer.from_pretrained(start.path),
         codec=Codec.of(start),

@@ -13,11 +13,12 @@ import pytest
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
 from podium.executor import Dispatcher
-from podium.scoring import open_session
+from podium.scoring import RolloutRequest, ScoringSession, open_session
 from podium.scoring.service import serve_session
 from podium.testing import FaultServer
 from podium.train.lm.preflight import Preflight, preflight
 from podium.train.lm.settings import LMExperiment
+from podium.types import Message
 
 Settings = dict[str, Any]
 WORKER = """
@@ -196,6 +197,35 @@ def test_a_run_whose_plans_a_service_scores_is_held_to_the_service_s_prompts(set
 
     assert fits == []
     assert ["exceeds the 1,024 that the model can read" in refusal for refusal in too_long] == [True]
+
+
+class TogetherOnly(ScoringSession):
+    """Gives no prompt before all of its 20 are asked for."""
+
+    asked = 0
+    all_asked: asyncio.Event
+
+    async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
+        self.asked += 1
+        if self.asked == len(self.tasks):
+            self.all_asked.set()
+        await self.all_asked.wait()
+        return await super().prompt(request)
+
+
+async def test_a_service_is_asked_for_prompts_together_and_by_the_first_rank_alone(
+    settings: Settings,
+) -> None:
+    experiment = LMExperiment.model_validate(settings)
+    async with open_session(experiment, Dispatcher()) as opened:
+        session = TogetherOnly(experiment, opened.tasks, opened.pool, Dispatcher())
+        session.all_asked = asyncio.Event()
+        async with serve_session(session, drain_s=0) as url, asyncio.timeout(60):
+            served = experiment.model_copy(update={"scoring_url": url})
+            async with preflight(served, None, ranks=2, asks=False) as found:
+                assert (found.refusals, session.asked) == ([], 0)
+            async with preflight(served, None, ranks=2) as found:
+                assert (found.refusals, session.asked) == ([], 20)
 
 
 def test_a_model_on_the_hub_is_described_without_its_weights(

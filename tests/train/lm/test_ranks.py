@@ -47,6 +47,8 @@ questions = 2
 group = 4
 max_tokens = 48
 micro_batch = 4
+eval_every = 2
+eval_questions = 3
 temperature = 0.01    # next to greedy: processes draw from random streams of their own
 [trl]
 gradient_checkpointing = false
@@ -58,7 +60,7 @@ LAUNCH = (
 )  # fmt: skip
 
 
-async def _train(folder: Path, run: str, *launch: str) -> None:
+async def _train(folder: Path, run: str, *launch: str) -> str:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", *(launch or ("podium",)), "train", "--config", "run.toml", "--run", run),
         cwd=folder,
@@ -68,6 +70,7 @@ async def _train(folder: Path, run: str, *launch: str) -> None:
     )
     said, _ = await process.communicate()
     assert process.returncode == 0, said.decode()
+    return said.decode()
 
 
 def _figures(run: Path) -> list[dict[str, Any]]:
@@ -82,7 +85,8 @@ async def test_two_ranks_make_the_calls_of_one_pay_each_once_and_report_the_same
     for name, launch in {"one": (), "two": LAUNCH}.items():
         async with FaultServer("Answer: 42") as provider:
             (tmp_path / "pool.toml").write_text(POOL.format(url=provider.url))
-            await _train(tmp_path, name, *launch)
+            said = await _train(tmp_path, name, *launch)
+            assert said.count(f"The trained policy is in {name}/policy") == 1
             requests[name] = Counter((request.model, request.text) for request in provider.requests)
 
     assert requests["one"], "workers were asked"
@@ -93,11 +97,12 @@ async def test_two_ranks_make_the_calls_of_one_pay_each_once_and_report_the_same
     for ours, theirs in zip(one, two, strict=True):
         numbers = {key: value for key, value in ours.items() if isinstance(value, float)}
         assert {key: theirs[key] for key in numbers} == pytest.approx(numbers, rel=1e-3, abs=1e-6)
+    assert two[1]["evaluation"] == pytest.approx(one[1]["evaluation"], rel=1e-3)
     spent = []
     for name in ("one", "two"):
         with closing(Account(tmp_path / name / "spending.sqlite", "run", UNLIMITED_USD)) as account:
             spent.append(account.spent_usd)
         with TraceStore(tmp_path / name / "traces.sqlite", create=False) as store:
-            assert len(store.list()) == 16
+            assert len(store.list()) == 16 + 3
     assert spent[0] == pytest.approx(spent[1], abs=1e-9)
     assert spent[0] > 0

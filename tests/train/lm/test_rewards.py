@@ -57,3 +57,13 @@ def test_figures_count_rollouts_after_their_last_round_and_leave_out_what_failed
     assert figures["accuracy"] == 1.0  # Round 1 of the first, round 0 of the second.
     assert figures["dropped"] == 1
     assert figures["zero_variance_groups"] == 0.5  # 0.625 and 1.0; 1.0 alone.
+    assert figures["unrewarded_groups"] == 0.0
+
+
+def test_a_group_without_a_reward_is_none_of_equal_rewards() -> None:
+    samples = [_sample(0, 0, 1.0), _sample(0, 1, 0.5), _sample(1, 0, None), _sample(1, 1, None)]
+    set_rewards(samples, discount=0.25)
+
+    figures = batch_figures(samples)
+
+    assert (figures["zero_variance_groups"], figures["unrewarded_groups"]) == (0.0, 0.5)

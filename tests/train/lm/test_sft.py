@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +17,21 @@ from trl.trainer.sft_config import SFTConfig
 from podium.baselines.registry import open_baseline
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
-from podium.errors import ConfigError
+from podium.errors import BudgetError, ConfigError
 from podium.executor import Dispatcher
+from podium.executor.accounts import Account
 from podium.orchestrator import Orchestrator
 from podium.orchestrator.team import open_pool
-from podium.scoring import open_session
+from podium.scoring import RolloutRequest, open_session
 from podium.tasks import open_tasks
+from podium.testing import FaultServer
 from podium.trace.store import TraceStore
 from podium.train.lm.examples import Demonstration, collect_demonstrations
 from podium.train.lm.grpo import trl_arguments
 from podium.train.lm.settings import LMExperiment
 from podium.train.lm.sft import make_dataset, run_sft
-from podium.types import Message
+from podium.types import Message, Question
+from podium.workers.pool import Pool
 from podium.workflow import Workflow, parse
 
 Settings = dict[str, Any]
@@ -72,6 +78,60 @@ async def test_of_traces_only_right_answers_over_the_runs_own_pool_are_learned(
     assert warnings == [
         f"{tmp_path / 'teacher.sqlite'}: 3 traces are of other questions than those of embedded."
     ]
+
+
+DRAWN: Settings = {"pool_draw": {"random": True, "least": 3, "most": 5}, "cost_weights": [0.0, 1.0, 2.0]}
+PLAN = 'Two steps.\nmodel_id = [2, 0]\nsubtasks = ["Add.", "Check."]\naccess_list = [[], ["all"]]'
+
+
+async def test_a_rollouts_trace_is_learned_from_the_prompt_that_it_answered(
+    settings: Settings, tmp_path: Path
+) -> None:
+    settings |= DRAWN | {"prompt": settings["prompt"] | {"levels": 3}}
+    with TraceStore(tmp_path / "run.sqlite") as store:
+        async with open_session(
+            LMExperiment.model_validate(settings), Dispatcher(), keep=store.add
+        ) as session:
+            requests = [RolloutRequest(task=task, seed="train/1", plans=(PLAN,)) for task in session.tasks]
+            scores = [await session.score(request) for request in requests]
+            prompts = {await session.prompt(one.model_copy(update={"plans": ()})) for one in requests}
+    assert all(score.valid for score in scores)
+    sft = {"examples": str(tmp_path / "run.sqlite"), "min_score": 0.0}
+
+    examples = await _collected(settings | {"sft": sft})
+
+    assert {example.messages for example in examples} == prompts
+    assert {example.completion for example in examples} == {PLAN}
+    assert len({re.findall("Thrift: .", example.messages[0].content)[0] for example in examples}) == 3
+
+
+async def test_a_teachers_plan_is_learned_over_pools_as_training_draws_them(
+    settings: Settings, tmp_path: Path
+) -> None:
+    pool = open_pool("embedded")
+    planner = open_baseline("single:gus", pool.profiles, seed="0")
+    with TraceStore(tmp_path / "teacher.sqlite") as store:
+        for task in open_tasks("embedded", "train", size=8):
+            store.add(await Orchestrator(planner, pool).answer(task.question))
+    row = {"question": "1 + 1?", "plan": PLAN}
+    (tmp_path / "plans.jsonl").write_text(json.dumps(row) + "\n")
+    settings |= DRAWN | {"prompt": settings["prompt"] | {"levels": 3}}
+    teacher = {"examples": str(tmp_path / "teacher.sqlite"), "min_score": 0.0}
+
+    for examples, names in (
+        (await _collected(settings | {"sft": teacher}), ["gus"]),
+        (
+            await _collected(settings | {"sft": {"examples": str(tmp_path / "plans.jsonl")}}),
+            [pool.names[2], pool.names[0]],
+        ),
+    ):
+        shown = [re.findall(r"(\d+): (\w+):", example.messages[0].content) for example in examples]
+        assert examples
+        assert all(3 <= len(offered) <= 5 for offered in shown)
+        for example, offered in zip(examples, shown, strict=True):
+            plan = parse(example.completion, workers=len(offered))
+            assert isinstance(plan, Workflow)
+            assert [dict(offered)[str(step.worker)] for step in plan.steps] == names
 
 
 async def test_a_files_plans_are_read_as_a_policys_own(settings: Settings, tmp_path: Path) -> None:
@@ -121,6 +181,72 @@ def test_a_run_learns_its_examples_and_goes_on_where_it_ended(settings: Settings
     assert Checkpoint.read(policy).prompt.style == "brief"
     assert run_sft(experiment, tmp_path / "run") == policy
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 6
+
+
+async def _judged(folder: Path, settings: Settings, url: str) -> Settings:
+    """A trace of a teacher, whose answer a paid judge has to grade."""
+    (folder / "train.jsonl").write_text('{"question": "What is 6 times 7?", "answer": "42"}\n')
+    (folder / "own.toml").write_text(
+        '[[part]]\nset = "own"\nfiles = { train = "train.jsonl" }\n[part.grader]\nkind = "judge"\n'
+        '[part.grader.worker]\nname = "judy"\nkind = "openai"\nmodel = "j"\n'
+        f'base_url = "{url}"\nprice = {{ input = 1000.0, output = 2000.0 }}\n'
+        "limits = { max_tokens = 100, retries = 0 }\n"
+    )
+    (folder / "pool.toml").write_text('[[worker]]\nname = "ada"\nkind = "scripted"\nreplies = ["42"]\n')
+    pool = open_pool(str(folder / "pool.toml"))
+    planner = open_baseline("single:ada", pool.profiles, seed="0")
+    with TraceStore(folder / "teacher.sqlite") as store:
+        store.add(await Orchestrator(planner, pool).answer(Question(text="What is 6 times 7?")))
+    files = {"tasks": "own.toml", "pool": "pool.toml"}
+    return settings | {key: str(folder / name) for key, name in files.items()} | {
+        "stage": "sft", "sft": {"examples": str(folder / "teacher.sqlite")}
+    }  # fmt: skip
+
+
+async def test_a_judge_of_traces_is_paid_from_the_runs_budget(settings: Settings, tmp_path: Path) -> None:
+    async with FaultServer("It says the same.\nRIGHT") as provider:
+        experiment = LMExperiment.model_validate(await _judged(tmp_path, settings, provider.url))
+        with closing(Account(None, "run", 100.0)) as account:
+            async with open_session(experiment, Dispatcher(accounts=[account])) as session:
+                assert len(await collect_demonstrations(experiment, session, [].append)) == 1
+            words = sum(1000 * one.input_tokens + 2000 * one.output_tokens for one in provider.requests)
+            assert account.spent_usd == pytest.approx(words / 1e6)
+        asked = len(provider.requests)
+
+        @asynccontextmanager
+        async def poor(pool: Pool) -> AsyncIterator[Dispatcher]:
+            with closing(Account(None, "run", 0.01)) as account:
+                yield Dispatcher(accounts=[account])
+
+        with pytest.raises(BudgetError, match="The answer is not judged"):
+            await asyncio.to_thread(run_sft, experiment, tmp_path / "run", dispatch=poor)
+        assert len(provider.requests) == asked
+
+
+def test_a_run_needs_no_key_of_a_worker_and_its_policy_still_conducts_real_ones(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ADA_KEY", raising=False)
+    (tmp_path / "pool.toml").write_text(
+        '[[worker]]\nname = "ada"\nkind = "openai"\nmodel = "m"\nbase_url = "http://127.0.0.1:9/v1"\n'
+        'api_key_env = "ADA_KEY"\n'
+    )
+    sft = {"examples": "random", "count": 2, "batch": 2, "micro_batch": 2}
+    experiment = LMExperiment.model_validate(
+        settings | {"stage": "sft", "sft": sft, "pool": str(tmp_path / "pool.toml")}
+    )
+
+    policy = run_sft(experiment, tmp_path / "run")
+
+    assert not Checkpoint.read(policy).conducts.simulated
+
+
+def test_a_batch_that_micro_batches_cannot_make_up_is_refused(settings: Settings, tmp_path: Path) -> None:
+    experiment = LMExperiment.model_validate(settings | {"stage": "sft", "sft": {"batch": 10}})
+
+    with pytest.raises(ConfigError, match=r"10 examples .* make sft.batch a multiple of 4, or"):
+        run_sft(experiment, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_what_is_no_source_of_examples_is_refused(settings: Settings) -> None:

@@ -102,7 +102,7 @@ class Forecast:
 
 def forecast(experiment: LMExperiment, found: Preflight, *, ranks: int = 1) -> Forecast:
     """What a run is expected to need, of what its preflight found."""
-    plans = experiment.grpo.iterations * experiment.batch
+    plans = experiment.plans
     workers = None
     if (one := found.workers) is not None:
         workers = WorkerForecast(

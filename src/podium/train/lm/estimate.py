@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from podium.train.lm.settings import LMExperiment
+from podium.train.shape import read_sizes
 
 PEAK_SHARE = 0.35
 """Of the GPU's peak: what the update is taken to reach."""
@@ -41,17 +42,7 @@ class LMShape:
         if any("expert" in key for key in config):
             return None
         try:
-            heads = int(config["num_attention_heads"])
-            return cls(
-                vocab=int(config["vocab_size"]),
-                hidden=int(config["hidden_size"]),
-                layers=int(config["num_hidden_layers"]),
-                heads=heads,
-                kv_heads=int(config.get("num_key_value_heads") or heads),
-                head_size=int(config.get("head_dim") or int(config["hidden_size"]) // heads),
-                inner=int(config["intermediate_size"]),
-                tied=bool(config.get("tie_word_embeddings", False)),
-            )
+            return cls(**read_sizes(config))
         except (KeyError, TypeError, ValueError):
             return None
 

@@ -8,7 +8,7 @@ own messages: they may be of another pool.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -17,9 +17,9 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from podium.baselines.controls import random_workflow
-from podium.conductor.prompt import build_prompt
+from podium.conductor.prompt import renumbered
 from podium.errors import ConfigError, GraderError
-from podium.planner import Outcome, PlanRequest
+from podium.planner import Outcome
 from podium.scoring import RolloutRequest, ScoringSession
 from podium.tasks import Task
 from podium.tasks.overlap import question_key
@@ -27,9 +27,11 @@ from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.train.lm.settings import LMExperiment
 from podium.types import Message, Question
-from podium.workflow import PlanError, parse, render
+from podium.workflow import Acceptance, PlanError, Workflow, parse, render
 
 _MESSAGES = TypeAdapter(tuple[Message, ...])
+_DRAWS = 64
+"""Pools that are drawn for an example, until one offers the workers of its plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +95,18 @@ async def _from_file(
     for number, row in _lines(path):
         place = f"{path}, line {number}"
         if "question" in row and "plan" in row:
-            messages = _prompt(experiment, session, Question(text=str(row["question"])))
-            completion = str(row["plan"])
-            if fault := _fault(completion, experiment, session):
-                raise ConfigError(f"{place}: the plan cannot be run: {fault}")
+            written = str(row["plan"])
+            plan = _parse(written, experiment, len(session.pool))
+            if not isinstance(plan, Workflow):
+                raise ConfigError(
+                    f"{place}: the plan cannot be run: {getattr(plan, 'message', 'it is empty.')}"
+                )
+            names = session.pool.names
+            request = _offering(session, f"sft/{experiment.seed}/{number}", _workers([plan], names))
+            if request is None:
+                raise ConfigError(f"{place}: pool_draw does not offer the plan's workers together.")
+            messages = session.messages(Question(text=str(row["question"])), request)
+            completion = _as_shown(written, plan, names, session.pool_of(request).names)
         elif "messages" in row and "completion" in row:
             try:
                 messages = _MESSAGES.validate_python(row["messages"])
@@ -131,16 +141,16 @@ async def _from_traces(
 ) -> AsyncIterator[Demonstration]:
     """The plans of traces whose answers are right by the task set's own grader; each round is an example."""
     settings = experiment.sft
-    tasks = {question_key(task.question.text): task for task in session.tasks.values()}
+    ids = {question_key(task.question.text): task.id for task in session.tasks.values()}
     foreign = 0
     with TraceStore(path, create=False) as store:
         for trace in store.iterate():
-            task = tasks.get(question_key(trace.question.text))
-            if task is None:
+            task_id = ids.get(question_key(trace.question.text))
+            if task_id is None:
                 foreign += 1
             elif settings.max_cost_usd is not None and trace.uncached_usd > settings.max_cost_usd:
                 continue
-            elif await _score(task, trace) >= settings.min_score:
+            elif await _score(session.task(task_id), trace) >= settings.min_score:
                 for example in _rounds(experiment, session, trace):
                     yield example
     if foreign:
@@ -157,49 +167,80 @@ async def _score(task: Task, trace: Trace) -> float:
 
 
 def _rounds(experiment: LMExperiment, session: ScoringSession, trace: Trace) -> Iterator[Demonstration]:
-    """An example for each round whose plan could be read, where the trace's pool is the run's."""
-    if tuple(profile.name for profile in trace.pool) != session.pool.names:
+    """An example for each round whose plan could be read, over a pool as training draws it for a question."""
+    names = tuple(profile.name for profile in trace.pool)
+    request = _request(experiment, session, trace, names)
+    if request is None:
         return
+    shown = session.pool_of(request).names
     outcomes: tuple[Outcome, ...] = ()
     for round_ in trace.rounds:
         if round_.plan_error is not None:
             return
-        text = round_.plan_text
-        # A planner that is a program writes no text of its own.
-        completion = text if text.strip() or round_.workflow is None else render(round_.workflow)
+        completion = _as_shown(round_.plan_text, round_.workflow, names, shown)
         longest = experiment.sft.max_plan_chars
         fits = longest is None or len(completion) <= longest
-        if fits and not _fault(completion, experiment, session, later_round=bool(outcomes)):
-            yield Demonstration(_prompt(experiment, session, trace.question, outcomes), completion)
+        plan = _parse(completion, experiment, len(shown), later_round=bool(outcomes))
+        if fits and not isinstance(plan, PlanError):
+            yield Demonstration(session.messages(trace.question, request, outcomes), completion)
         if round_.workflow is not None:
-            outcomes = (*outcomes, Outcome(round_.workflow, round_.response or ""))
+            workflow = renumbered(round_.workflow, _numbers(names, shown))
+            outcomes = (*outcomes, Outcome(workflow, round_.response or ""))
 
 
-def _fault(
-    completion: str, experiment: LMExperiment, session: ScoringSession, *, later_round: bool = False
-) -> str | None:
-    """Why the policy could not be given credit for this completion; None: it is a plan."""
-    plan = parse(
+def _parse(
+    completion: str, experiment: LMExperiment, workers: int, *, later_round: bool = False
+) -> Workflow | Acceptance | PlanError:
+    """What the policy would be given credit for, had it written this."""
+    return parse(
         completion,
-        workers=len(session.pool),
+        workers=workers,
         max_steps=experiment.max_steps,
         later_round=later_round,
         access=experiment.prompt.access,
     )
-    return plan.message if isinstance(plan, PlanError) else None
 
 
-def _prompt(
-    experiment: LMExperiment,
-    session: ScoringSession,
-    question: Question,
-    outcomes: tuple[Outcome, ...] = (),
-) -> tuple[Message, ...]:
-    request = PlanRequest(
-        question=question,
-        pool=session.pool.profiles_for(question.text),
-        outcomes=outcomes,
-        max_steps=experiment.max_steps,
-        rounds=experiment.rounds - len(outcomes),
-    )
-    return build_prompt(request, experiment.prompt)
+def _request(
+    experiment: LMExperiment, session: ScoringSession, trace: Trace, names: tuple[str, ...]
+) -> RolloutRequest | None:
+    """What names the pool and the level of cost sensitivity of a trace; None: the run's questions have no such pool.
+
+    A rollout of a run with the same pools is shown as it was. Else the pool is drawn, and has the workers of all plans.
+    """
+    task, group = trace.metadata.get("task"), trace.metadata.get("group")
+    if task is not None and group is not None:
+        own = RolloutRequest(task=task, seed=group)
+        if session.pool_of(own).names == names:
+            return own
+    draws = experiment.pool_draw.random and set(names) <= set(session.pool.names)
+    if names != session.pool.names and not draws:
+        return None
+    plans = [round_.workflow for round_ in trace.rounds if round_.workflow is not None]
+    return _offering(session, f"sft/{experiment.seed}/{trace.id}", _workers(plans, names))
+
+
+def _offering(session: ScoringSession, name: str, workers: Collection[str]) -> RolloutRequest | None:
+    """A request whose pool offers all of these workers; None: none of the first draws under this name does."""
+    requests = (RolloutRequest(task=name, seed=f"draw {number}") for number in range(_DRAWS))
+    return next((one for one in requests if set(workers) <= set(session.pool_of(one).names)), None)
+
+
+def _workers(plans: Iterable[Workflow], names: Sequence[str]) -> set[str]:
+    """The names of the workers of some plans."""
+    return {names[step.worker] for plan in plans for step in plan.steps}
+
+
+def _as_shown(text: str, plan: Workflow | None, names: Sequence[str], shown: Sequence[str]) -> str:
+    """The completion for a plan over the workers `names`, where the prompt shows the workers `shown`.
+
+    With other numbers, the lists alone: what is written around them speaks of the old numbers.
+    """
+    if plan is None or (text.strip() and tuple(names) == tuple(shown)):
+        return text
+    return render(renumbered(plan, _numbers(names, shown)))
+
+
+def _numbers(names: Sequence[str], shown: Sequence[str]) -> dict[int, int]:
+    """The number of each worker among those that are shown."""
+    return {number: shown.index(name) for number, name in enumerate(names) if name in shown}

@@ -1,8 +1,8 @@
 """The reinforcement stage: TRL's GRPOTrainer over the scoring session.
 
 TRL has the optimiser, the loss, generation and checkpoints. This file gives TRL the rows, the rollouts and the rewards,
-writes a row of metrics after each iteration, and stops a run that no longer learns. The trainer runs in a thread of its
-own; the scoring session runs in the event loop.
+and sends our figures to its trackers. The trainer runs in a thread of its own; the scoring session runs in the event
+loop.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
-from transformers import PrinterCallback, TrainerCallback
+from transformers import PrinterCallback
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 from trl.trainer.sft_config import SFTConfig
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.config import nearest
+from podium.config import closest_name
 from podium.errors import ConfigError
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Scoring
-from podium.train.collapse import alarms
 from podium.train.display import Display
+from podium.train.lm.evaluation import Evaluation
 from podium.train.lm.metrics import batch_figures, numbers
+from podium.train.lm.recorder import Recorder
 from podium.train.lm.rollouts import PromptCodec, RolloutFunction, TrainingInterruptedError
 from podium.train.lm.schedule import Row, by_label
 from podium.train.lm.settings import LMExperiment
@@ -140,14 +140,14 @@ def trl_arguments(table: Mapping[str, Any], config: type, ours: Mapping[str, str
         ours: its arguments that have a name of ours, with the setting that decides each.
 
     Raises:
-        ConfigError: an argument that no trainer knows, with the nearest known name; or one that has a name of ours.
+        ConfigError: an argument that no trainer knows, with the closest known name; or one that has a name of ours.
     """
     known = {field.name for each in (GRPOConfig, SFTConfig) for field in fields(each)}
     for key in table:
         if key in ours:
             raise ConfigError(f"trl.{key} is decided by {ours[key]}; set that.", ("trl", key))
         if key not in known:
-            near = nearest(key, known)
+            near = closest_name(key, known)
             way_out = f"; did you mean {near!r}?" if near else "."
             raise ConfigError(f"trl.{key}: {config.__name__} has no such argument{way_out}", ("trl", key))
     taken = {field.name for field in fields(config)}
@@ -159,6 +159,7 @@ class PodiumGRPO:
 
     Args:
         start: the model.
+        evaluated: ids of the questions on which the policy is evaluated every `grpo.eval_every` iterations.
         scoring: runs and rewards plans; it lives in `loop`.
         run: the run's folder; None: this rank writes nothing.
     """
@@ -169,6 +170,7 @@ class PodiumGRPO:
         config: GRPOConfig,
         *,
         rows: Sequence[Row],
+        evaluated: Sequence[str] = (),
         start: Checkpoint,
         tokenizer: Any,
         codec: PromptCodec,
@@ -194,8 +196,17 @@ class PodiumGRPO:
             context=start.context,
             stop=self._stop,
         )
-        self.recorder = _Recorder(
-            experiment, self.rollouts, run=run, display=display, on_warning=on_warning, stop=self._stop
+        self._evaluation = Evaluation(
+            evaluated, self.rollouts, rounds=experiment.rounds, seed=experiment.seed
+        )
+        self.recorder = Recorder(
+            experiment,
+            self.rollouts,
+            run=run,
+            display=display,
+            on_warning=on_warning,
+            evaluate=self._evaluate if evaluated and experiment.grpo.eval_every else None,
+            stop=self._stop,
         )
         try:
             self.trainer = GRPOTrainer(
@@ -239,85 +250,12 @@ class PodiumGRPO:
             log_metric(f"podium/{name}", value)
         return podium_reward
 
-
-class _Recorder(TrainerCallback):
-    """Writes our row of each iteration, shows it, and stops a run that learns nothing."""
-
-    def __init__(
-        self,
-        experiment: LMExperiment,
-        rollouts: RolloutFunction,
-        *,
-        run: RunFolder | None,
-        display: Display,
-        on_warning: Callable[[str], None],
-        stop: threading.Event,
-    ) -> None:
-        self._experiment = experiment
-        self._rollouts = rollouts
-        self._rows = None if run is None else run.rows()
-        self._display = display
-        self._on_warning = on_warning
-        self._stop = stop
-        self._began = time.perf_counter()
-        self._still = 0
-        self._elapsed_s = 0.0
-        self.figures: dict[str, Any] = {}
-        """Of the latest batch."""
-
-    def begin(self, steps: int) -> None:
-        """Keep the rows of the steps that the checkpoint holds."""
-        if self._rows is not None:
-            self._rows.truncate(steps // self._experiment.grpo.num_iterations)
-            rows = self._rows.read()
-            self._elapsed_s = sum(sum(row["seconds"].values()) for row in rows)
-            self._display.begin(rows, elapsed_s=self._elapsed_s)
-
-    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        # The first pass over a batch also generates it.
-        if state.global_step % self._experiment.grpo.num_iterations == 0:
-            self._began = time.perf_counter()
-
-    def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        control.should_training_stop = control.should_training_stop or self._stop.is_set()
-
-    on_step_end = on_substep_end  # A step of one micro-batch has no substeps.
-
-    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        logs: dict[str, Any] = kwargs["logs"]
-        passes = self._experiment.grpo.num_iterations
-        if "loss" not in logs or state.global_step % passes:
-            return
-        seconds = dict(self._rollouts.seconds)
-        took = time.perf_counter() - self._began
-        row = {
-            "iteration": state.global_step // passes - 1,
-            **self.figures,
-            "entropy": logs.get("entropy", 0.0),
-            "kl": logs.get("kl", 0.0),
-            "loss": logs["loss"],
-            "grad_norm": logs.get("grad_norm", 0.0),
-            "lr": logs["learning_rate"],
-            "seconds": {
-                phase: round(value, 3)
-                for phase, value in {**seconds, "update": max(0.0, took - sum(seconds.values()))}.items()
-            },
-        }
-        row["alarms"] = alarms(row)
-        self._still = self._still + 1 if row["zero_variance_groups"] == 1.0 else 0
-        if self._still >= self._experiment.grpo.patience:
-            control.should_training_stop = True
-            self._on_warning(
-                f"Stopped after {self._still} iterations in a row in which all rewards of each group were equal: "
-                "nothing is learned from them. Take easier or harder tasks, a larger grpo.group, or begin with "
-                "--stage sft."
-            )
-        if self._rows is not None:
-            self._elapsed_s += took
-            self._rows.append(row)
-            self._display.show(row, elapsed_s=self._elapsed_s)
-            if row["alarms"] and not (row["iteration"] % 10):
-                self._on_warning(f"Iteration {row['iteration'] + 1}: {' '.join(row['alarms'])}")
+    def _evaluate(self) -> dict[str, Any]:
+        """The figures of the policy as it is, which TRL logs with those of the step."""
+        figures = self._evaluation(self.trainer)
+        for name, value in figures.items():
+            self.trainer._metrics["train"][f"podium/evaluation/{name}"].append(float(value))
+        return figures
 
 
 def latest_checkpoint(folder: Path) -> Path | None:

@@ -19,7 +19,9 @@ def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
     """Figures of a batch: means over the samples that were scored.
 
     "accuracy", "calls" and "cost_usd" are of whole rollouts, after their last round; everything else is of single
-    plans. "dropped" counts completions whose workers or grader failed, "zero_variance_groups" is a share of the groups.
+    plans. "dropped" counts completions whose workers or grader failed, and those that were not asked for since their
+    prompts were too long. "unrewarded_groups" is the share of the groups without any reward, "zero_variance_groups" the
+    share of the others whose rewards are all equal.
     """
     written = [sample for sample in samples if sample.tokens]
     scored = [
@@ -27,6 +29,8 @@ def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
     ]
     readable = [score for score in scored if score.valid]
     ends = _last_scores(samples)
+    groups = _groups(samples)
+    rewarded = [group for group in groups if group]
     counts = Counter(worker for score in readable for worker in score.workers)
     return {
         "reward": _mean(sample.reward for sample in samples if sample.reward is not None),
@@ -41,8 +45,9 @@ def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
         "workers": {name: counts[name] / counts.total() for name in sorted(counts)},
         "completion_tokens": _mean(len(sample.tokens) for sample in written),
         "cut_off": _mean(not sample.ended for sample in written),
-        "zero_variance_groups": _mean(len(set(rewards)) <= 1 for rewards in _groups(samples)),
-        "dropped": len(written) - len(scored),
+        "zero_variance_groups": _mean(len(set(group)) == 1 for group in rewarded),
+        "unrewarded_groups": _mean(not group for group in groups),
+        "dropped": len(written) - len(scored) + sum(sample.too_long for sample in samples),
         **variety([(score.workers, score.topology) for score in readable if score.workers]),
         "simulated": any(score.simulated for score in scored),
         "recorded": any(score.recorded for score in scored),

@@ -5,10 +5,12 @@ A run opens its parts here and continues with them; a dry run lists the reasons.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +22,7 @@ from podium.executor import Dispatcher
 from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, RolloutRequest, Scoring, ScoringSession
-from podium.scoring.training_tasks import open_training_tasks
+from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks
 from podium.tasks import Task
 from podium.trace.answers import PastAnswers, past_answers
 from podium.trace.store import default_path
@@ -35,6 +37,8 @@ from podium.workers.pool import Pool
 from podium.workers.redaction import read_key
 
 T = TypeVar("T")
+_AT_ONCE = 64
+"""Prompts that a scoring service is asked for at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,8 @@ class Ready:
     config: GRPOConfig
     tasks: Mapping[str, Task]
     """Empty on a rank that does not call workers."""
+    evaluated: Mapping[str, Task]
+    """The tasks of evaluations; empty also where none is due."""
 
 
 @dataclass(slots=True)
@@ -62,6 +68,7 @@ class Preflight:
     codec: PromptCodec | None = None
     config: GRPOConfig | None = None
     tasks: Mapping[str, Task] = field(default_factory=dict)
+    evaluated: Mapping[str, Task] = field(default_factory=dict)
     longest_prompt: int = 0
     """Tokens of the longest prompt of a first round; an estimate (four characters a token) without a tokenizer."""
     workers: WorkerEstimate | None = None
@@ -82,7 +89,9 @@ class Preflight:
         assert self.start is not None
         assert self.codec is not None
         assert self.config is not None
-        return Ready(self.pool, self.start, self.tokenizer, self.codec, self.config, self.tasks)
+        return Ready(
+            self.pool, self.start, self.tokenizer, self.codec, self.config, self.tasks, self.evaluated
+        )
 
     def attempt(self, make: Callable[[], T]) -> T | None:
         """Call `make`. Returns its result; if it raises a PodiumError, adds that to the refusals and returns None."""
@@ -109,7 +118,8 @@ async def preflight(
     Args:
         folder: of the run; None: it has none yet. It is not written to.
         ranks: processes that train together.
-        asks: whether this rank calls workers. Otherwise it needs neither their keys nor the tasks.
+        asks: whether this rank calls workers, or the scoring service. Otherwise it needs neither the workers' keys nor
+            the tasks.
         run_budget_usd: dollars that the run may cost. A new run is refused if its first batch alone is likely to cost
             more. A resumed run is not, since its folder may hold the answers.
         weights: whether to fetch the weights of a model on the hub; else only its tokenizer and configuration.
@@ -121,7 +131,7 @@ async def preflight(
     _open_model(found, experiment, weights=weights)
     found.pool = found.attempt(lambda: open_pool(experiment.pool, ready=False))
     try:
-        if found.pool is not None and experiment.scoring_url is not None:
+        if found.pool is not None and asks and experiment.scoring_url is not None:
             await _check_service(found, experiment)
         elif found.pool is not None and asks:
             await _check_questions(found, experiment, found.pool, on_warning)
@@ -190,6 +200,13 @@ def open_client(experiment: LMExperiment) -> Client:
 
 async def _check_service(found: Preflight, experiment: LMExperiment) -> None:
     """The prompts of a service that scores for this run; its pool, tasks and budget are its own to check."""
+    if experiment.grpo.eval_every:
+        found.refusals.append(
+            ConfigError(
+                "grpo.eval_every: a scoring service has the training questions alone; set grpo.eval_every = 0, or "
+                "leave out scoring_url."
+            )
+        )
     try:
         async with open_client(experiment) as client:
             await _check_prompts(found, experiment, client, await client.task_ids())
@@ -207,10 +224,15 @@ async def _check_questions(
         if isinstance(worker, UnreadyWorker)
     ]
     found.tasks = found.attempt(lambda: open_training_tasks(experiment, pool, on_warning)) or {}
-    session = found.attempt(lambda: ScoringSession(experiment, found.tasks, pool, Dispatcher()))
+    if experiment.grpo.eval_every:
+        size = experiment.grpo.eval_questions
+        found.evaluated = found.attempt(lambda: open_validation_tasks(experiment, pool, size)) or {}
+    session = found.attempt(
+        lambda: ScoringSession(experiment, found.tasks, pool, Dispatcher(), evaluated=found.evaluated)
+    )
     if session is None or not found.tasks:
         return
-    await _check_prompts(found, experiment, session, found.tasks)
+    await _check_prompts(found, experiment, session, [*found.tasks, *found.evaluated])
     found.workers = estimate_workers(
         experiment, pool, list(found.tasks.values()), past=found.attempt(_past) or {}
     )
@@ -221,10 +243,16 @@ async def _check_prompts(
 ) -> None:
     """Whether each prompt of a first round leaves room for a plan."""
     where = ""
-    for task in tasks:
-        length = await _prompt_tokens(scoring, task, found.codec)
-        if length > found.longest_prompt:
-            found.longest_prompt, where = length, task
+    left = iter(tasks)
+    while part := list(islice(left, _AT_ONCE)):
+        lengths = await asyncio.gather(
+            *(_prompt_tokens(scoring, task, found.codec) for task in part), return_exceptions=True
+        )
+        for task, length in zip(part, lengths, strict=True):
+            if isinstance(length, BaseException):
+                raise length
+            if length > found.longest_prompt:
+                found.longest_prompt, where = length, task
     room = experiment.grpo.max_tokens
     if found.codec is None or found.start is None or found.longest_prompt + room <= found.start.context:
         return

@@ -48,6 +48,8 @@ class SampledCompletion:
     """What the policy wrote in the rounds before."""
     prompt: list[int] = field(default_factory=list)
     """Token ids. Empty: the rollout does not reach this round."""
+    too_long: bool = False
+    """Whether its prompt would have left no room for a plan, so that none was asked for."""
     tokens: list[int] = field(default_factory=list)
     """The completion's token ids, with the one that ended it."""
     logprobs: list[float] | None = None
@@ -112,9 +114,9 @@ class RolloutFunction:
             SampledCompletion(self._rows[label], (first + place) % trainer.num_generations)
             for place, label in enumerate(prompts)
         ]
-        self.seconds = {"sample": 0.0, "score": 0.0}
-        for number in range(self._rounds):
-            self._run_round(number, samples, trainer)
+        self.seconds = self.play(
+            samples, trainer, same=trainer.num_generations, places=len(prompts) // self._rounds
+        )
         set_rewards(samples, self._discount)
         self.samples = gather_object(samples)
         # A round that a rollout does not reach has one token that nothing is learned from.
@@ -127,7 +129,36 @@ class RolloutFunction:
             "podium_reward": [sample.reward for sample in samples],
         }
 
-    def _run_round(self, number: int, samples: Sequence[SampledCompletion], trainer: Any) -> None:
+    def play(
+        self, samples: Sequence[SampledCompletion], trainer: Any, *, same: int, places: int
+    ) -> dict[str, float]:
+        """Add prompts, completions and scores to this rank's samples, round by round. All ranks call it together.
+
+        Args:
+            same: samples of a first round that stand together and have one prompt.
+            places: samples of a round on a rank at most; the same on all ranks.
+
+        Returns:
+            Seconds: "sample" until the last token, "score" after it.
+
+        Raises:
+            PodiumError, TrainingInterruptedError: as `__call__`.
+        """
+        seconds = {"sample": 0.0, "score": 0.0}
+        for number in range(self._rounds):
+            self._run_round(number, samples, trainer, seconds, same=1 if number else same, places=places)
+        return seconds
+
+    def _run_round(
+        self,
+        number: int,
+        samples: Sequence[SampledCompletion],
+        trainer: Any,
+        seconds: dict[str, float],
+        *,
+        same: int,
+        places: int,
+    ) -> None:
         earlier = {_key(sample): sample for sample in samples if sample.row.round == number - 1}
         current = [sample for sample in samples if sample.row.round == number]
         pending: list[tuple[SampledCompletion, Future[Score]]] = []
@@ -135,11 +166,11 @@ class RolloutFunction:
         try:
             self._await(self._add_prompts(current, earlier))
             started = time.perf_counter()
-            self._generate(current, trainer, pending)
+            self._generate(current, trainer, same, places, pending)
             written = time.perf_counter()
             error = self._take_scores(pending)
-            self.seconds["sample"] += written - started
-            self.seconds["score"] += time.perf_counter() - written
+            seconds["sample"] += written - started
+            seconds["score"] += time.perf_counter() - written
         except PodiumError as failure:
             error = failure
         finally:
@@ -181,14 +212,16 @@ class RolloutFunction:
         self,
         current: Sequence[SampledCompletion],
         trainer: Any,
+        same: int,
+        places: int,
         pending: list[tuple[SampledCompletion, Future[Score]]],
     ) -> None:
         """Have the trainer write the completions. When one ends, start to score it and add it to `pending`."""
         limit = self._context - trainer.max_completion_length
         reached = [sample for sample in current if sample.prompt and len(sample.prompt) <= limit]
         for sample in current:
-            if sample not in reached:
-                sample.prompt = []
+            if sample.prompt and sample not in reached:
+                sample.prompt, sample.too_long = [], True
 
         def hand_on(sample: SampledCompletion, tokens: list[int]) -> None:
             sample.tokens = tokens
@@ -201,22 +234,29 @@ class RolloutFunction:
         if not reached and alone:
             return
         # Ranks that hold parts of one model generate together, also where a rank has no prompt of its own.
-        prompts = [sample.prompt for sample in reached] or [[trainer.processing_class.eos_token_id]]
-        same = trainer.num_generations if current[0].row.round == 0 else 1
+        asked: list[SampledCompletion | None] = [*reached] or [None]
+        if not alone and _counts_places(trainer):
+            asked = [sample if sample.prompt else None for sample in current]
+            asked += [None] * (places - len(current))
+        nothing = [trainer.processing_class.eos_token_id]
+        prompts = [nothing if sample is None else sample.prompt for sample in asked]
         handed: set[int] = set()
 
         def on_end(position: int, tokens: list[int]) -> None:
             handed.add(position)
-            hand_on(reached[position], tokens)
+            if (owner := asked[position]) is not None:
+                hand_on(owner, tokens)
 
-        with self._watch(trainer, len(reached), on_end):
+        with self._watch(trainer, len(asked), on_end):
             completions, logprobs = trainer._generate_single_turn(prompts, None, {}, same)
-        for position, sample in enumerate(reached):
+        for position, owner in enumerate(asked):
+            if owner is None:
+                continue
             tokens = list(completions[position])
-            sample.ended = bool(tokens) and tokens[-1] in trainer.eos_token_ids
-            sample.logprobs = None if logprobs is None else list(logprobs[position])
+            owner.ended = bool(tokens) and tokens[-1] in trainer.eos_token_ids
+            owner.logprobs = None if logprobs is None else list(logprobs[position])
             if position not in handed:
-                hand_on(sample, tokens)
+                hand_on(owner, tokens)
 
     @contextmanager
     def _watch(self, trainer: Any, rows: int, on_end: Callable[[int, list[int]], None]) -> Iterator[None]:
@@ -276,6 +316,15 @@ def set_rewards(samples: Sequence[SampledCompletion], discount: float) -> None:
         later = by_rollout.get((*_key(sample), sample.row.round + 1))
         if sample.reward is not None and later is not None and later.reward is not None:
             sample.reward = (1 - discount) * sample.reward + discount * later.reward
+
+
+def _counts_places(trainer: Any) -> bool:
+    """Whether TRL generates for several ranks at once, and finds a rank's completions by counting.
+
+    It takes every rank to have given as many prompts, and every group of equal prompts to be whole.
+    """
+    engine = trainer.vllm_generation if trainer.use_vllm else None
+    return engine is not None and (engine.mode == "server" or engine.tensor_parallel_size > 1)
 
 
 def _key(sample: SampledCompletion) -> tuple[str, int]:

@@ -10,14 +10,14 @@ import asyncio
 import os
 import secrets
 import warnings
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import (
-    AbstractAsyncContextManager,
     AbstractContextManager,
     AsyncExitStack,
     asynccontextmanager,
     nullcontext,
 )
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,23 +27,19 @@ from transformers.utils import logging
 
 from podium.errors import PodiumError
 from podium.executor import Dispatcher
-from podium.rollout.run_folder import TRACES, RunFolder
-from podium.scoring import Client, Scoring, ScoringSession
+from podium.rollout.run_folder import RunFolder
+from podium.scoring import Client, Scoring
 from podium.scoring.service import serve_session
-from podium.tasks import Task
-from podium.trace.store import TraceStore
+from podium.scoring.session import Dispatch, open_run_session
 from podium.train.display import Display, NoDisplay
 from podium.train.lm.grpo import PodiumGRPO
 from podium.train.lm.model import write_policy
-from podium.train.lm.preflight import open_client, preflight
+from podium.train.lm.preflight import Ready, open_client, preflight
 from podium.train.lm.rollouts import TrainingInterruptedError
 from podium.train.lm.schedule import schedule
 from podium.train.lm.settings import CHANGEABLE_ON_RESUME, LMExperiment
-from podium.workers.pool import Pool
 
 T = TypeVar("T")
-Dispatch = Callable[[Pool], AbstractAsyncContextManager[Dispatcher]]
-"""Opens the dispatcher of a pool's workers. It is called once the run's folder is there."""
 
 
 def quiet_libraries() -> None:
@@ -89,9 +85,11 @@ async def run_grpo(
         run = on_first_rank(
             state, lambda: RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME)
         )
-        async with open_scoring(
-            experiment, ready.pool, ready.tasks, dispatch=dispatch, folder=folder, state=state
-        ) as (scoring, tasks):
+        async with open_scoring(experiment, ready, dispatch=dispatch, folder=folder, state=state) as (
+            scoring,
+            tasks,
+            evaluated,
+        ):
             rows = schedule(
                 tasks,
                 iterations=experiment.grpo.iterations,
@@ -104,6 +102,7 @@ async def run_grpo(
                     experiment,
                     ready.config,
                     rows=rows,
+                    evaluated=evaluated,
                     start=ready.start,
                     tokenizer=ready.tokenizer,
                     codec=ready.codec,
@@ -122,63 +121,56 @@ async def run_grpo(
 @asynccontextmanager
 async def open_scoring(
     experiment: LMExperiment,
-    pool: Pool,
-    tasks: Mapping[str, Task],
+    ready: Ready,
     *,
     dispatch: Dispatch,
     folder: Path,
     state: PartialState,
-) -> AsyncIterator[tuple[Scoring, Sequence[str]]]:
-    """What scores this rank's plans, and the ids of the tasks.
+) -> AsyncIterator[tuple[Scoring, Sequence[str], Sequence[str]]]:
+    """What scores this rank's plans, and the ids of the tasks of training and of evaluations.
 
     If the configuration names a scoring service, all ranks use it. Else a single rank opens a session in its own
     process; of several ranks the first opens a session and serves it to the others.
     """
+    open_session = partial(
+        open_run_session,
+        experiment,
+        ready.tasks,
+        ready.pool,
+        dispatch=dispatch,
+        folder=folder,
+        evaluated=ready.evaluated,
+    )
     if experiment.scoring_url is not None:
         async with open_client(experiment) as client:
-            yield client, await client.task_ids()
+            yield client, await client.task_ids(), ()
     elif state.num_processes == 1:
-        async with _open_session(experiment, pool, tasks, dispatch, folder) as (session, _):
-            yield session, list(tasks)
+        async with open_session() as (session, _):
+            yield session, list(ready.tasks), list(ready.evaluated)
     elif state.is_main_process:
         async with AsyncExitStack() as opened:
             told: list[Any] = []
             try:
-                session, store = await opened.enter_async_context(
-                    _open_session(experiment, pool, tasks, dispatch, folder)
-                )
+                session, store = await opened.enter_async_context(open_session())
                 key = secrets.token_urlsafe()
                 url = await opened.enter_async_context(
                     serve_session(session, host=_listening(), key=key, flush=store.flush)
                 )
-                told = [_reachable(url), key, list(tasks)]
+                told = [_reachable(url), key, list(ready.tasks), list(ready.evaluated)]
             except PodiumError as error:
-                told = [error, None, None]
+                told = [error, None, None, None]
                 raise
             finally:
                 broadcast_object_list(told)
-            yield session, list(tasks)
+            yield session, list(ready.tasks), list(ready.evaluated)
     else:
-        served: list[Any] = [None, None, None]
+        served: list[Any] = [None] * 4
         broadcast_object_list(served)
-        url, key, ids = served
+        url, key, tasks, evaluated = served
         if isinstance(url, PodiumError):
             raise url
         async with Client(url, key=key, settings=experiment) as client:
-            yield client, ids
-
-
-@asynccontextmanager
-async def _open_session(
-    experiment: LMExperiment,
-    pool: Pool,
-    tasks: Mapping[str, Task],
-    dispatch: Dispatch,
-    folder: Path,
-) -> AsyncIterator[tuple[ScoringSession, TraceStore]]:
-    async with dispatch(pool) as dispatcher:
-        with TraceStore(folder / TRACES) as store:
-            yield ScoringSession(experiment, tasks, pool, dispatcher, keep=store.add), store
+            yield client, tasks, evaluated
 
 
 def _listening() -> str:
@@ -227,3 +219,15 @@ def on_first_rank(state: PartialState, make: Callable[[], T]) -> T | None:
     if failure[0] is not None:
         raise failure[0]
     return made
+
+
+def of_first_rank(state: PartialState, make: Callable[[], T]) -> T:
+    """Call `make` on the first rank only. Returns its result on every rank.
+
+    Raises:
+        PodiumError: as `on_first_rank`.
+    """
+    made: list[Any] = [on_first_rank(state, make)]
+    if state.num_processes > 1:
+        broadcast_object_list(made)
+    return made[0]  # type: ignore[no-any-return]

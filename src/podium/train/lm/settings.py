@@ -52,6 +52,10 @@ class GRPOStage(Settings):
     """Iterations from checkpoint to checkpoint; a killed run repeats fewer than that."""
     patience: int = Field(default=20, ge=1)
     """The run stops after so many iterations in a row whose groups all have equal rewards: nothing is learned there."""
+    eval_every: int = Field(default=0, ge=0)
+    """Iterations between evaluations of the policy on validation questions, greedily; 0: none, since they are paid."""
+    eval_questions: int = Field(default=100, ge=1)
+    """Questions of an evaluation; the command's --eval-questions."""
 
 
 class SFTStage(Settings):
@@ -130,10 +134,19 @@ class LMExperiment(ScoringSettings):
         """Completions of an iteration, of all rounds."""
         return self.grpo.questions * self.grpo.group
 
+    @property
+    def plans(self) -> int:
+        """Plans of the whole run at most, those of its evaluations too."""
+        every = self.grpo.eval_every
+        evaluations = self.grpo.iterations // every if every else 0
+        return self.grpo.iterations * self.batch + evaluations * self.grpo.eval_questions * self.rounds
+
 
 CHANGEABLE_ON_RESUME = (
     "grpo.save_every",
     "grpo.patience",
+    "grpo.eval_every",
+    "grpo.eval_questions",
     "scoring_url",
     "scoring_key_env",
     "trl.report_to",

@@ -1,4 +1,4 @@
-"""The supervised stage: TRL's SFTTrainer on demonstrations. It calls no worker.
+"""The supervised stage: TRL's SFTTrainer on demonstrations. It calls no worker; a judge may grade traces.
 
 The examples are encoded by the codec that encodes the policy's prompts later, so both have the same tokens.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from podium.executor import Dispatcher
 from podium.orchestrator.team import open_pool
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import open_session
+from podium.scoring.session import Dispatch
 from podium.train.lm.examples import Demonstration, collect_demonstrations
 from podium.train.lm.grpo import (
     TRL_DEFAULTS,
@@ -33,7 +35,7 @@ from podium.train.lm.grpo import (
 )
 from podium.train.lm.model import find_start, open_codec, open_tokenizer, write_policy
 from podium.train.lm.rollouts import PromptCodec
-from podium.train.lm.run import on_first_rank
+from podium.train.lm.run import of_first_rank, on_first_rank
 from podium.train.lm.settings import CHANGEABLE_ON_RESUME, LMExperiment
 from podium.workers.pool import Pool
 
@@ -56,17 +58,25 @@ _OURS = {
 
 
 def run_sft(
-    experiment: LMExperiment, folder: Path, *, on_warning: Callable[[str], None] = lambda warning: None
+    experiment: LMExperiment,
+    folder: Path,
+    *,
+    dispatch: Dispatch = lambda pool: nullcontext(Dispatcher()),
+    on_warning: Callable[[str], None] = lambda warning: None,
 ) -> Path:
     """Train in a run folder, or resume the run that it holds. Returns the folder of the trained policy.
 
+    Args:
+        dispatch: opens what keeps the budget and the replies of the judges that grade traces.
+
     Raises:
+        BudgetError: the dollars of the run or the day do not suffice to grade the traces.
         CheckpointError: the start is no checkpoint that can be trained.
         ConfigError: pool, tasks, examples or a trainer's setting cannot be used.
         RunMismatchError: the folder belongs to another configuration.
     """
     state = PartialState()
-    pool = open_pool(experiment.pool)
+    pool = open_pool(experiment.pool, ready=False)  # No worker is called: none needs its key.
     try:
         start = find_start(experiment)
         tokenizer = open_tokenizer(experiment, start)
@@ -75,8 +85,7 @@ def run_sft(
         run = on_first_rank(
             state, lambda: RunFolder.open(folder, experiment, changeable=CHANGEABLE_ON_RESUME)
         )
-        warn = on_warning if state.is_main_process else lambda warning: None
-        examples = asyncio.run(_collect(experiment, pool, warn))
+        examples = of_first_rank(state, lambda: asyncio.run(_collect(experiment, pool, dispatch, on_warning)))
         dataset = make_dataset(examples, codec, tokenizer.eos_token_id, start)
         trainer = SFTTrainer(
             model=str(start.path),
@@ -102,9 +111,12 @@ def run_sft(
 
 
 async def _collect(
-    experiment: LMExperiment, pool: Pool, on_warning: Callable[[str], None]
+    experiment: LMExperiment, pool: Pool, dispatch: Dispatch, on_warning: Callable[[str], None]
 ) -> list[Demonstration]:
-    async with open_session(experiment, Dispatcher(), pool=pool, on_warning=on_warning) as session:
+    async with (
+        dispatch(pool) as dispatcher,
+        open_session(experiment, dispatcher, pool=pool, on_warning=on_warning) as session,
+    ):
         return await collect_demonstrations(experiment, session, on_warning)
 
 
@@ -112,13 +124,18 @@ def _config(experiment: LMExperiment, folder: Path, ranks: int, context: int) ->
     given = TRL_DEFAULTS | trl_arguments(experiment.trl, SFTConfig, _OURS)
     sft = experiment.sft
     micro = min(sft.micro_batch, max(1, sft.batch // ranks))
+    if sft.batch % (ranks * micro):
+        raise ConfigError(
+            f"A batch of {sft.batch} examples (sft.batch) cannot be shared by {ranks} rank(s) in micro-batches of "
+            f"{micro}; make sft.batch a multiple of {ranks * micro}, or change sft.micro_batch."
+        )
     try:
         return SFTConfig(
             output_dir=str(folder),
             num_train_epochs=sft.epochs,
             learning_rate=sft.lr,
             per_device_train_batch_size=micro,
-            gradient_accumulation_steps=max(1, sft.batch // (micro * ranks)),
+            gradient_accumulation_steps=sft.batch // (micro * ranks),
             save_strategy="steps",
             save_steps=sft.save_every,
             logging_steps=1,

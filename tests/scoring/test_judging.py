@@ -1,0 +1,40 @@
+"""What a judge's call takes from the accounts, however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+
+import pytest
+
+from podium.executor import Dispatcher
+from podium.executor.accounts import Account
+from podium.scoring.judging import JudgePayment
+from podium.types import Message, Price, Profile
+from podium.workers.base import Reply, Request
+from podium.workers.scripted import ScriptedWorker
+
+
+async def test_a_call_that_is_cancelled_is_paid_for_as_far_as_its_cost_is_known() -> None:
+    judge = ScriptedWorker("judy", {}, profile=Profile(name="judy", price=Price(output=1000.0)))
+    begun = asyncio.Event()
+
+    async def call() -> Reply:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError as error:
+            error.cost_usd = 0.5  # type: ignore[attr-defined] # As a team does.
+            raise
+        raise AssertionError("it is cancelled")
+
+    with closing(Account(None, "run", 100.0)) as account:
+        pay = JudgePayment(Dispatcher(accounts=[account]))
+        request = Request((Message(role="user", content="Right?"),), seed="0")
+        paying = asyncio.create_task(pay(judge, request, call))
+        await begun.wait()
+        assert account.reserved_usd > 0
+        paying.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await paying
+        assert (account.spent_usd, account.reserved_usd) == (0.5, 0.0)

@@ -1,0 +1,84 @@
+"""The policy is evaluated while TRL trains it: what the figures are, and that training does not notice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podium.conductor import Checkpoint, Conductor, open_policy
+from podium.conductor.policy import Sampling
+from podium.errors import BudgetError, ConfigError
+from podium.evals import evaluate
+from podium.orchestrator.team import open_pool
+from podium.scoring import ScoringSession
+from podium.tasks import open_tasks
+from podium.trace.store import TraceStore
+
+Settings = dict[str, Any]
+EACH: Settings = {"eval_every": 1, "eval_questions": 11}
+
+
+def rows(run: Path) -> list[dict[str, Any]]:
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    return [{key: value for key, value in json.loads(line).items() if key != "seconds"} for line in lines]
+
+
+def test_an_evaluation_has_the_figures_of_the_saved_policy_and_changes_nothing_that_is_learned(
+    train: Any, settings: Settings, tmp_path: Path
+) -> None:
+    train(settings, "plain")
+    policy = train(settings | {"grpo": settings["grpo"] | EACH}, "evaluated")
+
+    found = rows(tmp_path / "evaluated")
+    assert [row.pop("evaluation")["questions"] for row in rows(tmp_path / "evaluated")] == [11, 11]
+    assert [{k: v for k, v in row.items() if k != "evaluation"} for row in found] == rows(tmp_path / "plain")
+    checkpoint = Checkpoint.read(policy)
+    again = asyncio.run(
+        evaluate(
+            Conductor(open_policy(checkpoint), checkpoint.prompt, sampling=Sampling(max_tokens=64)),
+            list(open_tasks("embedded", "validation", size=11)),
+            open_pool("embedded"),
+        )
+    )
+    last = found[-1]["evaluation"]
+    assert last["valid"] == pytest.approx(again.validity)
+    assert last["steps"] * last["valid"] == pytest.approx(again.steps)  # Ours leaves out unreadable plans.
+    assert last["cost_usd"] > 0
+    with TraceStore(tmp_path / "evaluated" / "traces.sqlite", create=False) as store:
+        asked = [trace.metadata["task"] for trace in store.iterate()]
+    assert sum(task.startswith("validation/embedded/validation/") for task in asked) >= 11
+
+
+def test_a_run_that_could_not_pay_an_evaluation_makes_it_when_it_goes_on(
+    train: Any, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings |= {"grpo": settings["grpo"] | EACH}
+    train(settings, "whole")
+    score = ScoringSession.score
+
+    async def poor(self: ScoringSession, request: Any) -> Any:
+        if request.seed == "evaluation/42/7":
+            raise BudgetError("The budget is spent.")
+        return await score(self, request)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ScoringSession, "score", poor)
+        with pytest.raises(BudgetError):
+            train(settings, "halves")
+    assert rows(tmp_path / "halves") == []
+
+    train(settings, "halves")
+
+    assert rows(tmp_path / "halves") == rows(tmp_path / "whole")
+
+
+def test_questions_that_there_are_not_are_refused(train: Any, settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "mine.jsonl").write_text('{"question": "What is 6 times 7?", "answer": "42"}\n')
+    (tmp_path / "own.toml").write_text('[[part]]\nset = "own"\nfiles = { train = "mine.jsonl" }\n')
+
+    with pytest.raises(ConfigError, match="validation"):
+        train(settings | {"tasks": str(tmp_path / "own.toml"), "grpo": settings["grpo"] | EACH})
