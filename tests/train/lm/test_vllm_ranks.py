@@ -13,7 +13,7 @@ import pytest
 from trl.generation import vllm_generation
 
 from podium.scoring import RolloutRequest, Score
-from podium.train.lm.rollouts import RolloutFunction, Sample
+from podium.train.lm.rollouts import RolloutFunction, SampledCompletion
 from podium.train.lm.schedule import Row
 from podium.types import Message
 
@@ -122,7 +122,7 @@ async def test_a_rank_whose_prompts_are_too_long_takes_no_completion_of_another(
     loop = asyncio.get_running_loop()
     groups = [
         [
-            Sample(Row(0, place, 0, task, f"{rank}/{place}"), n)
+            SampledCompletion(Row(0, place, 0, task, f"{rank}/{place}"), n)
             for place, task in enumerate(own)
             for n in (0, 1)
         ]
