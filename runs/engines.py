@@ -11,19 +11,16 @@ are measured.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-from podium.conductor.opening import conductor_of, open_policy
+import podium
 from podium.evals.charts import COLOURS, Html, moving_mean, nice_ticks, tag
-from podium.evals.evaluation import Evaluation, evaluate
+from podium.evals.evaluation import Evaluation
 from podium.evals.stats import paired_difference
-from podium.orchestrator.team import open_pool
-from podium.tasks import open_tasks
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "configs" / "train" / "embedded.toml"
@@ -47,9 +44,8 @@ def train(run: Path, engine: str, seed: int, iterations: int) -> list[dict[str, 
 
 def measure(checkpoint: str | Path) -> Evaluation:
     """Greedy plans of a policy for validation questions."""
-    policy, pool = open_policy(checkpoint), open_pool("embedded")
-    tasks = list(open_tasks("embedded", "validation", size=QUESTIONS))
-    return asyncio.run(evaluate(conductor_of(policy), tasks, pool))
+    with podium.SyncTeam.open("embedded", conductor=checkpoint) as team:
+        return team.evaluate("embedded", split="validation", questions=QUESTIONS)
 
 
 def seconds_of(rows: list[dict[str, object]]) -> float:
