@@ -79,6 +79,7 @@ def serve(
     timeout: float = 600.0,
     drain: float = 30.0,
     no_viewer: Flag = False,
+    strict: Flag = False,
 ) -> int:
     """Answer questions over HTTP until SIGTERM or Ctrl+C.
 
@@ -94,6 +95,8 @@ def serve(
         timeout: Seconds after which a question is cancelled and its request gets an error.
         drain: Seconds that questions in flight have to end after the signal.
         no_viewer: Serve only the API, without the viewer.
+        strict: Refuse every field that cannot be honoured. Otherwise hints, as reasoning_effort, are ignored, and the
+            reply names them.
     """
     settings = ServeSettings(
         planner=planner_settings(planner),
@@ -105,6 +108,7 @@ def serve(
         body_bytes=int(_positive("--max-body-mib", max_body_mib) * 2**20) or 1,
         request_seconds=_positive("--timeout", timeout),
         drain_seconds=_positive("--drain", drain, or_nothing=True),
+        strict=strict,
         viewer=not no_viewer,
     )
     if not 0 <= port <= _PORTS:

@@ -21,6 +21,7 @@ from podium.testing.capable import capable
 from podium.testing.completion import Answer, echo
 from podium.testing.rule import Rule
 from podium.testing.server import FaultServer
+from podium.types import ToolCall
 
 
 class AnswerSettings(Settings):
@@ -34,6 +35,8 @@ class AnswerSettings(Settings):
     reasoning: str = ""
     reasoning_tokens: int = Field(default=0, ge=0)
     cached_tokens: int = Field(default=0, ge=0)
+    tool_calls: tuple[ToolCall, ...] = ()
+    logprobs: dict[str, Any] | None = None
 
 
 def _from_text(given: Any) -> Any:
@@ -62,8 +65,7 @@ class ServerSettings(Settings):
         """A server with these settings, not started yet."""
         return FaultServer(
             (capable if self.capable else echo) if self.answer is None else self.answer,
-            models=self.models
-            and {name: Answer(**answer.model_dump()) for name, answer in self.models.items()},
+            models=self.models and {name: Answer(**dict(answer)) for name, answer in self.models.items()},
             rules=self.rule,
             keys=self.keys,
             rpm=self.rpm,

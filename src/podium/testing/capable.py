@@ -81,6 +81,11 @@ def _text(messages: Sequence[Mapping[str, Any]], question: str, body: Mapping[st
     if messages[-1]["role"] == "tool":
         found = [content_text(m.get("content")) for m in messages if m["role"] == "tool"]
         return f"The tools say: {'; '.join(found)}"
+    return _said(messages, question)
+
+
+def _said(messages: Sequence[Mapping[str, Any]], question: str) -> str:
+    """Text without any form."""
     told = "\n".join(content_text(m.get("content")) for m in messages[:-1])
     if known := _NAMED.findall(told):
         return f"It is {known[-1]}."
@@ -94,27 +99,17 @@ def _text(messages: Sequence[Mapping[str, Any]], question: str, body: Mapping[st
 
 def _instance(schema: Mapping[str, Any], question: str, proper: Sequence[str]) -> Any:
     """A value that fits a JSON schema, filled with what the question names."""
-    if "enum" in schema:
-        return next((one for one in schema["enum"] if str(one).lower() in question.lower()), schema["enum"][0])
-    if "const" in schema:
-        return schema["const"]
-    for form in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
-        return _instance(form, question, proper)
-    numbers = _NUMBER.findall(question) or ["1"]
+    if options := [schema["const"]] if "const" in schema else schema.get("enum"):
+        return next((one for one in options if str(one).lower() in question.lower()), options[0])
+    if forms := (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        return _instance(forms[0], question, proper)
     kind = schema.get("type", "object" if "properties" in schema else "string")
-    match kind[0] if isinstance(kind, list) else kind:
-        case "object":
-            inside = schema.get("properties") or {}
-            return {name: _instance(one, question, proper) for name, one in inside.items()}
-        case "array":
-            one = _instance(schema.get("items") or {}, question, proper)
-            return [one] * max(1, schema.get("minItems", 1))
-        case "integer":
-            return int(numbers[0])
-        case "number":
-            return float(numbers[0])
-        case "boolean":
-            return True
-        case "null":
-            return None
-    return proper[0] if proper else "text"
+    kind = kind[0] if isinstance(kind, list) else kind
+    if kind == "object":
+        inside = schema.get("properties") or {}
+        return {name: _instance(one, question, proper) for name, one in inside.items()}
+    if kind == "array":
+        return [_instance(schema.get("items") or {}, question, proper)] * max(1, schema.get("minItems", 1))
+    number = (_NUMBER.findall(question) or ["1"])[0]
+    plain = {"integer": int(number), "number": float(number), "boolean": True, "null": None}
+    return plain.get(kind, proper[0] if proper else "text")

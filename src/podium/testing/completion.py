@@ -33,6 +33,8 @@ class Answer:
     cached_tokens: int = 0
     tool_calls: tuple[ToolCall, ...] = ()
     """Calls of the caller's tools. With any, the finish reason is "tool_calls"."""
+    logprobs: Mapping[str, Any] | None = None
+    """The choice's `logprobs`; of a stream, in one event before the text."""
 
 
 AnswerLike: TypeAlias = str | Answer
@@ -67,6 +69,7 @@ async def make_answer(answer_source: AnswerLike | AnswerFunction, body: dict[str
         reasoning_tokens=reasoning_tokens,
         cached_tokens=given.cached_tokens,
         tool_calls=given.tool_calls,
+        logprobs=given.logprobs,
     )
 
 
@@ -104,7 +107,12 @@ def completion(answer: Answer, number: int) -> dict[str, Any]:
         "created": int(time.time()),
         "model": answer.model,
         "choices": [
-            {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.finish_reason}
+            {
+                "index": 0,
+                "message": message,
+                "logprobs": answer.logprobs,
+                "finish_reason": answer.finish_reason,
+            }
         ],
         "usage": usage(answer),
     }
@@ -129,6 +137,9 @@ def chunks(answer: Answer, number: int, *, with_usage: bool) -> list[dict[str, A
             for piece in pieces(call["function"]["arguments"])
         ]
     events = [head | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    if answer.logprobs is not None:
+        first: dict[str, Any] = {"index": 0, "delta": deltas[0], "finish_reason": None}
+        events[0] = head | {"choices": [first | {"logprobs": answer.logprobs}]}
     events.append(head | {"choices": [{"index": 0, "delta": {}, "finish_reason": answer.finish_reason}]})
     if with_usage:
         events = [chunk | {"usage": None} for chunk in events]

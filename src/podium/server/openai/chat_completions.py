@@ -28,6 +28,7 @@ from podium.server.answers import (
 )
 from podium.server.api_errors import answer_changed, error_responses, to_api_error, to_body
 from podium.server.keys import Caller
+from podium.server.leniency import ignored_header
 from podium.server.openai.chat_body import ChatBody, read_chat
 from podium.server.openai.conversation import to_call
 from podium.server.requests import ChatRequest, parse_body
@@ -108,8 +109,9 @@ class _ChatCompletion:
             answers = {0: await self._planned()}
         else:
             traces = await answer_all(self.service, self.request, self.caller, self.ids, self.orchestrator)
-            answers = {n: from_trace(trace) for n, trace in enumerate(traces) if trace.answer is not None}
-            failed = [from_trace(trace) for trace in traces if trace.answer is None]
+            ended = {n: from_trace(trace, self.request.ignored) for n, trace in enumerate(traces)}
+            answers = {n: answer for n, answer in ended.items() if traces[n].answer is not None}
+            failed = [answer for n, answer in ended.items() if traces[n].answer is None]
             error = no_answer_error(traces[0])
             if not answers and error is not None:
                 raise error
@@ -129,6 +131,7 @@ class _ChatCompletion:
             self.request.model,
             with_usage=with_usage,
             pool=self.orchestrator.pool.profiles,
+            direct=self.request.worker is not None,
         )
 
         async def produce(write: Write) -> None:
@@ -149,7 +152,7 @@ class _ChatCompletion:
                                     error = no_answer_error(event.trace)
                                     if error is not None:
                                         raise error
-                                    answers[number] = from_trace(event.trace)
+                                    answers[number] = from_trace(event.trace, self.request.ignored)
                                     pieces.append(chunks.for_end(number, answers[number], self._all(answers)))
                                 else:
                                     pieces.append(chunks.for_event(number, event))
@@ -174,7 +177,8 @@ class _ChatCompletion:
         return from_plan(self.orchestrator, plan, estimate, self.ids[0])
 
     def _headers(self) -> dict[str, str]:
-        return {} if self.request.dry_run else {"x-podium-trace-id": self.ids[0]}
+        headers = ignored_header(self.request.ignored)
+        return headers if self.request.dry_run else {**headers, "x-podium-trace-id": self.ids[0]}
 
 
 def completion_body(
@@ -202,9 +206,10 @@ def completion_body(
 
 
 def completion_usage(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
-    """The usage of a completion: tokens of workers and planners."""
+    """The usage of a completion: tokens and dollars of workers and planners."""
     total = sum((answer.usage for answer in answers), Usage())
     return {
+        "cost": sum(answer.cost_usd for answer in answers),
         "prompt_tokens": total.input_tokens,
         "completion_tokens": total.output_tokens,
         "total_tokens": total.tokens,
@@ -219,10 +224,17 @@ def tool_calls(answer: ServedAnswer) -> list[dict[str, Any]]:
 
 
 def _choice(number: int, answer: ServedAnswer) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": answer.text, "error": None}
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": answer.text,
+        "refusal": None,
+        "annotations": [],
+    }
     if answer.tool_calls:
         message |= {"content": answer.text or None, "tool_calls": tool_calls(answer)}
-    return {"index": number, "message": message, "logprobs": None, "finish_reason": answer.finish}
+    if answer.reasoning:
+        message["reasoning_content"] = answer.reasoning
+    return {"index": number, "message": message, "logprobs": answer.logprobs, "finish_reason": answer.finish}
 
 
 class Chunks:
@@ -231,10 +243,18 @@ class Chunks:
     Args:
         with_usage: whether a last chunk reports the usage.
         pool: profiles of the workers, which plans refer to by number.
+        direct: whether one worker is called directly. Then the reasoning is the worker's, and not the team's progress.
     """
 
     def __init__(
-        self, id_: str, created: int, model: str, *, with_usage: bool, pool: Sequence[Profile]
+        self,
+        id_: str,
+        created: int,
+        model: str,
+        *,
+        with_usage: bool,
+        pool: Sequence[Profile],
+        direct: bool = False,
     ) -> None:
         self._head = {"id": id_, "object": "chat.completion.chunk", "created": created, "model": model}
         # Most of a chunk is the same in all, so it is encoded once.
@@ -242,19 +262,26 @@ class Chunks:
         self._end = b',"usage":null}\n\n' if with_usage else b"}\n\n"
         self._with_usage = with_usage
         self._pool = pool
+        self._direct = direct
         self._texts: dict[int, StreamedText] = {}
 
     def for_event(self, choice: int, event: Event) -> bytes:
         """The chunks for an orchestrator's event of answer number `choice`, except for its end."""
-        if isinstance(event, StepText):
+        opening = b"" if choice in self._texts else self._opening(choice)
+        if isinstance(event, StepText) and not event.reasoning:
             text = self._text_of(choice).add(event.attempt, event.text)
-            return self._chunk(choice, {"content": text}) if text else b""
+            return opening + self._chunk(choice, {"content": text}) if text else b""
+        # Clients take reasoning after text for the end of the text.
+        quiet = bool(self._text_of(choice).text)
+        if isinstance(event, StepText):
+            thought = {"reasoning_content": event.text}
+            return b"" if quiet or not self._direct else opening + self._chunk(choice, thought)
         reported = progress(event, self._pool)
         if reported is None:
             return b""
         line, facts = reported
-        opening = b"" if choice in self._texts else self._opening(choice)
-        return opening + self._chunk(choice, {"reasoning_content": f"{line}\n"}, podium=facts)
+        delta = {} if quiet or self._direct else {"reasoning_content": f"{line}\n"}
+        return opening + self._chunk(choice, delta, podium=facts)
 
     def for_end(self, choice: int, answer: ServedAnswer, answers: Sequence[ServedAnswer] = ()) -> bytes:
         """The last chunks of an answer: the rest of its text and its finish reason.
@@ -270,6 +297,8 @@ class Chunks:
         if rest is None:
             raise answer_changed(answer.trace_id)
         content = self._chunk(choice, {"content": rest}) if rest else b""
+        if answer.logprobs:
+            content += self._chunk(choice, {"content": ""}, logprobs=answer.logprobs)
         numbered = [{"index": number, **call} for number, call in enumerate(tool_calls(answer))]
         calls = self._chunk(choice, {"tool_calls": numbered}) if numbered else b""
         details = combine_details(answers) if answers else None
@@ -294,8 +323,9 @@ class Chunks:
         *,
         finish: str | None = None,
         podium: dict[str, Any] | None = None,
+        logprobs: dict[str, Any] | None = None,
     ) -> bytes:
-        body = {"choices": [{"index": choice, "delta": delta, "logprobs": None, "finish_reason": finish}]}
+        body = {"choices": [{"index": choice, "delta": delta, "logprobs": logprobs, "finish_reason": finish}]}
         if podium is not None:
             body["podium"] = podium  # type: ignore[assignment]
         return self._start + b"," + json.dumps(body, separators=(",", ":")).encode()[1:-1] + self._end

@@ -10,17 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from podium.errors import UsageError
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller
-from podium.server.requests import BodyPart, ChatRequest, ListOf
+from podium.server.leniency import without_names
+from podium.server.requests import BodyPart, ChatRequest, ListOf, Unsupported
 from podium.server.service import Service
 from podium.trace import Span, Trace
-from podium.types import Message, ToolCall
+from podium.types import AnswerOptions, Message, Question, ToolCall
 
 FunctionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 MAX_TOOLS = 128
@@ -28,7 +29,16 @@ MAX_TOOLS = 128
 _ID = re.compile(r"call_([0-9a-f]{32})_(\d{1,3})")
 
 
-class Function(BodyPart):
+class SentPart(BodyPart):
+    """A part that workers' endpoints get."""
+
+    @property
+    def sent(self) -> dict[str, Any]:
+        """Its known fields, as the caller wrote them."""
+        return self.model_dump(exclude_unset=True, by_alias=True, include=set(type(self).model_fields))
+
+
+class Function(SentPart):
     """A function that a worker may call."""
 
     name: FunctionName
@@ -38,10 +48,23 @@ class Function(BodyPart):
 
 
 class Tool(BodyPart):
-    """A tool. Functions are the only kind."""
+    """A function as a tool."""
 
     type: Literal["function"]
     function: Function
+
+
+class ForeignTool(BodyPart):
+    """A tool of another kind, which a provider would run itself."""
+
+    foreign: ClassVar[Unsupported | None] = Unsupported("functions are the only kind of tools.")
+
+    type: str
+
+
+def tool_kind(tool: Any) -> str:
+    """Which of the two a part of the body is."""
+    return "function" if not isinstance(tool, dict) or tool.get("type") == "function" else "foreign"
 
 
 class ChosenName(BodyPart):
@@ -68,26 +91,60 @@ class ToolCallPart(BodyPart):
     function: FunctionCall
 
 
-ToolChoice = Literal["none", "auto", "required"] | ChosenTool
-Tools = Annotated[ListOf[Tool], Field(max_length=MAX_TOOLS)]
+class FlatChoice(BodyPart):
+    """The same in the flat form of the Responses API."""
+
+    type: Literal["function"]
+    name: FunctionName
 
 
-def check_tool_choice(tools: Sequence[str], choice: str | None, parallel: bool | None, param: str) -> None:
-    """Check that a request's choice of tools refers to tools that it has.
+class ForeignChoice(ForeignTool):
+    """A tool of another kind as the one to call."""
+
+
+Choice = Literal["none", "auto", "required"]
+ToolChoice = (
+    Choice
+    | Annotated[
+        Annotated[ChosenTool, Tag("function")] | Annotated[ForeignChoice, Tag("foreign")],
+        Discriminator(tool_kind),
+    ]
+)
+_AnyTool = Annotated[
+    Annotated[Tool, Tag("function")] | Annotated[ForeignTool, Tag("foreign")], Discriminator(tool_kind)
+]
+Tools = Annotated[ListOf[_AnyTool], Field(max_length=MAX_TOOLS)]
+
+
+def check_tool_choice(
+    tools: Sequence[str],
+    choice: str | ChosenTool | FlatChoice | ForeignChoice | None,
+    parallel: bool | None,
+    *,
+    strict: bool,
+) -> tuple[str | dict[str, Any] | None, bool | None]:
+    """What a request says about the choice of its tools, in the form of a chat completion.
 
     Args:
-        tools: the names of the request's tools.
-        choice: the tool that must be called, or "none", "auto", "required".
-        param: the field that names the tool.
+        tools: the names of the request's functions.
+        strict: whether to refuse settings of tools in a request that has none, also those that change nothing.
 
     Raises:
-        APIError: 400.
+        APIError: 400, it refers to a tool that the request does not have.
     """
-    if not tools and (choice is not None or parallel is not None):
-        name = "parallel_tool_calls" if choice is None else "tool_choice"
-        raise invalid(f"{name} is about tools, and the request has none.", name)
-    if choice is not None and choice not in ("none", "auto", "required", *tools):
-        raise invalid(f"tool_choice names {choice!r}; the request's tools are {', '.join(tools)}.", param)
+    given = "parallel_tool_calls" if choice is None and parallel is not None else choice and "tool_choice"
+    if given and not tools and (strict or choice not in (None, "none", "auto")):
+        raise invalid(f"{given} is about tools, and the request has none.", given)
+    if not tools or isinstance(choice, ForeignChoice):
+        return None, parallel if tools else None
+    if choice is None or isinstance(choice, str):
+        return choice, parallel
+    flat = isinstance(choice, FlatChoice)
+    wanted = choice.name if isinstance(choice, FlatChoice) else choice.function.name
+    if wanted not in tools:
+        where = "tool_choice.name" if flat else "tool_choice.function.name"
+        raise invalid(f"tool_choice names {wanted!r}; the request's tools are {', '.join(tools)}.", where)
+    return {"type": "function", "function": {"name": wanted}}, parallel
 
 
 def call_id(trace_id: str, number: int) -> str:
@@ -110,12 +167,15 @@ def to_call(call: ToolCall, trace_id: str, number: int) -> dict[str, Any]:
     }
 
 
-def find_question(
-    messages: tuple[Message, ...], param: str = "messages"
-) -> tuple[str, tuple[Message, ...], Message | None]:
-    """Find the question in a conversation: its text, the messages before it, and its own message.
+def to_question(
+    messages: tuple[Message, ...], options: AnswerOptions, *, direct: bool, param: str = "messages"
+) -> Question:
+    """The question that a conversation asks: its last user message, after all others.
 
-    The own message is None where the last message is a tool's.
+    Where the last message is a tool's, the history holds the whole conversation, and the tool's message stays its end.
+
+    Args:
+        direct: whether one worker gets the conversation as it is, so that only the trace's question is wanted.
 
     Raises:
         APIError: the conversation has no question.
@@ -123,19 +183,26 @@ def find_question(
     _check_answered(messages, param)
     last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
     if last is None:
-        raise invalid("There is no user message; the last user message is the question.", param)
+        if not direct:
+            raise invalid("There is no user message; the last user message is the question.", param)
+        last = len(messages) - 1
     own, after = messages[last], messages[last + 1 :]
     if not own.content.strip():
         raise invalid("The question is empty: write what you want answered.", f"{param}.{last}.content")
-    if messages[-1].role == "tool":
-        return own.content, messages, None
-    for number, message in enumerate(after, last + 1):
-        if message.role != "system":
-            raise invalid(
-                "The last message must be a user's or a tool's; Podium does not continue an assistant's message.",
-                f"{param}.{number}",
-            )
-    return own.content, (*messages[:last], *after), own
+    messages = without_names(messages)
+    final = max((i for i, message in enumerate(messages) if message.role != "system"), default=last)
+    if messages[final].role == "tool":
+        return Question(
+            text=own.content,
+            history=(*messages[:last], *messages[final + 1 :], *messages[last : final + 1]),
+            options=options,
+        )
+    if not direct and final > last:
+        raise invalid(
+            "The last message must be a user's or a tool's; Podium does not continue an assistant's message.",
+            f"{param}.{final}",
+        )
+    return Question(text=own.content, history=(*messages[:last], *after), images=own.images, options=options)
 
 
 def _check_answered(messages: tuple[Message, ...], param: str) -> None:
@@ -175,7 +242,7 @@ async def resume_after_tools(request: ChatRequest, service: Service, caller: Cal
     past = _worker_messages(spans[-1], trace.id, history[start + 1 :])
     if past is None or not _may_continue(worker, request, service, caller):
         return request
-    return replace(request, worker=worker, past=past)
+    return replace(request, worker=worker, messages=past)
 
 
 async def _find_trace(call_id: str, service: Service, caller: Caller) -> Trace | None:

@@ -17,6 +17,7 @@ from podium.orchestrator import Event, Orchestrator, QuestionEnded
 from podium.server.answers import ServedAnswer, from_plan, from_trace, no_answer_error
 from podium.server.api_errors import error_responses, to_api_error
 from podium.server.keys import Caller
+from podium.server.leniency import ignored_header
 from podium.server.openai.responses_body import ResponseBody, find_trace, read_response
 from podium.server.openai.responses_reply import ResponseEvents, ResponseFrame, output_items
 from podium.server.requests import ChatRequest, parse_body
@@ -121,7 +122,7 @@ class _Response:
             error = no_answer_error(trace)
             if error is not None:
                 raise error
-            answer = from_trace(trace)
+            answer = from_trace(trace, self.request.ignored)
         response = self.frame.final(answer, output_items(answer))
         headers = {**self._headers(), "x-podium-cost-usd": f"{answer.cost_usd:.6f}"}
         content = json.dumps(response, separators=(",", ":")).encode()
@@ -129,7 +130,8 @@ class _Response:
 
     def streamed(self) -> Response:
         """The response as a stream of events."""
-        events = ResponseEvents(self.frame, self.orchestrator.pool.profiles)
+        direct = self.request.worker is not None
+        events = ResponseEvents(self.frame, self.orchestrator.pool.profiles, direct=direct)
 
         async def produce(write: Write) -> None:
             if self.request.dry_run:
@@ -164,11 +166,12 @@ class _Response:
         error = no_answer_error(event.trace)
         if error is not None:
             raise error
-        return events.end(from_trace(event.trace))
+        return events.end(from_trace(event.trace, self.request.ignored))
 
     async def _planned(self) -> ServedAnswer:
         plan, estimate = await self.service.plan(self.request, self.orchestrator)
         return from_plan(self.orchestrator, plan, estimate, self.frame.trace_id)
 
     def _headers(self) -> dict[str, str]:
-        return {} if self.request.dry_run else {"x-podium-trace-id": self.frame.trace_id}
+        headers = ignored_header(self.request.ignored)
+        return headers if self.request.dry_run else {**headers, "x-podium-trace-id": self.frame.trace_id}

@@ -1,6 +1,6 @@
 """The body of a request for a response: its fields, and the request that they make.
 
-As lenient as OpenAI (null is the same as leaving a field out). A field that Podium would have to ignore is refused.
+As lenient as OpenAI (null is the same as leaving a field out).
 """
 
 from __future__ import annotations
@@ -15,14 +15,21 @@ from pydantic import Discriminator, Field, StringConstraints, Tag
 from podium.errors import UsageError
 from podium.server.api_errors import invalid, missing
 from podium.server.keys import Caller
-from podium.server.openai.chat_body import HINTS
+from podium.server.leniency import Leftover, settle_leftover, takes_extra
+from podium.server.openai.chat_body import HINTS, ChatBody, ImageAddress, StreamOptions
 from podium.server.openai.conversation import (
     MAX_TOOLS,
+    Choice,
+    FlatChoice,
+    ForeignChoice,
+    ForeignTool,
     FunctionName,
+    SentPart,
     call_id,
     check_tool_choice,
-    find_question,
     resume_after_tools,
+    to_question,
+    tool_kind,
 )
 from podium.server.requests import (
     NO_OPTIONS,
@@ -33,6 +40,7 @@ from podium.server.requests import (
     Metadata,
     Name,
     PodiumOptions,
+    Unsupported,
     requested_budget,
     requested_early_stop,
     requested_steps,
@@ -40,9 +48,9 @@ from podium.server.requests import (
 from podium.server.service import Service
 from podium.server.worker_selection import resolve_model
 from podium.trace import Trace
-from podium.types import AnswerOptions, Message, Question, ToolCall
+from podium.types import AnswerOptions, Message, ToolCall
 
-_UNSUPPORTED = "Podium does not support it."
+_UNSUPPORTED = Unsupported("Podium does not support it.", kind="never")
 INSTRUCTIONS_KEY = "podium.instructions"
 """Metadata key of a trace whose first message is the instructions of a response."""
 _ID = re.compile(r"resp_([0-9a-f]{32})")
@@ -54,11 +62,14 @@ class InputText(BodyPart):
 
 
 class InputImage(BodyPart):
+    unsupported: ClassVar[Mapping[str, Unsupported]] = {
+        **ImageAddress.unsupported,
+        "file_id": Unsupported("there are no stored files; send the image.", kind="never"),
+    }
+
     type: Literal["input_image"]
     image_url: Annotated[str, StringConstraints(pattern=r"^(https?://|data:image/)")]
     """https: or data:. The worker's provider fetches it; Podium does not."""
-    detail: Literal["auto"] | None = None
-    file_id: None = None
 
 
 class OutputText(BodyPart):
@@ -134,7 +145,7 @@ Item = Annotated[
 ]
 
 
-class FlatTool(BodyPart):
+class FlatTool(SentPart):
     """A function, in the flat form that the Responses API uses."""
 
     type: Literal["function"]
@@ -144,16 +155,23 @@ class FlatTool(BodyPart):
     strict: bool | None = None
 
 
-class FlatChoice(BodyPart):
-    type: Literal["function"]
-    name: FunctionName
+_AnyTool = Annotated[
+    Annotated[FlatTool, Tag("function")] | Annotated[ForeignTool, Tag("foreign")], Discriminator(tool_kind)
+]
+_ToolChoice = (
+    Choice
+    | Annotated[
+        Annotated[FlatChoice, Tag("function")] | Annotated[ForeignChoice, Tag("foreign")],
+        Discriminator(tool_kind),
+    ]
+)
 
 
 class PlainText(BodyPart):
     type: Literal["text", "json_object"]
 
 
-class SchemaText(BodyPart):
+class SchemaText(SentPart):
     type: Literal["json_schema"]
     name: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
     schema_: dict[str, Any] = Field(alias="schema")
@@ -162,35 +180,32 @@ class SchemaText(BodyPart):
 
 
 class TextOptions(BodyPart):
+    unsupported: ClassVar[Mapping[str, Unsupported]] = {
+        "verbosity": ChatBody.unsupported["verbosity"]._replace(values=("medium",))
+    }
+
     format: Annotated[PlainText | SchemaText, Field(discriminator="type")] | None = None
-    verbosity: Literal["medium"] | None = None
-
-
-class ResponseStreamOptions(BodyPart):
-    include_obfuscation: Literal[False] | None = None
-    """Events are not padded."""
 
 
 class ResponseBody(Body):
     """The body of a request for a response."""
 
-    ignorable: ClassVar[Mapping[str, tuple[tuple[Any, ...], str]]] = {
+    unsupported: ClassVar[Mapping[str, Unsupported]] = {
         **HINTS,
-        "access_programs": ((), _UNSUPPORTED),
-        "background": ((False,), "ask with POST /api/ask, and follow the trace's events."),
-        "background_options": ((), _UNSUPPORTED),
-        "context_management": ((), _UNSUPPORTED),
-        "conversation": ((), "there are no stored conversations; use previous_response_id."),
-        "image": ((), _UNSUPPORTED),
-        "include": (([],), "there is nothing to include."),
-        "max_tool_calls": ((), "there are no tools of the server's."),
-        "prompt": ((), "there are no stored prompts; write the input."),
-        "reasoning": (
-            ({},),
-            "not every worker supports it; set it for a worker in the pool file, with extra.",
+        "access_programs": _UNSUPPORTED,
+        "background": Unsupported(
+            "ask with POST /api/ask, and follow the trace's events.", (False,), kind="never"
         ),
-        "top_logprobs": ((0,), "the probabilities of workers' tokens are not known here."),
-        "truncation": (("disabled",), "Podium never truncates the input."),
+        "background_options": _UNSUPPORTED,
+        "context_management": Unsupported("Podium never compacts a conversation by itself."),
+        "conversation": Unsupported(
+            "there are no stored conversations; use previous_response_id.", kind="never"
+        ),
+        "image": _UNSUPPORTED,
+        "include": Unsupported("there is nothing to include.", ([],)),
+        "max_tool_calls": Unsupported("there are no tools of the server's."),
+        "prompt": Unsupported("there are no stored prompts; write the input.", kind="never"),
+        "truncation": Unsupported("Podium never truncates the input.", ("disabled",)),
     }
 
     model: Name
@@ -201,8 +216,8 @@ class ResponseBody(Body):
     max_output_tokens: int | None = Field(default=None, ge=1, le=10**9)
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: float | None = Field(default=None, gt=0, le=1)
-    tools: Annotated[ListOf[FlatTool], Field(max_length=MAX_TOOLS)] | None = None
-    tool_choice: Literal["none", "auto", "required"] | FlatChoice | None = None
+    tools: Annotated[ListOf[_AnyTool], Field(max_length=MAX_TOOLS)] | None = None
+    tool_choice: _ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     text: TextOptions | None = None
     metadata: Metadata | None = None
@@ -215,7 +230,7 @@ class ResponseBody(Body):
     store: bool | None = None
     """False: the trace is not kept, so no later response can continue this one."""
     stream: bool | None = None
-    stream_options: ResponseStreamOptions | None = None
+    stream_options: StreamOptions | None = None
     podium: PodiumOptions | None = None
 
 
@@ -225,8 +240,8 @@ async def read_response(body: ResponseBody, service: Service, caller: Caller) ->
     Raises:
         APIError: the request cannot be honoured.
     """
-    options, settings = body.podium or NO_OPTIONS, service.settings
-    planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
+    wishes, settings = body.podium or NO_OPTIONS, service.settings
+    planner, worker = resolve_model(body.model, wishes.planner, service.pool, caller)
     metadata = dict(body.metadata or {})
     if INSTRUCTIONS_KEY in metadata:
         raise invalid(f"metadata: {INSTRUCTIONS_KEY} is Podium's own; take another name.", "metadata")
@@ -237,27 +252,29 @@ async def read_response(body: ResponseBody, service: Service, caller: Caller) ->
     instructions = (Message(role="system", content=body.instructions),) if body.instructions else ()
     if instructions:
         metadata[INSTRUCTIONS_KEY] = "true"
-    text, history, message = find_question((*instructions, *previous, *new), "input")
+    direct = takes_extra(service.pool, worker)
+    leftover = settle_leftover(body, strict=settings.strict, passes=direct)
+    if direct:
+        leftover = _to_chat(body, leftover)
+    messages = (*instructions, *previous, *new)
+    options = _options(body, leftover.extra, strict=settings.strict)
     request = ChatRequest(
-        question=Question(
-            text=text,
-            history=history,
-            images=() if message is None else message.images,
-            options=_options(body),
-        ),
+        question=to_question(messages, options, direct=worker is not None, param="input"),
+        messages=None if worker is None else messages,
         model=body.model,
-        budget=requested_budget(options, settings),
-        allow=options.allow,
-        deny=options.deny or (),
+        budget=requested_budget(wishes, settings),
+        allow=wishes.allow,
+        deny=wishes.deny or (),
         planner=planner,
         worker=worker,
-        max_steps=requested_steps(options, settings),
-        early_stop=requested_early_stop(options, settings),
-        dry_run=bool(options.dry_run),
+        max_steps=requested_steps(wishes, settings),
+        early_stop=requested_early_stop(wishes, settings),
+        dry_run=bool(wishes.dry_run),
         seed=token_hex(8),
         metadata=metadata,
         user=body.user if body.user is not None else body.safety_identifier,
         keep=body.store is not False,
+        ignored=leftover.ignored,
     )
     return await resume_after_tools(request, service, caller)
 
@@ -338,25 +355,40 @@ def _images(content: str | tuple[Content, ...]) -> tuple[str, ...]:
     return tuple(part.image_url for part in content if isinstance(part, InputImage))
 
 
-def _options(body: ResponseBody) -> AnswerOptions:
-    choice = body.tool_choice
-    check_tool_choice(
-        [tool.name for tool in body.tools or ()],
-        choice.name if isinstance(choice, FlatChoice) else choice,
-        body.parallel_tool_calls,
-        "tool_choice.name",
+def _to_chat(body: ResponseBody, leftover: Leftover) -> Leftover:
+    """What goes to one worker's endpoint, in the form of a chat completion."""
+    given, extra = leftover.extra, {}
+    foreign = ResponseBody.unsupported.keys() - ChatBody.unsupported.keys()
+    extra = {name: value for name, value in given.items() if name not in foreign | {"reasoning"}}
+    reasoning, verbosity = (
+        given.get("reasoning"),
+        body.text and (body.text.model_extra or {}).get("verbosity"),
     )
-    tools = [tool.model_dump(exclude_unset=True, exclude={"type"}) for tool in body.tools or ()]
+    if isinstance(reasoning, dict) and reasoning.get("effort"):
+        extra["reasoning_effort"] = reasoning["effort"]
+    if verbosity:
+        extra["verbosity"] = verbosity
+    if extra.get("top_logprobs"):
+        extra["logprobs"] = True
+    ignored = [name for name in leftover.ignored if name != "text.verbosity"]
+    return Leftover((*ignored, *sorted(foreign & given.keys())), extra)
+
+
+def _options(body: ResponseBody, extra: dict[str, Any], *, strict: bool) -> AnswerOptions:
+    functions = [tool for tool in body.tools or () if isinstance(tool, FlatTool)]
+    choice, parallel = check_tool_choice(
+        [tool.name for tool in functions], body.tool_choice, body.parallel_tool_calls, strict=strict
+    )
+    tools = [{name: value for name, value in tool.sent.items() if name != "type"} for tool in functions]
     return AnswerOptions(
         max_tokens=body.max_output_tokens,
         temperature=body.temperature,
         top_p=body.top_p,
         tools=tuple({"type": "function", "function": tool} for tool in tools),
-        tool_choice={"type": "function", "function": {"name": choice.name}}
-        if isinstance(choice, FlatChoice)
-        else choice,
-        parallel_tool_calls=body.parallel_tool_calls,
+        tool_choice=choice,
+        parallel_tool_calls=parallel,
         response_format=_response_format(body),
+        extra=extra,
     )
 
 
@@ -366,5 +398,6 @@ def _response_format(body: ResponseBody) -> dict[str, Any] | None:
         return None
     if text_format.type == "json_object":
         return {"type": "json_object"}
-    schema = text_format.model_dump(exclude_unset=True, exclude={"type"}, by_alias=True)
+    assert isinstance(text_format, SchemaText)
+    schema = {name: value for name, value in text_format.sent.items() if name != "type"}
     return {"type": "json_schema", "json_schema": schema}

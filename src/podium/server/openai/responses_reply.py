@@ -76,7 +76,7 @@ class ResponseFrame:
             "completed" if reason is None else "incomplete",
             incomplete_details=None if reason is None else {"reason": reason},
             output=list(output),
-            usage=response_usage(answer.usage),
+            usage=response_usage(answer.usage, answer.cost_usd),
             podium=answer.podium,
         )
 
@@ -87,9 +87,18 @@ class ResponseFrame:
 
 
 def output_items(answer: ServedAnswer) -> list[dict[str, Any]]:
-    """The output items of an answer: its message and its tool calls."""
+    """The output items of an answer: what its worker thought, its message and its tool calls."""
     messages = [message(answer.trace_id, answer.text)] if answer.text or not answer.tool_calls else []
-    return [*messages, *function_calls(answer)]
+    if answer.logprobs and messages:
+        messages[0]["content"][0]["logprobs"] = answer.logprobs["content"]
+    thoughts = [reasoning(answer.trace_id, answer.reasoning)] if answer.reasoning else []
+    return [*thoughts, *messages, *function_calls(answer)]
+
+
+def reasoning(trace_id: str, text: str) -> dict[str, Any]:
+    """The output item of progress or of what a worker thought."""
+    summary = [{"type": "summary_text", "text": text}]
+    return {"id": f"rs_{trace_id}", "type": "reasoning", "summary": summary}
 
 
 def message(trace_id: str, text: str, status: str = "completed") -> dict[str, Any]:
@@ -124,14 +133,15 @@ def function_calls(answer: ServedAnswer) -> list[dict[str, Any]]:
     ]
 
 
-def response_usage(usage: Usage) -> dict[str, Any]:
-    """The usage of a response: tokens of workers and planners."""
+def response_usage(usage: Usage, cost_usd: float) -> dict[str, Any]:
+    """The usage of a response: tokens and dollars of workers and planners."""
     return {
         "input_tokens": usage.input_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens},
         "output_tokens": usage.output_tokens,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         "total_tokens": usage.tokens,
+        "cost": cost_usd,
     }
 
 
@@ -156,11 +166,13 @@ class ResponseEvents:
 
     Args:
         pool: profiles of the workers, which plans refer to by number.
+        direct: whether one worker is called directly. Then the reasoning is the worker's, and not the team's progress.
     """
 
-    def __init__(self, frame: ResponseFrame, pool: Sequence[Profile]) -> None:
+    def __init__(self, frame: ResponseFrame, pool: Sequence[Profile], *, direct: bool = False) -> None:
         self._frame = frame
         self._pool = pool
+        self._direct = direct
         self._number = 0
         self._text = StreamedText()
         self._lines: list[str] = []
@@ -174,17 +186,23 @@ class ResponseEvents:
 
     def for_event(self, event: Event) -> bytes:
         """The events for an orchestrator's event, except for the end."""
-        if isinstance(event, StepText):
+        if isinstance(event, StepText) and not event.reasoning:
             text = self._text.add(event.attempt, event.text)
             return self._delta(text) if text else b""
+        if isinstance(event, StepText):
+            late = self._message_started and not self._reasoning_started
+            return self._think(event.text) if self._direct and not late else b""
         reported = progress(event, self._pool)
-        if reported is None:
+        if reported is None or self._direct:
             return b""
         line, facts = reported
+        return self._think(f"{line}\n", podium=facts)
+
+    def _think(self, text: str, **more: Any) -> bytes:
         opening = b"" if self._reasoning_started else self._start_reasoning()
-        self._lines.append(f"{line}\n")
+        self._lines.append(text)
         return opening + self._event(
-            "reasoning_summary_text.delta", **self._reasoning_place, delta=f"{line}\n", podium=facts
+            "reasoning_summary_text.delta", **self._reasoning_place, delta=text, **more
         )
 
     def end(self, answer: ServedAnswer) -> bytes:
@@ -232,8 +250,8 @@ class ResponseEvents:
 
     def _end_reasoning(self) -> bytes:
         text = "".join(self._lines)
-        part = {"type": "summary_text", "text": text}
-        item = {"id": f"rs_{self._frame.trace_id}", "type": "reasoning", "summary": [part]}
+        item = reasoning(self._frame.trace_id, text)
+        part = item["summary"][0]
         self._output.insert(0, item)
         return (
             self._event("reasoning_summary_text.done", **self._reasoning_place, text=text)
