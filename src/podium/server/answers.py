@@ -40,6 +40,8 @@ class ServedAnswer:
     podium: dict[str, Any]
     """The object `podium` of the reply: plan, steps, cost."""
     tool_calls: tuple[ToolCall, ...] = ()
+    worker: str = ""
+    """Who made these calls."""
     reasoning: str = ""
     """What the worker thought, where one worker was called directly."""
     logprobs: dict[str, Any] | None = None
@@ -61,6 +63,7 @@ def from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer:
         cost_usd=trace.cost_usd,
         podium=to_details(trace) | ({"ignored": list(ignored)} if ignored else {}),
         tool_calls=trace.tool_calls,
+        worker=(trace.spans[-1].answered_by or trace.spans[-1].worker) if trace.tool_calls else "",
         reasoning="" if last is None else last.reasoning,
         logprobs=None if last is None else last.logprobs,
     )

@@ -17,7 +17,14 @@ from podium.server.api import ask, pool, runs, traces
 from podium.server.body_limits import BodyLimits
 from podium.server.host_check import HostCheck, SecurityHeaders
 from podium.server.in_flight import InFlightRequests, RequestTimeLimit
-from podium.server.openai import chat_completions, models, responses
+from podium.server.openai import (
+    chat_completions,
+    compaction,
+    models,
+    responses,
+    responses_socket,
+    stored_responses,
+)
 from podium.server.service import Service
 
 _EXPOSED_HEADERS = ("x-podium-trace-id", "x-podium-cost-usd", "retry-after")
@@ -51,7 +58,17 @@ def create_app(service: Service) -> FastAPI:
     app.state.service = service
     app.state.in_flight = in_flight
     api_errors.install(app)
-    for module in (chat_completions, responses, models, pool, traces, runs):
+    for module in (
+        chat_completions,
+        compaction,
+        responses,
+        responses_socket,
+        stored_responses,
+        models,
+        pool,
+        traces,
+        runs,
+    ):
         app.include_router(module.routes(service))
     if service.settings.viewer:
         app.include_router(viewer.routes(service))

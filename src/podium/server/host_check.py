@@ -49,7 +49,11 @@ class HostCheck:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (refusal := self._refusal(scope)) is not None:
+        refusal = None if scope["type"] == "lifespan" else self._refusal(scope)
+        if refusal is not None and scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008, "reason": refusal.message[:100]})
+        elif refusal is not None:
             await refuse(refusal, scope, receive, send)
         else:
             await self._app(scope, receive, send)
@@ -80,7 +84,7 @@ class HostCheck:
                 "started with --cors and the address of the page.",
                 code="unknown_host",
             )
-        if origin is not None and scope["method"] not in SAFE_METHODS and not self._ours(origin, host):
+        if origin is not None and scope.get("method") not in SAFE_METHODS and not self._ours(origin, host):
             return forbidden(
                 f"Pages of {origin[:200].decode('latin-1')} may not call this server unless it is started with "
                 "--cors and that origin."

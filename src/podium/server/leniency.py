@@ -100,7 +100,7 @@ def _refusal(body: BodyPart, name: str, known: Unsupported | None) -> Exception:
         return invalid(f"{name} cannot be honoured: {known.reason}", name, code="unsupported_field")
     if "." in name:
         return invalid(f"Unknown field {name!r}; leave it out.", name, code="unknown_field")
-    fields = [*type(body).model_fields, *type(body).unsupported]
+    fields = list(type(body).model_fields)
     return invalid(
         f"Unknown field {name[:100]!r}; {suggestion(name[:100], fields)}", name, code="unknown_field"
     )

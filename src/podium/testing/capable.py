@@ -14,7 +14,7 @@ from typing import Any
 from podium.testing.completion import Answer, content_text
 from podium.types import ToolCall, estimate_tokens
 
-_EXACTLY = re.compile(r"(?:exactly|only|just|word|say|reply with|respond with)[:,]?\s+[\"'`]?([\w-]+)", re.I)
+_EXACTLY = re.compile(r"\b(?:exactly|only|just)[:,]?\s+[\"'`]?([\w-]+)", re.I)
 _NAMED = re.compile(r"\b(?:my name is|(?:secret |code ?)word(?: is)?[: ]) *([\w-]+)", re.I)
 _FENCED = re.compile(r"<<<question (\w+)>>>\n(.*?)\n<<<end \1>>>", re.S)
 """Where Podium's own messages to a worker have the question."""

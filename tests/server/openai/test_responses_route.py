@@ -174,7 +174,7 @@ def test_calls_of_functions_are_items_and_their_results_go_to_the_same_worker(
     assert second.podium["planner"] == "straight:wren"
     assert model.bodies[0]["tools"][0]["function"]["name"] == "weather"
     assert model.bodies[1]["messages"][-1]["tool_call_id"] == "w1"
-    assert third.podium["planner"] == "single:wren"
+    assert third.podium["planner"] == "straight:wren"
     past = [message["content"] or "" for message in model.bodies[2]["messages"][:4]]
     assert past == ["Weather?", "", "snow", "snow"]
 
@@ -225,10 +225,9 @@ def test_a_dry_run_is_a_response_with_the_plan(serve: Serve) -> None:
     [
         ({"input": []}, "input"),
         ({"input": "  "}, "input.0.content"),
-        ({"input": [{"type": "item_reference", "id": "x"}]}, "input.0"),
         (
             {"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]},
-            "input.0.content.0",
+            "input.0.content.0.file_data",
         ),
         (
             {"input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]},

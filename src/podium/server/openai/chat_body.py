@@ -21,7 +21,7 @@ from podium.server.openai.conversation import (
     ToolChoice,
     Tools,
     check_tool_choice,
-    resume_after_tools,
+    stay_with_worker,
     to_question,
 )
 from podium.server.requests import (
@@ -246,7 +246,7 @@ async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatReq
         keep=body.store is not False,
         ignored=leftover.ignored,
     )
-    return await resume_after_tools(request, service, caller)
+    return await stay_with_worker(request, service, caller)
 
 
 def _message(message: ChatMessage) -> Message:

@@ -30,7 +30,7 @@ from podium.server.api_errors import answer_changed, error_responses, to_api_err
 from podium.server.keys import Caller
 from podium.server.leniency import ignored_header
 from podium.server.openai.chat_body import ChatBody, read_chat
-from podium.server.openai.conversation import to_call
+from podium.server.openai.conversation import called, to_call
 from podium.server.requests import ChatRequest, parse_body
 from podium.server.service import Service, answer_all, stream_answers
 from podium.server.streaming import DONE, EventStream, StreamedText, Write, cancel_on_disconnect, sse_event
@@ -220,7 +220,7 @@ def completion_usage(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
 
 def tool_calls(answer: ServedAnswer) -> list[dict[str, Any]]:
     """The tool calls of an answer, as JSON."""
-    return [to_call(call, answer.trace_id, number) for number, call in enumerate(answer.tool_calls)]
+    return [to_call(call) for call in called(answer)]
 
 
 def _choice(number: int, answer: ServedAnswer) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Conversations with the caller's tools: the tools of a request, the calls that a worker makes, and the way back to it.
 
-Podium passes tool calls on; the caller runs the tools. A call's id names the trace in which the worker made it. When
-the caller sends the results, the conversation continues with that worker and the messages that the trace recorded.
-If the trace is missing (not kept, deleted, or another key's), the request is handled like any other conversation.
+Podium passes tool calls on; the caller runs the tools. A call's id names the trace in which the worker made it, and the
+worker. When the caller sends the results, the conversation continues with that worker and the messages that the trace
+recorded; without the trace (not kept, deleted, or another key's), with the caller's own messages. A next turn does so,
+too.
 """
 
 from __future__ import annotations
@@ -10,23 +11,27 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from hashlib import sha256
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from podium.errors import UsageError
+from podium.server.answers import ServedAnswer
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller
 from podium.server.leniency import without_names
 from podium.server.requests import BodyPart, ChatRequest, ListOf, Unsupported
 from podium.server.service import Service
+from podium.server.worker_selection import eligible_workers
 from podium.trace import Span, Trace
 from podium.types import AnswerOptions, Message, Question, ToolCall
 
 FunctionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 MAX_TOOLS = 128
 """Tools of one request at most."""
-_ID = re.compile(r"call_([0-9a-f]{32})_(\d{1,3})")
+_LETTERS = "ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ"
+_ID = re.compile(r"call_([0-9a-f]{32})([g-zG-Z]{2})(\d{1,3})")
 
 
 class SentPart(BodyPart):
@@ -147,24 +152,58 @@ def check_tool_choice(
     return {"type": "function", "function": {"name": wanted}}, parallel
 
 
-def call_id(trace_id: str, number: int) -> str:
-    """The id of a tool call as the caller sees it: it names the trace. At most 40 characters, OpenAI's limit."""
-    return f"call_{trace_id}_{number}"
+class CallId(NamedTuple):
+    """A tool call's id as the caller sees it. At most 40 characters, OpenAI's limit, up to ten calls."""
+
+    trace_id: str
+    worker: str
+    """Two letters for its name (`_letters`)."""
+    number: int
+
+    @classmethod
+    def of(cls, trace_id: str, worker: str, number: int) -> CallId:
+        """The id of call `number` that `worker` made in a trace."""
+        return cls(trace_id, _letters(worker), number)
+
+    @classmethod
+    def parse(cls, id_: str) -> CallId | None:
+        """Read an id; None: it is not one of ours."""
+        match = _ID.fullmatch(id_)
+        return None if match is None else cls(match[1], match[2], int(match[3]))
+
+    def __str__(self) -> str:
+        return f"call_{self.trace_id}{self.worker}{self.number}"
 
 
-def parse_call_id(id_: str) -> tuple[str, int] | None:
-    """The trace id and call number in a call's id; None: the id is not one of ours."""
-    match = _ID.fullmatch(id_)
-    return None if match is None else (match[1], int(match[2]))
+def _letters(worker: str) -> str:
+    """Two letters that stand for a worker; none is a hexadecimal digit."""
+    first, second = sha256(worker.encode()).digest()[:2]
+    return _LETTERS[first % len(_LETTERS)] + _LETTERS[second % len(_LETTERS)]
 
 
-def to_call(call: ToolCall, trace_id: str, number: int) -> dict[str, Any]:
+def called(answer: ServedAnswer) -> tuple[ToolCall, ...]:
+    """The tool calls of an answer, with the ids by which the caller knows them."""
+    return tuple(
+        call.model_copy(update={"id": str(CallId.of(answer.trace_id, answer.worker, number))})
+        for number, call in enumerate(answer.tool_calls)
+    )
+
+
+def to_call(call: ToolCall) -> dict[str, Any]:
     """A tool call in the form of a chat completion."""
     return {
-        "id": call_id(trace_id, number),
+        "id": call.id,
         "type": "function",
         "function": {"name": call.name, "arguments": call.arguments},
     }
+
+
+def asked(question: Question) -> tuple[Message, ...]:
+    """The conversation that a question ends."""
+    past = question.history
+    if past and past[-1].role == "tool":
+        return past
+    return (*past, Message(role="user", content=question.text, images=question.images))
 
 
 def to_question(
@@ -228,30 +267,47 @@ def _check_answered(messages: tuple[Message, ...], param: str) -> None:
         )
 
 
-async def resume_after_tools(request: ChatRequest, service: Service, caller: Caller) -> ChatRequest:
-    """Direct a request whose last message is a tool's result to the worker that called the tool."""
-    history = request.question.history
-    if request.worker is not None or not history or history[-1].role != "tool":
+async def stay_with_worker(request: ChatRequest, service: Service, caller: Caller) -> ChatRequest:
+    """Direct a conversation in which a worker called the caller's tools to that worker, without a plan.
+
+    Where nobody knows the worker, the results of tools go to the planner's own, else to the first that calls tools.
+
+    Raises:
+        APIError: 400, no worker is left that calls tools.
+    """
+    conversation = asked(request.question)
+    answered = conversation[-1].role == "tool"
+    start = max((i for i, message in enumerate(conversation) if message.tool_calls), default=None)
+    if request.worker is not None or start is None or not (answered or request.question.options.tools):
         return request
-    start = max(i for i, message in enumerate(history) if message.tool_calls)
-    trace = await _find_trace(history[start].tool_calls[0].id, service, caller)
-    spans = trace.spans if trace is not None else ()
-    if trace is None or not trace.tool_calls:
-        return request
-    worker = spans[-1].answered_by or spans[-1].worker
-    past = _worker_messages(spans[-1], trace.id, history[start + 1 :])
-    if past is None or not _may_continue(worker, request, service, caller):
-        return request
-    return replace(request, worker=worker, messages=past)
+    id_ = CallId.parse(conversation[start].tool_calls[0].id)
+    trace = None if id_ is None else await _find_trace(id_, service, caller)
+    past = None
+    if trace is not None and trace.tool_calls:
+        last = trace.spans[-1]
+        known = [last.answered_by or last.worker]
+        past = _worker_messages(last, trace.id, conversation[start + 1 :]) if answered else None
+    else:
+        known = [name for name in service.pool.names if id_ is not None and _letters(name) == id_.worker]
+    worker = next((name for name in known if _may_continue(name, request, service, caller)), None)
+    if worker is None and answered:
+        worker = await _default_worker(request, service, caller)
+    return request if worker is None else replace(request, worker=worker, messages=past or conversation)
 
 
-async def _find_trace(call_id: str, service: Service, caller: Caller) -> Trace | None:
+async def _default_worker(request: ChatRequest, service: Service, caller: Caller) -> str:
+    left = eligible_workers(service.pool, caller, request, service.planners).names
+    opened = await service.planners.get(request.planner, request.planner_param)
+    own = service.planners.required_workers(request.planner)
+    return next((name for name in (*own, opened.fallback) if name in left), left[0])
+
+
+async def _find_trace(id_: CallId, service: Service, caller: Caller) -> Trace | None:
     """The trace in which the call was made, if it was kept and the caller may see it."""
-    found = parse_call_id(call_id)
-    if found is None or service.store is None:
+    if service.store is None:
         return None
     try:
-        return await service.store.get(found[0], owner=None if caller.admin else caller.name)
+        return await service.store.get(id_.trace_id, owner=None if caller.admin else caller.name)
     except UsageError:
         return None
 
@@ -268,9 +324,9 @@ def _worker_messages(span: Span, trace_id: str, answers: tuple[Message, ...]) ->
     """The worker's messages, its response and the tools' results, with its own call ids; None: for other calls."""
     results = []
     for answer in answers:
-        found = parse_call_id(answer.tool_call_id or "")
-        if found is None or found[0] != trace_id or found[1] >= len(span.tool_calls):
+        found = CallId.parse(answer.tool_call_id or "")
+        if found is None or found.trace_id != trace_id or found.number >= len(span.tool_calls):
             return None
-        results.append(answer.model_copy(update={"tool_call_id": span.tool_calls[found[1]].id}))
+        results.append(answer.model_copy(update={"tool_call_id": span.tool_calls[found.number].id}))
     response = Message(role="assistant", content=span.response or "", tool_calls=span.tool_calls)
     return (*span.messages, response, *results)

@@ -5,18 +5,17 @@ As lenient as OpenAI (null is the same as leaving a field out).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from secrets import token_hex
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
-from podium.errors import UsageError
-from podium.server.api_errors import invalid, missing
+from podium.server.answers import from_trace
+from podium.server.api_errors import invalid
 from podium.server.keys import Caller
 from podium.server.leniency import Leftover, settle_leftover, takes_extra
-from podium.server.openai.chat_body import HINTS, ChatBody, ImageAddress, StreamOptions
+from podium.server.openai.chat_body import HINTS, ChatBody, StreamOptions
 from podium.server.openai.conversation import (
     MAX_TOOLS,
     Choice,
@@ -25,12 +24,12 @@ from podium.server.openai.conversation import (
     ForeignTool,
     FunctionName,
     SentPart,
-    call_id,
     check_tool_choice,
-    resume_after_tools,
+    stay_with_worker,
     to_question,
     tool_kind,
 )
+from podium.server.openai.response_items import Item, find_trace, to_conversation, to_messages
 from podium.server.requests import (
     NO_OPTIONS,
     Body,
@@ -47,102 +46,11 @@ from podium.server.requests import (
 )
 from podium.server.service import Service
 from podium.server.worker_selection import resolve_model
-from podium.trace import Trace
-from podium.types import AnswerOptions, Message, ToolCall
+from podium.types import AnswerOptions, Message
 
 _UNSUPPORTED = Unsupported("Podium does not support it.", kind="never")
 INSTRUCTIONS_KEY = "podium.instructions"
 """Metadata key of a trace whose first message is the instructions of a response."""
-_ID = re.compile(r"resp_([0-9a-f]{32})")
-
-
-class InputText(BodyPart):
-    type: Literal["input_text", "text"]
-    text: str
-
-
-class InputImage(BodyPart):
-    unsupported: ClassVar[Mapping[str, Unsupported]] = {
-        **ImageAddress.unsupported,
-        "file_id": Unsupported("there are no stored files; send the image.", kind="never"),
-    }
-
-    type: Literal["input_image"]
-    image_url: Annotated[str, StringConstraints(pattern=r"^(https?://|data:image/)")]
-    """https: or data:. The worker's provider fetches it; Podium does not."""
-
-
-class OutputText(BodyPart):
-    """The text of an earlier answer."""
-
-    type: Literal["output_text"]
-    text: str
-    annotations: tuple[Any, ...] | None = None
-    logprobs: tuple[Any, ...] | None = None
-
-
-class Refusal(BodyPart):
-    type: Literal["refusal"]
-    refusal: str
-
-
-Content = Annotated[InputText | InputImage | OutputText | Refusal, Field(discriminator="type")]
-
-
-class MessageItem(BodyPart):
-    """A message of a user, or an earlier answer."""
-
-    type: Literal["message"] | None = None
-    role: Literal["user", "assistant", "system", "developer"]
-    content: str | Annotated[ListOf[Content], Field(min_length=1)]
-    id: str | None = None
-    status: str | None = None
-    phase: str | None = None
-
-
-class CallItem(BodyPart):
-    """A tool call of an earlier answer."""
-
-    type: Literal["function_call"]
-    call_id: str
-    name: str
-    arguments: str
-    id: str | None = None
-    status: str | None = None
-
-
-class ResultItem(BodyPart):
-    """The result of the caller's tool."""
-
-    type: Literal["function_call_output"]
-    call_id: str
-    output: str | Annotated[ListOf[InputText], Field(min_length=1)]
-    id: str | None = None
-    status: str | None = None
-
-
-class ReasoningItem(BodyPart):
-    """Progress from an earlier response; not part of the conversation."""
-
-    type: Literal["reasoning"]
-    id: str | None = None
-    summary: tuple[Any, ...] = ()
-    content: tuple[Any, ...] | None = None
-    encrypted_content: str | None = None
-    status: str | None = None
-
-
-def _kind(item: Any) -> str:
-    return str(item.get("type") or "message") if isinstance(item, dict) else "message"
-
-
-Item = Annotated[
-    Annotated[MessageItem, Tag("message")]
-    | Annotated[CallItem, Tag("function_call")]
-    | Annotated[ResultItem, Tag("function_call_output")]
-    | Annotated[ReasoningItem, Tag("reasoning")],
-    Discriminator(_kind),
-]
 
 
 class FlatTool(SentPart):
@@ -234,8 +142,13 @@ class ResponseBody(Body):
     podium: PodiumOptions | None = None
 
 
-async def read_response(body: ResponseBody, service: Service, caller: Caller) -> ChatRequest:
+async def read_response(
+    body: ResponseBody, service: Service, caller: Caller, kept: Mapping[str, tuple[Message, ...]]
+) -> ChatRequest:
     """The request that `body` makes.
+
+    Args:
+        kept: conversations that may be continued besides those of the store, by the id of their last response.
 
     Raises:
         APIError: the request cannot be honoured.
@@ -245,10 +158,10 @@ async def read_response(body: ResponseBody, service: Service, caller: Caller) ->
     metadata = dict(body.metadata or {})
     if INSTRUCTIONS_KEY in metadata:
         raise invalid(f"metadata: {INSTRUCTIONS_KEY} is Podium's own; take another name.", "metadata")
-    previous = await _previous_messages(body, service, caller)
-    new = (
-        (Message(role="user", content=body.input),) if isinstance(body.input, str) else _messages(body.input)
-    )
+    previous = kept.get(body.previous_response_id or "")
+    if previous is None:
+        previous = await _previous_messages(body, service, caller)
+    new = await to_conversation(body.input, service, caller)
     instructions = (Message(role="system", content=body.instructions),) if body.instructions else ()
     if instructions:
         metadata[INSTRUCTIONS_KEY] = "true"
@@ -276,27 +189,7 @@ async def read_response(body: ResponseBody, service: Service, caller: Caller) ->
         keep=body.store is not False,
         ignored=leftover.ignored,
     )
-    return await resume_after_tools(request, service, caller)
-
-
-async def find_trace(response_id: str, service: Service, caller: Caller, param: str) -> Trace:
-    """The trace of a response.
-
-    Raises:
-        APIError: 404 for an unknown response or another key's; 400 if the server keeps no traces.
-    """
-    if service.store is None:
-        raise invalid("This server keeps no traces, so nothing can follow on a response.", param)
-    match = _ID.fullmatch(response_id)
-    unknown = missing(
-        f"There is no response {response_id[:64]!r} that you made.", param, code="response_not_found"
-    )
-    if match is None:
-        raise unknown
-    try:
-        return await service.store.get(match[1], owner=None if caller.admin else caller.name)
-    except UsageError:
-        raise unknown from None
+    return await stay_with_worker(request, service, caller)
 
 
 async def _previous_messages(body: ResponseBody, service: Service, caller: Caller) -> tuple[Message, ...]:
@@ -309,50 +202,9 @@ async def _previous_messages(body: ResponseBody, service: Service, caller: Calle
             f"{body.previous_response_id} has no answer to go on from; ask it again.", "previous_response_id"
         )
     question = trace.question
-    past = question.history[1:] if INSTRUCTIONS_KEY in trace.metadata else question.history
-    if not past or past[-1].role != "tool":
-        past = (*past, Message(role="user", content=question.text, images=question.images))
-    calls = tuple(
-        call.model_copy(update={"id": call_id(trace.id, number)})
-        for number, call in enumerate(trace.tool_calls)
-    )
-    return (*past, Message(role="assistant", content=trace.answer, tool_calls=calls))
-
-
-def _messages(items: tuple[Item, ...]) -> tuple[Message, ...]:
-    """The input items as messages. Adjacent tool calls become one assistant message."""
-    messages: list[Message] = []
-    for item in items:
-        match item:
-            case MessageItem():
-                role = "system" if item.role == "developer" else item.role
-                messages.append(Message(role=role, content=_text(item.content), images=_images(item.content)))
-            case CallItem():
-                call = ToolCall(id=item.call_id, name=item.name, arguments=item.arguments)
-                if messages and messages[-1].role == "assistant":
-                    last = messages.pop()
-                    messages.append(last.model_copy(update={"tool_calls": (*last.tool_calls, call)}))
-                else:
-                    messages.append(Message(role="assistant", content="", tool_calls=(call,)))
-            case ResultItem():
-                messages.append(Message(role="tool", content=_text(item.output), tool_call_id=item.call_id))
-    return tuple(messages)
-
-
-def _text(content: str | tuple[InputText, ...] | tuple[Content, ...]) -> str:
-    if isinstance(content, str):
-        return content
-    return "\n".join(
-        part.refusal if isinstance(part, Refusal) else part.text
-        for part in content
-        if not isinstance(part, InputImage)
-    )
-
-
-def _images(content: str | tuple[Content, ...]) -> tuple[str, ...]:
-    if isinstance(content, str):
-        return ()
-    return tuple(part.image_url for part in content if isinstance(part, InputImage))
+    if INSTRUCTIONS_KEY in trace.metadata:
+        question = question.model_copy(update={"history": question.history[1:]})
+    return to_messages(question, from_trace(trace))
 
 
 def _to_chat(body: ResponseBody, leftover: Leftover) -> Leftover:

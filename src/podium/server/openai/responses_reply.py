@@ -6,7 +6,7 @@ Progress is the summary of a reasoning item, which stands first; the answer's te
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from podium.errors import APIError
@@ -14,7 +14,7 @@ from podium.executor import StepText
 from podium.orchestrator import Event
 from podium.server.answers import ServedAnswer, progress
 from podium.server.api_errors import answer_changed
-from podium.server.openai.conversation import call_id
+from podium.server.openai.conversation import asked, called
 from podium.server.openai.responses_body import INSTRUCTIONS_KEY
 from podium.server.streaming import StreamedText, sse_event
 from podium.types import AnswerOptions, Message, Profile, Question, Usage
@@ -32,6 +32,8 @@ class ResponseFrame:
     user: str | None
     store: bool
     previous: str | None
+    echo: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the request that the response repeats."""
 
     def response(self, status: str, **fields: Any) -> dict[str, Any]:
         """The response object with a status.
@@ -44,28 +46,36 @@ class ResponseFrame:
             "id": f"resp_{self.trace_id}",
             "object": "response",
             "created_at": self.created,
+            "completed_at": None,
             "status": status,
             "background": False,
             "error": None,
+            "frequency_penalty": 0.0,
             "incomplete_details": None,
             "instructions": self._instructions,
             "max_output_tokens": options.max_tokens,
+            "max_tool_calls": None,
             "metadata": {name: value for name, value in self.metadata.items() if name != INSTRUCTIONS_KEY},
             "model": self.model,
             "output": [],
             "parallel_tool_calls": options.parallel_tool_calls is not False,
+            "presence_penalty": 0.0,
             "previous_response_id": self.previous,
+            "prompt_cache_key": None,
             "reasoning": {"effort": None, "summary": None},
+            "safety_identifier": None,
             "service_tier": "default",
             "store": self.store,
-            "temperature": options.temperature,
+            "temperature": 1.0 if options.temperature is None else options.temperature,
             "text": {"format": _format(options)},
             "tool_choice": _choice(options),
             "tools": [_flat_tool(tool) for tool in options.tools],
-            "top_p": options.top_p,
+            "top_logprobs": 0,
+            "top_p": 1.0 if options.top_p is None else options.top_p,
             "truncation": "disabled",
             "usage": None,
             "user": self.user,
+            **self.echo,
             **fields,
         }
 
@@ -74,6 +84,7 @@ class ResponseFrame:
         reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(answer.finish)
         return self.response(
             "completed" if reason is None else "incomplete",
+            completed_at=self.created + int(answer.podium.get("seconds", 0.0)) if reason is None else None,
             incomplete_details=None if reason is None else {"reason": reason},
             output=list(output),
             usage=response_usage(answer.usage, answer.cost_usd),
@@ -84,6 +95,33 @@ class ResponseFrame:
     def _instructions(self) -> str | None:
         history: Sequence[Message] = self.question.history
         return history[0].content if INSTRUCTIONS_KEY in self.metadata and history else None
+
+
+def input_items(question: Question, trace_id: str) -> list[dict[str, Any]]:
+    """The items that stand for a question and its history, oldest first."""
+    items: list[dict[str, Any]] = []
+    for number, message in enumerate(asked(question)):
+        head = {"id": f"in_{trace_id}_{number}", "status": "completed"}
+        kind = "output_text" if message.role == "assistant" else "input_text"
+        parts: list[dict[str, Any]] = [{"type": kind, "text": message.content}] if message.content else []
+        parts += [{"type": "input_image", "image_url": url, "detail": "auto"} for url in message.images]
+        if message.role == "tool":
+            result = {"call_id": message.tool_call_id, "output": message.content}
+            items.append({"type": "function_call_output", **head, **result})
+        elif parts:
+            items.append({"type": "message", **head, "role": message.role, "content": parts})
+        items += [
+            {
+                "type": "function_call",
+                "id": f"{head['id']}_{place}",
+                "status": "completed",
+                "call_id": call.id,
+                "name": call.name,
+                "arguments": call.arguments,
+            }
+            for place, call in enumerate(message.tool_calls)
+        ]
+    return items
 
 
 def output_items(answer: ServedAnswer) -> list[dict[str, Any]]:
@@ -125,11 +163,11 @@ def function_calls(answer: ServedAnswer) -> list[dict[str, Any]]:
             "id": f"fc_{answer.trace_id}_{number}",
             "type": "function_call",
             "status": "completed",
-            "call_id": call_id(answer.trace_id, number),
+            "call_id": call.id,
             "name": call.name,
             "arguments": call.arguments,
         }
-        for number, call in enumerate(answer.tool_calls)
+        for number, call in enumerate(called(answer))
     ]
 
 
