@@ -20,6 +20,7 @@ from podium.server.in_flight import InFlightRequests, RequestTimeLimit
 from podium.server.openai import (
     chat_completions,
     compaction,
+    completions,
     models,
     responses,
     responses_socket,
@@ -27,7 +28,13 @@ from podium.server.openai import (
 )
 from podium.server.service import Service
 
-_EXPOSED_HEADERS = ("x-podium-trace-id", "x-podium-cost-usd", "retry-after")
+_EXPOSED_HEADERS = (
+    "x-podium-trace-id",
+    "x-podium-cost-usd",
+    "x-podium-ignored",
+    "x-request-id",
+    "retry-after",
+)
 """Response headers that pages of other origins may read."""
 
 
@@ -60,6 +67,7 @@ def create_app(service: Service) -> FastAPI:
     api_errors.install(app)
     for module in (
         chat_completions,
+        completions,
         compaction,
         responses,
         responses_socket,

@@ -8,6 +8,7 @@ accepted, since the name proves nothing.
 from __future__ import annotations
 
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -103,7 +104,7 @@ class HostCheck:
 
 
 class SecurityHeaders:
-    """Adds these headers to each response, except those that the route set itself."""
+    """Adds these headers and an `x-request-id` to each response, except those that the route set itself."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -117,7 +118,11 @@ class SecurityHeaders:
             if message["type"] == "http.response.start":
                 headers = message["headers"]
                 own = {name for name, _ in headers}
-                message["headers"] = [*headers, *(pair for pair in _HEADERS if pair[0] not in own)]
+                request_id = (b"x-request-id", uuid4().hex.encode())
+                message["headers"] = [
+                    *headers,
+                    *(pair for pair in (*_HEADERS, request_id) if pair[0] not in own),
+                ]
             await send(message)
 
         await self._app(scope, receive, add_headers)

@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 from fastapi import APIRouter, Request
@@ -68,22 +68,41 @@ def routes(service: Service) -> APIRouter:
     async def complete(request: Request) -> Response:
         caller = await service.authenticate(request.headers.get("authorization"))
         body = await parse_body(ChatBody, await request.body(), service.parse_lock)
-        chat_request = await read_chat(body, service, caller)
-        completion = _ChatCompletion(
-            service,
-            chat_request,
-            caller,
-            await service.open_orchestrator(chat_request, caller),
-            ids=tuple(uuid4().hex for _ in range(body.n or 1)),
-            created=int(time.time()),
-        )
-        if body.stream:
-            usage = body.stream_options is not None and bool(body.stream_options.include_usage)
-            return completion.streamed(with_usage=usage)
-        async with cancel_on_disconnect(request.receive):
-            return await completion.whole()
+        return await complete_chat(body, request, service, caller)
 
     return router
+
+
+async def complete_chat(
+    body: ChatBody,
+    request: Request,
+    service: Service,
+    caller: Caller,
+    chunks: type[Chunks] | None = None,
+) -> Response:
+    """Make the completion that `body` asks for.
+
+    Args:
+        chunks: the form of the reply; None: a chat completion's.
+
+    Raises:
+        APIError: it cannot be made.
+    """
+    chat_request = await read_chat(body, service, caller)
+    completion = _ChatCompletion(
+        service,
+        chat_request,
+        caller,
+        await service.open_orchestrator(chat_request, caller),
+        ids=tuple(uuid4().hex for _ in range(body.n or 1)),
+        created=int(time.time()),
+        form=chunks or Chunks,
+    )
+    if body.stream:
+        usage = body.stream_options is not None and bool(body.stream_options.include_usage)
+        return completion.streamed(with_usage=usage)
+    async with cancel_on_disconnect(request.receive):
+        return await completion.whole()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +116,11 @@ class _ChatCompletion:
     ids: tuple[str, ...]
     """Trace ids, one for each answer."""
     created: int
+    form: type[Chunks]
 
     @property
     def id(self) -> str:
-        return f"chatcmpl-{self.ids[0]}"
+        return f"{self.form.prefix}-{self.ids[0]}"
 
     async def whole(self) -> Response:
         """The reply in one piece."""
@@ -115,7 +135,7 @@ class _ChatCompletion:
             error = no_answer_error(traces[0])
             if not answers and error is not None:
                 raise error
-        reply = completion_body(self.id, self.created, self.request.model, answers, failed)
+        reply = self.form.whole(self.id, self.created, self.request.model, answers, failed)
         spent = sum(answer.cost_usd for answer in (*answers.values(), *failed))
         return Response(
             json.dumps(reply, separators=(",", ":")).encode(),
@@ -125,7 +145,7 @@ class _ChatCompletion:
 
     def streamed(self, *, with_usage: bool) -> Response:
         """The reply as a stream of chunks."""
-        chunks = Chunks(
+        chunks = self.form(
             self.id,
             self.created,
             self.request.model,
@@ -246,6 +266,12 @@ class Chunks:
         direct: whether one worker is called directly. Then the reasoning is the worker's, and not the team's progress.
     """
 
+    prefix: ClassVar[str] = "chatcmpl"
+    """Of the completion's id."""
+    kind: ClassVar[str] = "chat.completion.chunk"
+    whole = staticmethod(completion_body)
+    """The JSON of a reply that is not streamed."""
+
     def __init__(
         self,
         id_: str,
@@ -256,7 +282,7 @@ class Chunks:
         pool: Sequence[Profile],
         direct: bool = False,
     ) -> None:
-        self._head = {"id": id_, "object": "chat.completion.chunk", "created": created, "model": model}
+        self._head = {"id": id_, "object": self.kind, "created": created, "model": model}
         # Most of a chunk is the same in all, so it is encoded once.
         self._start = b"data: " + json.dumps(self._head, separators=(",", ":")).encode()[:-1]
         self._end = b',"usage":null}\n\n' if with_usage else b"}\n\n"
@@ -325,7 +351,12 @@ class Chunks:
         podium: dict[str, Any] | None = None,
         logprobs: dict[str, Any] | None = None,
     ) -> bytes:
-        body = {"choices": [{"index": choice, "delta": delta, "logprobs": logprobs, "finish_reason": finish}]}
+        body: dict[str, Any] = {"choices": [self._piece(choice, delta, logprobs, finish)]}
         if podium is not None:
-            body["podium"] = podium  # type: ignore[assignment]
+            body["podium"] = podium
         return self._start + b"," + json.dumps(body, separators=(",", ":")).encode()[1:-1] + self._end
+
+    def _piece(
+        self, choice: int, delta: dict[str, Any], logprobs: dict[str, Any] | None, finish: str | None
+    ) -> dict[str, Any]:
+        return {"index": choice, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
