@@ -13,6 +13,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from podium import __version__
 from podium.server import api_errors, operations, viewer
+from podium.server.anthropic import messages
 from podium.server.api import ask, pool, runs, traces
 from podium.server.body_limits import BodyLimits
 from podium.server.host_check import HostCheck, SecurityHeaders
@@ -72,6 +73,7 @@ def create_app(service: Service) -> FastAPI:
         responses,
         responses_socket,
         stored_responses,
+        messages,
         models,
         pool,
         traces,

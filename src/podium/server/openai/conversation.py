@@ -201,7 +201,8 @@ def to_call(call: ToolCall) -> dict[str, Any]:
 def asked(question: Question) -> tuple[Message, ...]:
     """The conversation that a question ends."""
     past = question.history
-    if past and past[-1].role == "tool":
+    earlier = next((message.content for message in reversed(past) if message.role == "user"), None)
+    if past and past[-1].role == "tool" and earlier == question.text:
         return past
     return (*past, Message(role="user", content=question.text, images=question.images))
 

@@ -14,16 +14,14 @@ from uuid import uuid4
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from podium.errors import PodiumError
-from podium.orchestrator import Orchestrator, QuestionEnded
-from podium.server.answers import ServedAnswer, from_plan, from_trace, no_answer_error
-from podium.server.api_errors import error_responses, to_api_error
+from podium.server.answers import ServedAnswer
+from podium.server.api_errors import error_responses
 from podium.server.keys import Caller
-from podium.server.leniency import ignored_header
 from podium.server.openai.responses_body import ResponseBody, read_response
 from podium.server.openai.responses_reply import ResponseEvents, ResponseFrame, output_items
-from podium.server.requests import ChatRequest, parse_body
-from podium.server.service import Service, stream_answers
+from podium.server.opened_question import OpenedQuestion
+from podium.server.requests import parse_body
+from podium.server.service import Service
 from podium.server.streaming import DONE, EventStream, Write, cancel_on_disconnect
 from podium.types import Message
 
@@ -89,33 +87,22 @@ async def open_response(
         previous=body.previous_response_id,
         echo={"safety_identifier": body.safety_identifier, "prompt_cache_key": body.prompt_cache_key},
     )
-    return OpenedResponse(service, request, caller, await service.open_orchestrator(request, caller), frame)
+    orchestrator = await service.open_orchestrator(request, caller)
+    return OpenedResponse(OpenedQuestion(service, request, caller, orchestrator, frame.trace_id), frame)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedResponse:
     """One request and what its response needs."""
 
-    service: Service
-    request: ChatRequest
-    caller: Caller
-    orchestrator: Orchestrator
+    question: OpenedQuestion
     frame: ResponseFrame
 
     async def whole(self) -> Response:
         """The response in one piece."""
-        if self.request.dry_run:
-            answer = await self._planned()
-        else:
-            trace = await self.service.answer(
-                self.request, self.caller, trace_id=self.frame.trace_id, orchestrator=self.orchestrator
-            )
-            error = no_answer_error(trace)
-            if error is not None:
-                raise error
-            answer = from_trace(trace, self.request.ignored)
+        answer = await self.question.answer()
         response = self.frame.final(answer, output_items(answer))
-        headers = {**self._headers(), "x-podium-cost-usd": f"{answer.cost_usd:.6f}"}
+        headers = {**self.question.headers, "x-podium-cost-usd": f"{answer.cost_usd:.6f}"}
         content = json.dumps(response, separators=(",", ":")).encode()
         return Response(content, media_type="application/json", headers=headers)
 
@@ -126,55 +113,11 @@ class OpenedResponse:
             await self.write_events(write)
             await write(DONE)
 
-        return EventStream(produce, self._headers())
+        return EventStream(produce, self.question.headers)
 
     async def write_events(self, write: Write) -> ServedAnswer | None:
-        """Make the response and write its events. Returns the answer; None: a failure, which the last event reports.
-
-        Raises:
-            PodiumError: a failure before the first event.
-        """
-        direct = self.request.worker is not None
-        events = ResponseEvents(self.frame, self.orchestrator.pool.profiles, direct=direct)
-        if self.request.dry_run:
-            planned = await self._planned()
-            await write(events.start() + events.end(planned))
-            return planned
-        answer: ServedAnswer | None = None
-        first, started = events.start(), False
-        try:
-            async with stream_answers(
-                self.service, self.request, self.caller, [self.frame.trace_id], self.orchestrator
-            ) as next_events:
-                while answer is None:
-                    pieces = []
-                    for _, event in await next_events():
-                        if isinstance(event, QuestionEnded):
-                            answer = self._answer(event)
-                            pieces.append(events.end(answer))
-                        else:
-                            pieces.append(events.for_event(event))
-                    if any(pieces):
-                        started = True
-                        await write(first + b"".join(pieces))
-                        first = b""
-        except PodiumError as failure:
-            if not started:
-                raise
-            await write(events.fail(to_api_error(failure)))
-            return None
-        return answer
-
-    def _answer(self, ended: QuestionEnded) -> ServedAnswer:
-        error = no_answer_error(ended.trace)
-        if error is not None:
-            raise error
-        return from_trace(ended.trace, self.request.ignored)
-
-    async def _planned(self) -> ServedAnswer:
-        plan, estimate = await self.service.plan(self.request, self.orchestrator)
-        return from_plan(self.orchestrator, plan, estimate, self.frame.trace_id)
-
-    def _headers(self) -> dict[str, str]:
-        headers = ignored_header(self.request.ignored)
-        return headers if self.request.dry_run else {**headers, "x-podium-trace-id": self.frame.trace_id}
+        """Make the response and write its events; as `OpenedQuestion.write`."""
+        question = self.question
+        direct = question.request.worker is not None
+        events = ResponseEvents(self.frame, question.orchestrator.pool.profiles, direct=direct)
+        return await question.write(events, write)
