@@ -66,7 +66,7 @@ def _message(trace_id: str, model: str) -> dict[str, Any]:
 
 
 def _text(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text, "citations": None}
+    return {"type": "text", "text": text, "citations": []}
 
 
 def _thinking(text: str) -> dict[str, Any]:
