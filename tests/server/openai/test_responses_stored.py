@@ -35,7 +35,10 @@ def endpoint() -> Iterator[FaultServer]:
 def client(endpoint: FaultServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenAI]:
     starting = Serve()
     worker = OpenAIWorker(
-        Profile(name="quill", calls_tools=True), ChatClient(endpoint.url), "m", limits=Limits(retries=0)
+        Profile(name="quill", calls_tools=True, sees=True),
+        ChatClient(endpoint.url),
+        "m",
+        limits=Limits(retries=0),
     )
     store: Path = tmp_path_factory.mktemp("kept") / "traces.sqlite"
     url = starting(Pool([worker]), planner="single:quill", store=store)
@@ -48,7 +51,7 @@ def reference(id_: str) -> dict[str, str]:
 
 
 def sent(endpoint: FaultServer) -> list[tuple[str, str]]:
-    return [(m["role"], m["content"]) for m in endpoint.requests[-1].body["messages"]]
+    return [(m["role"], str(m["content"])) for m in endpoint.requests[-1].body["messages"]]
 
 
 def test_an_item_that_is_referred_to_is_read_from_the_store(client: OpenAI, endpoint: FaultServer) -> None:
@@ -76,6 +79,27 @@ def test_a_tool_call_that_is_referred_to_is_answered(client: OpenAI) -> None:
         model="podium", input=[asked, reference(call.id), result], tools=[WEATHER]
     )
     assert second.output_text == "The tools say: snow"
+
+
+def test_results_of_tools_stay_together_and_notes_and_images_follow_them(
+    client: OpenAI, endpoint: FaultServer
+) -> None:
+    calls: list[Any] = [
+        {"type": "function_call", "call_id": f"c{n}", "name": "look", "arguments": "{}"} for n in range(2)
+    ]
+    picture = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
+    given: list[Any] = [
+        {"role": "user", "content": "Look twice."},
+        *calls,
+        {"type": "function_call_output", "call_id": "c0", "output": [picture]},
+        {"type": "function_call_output", "name": "goal", "output": "to see"},
+        {"type": "function_call_output", "call_id": "c1", "output": "fog"},
+    ]
+    client.responses.create(model="quill", input=given)
+    assert [role for role, _ in sent(endpoint)] == ["user", "assistant", "tool", "tool", "user", "system"]
+    assert sent(endpoint)[-1] == ("system", "goal: to see")
+    with pytest.raises(openai.BadRequestError, match="call_id"):
+        client.responses.create(model="quill", input=[{"type": "function_call_output", "output": "x"}])
 
 
 @pytest.mark.parametrize("id_", ["x", "msg_" + "0" * 32, "fc_" + "0" * 32 + "_0"])

@@ -87,6 +87,9 @@ class InputFile(BodyPart):
 Content = Annotated[InputText | InputImage | InputFile | OutputText | Refusal, Field(discriminator="type")]
 
 
+ResultPart = Annotated[InputText | InputImage, Field(discriminator="type")]
+
+
 class MessageItem(BodyPart):
     """A message of a user, or an earlier answer."""
 
@@ -110,13 +113,21 @@ class CallItem(BodyPart):
 
 
 class ResultItem(BodyPart):
-    """The result of the caller's tool."""
+    """The result of the caller's tool. One with a name and without a call is a note of the caller's program."""
 
     type: Literal["function_call_output"]
-    call_id: str
-    output: str | Annotated[ListOf[InputText], Field(min_length=1)]
+    call_id: str | None = None
+    name: str | None = None
+    namespace: str | None = None
+    output: str | Annotated[ListOf[ResultPart], Field(min_length=1)]
     id: str | None = None
     status: str | None = None
+
+    @model_validator(mode="after")
+    def _has_call(self) -> Self:
+        if self.call_id is None and self.name is None:
+            raise ValueError("The field 'call_id' is missing.")
+        return self
 
 
 class ReasoningItem(BodyPart):
@@ -252,9 +263,16 @@ async def _referred(id_: str, service: Service, caller: Caller, param: str) -> I
 
 
 def _messages(items: tuple[Item, ...]) -> tuple[Message, ...]:
-    """The input items as messages. Adjacent tool calls become one assistant message."""
+    """The input items as messages. Adjacent tool calls become one assistant message.
+
+    Results of tools stay together: what else comes with them, notes and images, stands after them.
+    """
     messages: list[Message] = []
+    later: list[Message] = []
     for item in items:
+        if not isinstance(item, ResultItem):
+            messages += later
+            later = []
         match item:
             case MessageItem():
                 role = "system" if item.role == "developer" else item.role
@@ -268,12 +286,16 @@ def _messages(items: tuple[Item, ...]) -> tuple[Message, ...]:
                     messages.append(Message(role="assistant", content="", tool_calls=(call,)))
             case CompactionItem():
                 messages.append(Message(role="system", content=read_compaction(item.encrypted_content)))
+            case ResultItem(call_id=None):
+                later.append(Message(role="system", content=f"{item.name}: {_text(item.output)}"))
             case ResultItem():
                 messages.append(Message(role="tool", content=_text(item.output), tool_call_id=item.call_id))
-    return tuple(messages)
+                if images := _images(item.output):
+                    later.append(Message(role="user", content="(See the image.)", images=images))
+    return (*messages, *later)
 
 
-def _text(content: str | tuple[InputText, ...] | tuple[Content, ...]) -> str:
+def _text(content: str | tuple[ResultPart, ...] | tuple[Content, ...]) -> str:
     if isinstance(content, str):
         return content
     texts = (
@@ -284,7 +306,7 @@ def _text(content: str | tuple[InputText, ...] | tuple[Content, ...]) -> str:
     return "\n".join(texts)
 
 
-def _images(content: str | tuple[Content, ...]) -> tuple[str, ...]:
+def _images(content: str | tuple[ResultPart, ...] | tuple[Content, ...]) -> tuple[str, ...]:
     if isinstance(content, str):
         return ()
     return tuple(part.image_url for part in content if isinstance(part, InputImage))
