@@ -35,6 +35,8 @@ class Message(Value):
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
+    name: str | None = None
+    """The participant who wrote it, where several have the same role."""
     images: tuple[str, ...] = ()
     """URLs of its images, https: or data:."""
     tool_calls: tuple[ToolCall, ...] = ()
@@ -58,6 +60,8 @@ class AnswerOptions(Value):
     parallel_tool_calls: bool | None = None
     """Whether the model may call several tools at once."""
     response_format: dict[str, Any] | None = None
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Further keys of the request's body, for a worker that passes them on to its endpoint."""
 
 
 class Question(Value):

@@ -102,14 +102,14 @@ def test_plain_is_what_the_caller_wrote_and_nothing_else():
     assert build_messages(Context(question, "Answer."), "plain", "feed") == (*past, asked)
 
 
-def test_plain_adds_no_question_where_a_tool_spoke_last():
+def test_plain_passes_a_whole_conversation_on_as_it_is():
     past = (
         Message(role="user", content="Weather?"),
         Message(role="assistant", content="", tool_calls=(ToolCall(id="c", name="weather", arguments="{}"),)),
         Message(role="tool", content="snow", tool_call_id="c"),
     )
-    question = Question(text="Weather?", history=past)
-    assert build_messages(Context(question, "Answer."), "plain", "feed") == past
+    context = Context(Question(text="Weather?"), "Answer.", messages=past)
+    assert build_messages(context, "plain", "feed") == past
 
 
 def test_plain_cannot_show_earlier_work():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
 from running_server import Serve
@@ -10,6 +11,8 @@ from running_server import Serve
 from postgres_server import DATABASES
 
 collect_ignore = [] if "postgresql" in DATABASES else ["api/test_replicas_events.py"]
+if find_spec("anthropic") is None:
+    collect_ignore.append("anthropic_api/test_messages.py")
 
 
 @pytest.fixture

@@ -66,17 +66,17 @@ HOSTILE = (
     Hostile("more parts than are taken", INVALID, lambda: chat(text("a", 9_000))),
     Hostile("items with a fault", "missing_field", lambda: response([{}] * 14_000), RESPONSES),
     Hostile("more items than are taken", INVALID, lambda: response([HELLO] * 9_000), RESPONSES),
-    Hostile("as many fields of a message", INVALID, lambda: chat(HELLO | named(29_000))),
-    Hostile("as many long fields", INVALID, lambda: chat(HELLO | named(29_000, "x" * 300))),
-    Hostile("as many fields", "unknown_field", lambda: chat(**named(29_000))),
+    Hostile("as many fields of a message", "model_not_found", lambda: chat(HELLO | named(29_000))),
+    Hostile("as many long fields", "model_not_found", lambda: chat(HELLO | named(29_000, "x" * 300))),
+    Hostile("as many fields", "unknown_field", lambda: chat(model="ada", **named(29_000))),
     Hostile("as much metadata", INVALID, lambda: chat(metadata=named(29_000))),
     Hostile("names of no text", INVALID, lambda: ask(allow=[1] * 29_000), ASK),
     # One that is long.
     Hostile("a long model", INVALID, lambda: chat(model="a" * LONG)),
     Hostile("a long planner", INVALID, lambda: chat(podium={"planner": "single:" + "a" * LONG})),
     Hostile("a long worker", INVALID, lambda: ask(deny=["a" * LONG]), ASK),
-    Hostile("a long field", "unknown_field", lambda: chat(**{"a" * LONG: 1})),
-    Hostile("a long field of a message", "unknown_field", lambda: chat(HELLO | {"a" * LONG: 1})),
+    Hostile("a long field", "unknown_field", lambda: chat(model="ada", **{"a" * LONG: 1})),
+    Hostile("a long field of a message", "model_not_found", lambda: chat(HELLO | {"a" * LONG: 1})),
     Hostile("a long role", INVALID, lambda: chat(HELLO | {"role": "a" * LONG})),
     Hostile("a long kind of part", INVALID, lambda: chat(HELLO | {"content": [{"type": "a" * LONG}]})),
     Hostile("a long kind of item", INVALID, lambda: response([{"type": "a" * LONG}]), RESPONSES),
@@ -90,9 +90,7 @@ HOSTILE = (
     Hostile("a long text of a question", UNKNOWN, lambda: chat(text("a" * LONG))),
     Hostile("a long question to the Conductor", "", lambda: chat(text("ab " * (LONG // 3)), model="podium")),
     Hostile("a long text of escapes", UNKNOWN, lambda: chat(text("\u00e9" * 3_300_000))),
-    Hostile(
-        "a long text of escapes with a fault", "unknown_field", lambda: chat(text("\n" * LONG) | {"x": 1})
-    ),
+    Hostile("a long text of escapes with a fault", INVALID, lambda: chat(text("\n" * LONG) | {"role": "x"})),
     # No JSON.
     Hostile("spaces", "missing_field", lambda: b"{" + b" " * LONG + b"}"),
     Hostile("a text that never ends", "invalid_json", lambda: b'{"a": "' + b'\\"' * LONG),

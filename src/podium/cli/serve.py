@@ -80,6 +80,7 @@ def serve(
     drain: float = 30.0,
     plan_processes: int = 1,
     no_viewer: Flag = False,
+    strict: Flag = False,
 ) -> int:
     """Answer questions over HTTP until SIGTERM or Ctrl+C.
 
@@ -96,6 +97,8 @@ def serve(
         drain: Seconds that questions in flight have to end after the signal.
         plan_processes: How many processes write the plans of a small local policy; 1: no other than the server's own.
         no_viewer: Serve only the API, without the viewer.
+        strict: Refuse every field that cannot be honoured. Otherwise hints, as reasoning_effort, are ignored, and the
+            reply names them.
     """
     settings = ServeSettings(
         planner=planner_settings(planner),
@@ -108,6 +111,7 @@ def serve(
         body_bytes=int(_positive("--max-body-mib", max_body_mib) * 2**20) or 1,
         request_seconds=_positive("--timeout", timeout),
         drain_seconds=_positive("--drain", drain, or_nothing=True),
+        strict=strict,
         viewer=not no_viewer,
     )
     if not 0 <= port <= _PORTS:

@@ -6,13 +6,13 @@ Here a `WorkerError` becomes data. Any other exception of a worker is a bug and 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 
 from podium.errors import WorkerError
 from podium.executor.question_context import QuestionContext
-from podium.executor.worker_call import RefusalError, WorkerCall
+from podium.executor.worker_call import Listeners, RefusalError, WorkerCall
 from podium.trace import Attempt
 from podium.workers.base import Reply, Request, Worker
 from podium.workers.pool import Pool
@@ -46,13 +46,14 @@ async def call(
     worker: Worker,
     request: Request,
     attempts: list[Attempt],
-    stream: Callable[[int], Callable[[str], None]] | None = None,
+    stream: Listeners | None = None,
 ) -> Answered | Unanswered:
     """Call `worker`, then the chain of its fallbacks, until one answers.
 
     Args:
         attempts: each try is appended, also one that is cancelled.
-        stream: given the number of a try (from 0), returns the listener of its text. Two tries may write at once.
+        stream: given the number of a try (from 0), returns the listeners of its text and of its visible reasoning. Two
+            tries may write at once.
     """
     failures: list[str] = []
     tries = count()

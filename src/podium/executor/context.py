@@ -34,6 +34,8 @@ class Context:
     """Ascending by position."""
     previous: str | None = None
     """The final response of the round before, if there is one and the access list shows it."""
+    messages: tuple[Message, ...] | None = None
+    """In the plain style: all messages, in place of the question and its history."""
 
     def view(self, style: Style) -> View | None:
         """The same content as data, for workers that are programs. It says no more than the messages do.
@@ -61,10 +63,13 @@ def build_messages(context: Context, style: Style, token: str, *, sees: bool = F
         sees: whether the worker sees images.
     """
     question = context.question
-    messages = (*question.history, *_BUILDERS[style](context, token))
+    if style == "plain" and context.messages is not None:
+        messages = context.messages
+    else:
+        messages = (*question.history, *_BUILDERS[style](context, token))
     if not sees:
         return tuple(m.model_copy(update={"images": ()}) if m.images else m for m in messages)
-    if not question.images or messages[-1].role != "user":
+    if not question.images or context.messages is not None or messages[-1].role != "user":
         return messages
     return (*messages[:-1], messages[-1].model_copy(update={"images": question.images}))
 
@@ -101,9 +106,6 @@ def _plain(context: Context, token: str) -> tuple[Message, ...]:
     del token  # There is no other worker's text to fence.
     if context.earlier or context.previous is not None:
         raise ValueError("The plain style shows no earlier work; it is for a plan of one step.")
-    history = context.question.history
-    if history and history[-1].role == "tool":  # The history already has the question.
-        return ()
     return (Message(role="user", content=context.question.text),)
 
 

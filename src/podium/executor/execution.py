@@ -13,6 +13,7 @@ from podium.executor.call import Answered, call
 from podium.executor.context import Context, build_messages
 from podium.executor.early_stopping import EarlyStopping, find_early_stops
 from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
+from podium.executor.worker_call import Listeners
 from podium.trace import Attempt, Span
 from podium.types import AnswerOptions
 from podium.workers.base import Request
@@ -21,7 +22,18 @@ from podium.workflow import Workflow, live_steps
 
 _GONE = "The question was cancelled."
 _NOT_NEEDED = "It was not called: no answer of it could change the vote."
-_FROM_REPLY = ("recorded", "cached", "finish", "model", "first_token_s", "votes", "tool_calls", "nested")
+_FROM_REPLY = (
+    "recorded",
+    "cached",
+    "finish",
+    "model",
+    "first_token_s",
+    "votes",
+    "tool_calls",
+    "nested",
+    "reasoning",
+    "logprobs",
+)
 """Fields that a span copies from its reply."""
 
 
@@ -201,13 +213,17 @@ class Execution:
     def _is_last(self, position: int) -> bool:
         return position == len(self._workflow.steps) - 1
 
-    def _stream(self, position: int) -> Callable[[int], Callable[[str], None]] | None:
-        """Returns the listener for each try of a step; None if its text may turn out not to be the answer."""
+    def _stream(self, position: int) -> Listeners | None:
+        """Returns the listeners for each try of a step; None if its text may turn out not to be the answer."""
         observe = self._question_context.observe
         final = self._round == self._question_context.ledger.budget.rounds - 1
         if observe is None or not self._question_context.streams or not final or not self._is_last(position):
             return None
-        return lambda attempt: lambda text: observe(StepText(self._round, position, text, attempt))
+
+        def listener(attempt: int, reasoning: bool) -> Callable[[str], None]:
+            return lambda text: observe(StepText(self._round, position, text, attempt, reasoning))
+
+        return lambda attempt: (listener(attempt, False), listener(attempt, True))
 
     def _repeat(self, position: int) -> int:
         worker = self._workflow.steps[position].worker
@@ -224,10 +240,8 @@ class Execution:
             if (response := self._response(j)) is not None
         )
         previous = self._shown_before(position)
-        question, past = self._question_context.question, self._question_context.settings.past
-        if past is not None:
-            question = question.model_copy(update={"history": past})
-        return Context(question, step.subtask, earlier, previous)
+        context = self._question_context
+        return Context(context.question, step.subtask, earlier, previous, context.settings.messages)
 
     def _shown_before(self, position: int) -> str | None:
         """The final response of the round before, if there is one and the step sees it."""

@@ -34,6 +34,8 @@ class StepText:
     text: str
     attempt: int = 0
     """Which try of the step writes it. Each try begins its text anew, and two may write at the same time."""
+    reasoning: bool = False
+    """Whether it is visible reasoning of the worker's model and no part of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,8 @@ class ExecutionSettings:
     """How workflows are run. Times in seconds."""
 
     context: Style = "packed"
-    past: tuple[Message, ...] | None = None
-    """Messages for the steps in place of the question's history, for a worker that continues after its tool calls."""
+    messages: tuple[Message, ...] | None = None
+    """The whole conversation for a worker that is called directly, in place of the question and its history."""
     run_all: bool = False
     """Run also the steps that nothing needs."""
     early_stop: bool = False

@@ -23,6 +23,10 @@ _GRACE_S = 0.1
 """Seconds added to the time limit, so that a worker that keeps the limit itself can say what it was waiting for."""
 
 
+Listeners = Callable[[int], tuple[Callable[[str], None], Callable[[str], None]]]
+"""From the number of a try to the listeners of its text and of its visible reasoning."""
+
+
 class RefusalError(Exception):
     """A budget refuses the call; the text says which."""
 
@@ -72,10 +76,10 @@ class WorkerCall:
         self._input_tokens = sum(estimate_tokens(message.content) for message in request.messages)
         self._channel = question_context.dispatcher.channel(worker)
         self._wait = wait
-        self._stream: Callable[[], Callable[[str], None]] | None = None
+        self._stream: Callable[[], tuple[Callable[[str], None], Callable[[str], None]]] | None = None
 
-    def stream_to(self, stream: Callable[[int], Callable[[str], None]], tries: Iterator[int]) -> None:
-        """Stream the text of each try to a listener of its own, numbered by `tries`."""
+    def stream_to(self, stream: Listeners, tries: Iterator[int]) -> None:
+        """Stream the text and reasoning of each try to listeners of its own, numbered by `tries`."""
         self._stream = lambda: stream(next(tries))
 
     async def reply(self) -> Reply:
@@ -221,7 +225,8 @@ class WorkerCall:
         worker, question_context = self._worker, self._question_context
         request, timeout = self._request, worker.limits.timeout
         if self._stream is not None:
-            request = replace(request, on_text=self._stream())
+            on_text, on_reasoning = self._stream()
+            request = replace(request, on_text=on_text, on_reasoning=on_reasoning)
         began, started = asyncio.get_running_loop().time(), question_context.elapsed()
 
         def record(kind: str | None = None, message: str | None = None, cost_usd: float = 0.0) -> None:

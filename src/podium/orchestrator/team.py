@@ -107,7 +107,7 @@ class TeamWorker:
 
         def observe(event: Event) -> None:
             nonlocal spent_usd
-            if on_text is not None and isinstance(event, StepText):
+            if on_text is not None and isinstance(event, StepText) and not event.reasoning:
                 on_text(event.text)
             elif isinstance(event, QuestionEnded):
                 spent_usd = event.trace.cost_usd

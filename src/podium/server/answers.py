@@ -40,18 +40,32 @@ class ServedAnswer:
     podium: dict[str, Any]
     """The object `podium` of the reply: plan, steps, cost."""
     tool_calls: tuple[ToolCall, ...] = ()
+    worker: str = ""
+    """Who made these calls."""
+    reasoning: str = ""
+    """What the worker thought, where one worker was called directly."""
+    logprobs: dict[str, Any] | None = None
+    """Log probabilities of the answer's tokens, where that worker gave them."""
 
 
-def from_trace(trace: Trace) -> ServedAnswer:
-    """The answer of a trace that has one."""
+def from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer:
+    """The answer of a trace that has one.
+
+    Args:
+        ignored: fields of the request that had no effect.
+    """
+    last = trace.spans[-1] if trace.planner.startswith("straight:") and trace.spans else None
     return ServedAnswer(
         trace_id=trace.id,
         text=trace.answer or "",
         finish=_finish(trace),
         usage=trace.usage,
         cost_usd=trace.cost_usd,
-        podium=to_details(trace),
+        podium=to_details(trace) | ({"ignored": list(ignored)} if ignored else {}),
         tool_calls=trace.tool_calls,
+        worker=(trace.spans[-1].answered_by or trace.spans[-1].worker) if trace.tool_calls else "",
+        reasoning="" if last is None else last.reasoning,
+        logprobs=None if last is None else last.logprobs,
     )
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "invalid",
     "missing",
     "refuse",
+    "to_anthropic_body",
     "to_api_error",
     "to_body",
     "to_response",
@@ -129,10 +130,30 @@ def to_body(error: APIError) -> dict[str, Any]:
     }
 
 
-def to_response(error: APIError) -> Response:
-    """The HTTP response for an error."""
+_ANTHROPIC = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+}
+
+
+def to_anthropic_body(error: APIError) -> dict[str, Any]:
+    """An error as Anthropic's JSON has it."""
+    kind = _ANTHROPIC.get(error.status, "api_error" if error.status >= 500 else "invalid_request_error")
+    return {"type": "error", "error": {**to_body(error)["error"], "type": kind}}
+
+
+def to_response(error: APIError, path: str = "") -> Response:
+    """The HTTP response for an error on a path."""
+    body = to_anthropic_body(error) if path.startswith("/v1/messages") else to_body(error)
     return Response(
-        json.dumps(to_body(error)).encode(),
+        json.dumps(body).encode(),
         status_code=error.status,
         headers=error.headers,
         media_type="application/json",
@@ -141,7 +162,7 @@ def to_response(error: APIError) -> Response:
 
 async def refuse(error: APIError, scope: Scope, receive: Receive, send: Send) -> None:
     """Send `error` as the whole answer, from middleware that does not call the application."""
-    await to_response(error)(scope, receive, send)
+    await to_response(error, scope["path"])(scope, receive, send)
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -158,8 +179,7 @@ def install(app: FastAPI) -> None:
     """Answer every error of `app` in this form."""
 
     async def respond(request: Request, error: Exception) -> Response:
-        del request
-        return to_response(to_api_error(error))
+        return to_response(to_api_error(error), request.url.path)
 
     for kind in (PodiumError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, respond)

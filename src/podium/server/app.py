@@ -13,14 +13,29 @@ from starlette.middleware.cors import CORSMiddleware
 
 from podium import __version__
 from podium.server import api_errors, operations, viewer
+from podium.server.anthropic import messages
 from podium.server.api import ask, pool, runs, traces
 from podium.server.body_limits import BodyLimits
 from podium.server.host_check import HostCheck, SecurityHeaders
 from podium.server.in_flight import InFlightRequests, RequestTimeLimit
-from podium.server.openai import chat_completions, models, responses
+from podium.server.openai import (
+    chat_completions,
+    compaction,
+    completions,
+    models,
+    responses,
+    responses_socket,
+    stored_responses,
+)
 from podium.server.service import Service
 
-_EXPOSED_HEADERS = ("x-podium-trace-id", "x-podium-cost-usd", "retry-after")
+_EXPOSED_HEADERS = (
+    "x-podium-trace-id",
+    "x-podium-cost-usd",
+    "x-podium-ignored",
+    "x-request-id",
+    "retry-after",
+)
 """Response headers that pages of other origins may read."""
 
 
@@ -51,7 +66,19 @@ def create_app(service: Service) -> FastAPI:
     app.state.service = service
     app.state.in_flight = in_flight
     api_errors.install(app)
-    for module in (chat_completions, responses, models, pool, traces, runs):
+    for module in (
+        chat_completions,
+        completions,
+        compaction,
+        responses,
+        responses_socket,
+        stored_responses,
+        messages,
+        models,
+        pool,
+        traces,
+        runs,
+    ):
         app.include_router(module.routes(service))
     if service.settings.viewer:
         app.include_router(viewer.routes(service))

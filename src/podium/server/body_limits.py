@@ -79,7 +79,7 @@ class BodyLimits:
                     if size > self._max_bytes:
                         raise self._too_large()
                     shape.feed(piece)
-                    self._check(shape)
+                    shape.check(self._max_depth, self._max_values)
                     pieces.append(piece)
                     more = message.get("more_body", False)
         except TimeoutError:
@@ -87,19 +87,6 @@ class BodyLimits:
                 raise
             raise self._too_slow(size) from None
         return {"type": "http.request", "body": b"".join(pieces), "more_body": False}
-
-    def _check(self, shape: JsonShape) -> None:
-        if shape.deepest > self._max_depth:
-            raise invalid(
-                f"The body has more than {self._max_depth} levels of nested lists and objects: nest them less deeply.",
-                code="too_deep",
-            )
-        if shape.values > self._max_values:
-            raise invalid(
-                f"The lists and objects of the body have more than {self._max_values} values together: send fewer. "
-                "The length of a text does not count.",
-                code="too_many_values",
-            )
 
     def _too_large(self) -> APIError:
         return APIError(
@@ -160,3 +147,21 @@ class JsonShape:
         depths = list(accumulate(map(_DEPTH_CHANGE.__getitem__, brackets), initial=self._open))
         self._open, deepest = depths[-1], max(depths)
         self.deepest = max(self.deepest, deepest)
+
+    def check(self, max_depth: int, max_values: int) -> None:
+        """Refuse what is too deep or has too many values.
+
+        Raises:
+            APIError: 400.
+        """
+        if self.deepest > max_depth:
+            raise invalid(
+                f"The body has more than {max_depth} levels of nested lists and objects: send it flatter.",
+                code="too_deep",
+            )
+        if self.values > max_values:
+            raise invalid(
+                f"The lists and objects of the body have more than {max_values} values together: send fewer. "
+                "The length of a text does not count.",
+                code="too_many_values",
+            )

@@ -8,6 +8,7 @@ accepted, since the name proves nothing.
 from __future__ import annotations
 
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -49,7 +50,11 @@ class HostCheck:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (refusal := self._refusal(scope)) is not None:
+        refusal = None if scope["type"] == "lifespan" else self._refusal(scope)
+        if refusal is not None and scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008, "reason": refusal.message[:100]})
+        elif refusal is not None:
             await refuse(refusal, scope, receive, send)
         else:
             await self._app(scope, receive, send)
@@ -80,7 +85,7 @@ class HostCheck:
                 "started with --cors and the address of the page.",
                 code="unknown_host",
             )
-        if origin is not None and scope["method"] not in SAFE_METHODS and not self._ours(origin, host):
+        if origin is not None and scope.get("method") not in SAFE_METHODS and not self._ours(origin, host):
             return forbidden(
                 f"Pages of {origin[:200].decode('latin-1')} may not call this server unless it is started with "
                 "--cors and that origin."
@@ -99,7 +104,7 @@ class HostCheck:
 
 
 class SecurityHeaders:
-    """Adds these headers to each response, except those that the route set itself."""
+    """Adds these headers and an `x-request-id` to each response, except those that the route set itself."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -113,7 +118,11 @@ class SecurityHeaders:
             if message["type"] == "http.response.start":
                 headers = message["headers"]
                 own = {name for name, _ in headers}
-                message["headers"] = [*headers, *(pair for pair in _HEADERS if pair[0] not in own)]
+                request_id = (b"x-request-id", uuid4().hex.encode())
+                message["headers"] = [
+                    *headers,
+                    *(pair for pair in (*_HEADERS, request_id) if pair[0] not in own),
+                ]
             await send(message)
 
         await self._app(scope, receive, add_headers)

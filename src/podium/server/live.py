@@ -121,6 +121,8 @@ class EventLog:
 
     def append(self, event: Event) -> None:
         """Add an event."""
+        if isinstance(event, StepText) and event.reasoning:
+            return  # The trace has it in the end.
         last = self._log[-1] if self._log else None
         if not isinstance(event, StepText):
             self._log.append(event)

@@ -1,6 +1,7 @@
 """What a caller may send: bodies parsed and checked from bytes, the object `podium`, and the resulting request.
 
-Errors name the field at fault. This module has what all routes share; the fields of a route are in its own module.
+Errors name the field at fault. This module has what all routes share; the fields of a route are in its own module, and
+`leniency` decides on fields that nobody here honours.
 """
 
 from __future__ import annotations
@@ -9,12 +10,11 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import pydantic_core
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from podium.config import suggestion
 from podium.errors import APIError
 from podium.server.api_errors import invalid
 from podium.server.settings import ServeSettings
@@ -36,25 +36,39 @@ ListOf = Annotated[tuple[T, ...], Field(max_length=2048, fail_fast=True)]
 """A list of at most as many items as OpenAI takes messages, checked up to its first fault."""
 
 
+class Unsupported(NamedTuple):
+    """A field that Podium cannot honour."""
+
+    reason: str
+    """Why, for a refusal."""
+    values: tuple[Any, ...] = ()
+    """Values, besides null, that change nothing."""
+    kind: Literal["hint", "meaning", "never"] = "hint"
+    """A hint may be ignored. The others change what the answer means: of these, one worker that is called directly gets
+    "meaning", and nobody "never"."""
+
+
 class BodyPart(BaseModel):
-    """A part of a body. Unknown fields are refused."""
+    """A part of a body. `leniency` decides on fields that it does not have."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
+
+    unsupported: ClassVar[Mapping[str, Unsupported]] = {}
+    """Fields that are known, and that Podium cannot honour."""
+    foreign: ClassVar[Unsupported | None] = None
+    """Why the whole part cannot be honoured; None: it can."""
+
+
+class Body(BodyPart):
+    """A whole body."""
+
+    model_config = ConfigDict(json_schema_extra={"additionalProperties": False})
+
+
+class OwnPart(BaseModel):
+    """A part that only Podium has. Unknown fields are refused: they are typing errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class Body(BaseModel):
-    """A whole body. A field of OpenAI that Podium does not support is accepted only where it changes nothing."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="allow",
-        strict=True,
-        allow_inf_nan=False,
-        json_schema_extra={"additionalProperties": False},
-    )
-
-    ignorable: ClassVar[Mapping[str, tuple[tuple[Any, ...], str]]] = {}
-    """Unsupported fields: the values, besides null, that change nothing, and why other values are refused."""
 
 
 Metadata = Annotated[
@@ -84,21 +98,9 @@ async def parse_body(model: type[B], raw: bytes, lock: asyncio.Lock) -> B:
 
 def _parse(model: type[B], raw: bytes) -> B:
     try:
-        body = model.model_validate_json(raw)
+        return model.model_validate_json(raw)
     except ValidationError as error:
         raise _refusal(error, raw) from None
-    for name, value in (body.model_extra or {}).items():
-        if name not in model.ignorable:
-            known = [field for field in (*model.model_fields, *model.ignorable) if name]
-            raise invalid(
-                f"Unknown field {name[:100]!r}; {suggestion(name[:100], known)}",
-                name[:100],
-                code="unknown_field",
-            )
-        values, reason = model.ignorable[name]
-        if value is not None and not any(value == harmless for harmless in values):
-            raise invalid(f"{name} cannot be honoured: {reason}", name, code="unsupported_field")
-    return body
 
 
 def _refusal(error: ValidationError, raw: bytes) -> APIError:
@@ -158,7 +160,7 @@ def _inside(document: Any, part: int | str) -> tuple[Any] | None:
 Names = Annotated[ListOf[Name], Field(max_length=1000)]
 
 
-class BudgetLimits(BodyPart):
+class BudgetLimits(OwnPart):
     """Hard limits of one question."""
 
     calls: int | None = Field(default=None, ge=0, le=10**9)
@@ -168,7 +170,7 @@ class BudgetLimits(BodyPart):
     rounds: int | None = Field(default=None, ge=1)
 
 
-class PodiumOptions(BodyPart):
+class PodiumOptions(OwnPart):
     """The object `podium` of a body: what OpenAI's fields cannot say."""
 
     budget: BudgetLimits | None = None
@@ -245,8 +247,8 @@ class ChatRequest:
     """The planner's name; None: the configured one."""
     worker: str | None = None
     """The worker to call directly, without a plan; None: a planner decides."""
-    past: tuple[Message, ...] | None = None
-    """Messages for that worker in place of the question's history, where it continues after its tool calls."""
+    messages: tuple[Message, ...] | None = None
+    """All messages for that worker, unchanged."""
     max_steps: int = 5
     early_stop: bool = False
     """Whether votes stop once their result is certain."""
@@ -256,6 +258,8 @@ class ChatRequest:
     user: str | None = None
     keep: bool = True
     """Whether the trace is kept."""
+    ignored: tuple[str, ...] = ()
+    """Fields that were accepted without effect."""
 
     @property
     def planner_param(self) -> str:

@@ -184,7 +184,7 @@ class Service:
                 worker_and_fallbacks(self.pool, caller, request),
                 budget=budget.model_copy(update={"rounds": 1}),
                 max_steps=1,
-                settings=ExecutionSettings(context="plain", past=request.past),
+                settings=ExecutionSettings(context="plain", messages=request.messages),
                 dispatcher=self.dispatcher,
                 accounts=accounts,
             )

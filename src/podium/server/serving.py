@@ -102,7 +102,8 @@ async def serve_app(app: FastAPI, sockets: Sequence[socket.socket], ready: Calla
         uvicorn.Config(
             app,
             http=Connection,
-            ws="none",
+            ws="websockets-sansio",
+            ws_max_size=service.settings.body_bytes,
             lifespan="on",
             log_config=None,
             access_log=False,

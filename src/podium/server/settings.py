@@ -52,5 +52,7 @@ class ServeSettings(Settings):
     """Seconds after which a question is cancelled."""
     drain_seconds: float = Field(default=30.0, ge=0)
     """Seconds for running questions to end at shutdown; then they are cancelled and recorded so."""
+    strict: bool = False
+    """Whether a hint that cannot be honoured is refused; otherwise it is ignored, and the reply names it."""
     viewer: bool = True
     """Whether the viewer is served at `/`."""

@@ -3,6 +3,7 @@
 `FaultServer` runs in a test's own event loop, in a thread, or as `python -m podium.testing RULES.toml`.
 """
 
+from podium.testing.capable import capable
 from podium.testing.completion import Answer
 from podium.testing.exchange import Minute, Received, most_at_once, worst_minute
 from podium.testing.faults import (
@@ -76,6 +77,7 @@ __all__ = [
     "WrongContentType",
     "WrongModel",
     "WrongUsage",
+    "capable",
     "most_at_once",
     "worst_minute",
 ]

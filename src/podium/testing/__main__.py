@@ -17,9 +17,11 @@ from pydantic import BeforeValidator, Field
 
 from podium.config import Settings, build, load
 from podium.errors import UsageError
+from podium.testing.capable import capable
 from podium.testing.completion import Answer, echo
 from podium.testing.rule import Rule
 from podium.testing.server import FaultServer
+from podium.types import ToolCall
 
 
 class AnswerSettings(Settings):
@@ -33,6 +35,8 @@ class AnswerSettings(Settings):
     reasoning: str = ""
     reasoning_tokens: int = Field(default=0, ge=0)
     cached_tokens: int = Field(default=0, ge=0)
+    tool_calls: tuple[ToolCall, ...] = ()
+    logprobs: dict[str, Any] | None = None
 
 
 def _from_text(given: Any) -> Any:
@@ -44,6 +48,8 @@ class ServerSettings(Settings):
 
     answer: str | None = None
     """None: the server repeats the beginning of the last message."""
+    capable: bool = False
+    """Whether the model does what a request asks (`podium.testing.capable`) where no answer is given."""
     models: dict[str, Annotated[AnswerSettings, BeforeValidator(_from_text)]] | None = None
     """By model name: the answer, or only its text."""
     rule: tuple[Rule, ...] = ()
@@ -58,9 +64,8 @@ class ServerSettings(Settings):
     def to_server(self) -> FaultServer:
         """A server with these settings, not started yet."""
         return FaultServer(
-            echo if self.answer is None else self.answer,
-            models=self.models
-            and {name: Answer(**answer.model_dump()) for name, answer in self.models.items()},
+            (capable if self.capable else echo) if self.answer is None else self.answer,
+            models=self.models and {name: Answer(**dict(answer)) for name, answer in self.models.items()},
             rules=self.rule,
             keys=self.keys,
             rpm=self.rpm,

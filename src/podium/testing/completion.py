@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from inspect import isawaitable
 from typing import Any, TypeAlias
 
-from podium.types import estimate_tokens
+from podium.types import ToolCall, estimate_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,10 @@ class Answer:
     """Text of the reply's `reasoning_content`, as vLLM and others have it."""
     reasoning_tokens: int = 0
     cached_tokens: int = 0
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Calls of the caller's tools. With any, the finish reason is "tool_calls"."""
+    logprobs: Mapping[str, Any] | None = None
+    """The choice's `logprobs`; of a stream, in one event before the text."""
 
 
 AnswerLike: TypeAlias = str | Answer
@@ -59,11 +63,13 @@ async def make_answer(answer_source: AnswerLike | AnswerFunction, body: dict[str
         output_tokens=reasoning_tokens + estimate_tokens(given.text)
         if given.output_tokens is None
         else given.output_tokens,
-        finish_reason=given.finish_reason,
+        finish_reason="tool_calls" if given.tool_calls else given.finish_reason,
         model=given.model or body["model"],
         reasoning=given.reasoning,
         reasoning_tokens=reasoning_tokens,
         cached_tokens=given.cached_tokens,
+        tool_calls=given.tool_calls,
+        logprobs=given.logprobs,
     )
 
 
@@ -93,13 +99,20 @@ def completion(answer: Answer, number: int) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": None}
     if answer.reasoning:
         message["reasoning_content"] = answer.reasoning
+    if answer.tool_calls:
+        message |= {"content": answer.text or None, "tool_calls": _calls(answer)}
     return {
         "id": f"chatcmpl-{number}",
         "object": "chat.completion",
         "created": int(time.time()),
         "model": answer.model,
         "choices": [
-            {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.finish_reason}
+            {
+                "index": 0,
+                "message": message,
+                "logprobs": answer.logprobs,
+                "finish_reason": answer.finish_reason,
+            }
         ],
         "usage": usage(answer),
     }
@@ -116,12 +129,29 @@ def chunks(answer: Answer, number: int, *, with_usage: bool) -> list[dict[str, A
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     deltas += [{"reasoning_content": piece} for piece in pieces(answer.reasoning)]
     deltas += [{"content": piece} for piece in pieces(answer.text)]
+    for index, call in enumerate(_calls(answer)):
+        begun = call | {"index": index, "function": call["function"] | {"arguments": ""}}
+        deltas.append({"tool_calls": [begun]})
+        deltas += [
+            {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+            for piece in pieces(call["function"]["arguments"])
+        ]
     events = [head | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    if answer.logprobs is not None:
+        first: dict[str, Any] = {"index": 0, "delta": deltas[0], "finish_reason": None}
+        events[0] = head | {"choices": [first | {"logprobs": answer.logprobs}]}
     events.append(head | {"choices": [{"index": 0, "delta": {}, "finish_reason": answer.finish_reason}]})
     if with_usage:
         events = [chunk | {"usage": None} for chunk in events]
         events.append(head | {"choices": [], "usage": usage(answer)})
     return events
+
+
+def _calls(answer: Answer) -> list[dict[str, Any]]:
+    return [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in answer.tool_calls
+    ]
 
 
 def usage(answer: Answer) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Values are frozen, and totals are properties. Times are in seconds since the tra
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -73,6 +73,10 @@ class Span(Value):
     """The model that the provider says answered."""
     first_token_s: float | None = None
     """Seconds until a streamed response began."""
+    reasoning: str = ""
+    """The visible reasoning of the worker's model."""
+    logprobs: dict[str, Any] | None = None
+    """Log probabilities of the response's tokens, where the caller asked for them."""
     votes: VoteCount | None = None
     """The result of the vote, if the worker is a vote that was decided."""
     tool_calls: tuple[ToolCall, ...] = ()

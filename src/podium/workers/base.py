@@ -38,6 +38,8 @@ class Request:
     """The content of the messages as data. None: the messages do not come from the executor."""
     on_text: Callable[[str], None] | None = None
     """Workers that stream call it with each piece of text; the reply has the whole text in any case."""
+    on_reasoning: Callable[[str], None] | None = None
+    """The same for the visible reasoning."""
 
     @property
     def view(self) -> View:
@@ -67,6 +69,10 @@ class Reply:
     """Whether it comes from the response cache, and so costs nothing now."""
     tool_calls: tuple[ToolCall, ...] = ()
     """Calls of the caller's tools that the worker requests."""
+    reasoning: str = ""
+    """The model's visible reasoning."""
+    logprobs: dict[str, Any] | None = None
+    """Log probabilities of the tokens, in OpenAI's form, where the caller asked for them."""
     votes: VoteCount | None = None
     """The count, if the worker held a vote that has a winner."""
     nested: Trace | None = None

@@ -28,6 +28,9 @@ class OpenAIWorker:
             has the same numbers. An endpoint may ignore it.
     """
 
+    takes_extra = True
+    """Whether `AnswerOptions.extra` reaches its model."""
+
     def __init__(
         self,
         profile: Profile,
@@ -88,6 +91,7 @@ class OpenAIWorker:
             extra=self._extra,
             options=request.options,
             on_text=request.on_text,
+            on_reasoning=request.on_reasoning,
         )
 
     async def close(self) -> None:

@@ -68,7 +68,7 @@ def test_a_workers_calls_come_back_in_the_ordinary_form_with_ids_that_name_the_t
         '{"town": "Rome"}',
     ]
     for number, call in enumerate(choice.message.tool_calls):
-        assert call.id == f"call_{reply.podium['trace_id']}_{number}"
+        assert re.fullmatch(f"call_{reply.podium['trace_id']}[g-zG-Z]{{2}}{number}", call.id)
         assert len(call.id) <= 40
     [body] = model.bodies
     assert body["tools"] == TOOLS
@@ -100,16 +100,60 @@ def test_tool_results_go_to_the_worker_that_called_with_its_earlier_messages(
     assert (rome["role"], rome["tool_call_id"], rome["content"]) == ("tool", "w2", "sun")
 
 
-def test_a_conversation_of_an_unknown_trace_is_a_question_with_a_past(serve: Serve) -> None:
-    with chat_model(forecaster) as model:
-        url = serve(Pool([model.worker(calls_tools=True)]), planner="single:wren")  # Keeps no traces.
-        asking = client(url)
-        called = asking.chat.completions.create(model="podium", messages=ASKED, tools=TOOLS)
+def test_without_the_trace_results_still_go_to_the_worker_that_called_and_come_last(serve: Serve) -> None:
+    with chat_model(forecaster) as model, chat_model("I am another.") as other:
+        pool = Pool([other.worker("lark", calls_tools=True), model.worker(calls_tools=True)])
+        asking = client(serve(pool, planner="single:wren"))  # Keeps no traces.
+        called = asking.chat.completions.create(model="podium", messages=ASKED, tools=TOOLS, store=False)
+        late = {"role": "system", "content": "Be brief."}
+        messages = [*ASKED, *results(called.choices[0].message), late]
         reply = asking.chat.completions.create(
-            model="podium", messages=[*ASKED, *results(called.choices[0].message)], tools=TOOLS
+            model="podium/single:lark", messages=messages, tools=TOOLS, store=False
         )
-    assert reply.podium["planner"] == "single:wren"
+    assert reply.podium["planner"] == "straight:wren"
     assert reply.choices[0].message.content == "snow and sun"
+    assert [message["role"] for message in model.bodies[-1]["messages"]] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+    ]
+    assert other.bodies == []
+
+
+def test_results_of_a_call_that_nobody_knows_are_not_planned_anew(serve: Serve) -> None:
+    with chat_model(forecaster) as model, chat_model("I am blind.") as other:
+        pool = Pool([other.worker("lark"), model.worker(calls_tools=True)])
+        called = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+        messages = [
+            *ASKED,
+            {"role": "assistant", "content": None, "tool_calls": [called]},
+            {"role": "tool", "tool_call_id": "c1", "content": "fog"},
+        ]
+        reply = client(serve(pool, planner="random")).chat.completions.create(
+            model="podium", messages=messages, tools=TOOLS
+        )
+    assert (reply.podium["planner"], reply.choices[0].message.content) == ("straight:wren", "fog")
+
+
+def test_the_next_turn_after_tools_stays_with_their_worker(serve: Serve) -> None:
+    with chat_model(forecaster) as model, chat_model("I am another.") as other:
+        pool = Pool([other.worker("lark", calls_tools=True), model.worker(calls_tools=True)])
+        asking = client(serve(pool, planner="single:wren"))
+        called = asking.chat.completions.create(model="podium", messages=ASKED, tools=TOOLS)
+        turn = [
+            *ASKED,
+            *results(called.choices[0].message),
+            {"role": "assistant", "content": "snow and sun"},
+            {"role": "user", "content": "And Paris?"},
+        ]
+        second = asking.chat.completions.create(model="podium/single:lark", messages=turn, tools=TOOLS)
+        assert second.podium["planner"] == "straight:wren"
+        assert model.bodies[-1]["messages"][-1] == turn[-1]
+        # A request without tools is a question like any other.
+        third = asking.chat.completions.create(model="podium/single:lark", messages=turn)
+    assert third.podium["planner"] == "single:lark"
 
 
 def test_a_worker_called_directly_gets_tool_calls_and_results_unchanged(serve: Serve) -> None:
@@ -135,7 +179,7 @@ def test_calls_are_streamed_too(serve: Serve) -> None:
             [choice] = stream.get_final_completion().choices
     assert choice.finish_reason == "tool_calls"
     assert [call.function.name for call in choice.message.tool_calls] == ["weather", "weather"]
-    assert re.fullmatch(r"call_[0-9a-f]{32}_0", choice.message.tool_calls[0].id)
+    assert re.fullmatch(r"call_[0-9a-f]{32}[g-zG-Z]{2}0", choice.message.tool_calls[0].id)
 
 
 def test_only_workers_that_call_tools_are_offered(serve: Serve) -> None:

@@ -19,6 +19,7 @@ from podium.errors import APIError, PodiumError
 from podium.orchestrator import Orchestrator
 from podium.server.api_errors import error_responses, invalid, missing
 from podium.server.keys import Caller
+from podium.server.leniency import settle_leftover
 from podium.server.requests import (
     Body,
     BudgetLimits,
@@ -105,6 +106,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
     async def ask(request: Request) -> dict[str, Any]:
         caller = await service.authenticate(request.headers.get("authorization"))
         body = await parse_body(AskBody, await request.body(), service.parse_lock)
+        settle_leftover(body)
         try:
             chat_request = _to_request(body, service)
             orchestrator = await service.open_orchestrator(chat_request, caller)

@@ -1,6 +1,6 @@
 """The body of a chat completion: its fields, and the request that they make.
 
-As lenient as OpenAI (null is the same as leaving a field out). A field that Podium would have to ignore is refused.
+As lenient as OpenAI (null is the same as leaving a field out).
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from pydantic import Field, StringConstraints
 
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller
+from podium.server.leniency import ignore_names, settle_leftover, takes_extra
 from podium.server.openai.conversation import (
-    ChosenTool,
+    SentPart,
+    Tool,
     ToolCallPart,
     ToolChoice,
     Tools,
     check_tool_choice,
-    find_question,
-    resume_after_tools,
+    stay_with_worker,
+    to_question,
 )
 from podium.server.requests import (
     NO_OPTIONS,
@@ -31,31 +33,52 @@ from podium.server.requests import (
     Metadata,
     Name,
     PodiumOptions,
+    Unsupported,
     requested_budget,
     requested_early_stop,
     requested_steps,
 )
 from podium.server.service import Service
 from podium.server.worker_selection import resolve_model
-from podium.types import AnswerOptions, Message, Question, ToolCall
+from podium.types import AnswerOptions, Message, ToolCall
 
-_DEPRECATED = "it is the old form; use tools and tool_choice."
+_DEPRECATED = Unsupported("it is the old form; use tools and tool_choice.", kind="never")
+_TEXTS = Unsupported("Podium answers with texts only.", kind="never")
 _SAMPLING = "not every worker supports it; set it for a worker in the pool file, with extra."
-_UNSUPPORTED = "Podium answers with texts only."
-_HINT = "it is a hint to a provider's own cache."
+_CACHE = Unsupported("it is a hint to a provider's own cache.")
+_LOGPROBS = "the probabilities of workers' tokens are not known here."
 
-HINTS: Mapping[str, tuple[tuple[Any, ...], str]] = {
-    "moderation": ((), _UNSUPPORTED),
-    "prompt_cache_options": ((), _HINT),
-    "prompt_cache_retention": ((), _HINT),
-    "service_tier": (("auto", "default"), "workers have no tiers."),
+HINTS: Mapping[str, Unsupported] = {
+    "chat_template_kwargs": Unsupported(_SAMPLING),
+    "client_metadata": Unsupported("nobody reads it here."),
+    "enable_thinking": Unsupported(_SAMPLING),
+    "frequency_penalty": Unsupported(_SAMPLING, (0,)),
+    "ignore_eos": Unsupported(_SAMPLING),
+    "include_reasoning": Unsupported(_SAMPLING),
+    "min_p": Unsupported(_SAMPLING),
+    "min_tokens": Unsupported(_SAMPLING),
+    "moderation": Unsupported("Podium checks no contents."),
+    "presence_penalty": Unsupported(_SAMPLING, (0,)),
+    "prompt_cache_options": _CACHE,
+    "prompt_cache_retention": _CACHE,
+    "provider": Unsupported("the pool decides who answers."),
+    "reasoning": Unsupported(_SAMPLING, ({},)),
+    "repetition_penalty": Unsupported(_SAMPLING, (1,)),
+    "service_tier": Unsupported("workers have no tiers.", ("auto", "default")),
+    "thinking": Unsupported(_SAMPLING),
+    "top_k": Unsupported(_SAMPLING),
+    "top_logprobs": Unsupported(_LOGPROBS, (0,), "meaning"),
 }
+"""Fields that chat completions and responses have in common, those of widespread servers among them."""
 
 
 class ImageAddress(BodyPart):
+    unsupported: ClassVar[Mapping[str, Unsupported]] = {
+        "detail": Unsupported("every worker sees the image in its own way.", ("auto",))
+    }
+
     url: Annotated[str, StringConstraints(pattern=r"^(https?://|data:image/)")]
     """https: or data:. The worker's provider fetches it; Podium does not."""
-    detail: Literal["auto"] | None = None
 
 
 class TextPart(BodyPart):
@@ -81,15 +104,23 @@ AssistantPart = Annotated[TextPart | RefusalPart, Field(discriminator="type")]
 class SystemMessage(BodyPart):
     role: Literal["system", "developer"]
     content: Texts
+    name: str | None = None
 
 
 class UserMessage(BodyPart):
     role: Literal["user"]
+    name: str | None = None
     content: str | Annotated[ListOf[UserPart], Field(min_length=1)]
 
 
 class AssistantMessage(BodyPart):
     """An earlier answer. Accepts every field that Podium's own replies have."""
+
+    unsupported: ClassVar[Mapping[str, Unsupported]] = {
+        "annotations": Unsupported("nobody reads them.", ([],)),
+        "audio": _TEXTS,
+        "function_call": _DEPRECATED,
+    }
 
     role: Literal["assistant"]
     content: str | ListOf[AssistantPart] | None = None
@@ -97,9 +128,7 @@ class AssistantMessage(BodyPart):
     tool_calls: Annotated[ListOf[ToolCallPart], Field(max_length=999)] | None = None
     reasoning_content: str | None = None
     """Progress from an earlier reply; not part of the conversation."""
-    annotations: Annotated[tuple[Any, ...], Field(max_length=0)] | None = None
-    audio: None = None
-    function_call: None = None
+    name: str | None = None
 
 
 class ToolMessage(BodyPart):
@@ -114,12 +143,14 @@ ChatMessage = Annotated[
 
 
 class StreamOptions(BodyPart):
+    unsupported: ClassVar[Mapping[str, Unsupported]] = {
+        "include_obfuscation": Unsupported("the pieces of a stream are not padded.", (False,))
+    }
+
     include_usage: bool | None = None
-    include_obfuscation: Literal[False] | None = None
-    """Chunks are not padded."""
 
 
-class JsonSchema(BodyPart):
+class JsonSchema(SentPart):
     name: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
     description: str | None = None
     schema_: dict[str, Any] | None = Field(default=None, alias="schema")
@@ -138,21 +169,18 @@ class SchemaFormat(BodyPart):
 class ChatBody(Body):
     """The body of a chat completion."""
 
-    ignorable: ClassVar[Mapping[str, tuple[tuple[Any, ...], str]]] = {
+    unsupported: ClassVar[Mapping[str, Unsupported]] = {
         **HINTS,
-        "audio": ((), _UNSUPPORTED),
-        "frequency_penalty": ((0,), _SAMPLING),
-        "function_call": ((), _DEPRECATED),
-        "functions": ((), _DEPRECATED),
-        "logit_bias": (({},), _SAMPLING),
-        "logprobs": ((False,), "the probabilities of workers' tokens are not known here."),
-        "modalities": ((["text"],), _UNSUPPORTED),
-        "prediction": ((), _UNSUPPORTED),
-        "presence_penalty": ((0,), _SAMPLING),
-        "reasoning_effort": ((), _SAMPLING),
-        "top_logprobs": ((0,), "the probabilities of workers' tokens are not known here."),
-        "verbosity": ((), _SAMPLING),
-        "web_search_options": ((), "the pool decides what workers can do."),
+        "audio": _TEXTS,
+        "function_call": _DEPRECATED,
+        "functions": _DEPRECATED,
+        "logit_bias": Unsupported(_SAMPLING, ({},), "meaning"),
+        "logprobs": Unsupported(_LOGPROBS, (False,), "meaning"),
+        "modalities": _TEXTS._replace(values=(["text"],)),
+        "prediction": Unsupported("it is a hint that speeds some models up."),
+        "reasoning_effort": Unsupported(_SAMPLING),
+        "verbosity": Unsupported(_SAMPLING),
+        "web_search_options": Unsupported("the pool decides what workers can do."),
     }
 
     model: Name
@@ -192,15 +220,17 @@ async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatReq
     """
     options, settings = body.podium or NO_OPTIONS, service.settings
     planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
-    text, history, message = find_question(tuple(_message(m) for m in body.messages))
-    question = Question(
-        text=text,
-        history=history,
-        images=() if message is None else message.images,
-        options=_options(body),
-    )
+    leftover = settle_leftover(body, strict=settings.strict, passes=takes_extra(service.pool, worker))
+    messages = tuple(_message(m) for m in body.messages)
+    if not takes_extra(service.pool, worker):
+        leftover = ignore_names(messages, leftover, strict=settings.strict)
+    elif body.seed is not None:
+        leftover.extra["seed"] = body.seed
     request = ChatRequest(
-        question=question,
+        question=to_question(
+            messages, _options(body, leftover.extra, strict=settings.strict), direct=worker is not None
+        ),
+        messages=None if worker is None else messages,
         model=body.model,
         budget=requested_budget(options, settings),
         allow=options.allow,
@@ -214,25 +244,26 @@ async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatReq
         metadata=body.metadata or {},
         user=body.user if body.user is not None else body.safety_identifier,
         keep=body.store is not False,
+        ignored=leftover.ignored,
     )
-    return await resume_after_tools(request, service, caller)
+    return await stay_with_worker(request, service, caller)
 
 
 def _message(message: ChatMessage) -> Message:
     match message:
         case UserMessage(content=content):
-            return Message(role="user", content=_text(content), images=_images(content))
+            return Message(role="user", content=_text(content), name=message.name, images=_images(content))
         case AssistantMessage():
             calls = tuple(
                 ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)
                 for call in message.tool_calls or ()
             )
             text = _text(message.content or "") or message.refusal or ""
-            return Message(role="assistant", content=text, tool_calls=calls)
+            return Message(role="assistant", content=text, name=message.name, tool_calls=calls)
         case ToolMessage():
             return Message(role="tool", content=_text(message.content), tool_call_id=message.tool_call_id)
         case _:
-            return Message(role="system", content=_text(message.content))
+            return Message(role="system", content=_text(message.content), name=message.name)
 
 
 def _text(content: str | tuple[TextPart, ...] | tuple[UserPart, ...] | tuple[AssistantPart, ...]) -> str:
@@ -251,16 +282,16 @@ def _images(content: str | tuple[UserPart, ...]) -> tuple[str, ...]:
     return tuple(part.image_url.url for part in content if isinstance(part, ImagePart))
 
 
-def _options(body: ChatBody) -> AnswerOptions:
+def _options(body: ChatBody, extra: dict[str, Any], *, strict: bool) -> AnswerOptions:
     stop = (body.stop,) if isinstance(body.stop, str) else body.stop or ()
     if "" in stop:
         raise invalid("stop: a text before which the answer ends may not be empty.", "stop")
-    choice = body.tool_choice
-    check_tool_choice(
-        [tool.function.name for tool in body.tools or ()],
-        choice.function.name if isinstance(choice, ChosenTool) else choice,
+    functions = [tool for tool in body.tools or () if isinstance(tool, Tool)]
+    choice, parallel = check_tool_choice(
+        [tool.function.name for tool in functions],
+        body.tool_choice,
         body.parallel_tool_calls,
-        "tool_choice.function.name",
+        strict=strict,
     )
     limits = [n for n in (body.max_tokens, body.max_completion_tokens) if n is not None]
     return AnswerOptions(
@@ -268,10 +299,11 @@ def _options(body: ChatBody) -> AnswerOptions:
         temperature=body.temperature,
         top_p=body.top_p,
         stop=stop,
-        tools=tuple(tool.model_dump(exclude_unset=True) for tool in body.tools or ()),
-        tool_choice=choice.model_dump() if isinstance(choice, ChosenTool) else choice,
-        parallel_tool_calls=body.parallel_tool_calls,
+        tools=tuple({"type": "function", "function": tool.function.sent} for tool in functions),
+        tool_choice=choice,
+        parallel_tool_calls=parallel,
         response_format=_response_format(body),
+        extra=extra,
     )
 
 
@@ -279,4 +311,7 @@ def _response_format(body: ChatBody) -> dict[str, Any] | None:
     response_format = body.response_format
     if response_format is None or response_format.type == "text":
         return None
-    return response_format.model_dump(exclude_unset=True, by_alias=True)
+    if response_format.type == "json_object":
+        return {"type": "json_object"}
+    assert isinstance(response_format, SchemaFormat)
+    return {"type": "json_schema", "json_schema": response_format.json_schema.sent}

@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 from fastapi import APIRouter, Request
@@ -28,8 +28,9 @@ from podium.server.answers import (
 )
 from podium.server.api_errors import answer_changed, error_responses, to_api_error, to_body
 from podium.server.keys import Caller
+from podium.server.leniency import ignored_header
 from podium.server.openai.chat_body import ChatBody, read_chat
-from podium.server.openai.conversation import to_call
+from podium.server.openai.conversation import called, to_call
 from podium.server.requests import ChatRequest, parse_body
 from podium.server.service import Service, answer_all, stream_answers
 from podium.server.streaming import DONE, EventStream, StreamedText, Write, cancel_on_disconnect, sse_event
@@ -67,22 +68,41 @@ def routes(service: Service) -> APIRouter:
     async def complete(request: Request) -> Response:
         caller = await service.authenticate(request.headers.get("authorization"))
         body = await parse_body(ChatBody, await request.body(), service.parse_lock)
-        chat_request = await read_chat(body, service, caller)
-        completion = _ChatCompletion(
-            service,
-            chat_request,
-            caller,
-            await service.open_orchestrator(chat_request, caller),
-            ids=tuple(uuid4().hex for _ in range(body.n or 1)),
-            created=int(time.time()),
-        )
-        if body.stream:
-            usage = body.stream_options is not None and bool(body.stream_options.include_usage)
-            return completion.streamed(with_usage=usage)
-        async with cancel_on_disconnect(request.receive):
-            return await completion.whole()
+        return await complete_chat(body, request, service, caller)
 
     return router
+
+
+async def complete_chat(
+    body: ChatBody,
+    request: Request,
+    service: Service,
+    caller: Caller,
+    chunks: type[Chunks] | None = None,
+) -> Response:
+    """Make the completion that `body` asks for.
+
+    Args:
+        chunks: the form of the reply; None: a chat completion's.
+
+    Raises:
+        APIError: it cannot be made.
+    """
+    chat_request = await read_chat(body, service, caller)
+    completion = _ChatCompletion(
+        service,
+        chat_request,
+        caller,
+        await service.open_orchestrator(chat_request, caller),
+        ids=tuple(uuid4().hex for _ in range(body.n or 1)),
+        created=int(time.time()),
+        form=chunks or Chunks,
+    )
+    if body.stream:
+        usage = body.stream_options is not None and bool(body.stream_options.include_usage)
+        return completion.streamed(with_usage=usage)
+    async with cancel_on_disconnect(request.receive):
+        return await completion.whole()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +116,11 @@ class _ChatCompletion:
     ids: tuple[str, ...]
     """Trace ids, one for each answer."""
     created: int
+    form: type[Chunks]
 
     @property
     def id(self) -> str:
-        return f"chatcmpl-{self.ids[0]}"
+        return f"{self.form.prefix}-{self.ids[0]}"
 
     async def whole(self) -> Response:
         """The reply in one piece."""
@@ -108,12 +129,13 @@ class _ChatCompletion:
             answers = {0: await self._planned()}
         else:
             traces = await answer_all(self.service, self.request, self.caller, self.ids, self.orchestrator)
-            answers = {n: from_trace(trace) for n, trace in enumerate(traces) if trace.answer is not None}
-            failed = [from_trace(trace) for trace in traces if trace.answer is None]
+            ended = {n: from_trace(trace, self.request.ignored) for n, trace in enumerate(traces)}
+            answers = {n: answer for n, answer in ended.items() if traces[n].answer is not None}
+            failed = [answer for n, answer in ended.items() if traces[n].answer is None]
             error = no_answer_error(traces[0])
             if not answers and error is not None:
                 raise error
-        reply = completion_body(self.id, self.created, self.request.model, answers, failed)
+        reply = self.form.whole(self.id, self.created, self.request.model, answers, failed)
         spent = sum(answer.cost_usd for answer in (*answers.values(), *failed))
         return Response(
             json.dumps(reply, separators=(",", ":")).encode(),
@@ -123,12 +145,13 @@ class _ChatCompletion:
 
     def streamed(self, *, with_usage: bool) -> Response:
         """The reply as a stream of chunks."""
-        chunks = Chunks(
+        chunks = self.form(
             self.id,
             self.created,
             self.request.model,
             with_usage=with_usage,
             pool=self.orchestrator.pool.profiles,
+            direct=self.request.worker is not None,
         )
 
         async def produce(write: Write) -> None:
@@ -149,7 +172,7 @@ class _ChatCompletion:
                                     error = no_answer_error(event.trace)
                                     if error is not None:
                                         raise error
-                                    answers[number] = from_trace(event.trace)
+                                    answers[number] = from_trace(event.trace, self.request.ignored)
                                     pieces.append(chunks.for_end(number, answers[number], self._all(answers)))
                                 else:
                                     pieces.append(chunks.for_event(number, event))
@@ -174,7 +197,8 @@ class _ChatCompletion:
         return from_plan(self.orchestrator, plan, estimate, self.ids[0])
 
     def _headers(self) -> dict[str, str]:
-        return {} if self.request.dry_run else {"x-podium-trace-id": self.ids[0]}
+        headers = ignored_header(self.request.ignored)
+        return headers if self.request.dry_run else {**headers, "x-podium-trace-id": self.ids[0]}
 
 
 def completion_body(
@@ -202,9 +226,10 @@ def completion_body(
 
 
 def completion_usage(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
-    """The usage of a completion: tokens of workers and planners."""
+    """The usage of a completion: tokens and dollars of workers and planners."""
     total = sum((answer.usage for answer in answers), Usage())
     return {
+        "cost": sum(answer.cost_usd for answer in answers),
         "prompt_tokens": total.input_tokens,
         "completion_tokens": total.output_tokens,
         "total_tokens": total.tokens,
@@ -215,14 +240,21 @@ def completion_usage(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
 
 def tool_calls(answer: ServedAnswer) -> list[dict[str, Any]]:
     """The tool calls of an answer, as JSON."""
-    return [to_call(call, answer.trace_id, number) for number, call in enumerate(answer.tool_calls)]
+    return [to_call(call) for call in called(answer)]
 
 
 def _choice(number: int, answer: ServedAnswer) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": answer.text, "error": None}
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": answer.text,
+        "refusal": None,
+        "annotations": [],
+    }
     if answer.tool_calls:
         message |= {"content": answer.text or None, "tool_calls": tool_calls(answer)}
-    return {"index": number, "message": message, "logprobs": None, "finish_reason": answer.finish}
+    if answer.reasoning:
+        message["reasoning_content"] = answer.reasoning
+    return {"index": number, "message": message, "logprobs": answer.logprobs, "finish_reason": answer.finish}
 
 
 class Chunks:
@@ -231,30 +263,51 @@ class Chunks:
     Args:
         with_usage: whether a last chunk reports the usage.
         pool: profiles of the workers, which plans refer to by number.
+        direct: whether one worker is called directly. Then the reasoning is the worker's, and not the team's progress.
     """
 
+    prefix: ClassVar[str] = "chatcmpl"
+    """Of the completion's id."""
+    kind: ClassVar[str] = "chat.completion.chunk"
+    whole = staticmethod(completion_body)
+    """The JSON of a reply that is not streamed."""
+
     def __init__(
-        self, id_: str, created: int, model: str, *, with_usage: bool, pool: Sequence[Profile]
+        self,
+        id_: str,
+        created: int,
+        model: str,
+        *,
+        with_usage: bool,
+        pool: Sequence[Profile],
+        direct: bool = False,
     ) -> None:
-        self._head = {"id": id_, "object": "chat.completion.chunk", "created": created, "model": model}
+        self._head = {"id": id_, "object": self.kind, "created": created, "model": model}
         # Most of a chunk is the same in all, so it is encoded once.
         self._start = b"data: " + json.dumps(self._head, separators=(",", ":")).encode()[:-1]
         self._end = b',"usage":null}\n\n' if with_usage else b"}\n\n"
         self._with_usage = with_usage
         self._pool = pool
+        self._direct = direct
         self._texts: dict[int, StreamedText] = {}
 
     def for_event(self, choice: int, event: Event) -> bytes:
         """The chunks for an orchestrator's event of answer number `choice`, except for its end."""
-        if isinstance(event, StepText):
+        opening = b"" if choice in self._texts else self._opening(choice)
+        if isinstance(event, StepText) and not event.reasoning:
             text = self._text_of(choice).add(event.attempt, event.text)
-            return self._chunk(choice, {"content": text}) if text else b""
+            return opening + self._chunk(choice, {"content": text}) if text else b""
+        # Clients take reasoning after text for the end of the text.
+        quiet = bool(self._text_of(choice).text)
+        if isinstance(event, StepText):
+            thought = {"reasoning_content": event.text}
+            return b"" if quiet or not self._direct else opening + self._chunk(choice, thought)
         reported = progress(event, self._pool)
         if reported is None:
             return b""
         line, facts = reported
-        opening = b"" if choice in self._texts else self._opening(choice)
-        return opening + self._chunk(choice, {"reasoning_content": f"{line}\n"}, podium=facts)
+        delta = {} if quiet or self._direct else {"reasoning_content": f"{line}\n"}
+        return opening + self._chunk(choice, delta, podium=facts)
 
     def for_end(self, choice: int, answer: ServedAnswer, answers: Sequence[ServedAnswer] = ()) -> bytes:
         """The last chunks of an answer: the rest of its text and its finish reason.
@@ -270,6 +323,8 @@ class Chunks:
         if rest is None:
             raise answer_changed(answer.trace_id)
         content = self._chunk(choice, {"content": rest}) if rest else b""
+        if answer.logprobs:
+            content += self._chunk(choice, {"content": ""}, logprobs=answer.logprobs)
         numbered = [{"index": number, **call} for number, call in enumerate(tool_calls(answer))]
         calls = self._chunk(choice, {"tool_calls": numbered}) if numbered else b""
         details = combine_details(answers) if answers else None
@@ -294,8 +349,14 @@ class Chunks:
         *,
         finish: str | None = None,
         podium: dict[str, Any] | None = None,
+        logprobs: dict[str, Any] | None = None,
     ) -> bytes:
-        body = {"choices": [{"index": choice, "delta": delta, "logprobs": None, "finish_reason": finish}]}
+        body: dict[str, Any] = {"choices": [self._piece(choice, delta, logprobs, finish)]}
         if podium is not None:
-            body["podium"] = podium  # type: ignore[assignment]
+            body["podium"] = podium
         return self._start + b"," + json.dumps(body, separators=(",", ":")).encode()[1:-1] + self._end
+
+    def _piece(
+        self, choice: int, delta: dict[str, Any], logprobs: dict[str, Any] | None, finish: str | None
+    ) -> dict[str, Any]:
+        return {"index": choice, "delta": delta, "logprobs": logprobs, "finish_reason": finish}

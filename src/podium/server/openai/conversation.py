@@ -1,8 +1,9 @@
 """Conversations with the caller's tools: the tools of a request, the calls that a worker makes, and the way back to it.
 
-Podium passes tool calls on; the caller runs the tools. A call's id names the trace in which the worker made it. When
-the caller sends the results, the conversation continues with that worker and the messages that the trace recorded.
-If the trace is missing (not kept, deleted, or another key's), the request is handled like any other conversation.
+Podium passes tool calls on; the caller runs the tools. A call's id names the trace in which the worker made it, and the
+worker. When the caller sends the results, the conversation continues with that worker and the messages that the trace
+recorded; without the trace (not kept, deleted, or another key's), with the caller's own messages. A next turn does so,
+too.
 """
 
 from __future__ import annotations
@@ -10,25 +11,39 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from hashlib import sha256
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-from pydantic import Field, StringConstraints
+from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from podium.errors import UsageError
+from podium.server.answers import ServedAnswer
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller
-from podium.server.requests import BodyPart, ChatRequest, ListOf
+from podium.server.leniency import without_names
+from podium.server.requests import BodyPart, ChatRequest, ListOf, Unsupported
 from podium.server.service import Service
+from podium.server.worker_selection import eligible_workers
 from podium.trace import Span, Trace
-from podium.types import Message, ToolCall
+from podium.types import AnswerOptions, Message, Question, ToolCall
 
 FunctionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 MAX_TOOLS = 128
 """Tools of one request at most."""
-_ID = re.compile(r"call_([0-9a-f]{32})_(\d{1,3})")
+_LETTERS = "ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ"
+_ID = re.compile(r"call_([0-9a-f]{32})([g-zG-Z]{2})(\d{1,3})")
 
 
-class Function(BodyPart):
+class SentPart(BodyPart):
+    """A part that workers' endpoints get."""
+
+    @property
+    def sent(self) -> dict[str, Any]:
+        """Its known fields, as the caller wrote them."""
+        return self.model_dump(exclude_unset=True, by_alias=True, include=set(type(self).model_fields))
+
+
+class Function(SentPart):
     """A function that a worker may call."""
 
     name: FunctionName
@@ -38,10 +53,23 @@ class Function(BodyPart):
 
 
 class Tool(BodyPart):
-    """A tool. Functions are the only kind."""
+    """A function as a tool."""
 
     type: Literal["function"]
     function: Function
+
+
+class ForeignTool(BodyPart):
+    """A tool of another kind, which a provider would run itself."""
+
+    foreign: ClassVar[Unsupported | None] = Unsupported("functions are the only kind of tools.")
+
+    type: str
+
+
+def tool_kind(tool: Any) -> str:
+    """Which of the two a part of the body is."""
+    return "function" if not isinstance(tool, dict) or tool.get("type") == "function" else "foreign"
 
 
 class ChosenName(BodyPart):
@@ -68,54 +96,126 @@ class ToolCallPart(BodyPart):
     function: FunctionCall
 
 
-ToolChoice = Literal["none", "auto", "required"] | ChosenTool
-Tools = Annotated[ListOf[Tool], Field(max_length=MAX_TOOLS)]
+class FlatChoice(BodyPart):
+    """The same in the flat form of the Responses API."""
+
+    type: Literal["function"]
+    name: FunctionName
 
 
-def check_tool_choice(tools: Sequence[str], choice: str | None, parallel: bool | None, param: str) -> None:
-    """Check that a request's choice of tools refers to tools that it has.
+class ForeignChoice(ForeignTool):
+    """A tool of another kind as the one to call."""
+
+
+Choice = Literal["none", "auto", "required"]
+ToolChoice = (
+    Choice
+    | Annotated[
+        Annotated[ChosenTool, Tag("function")] | Annotated[ForeignChoice, Tag("foreign")],
+        Discriminator(tool_kind),
+    ]
+)
+_AnyTool = Annotated[
+    Annotated[Tool, Tag("function")] | Annotated[ForeignTool, Tag("foreign")], Discriminator(tool_kind)
+]
+Tools = Annotated[ListOf[_AnyTool], Field(max_length=MAX_TOOLS)]
+
+
+def check_tool_choice(
+    tools: Sequence[str],
+    choice: str | ChosenTool | FlatChoice | ForeignChoice | None,
+    parallel: bool | None,
+    *,
+    strict: bool,
+) -> tuple[str | dict[str, Any] | None, bool | None]:
+    """What a request says about the choice of its tools, in the form of a chat completion.
 
     Args:
-        tools: the names of the request's tools.
-        choice: the tool that must be called, or "none", "auto", "required".
-        param: the field that names the tool.
+        tools: the names of the request's functions.
+        strict: whether to refuse settings of tools in a request that has none, also those that change nothing.
 
     Raises:
-        APIError: 400.
+        APIError: 400, it refers to a tool that the request does not have.
     """
-    if not tools and (choice is not None or parallel is not None):
-        name = "parallel_tool_calls" if choice is None else "tool_choice"
-        raise invalid(f"{name} is about tools, and the request has none.", name)
-    if choice is not None and choice not in ("none", "auto", "required", *tools):
-        raise invalid(f"tool_choice names {choice!r}; the request's tools are {', '.join(tools)}.", param)
+    given = "parallel_tool_calls" if choice is None and parallel is not None else choice and "tool_choice"
+    if given and not tools and (strict or choice not in (None, "none", "auto")):
+        raise invalid(f"{given} is about tools, and the request has none.", given)
+    if not tools or isinstance(choice, ForeignChoice):
+        return None, parallel if tools else None
+    if choice is None or isinstance(choice, str):
+        return choice, parallel
+    flat = isinstance(choice, FlatChoice)
+    wanted = choice.name if isinstance(choice, FlatChoice) else choice.function.name
+    if wanted not in tools:
+        where = "tool_choice.name" if flat else "tool_choice.function.name"
+        raise invalid(f"tool_choice names {wanted!r}; the request's tools are {', '.join(tools)}.", where)
+    return {"type": "function", "function": {"name": wanted}}, parallel
 
 
-def call_id(trace_id: str, number: int) -> str:
-    """The id of a tool call as the caller sees it: it names the trace. At most 40 characters, OpenAI's limit."""
-    return f"call_{trace_id}_{number}"
+class CallId(NamedTuple):
+    """A tool call's id as the caller sees it. At most 40 characters, OpenAI's limit, up to ten calls."""
+
+    trace_id: str
+    worker: str
+    """Two letters for its name (`_letters`)."""
+    number: int
+
+    @classmethod
+    def of(cls, trace_id: str, worker: str, number: int) -> CallId:
+        """The id of call `number` that `worker` made in a trace."""
+        return cls(trace_id, _letters(worker), number)
+
+    @classmethod
+    def parse(cls, id_: str) -> CallId | None:
+        """Read an id; None: it is not one of ours."""
+        match = _ID.fullmatch(id_)
+        return None if match is None else cls(match[1], match[2], int(match[3]))
+
+    def __str__(self) -> str:
+        return f"call_{self.trace_id}{self.worker}{self.number}"
 
 
-def parse_call_id(id_: str) -> tuple[str, int] | None:
-    """The trace id and call number in a call's id; None: the id is not one of ours."""
-    match = _ID.fullmatch(id_)
-    return None if match is None else (match[1], int(match[2]))
+def _letters(worker: str) -> str:
+    """Two letters that stand for a worker; none is a hexadecimal digit."""
+    first, second = sha256(worker.encode()).digest()[:2]
+    return _LETTERS[first % len(_LETTERS)] + _LETTERS[second % len(_LETTERS)]
 
 
-def to_call(call: ToolCall, trace_id: str, number: int) -> dict[str, Any]:
+def called(answer: ServedAnswer) -> tuple[ToolCall, ...]:
+    """The tool calls of an answer, with the ids by which the caller knows them."""
+    return tuple(
+        call.model_copy(update={"id": str(CallId.of(answer.trace_id, answer.worker, number))})
+        for number, call in enumerate(answer.tool_calls)
+    )
+
+
+def to_call(call: ToolCall) -> dict[str, Any]:
     """A tool call in the form of a chat completion."""
     return {
-        "id": call_id(trace_id, number),
+        "id": call.id,
         "type": "function",
         "function": {"name": call.name, "arguments": call.arguments},
     }
 
 
-def find_question(
-    messages: tuple[Message, ...], param: str = "messages"
-) -> tuple[str, tuple[Message, ...], Message | None]:
-    """Find the question in a conversation: its text, the messages before it, and its own message.
+def asked(question: Question) -> tuple[Message, ...]:
+    """The conversation that a question ends."""
+    past = question.history
+    earlier = next((message.content for message in reversed(past) if message.role == "user"), None)
+    if past and past[-1].role == "tool" and earlier == question.text:
+        return past
+    return (*past, Message(role="user", content=question.text, images=question.images))
 
-    The own message is None where the last message is a tool's.
+
+def to_question(
+    messages: tuple[Message, ...], options: AnswerOptions, *, direct: bool, param: str = "messages"
+) -> Question:
+    """The question that a conversation asks: its last user message, after all others.
+
+    Where the last message is a tool's, the history holds the whole conversation, and the tool's message stays its end.
+
+    Args:
+        direct: whether one worker gets the conversation as it is, so that only the trace's question is wanted.
 
     Raises:
         APIError: the conversation has no question.
@@ -123,19 +223,26 @@ def find_question(
     _check_answered(messages, param)
     last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
     if last is None:
-        raise invalid("There is no user message; the last user message is the question.", param)
+        if not direct:
+            raise invalid("There is no user message; the last user message is the question.", param)
+        last = len(messages) - 1
     own, after = messages[last], messages[last + 1 :]
     if not own.content.strip():
         raise invalid("The question is empty: write what you want answered.", f"{param}.{last}.content")
-    if messages[-1].role == "tool":
-        return own.content, messages, None
-    for number, message in enumerate(after, last + 1):
-        if message.role != "system":
-            raise invalid(
-                "The last message must be a user's or a tool's; Podium does not continue an assistant's message.",
-                f"{param}.{number}",
-            )
-    return own.content, (*messages[:last], *after), own
+    messages = without_names(messages)
+    final = max((i for i, message in enumerate(messages) if message.role != "system"), default=last)
+    if messages[final].role == "tool":
+        return Question(
+            text=own.content,
+            history=(*messages[:last], *messages[final + 1 :], *messages[last : final + 1]),
+            options=options,
+        )
+    if not direct and final > last:
+        raise invalid(
+            "The last message must be a user's or a tool's; Podium does not continue an assistant's message.",
+            f"{param}.{final}",
+        )
+    return Question(text=own.content, history=(*messages[:last], *after), images=own.images, options=options)
 
 
 def _check_answered(messages: tuple[Message, ...], param: str) -> None:
@@ -161,30 +268,47 @@ def _check_answered(messages: tuple[Message, ...], param: str) -> None:
         )
 
 
-async def resume_after_tools(request: ChatRequest, service: Service, caller: Caller) -> ChatRequest:
-    """Direct a request whose last message is a tool's result to the worker that called the tool."""
-    history = request.question.history
-    if request.worker is not None or not history or history[-1].role != "tool":
+async def stay_with_worker(request: ChatRequest, service: Service, caller: Caller) -> ChatRequest:
+    """Direct a conversation in which a worker called the caller's tools to that worker, without a plan.
+
+    Where nobody knows the worker, the results of tools go to the planner's own, else to the first that calls tools.
+
+    Raises:
+        APIError: 400, no worker is left that calls tools.
+    """
+    conversation = asked(request.question)
+    answered = conversation[-1].role == "tool"
+    start = max((i for i, message in enumerate(conversation) if message.tool_calls), default=None)
+    if request.worker is not None or start is None or not (answered or request.question.options.tools):
         return request
-    start = max(i for i, message in enumerate(history) if message.tool_calls)
-    trace = await _find_trace(history[start].tool_calls[0].id, service, caller)
-    spans = trace.spans if trace is not None else ()
-    if trace is None or not trace.tool_calls:
-        return request
-    worker = spans[-1].answered_by or spans[-1].worker
-    past = _worker_messages(spans[-1], trace.id, history[start + 1 :])
-    if past is None or not _may_continue(worker, request, service, caller):
-        return request
-    return replace(request, worker=worker, past=past)
+    id_ = CallId.parse(conversation[start].tool_calls[0].id)
+    trace = None if id_ is None else await _find_trace(id_, service, caller)
+    past = None
+    if trace is not None and trace.tool_calls:
+        last = trace.spans[-1]
+        known = [last.answered_by or last.worker]
+        past = _worker_messages(last, trace.id, conversation[start + 1 :]) if answered else None
+    else:
+        known = [name for name in service.pool.names if id_ is not None and _letters(name) == id_.worker]
+    worker = next((name for name in known if _may_continue(name, request, service, caller)), None)
+    if worker is None and answered:
+        worker = await _default_worker(request, service, caller)
+    return request if worker is None else replace(request, worker=worker, messages=past or conversation)
 
 
-async def _find_trace(call_id: str, service: Service, caller: Caller) -> Trace | None:
+async def _default_worker(request: ChatRequest, service: Service, caller: Caller) -> str:
+    left = eligible_workers(service.pool, caller, request, service.planners).names
+    opened = await service.planners.get(request.planner, request.planner_param)
+    own = service.planners.required_workers(request.planner)
+    return next((name for name in (*own, opened.fallback) if name in left), left[0])
+
+
+async def _find_trace(id_: CallId, service: Service, caller: Caller) -> Trace | None:
     """The trace in which the call was made, if it was kept and the caller may see it."""
-    found = parse_call_id(call_id)
-    if found is None or service.store is None:
+    if service.store is None:
         return None
     try:
-        return await service.store.get(found[0], owner=None if caller.admin else caller.name)
+        return await service.store.get(id_.trace_id, owner=None if caller.admin else caller.name)
     except UsageError:
         return None
 
@@ -201,9 +325,9 @@ def _worker_messages(span: Span, trace_id: str, answers: tuple[Message, ...]) ->
     """The worker's messages, its response and the tools' results, with its own call ids; None: for other calls."""
     results = []
     for answer in answers:
-        found = parse_call_id(answer.tool_call_id or "")
-        if found is None or found[0] != trace_id or found[1] >= len(span.tool_calls):
+        found = CallId.parse(answer.tool_call_id or "")
+        if found is None or found.trace_id != trace_id or found.number >= len(span.tool_calls):
             return None
-        results.append(answer.model_copy(update={"tool_call_id": span.tool_calls[found[1]].id}))
+        results.append(answer.model_copy(update={"tool_call_id": span.tool_calls[found.number].id}))
     response = Message(role="assistant", content=span.response or "", tool_calls=span.tool_calls)
     return (*span.messages, response, *results)

@@ -6,7 +6,7 @@ Progress is the summary of a reasoning item, which stands first; the answer's te
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from podium.errors import APIError
@@ -14,7 +14,7 @@ from podium.executor import StepText
 from podium.orchestrator import Event
 from podium.server.answers import ServedAnswer, progress
 from podium.server.api_errors import answer_changed
-from podium.server.openai.conversation import call_id
+from podium.server.openai.conversation import asked, called
 from podium.server.openai.responses_body import INSTRUCTIONS_KEY
 from podium.server.streaming import StreamedText, sse_event
 from podium.types import AnswerOptions, Message, Profile, Question, Usage
@@ -32,6 +32,8 @@ class ResponseFrame:
     user: str | None
     store: bool
     previous: str | None
+    echo: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the request that the response repeats."""
 
     def response(self, status: str, **fields: Any) -> dict[str, Any]:
         """The response object with a status.
@@ -44,28 +46,36 @@ class ResponseFrame:
             "id": f"resp_{self.trace_id}",
             "object": "response",
             "created_at": self.created,
+            "completed_at": None,
             "status": status,
             "background": False,
             "error": None,
+            "frequency_penalty": 0.0,
             "incomplete_details": None,
             "instructions": self._instructions,
             "max_output_tokens": options.max_tokens,
+            "max_tool_calls": None,
             "metadata": {name: value for name, value in self.metadata.items() if name != INSTRUCTIONS_KEY},
             "model": self.model,
             "output": [],
             "parallel_tool_calls": options.parallel_tool_calls is not False,
+            "presence_penalty": 0.0,
             "previous_response_id": self.previous,
+            "prompt_cache_key": None,
             "reasoning": {"effort": None, "summary": None},
+            "safety_identifier": None,
             "service_tier": "default",
             "store": self.store,
-            "temperature": options.temperature,
+            "temperature": 1.0 if options.temperature is None else options.temperature,
             "text": {"format": _format(options)},
             "tool_choice": _choice(options),
             "tools": [_flat_tool(tool) for tool in options.tools],
-            "top_p": options.top_p,
+            "top_logprobs": 0,
+            "top_p": 1.0 if options.top_p is None else options.top_p,
             "truncation": "disabled",
             "usage": None,
             "user": self.user,
+            **self.echo,
             **fields,
         }
 
@@ -74,9 +84,10 @@ class ResponseFrame:
         reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(answer.finish)
         return self.response(
             "completed" if reason is None else "incomplete",
+            completed_at=self.created + int(answer.podium.get("seconds", 0.0)) if reason is None else None,
             incomplete_details=None if reason is None else {"reason": reason},
             output=list(output),
-            usage=response_usage(answer.usage),
+            usage=response_usage(answer.usage, answer.cost_usd),
             podium=answer.podium,
         )
 
@@ -86,10 +97,46 @@ class ResponseFrame:
         return history[0].content if INSTRUCTIONS_KEY in self.metadata and history else None
 
 
+def input_items(question: Question, trace_id: str) -> list[dict[str, Any]]:
+    """The items that stand for a question and its history, oldest first."""
+    items: list[dict[str, Any]] = []
+    for number, message in enumerate(asked(question)):
+        head = {"id": f"in_{trace_id}_{number}", "status": "completed"}
+        kind = "output_text" if message.role == "assistant" else "input_text"
+        parts: list[dict[str, Any]] = [{"type": kind, "text": message.content}] if message.content else []
+        parts += [{"type": "input_image", "image_url": url, "detail": "auto"} for url in message.images]
+        if message.role == "tool":
+            result = {"call_id": message.tool_call_id, "output": message.content}
+            items.append({"type": "function_call_output", **head, **result})
+        elif parts:
+            items.append({"type": "message", **head, "role": message.role, "content": parts})
+        items += [
+            {
+                "type": "function_call",
+                "id": f"{head['id']}_{place}",
+                "status": "completed",
+                "call_id": call.id,
+                "name": call.name,
+                "arguments": call.arguments,
+            }
+            for place, call in enumerate(message.tool_calls)
+        ]
+    return items
+
+
 def output_items(answer: ServedAnswer) -> list[dict[str, Any]]:
-    """The output items of an answer: its message and its tool calls."""
+    """The output items of an answer: what its worker thought, its message and its tool calls."""
     messages = [message(answer.trace_id, answer.text)] if answer.text or not answer.tool_calls else []
-    return [*messages, *function_calls(answer)]
+    if answer.logprobs and messages:
+        messages[0]["content"][0]["logprobs"] = answer.logprobs["content"]
+    thoughts = [reasoning(answer.trace_id, answer.reasoning)] if answer.reasoning else []
+    return [*thoughts, *messages, *function_calls(answer)]
+
+
+def reasoning(trace_id: str, text: str) -> dict[str, Any]:
+    """The output item of progress or of what a worker thought."""
+    summary = [{"type": "summary_text", "text": text}]
+    return {"id": f"rs_{trace_id}", "type": "reasoning", "summary": summary}
 
 
 def message(trace_id: str, text: str, status: str = "completed") -> dict[str, Any]:
@@ -116,22 +163,23 @@ def function_calls(answer: ServedAnswer) -> list[dict[str, Any]]:
             "id": f"fc_{answer.trace_id}_{number}",
             "type": "function_call",
             "status": "completed",
-            "call_id": call_id(answer.trace_id, number),
+            "call_id": call.id,
             "name": call.name,
             "arguments": call.arguments,
         }
-        for number, call in enumerate(answer.tool_calls)
+        for number, call in enumerate(called(answer))
     ]
 
 
-def response_usage(usage: Usage) -> dict[str, Any]:
-    """The usage of a response: tokens of workers and planners."""
+def response_usage(usage: Usage, cost_usd: float) -> dict[str, Any]:
+    """The usage of a response: tokens and dollars of workers and planners."""
     return {
         "input_tokens": usage.input_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens},
         "output_tokens": usage.output_tokens,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         "total_tokens": usage.tokens,
+        "cost": cost_usd,
     }
 
 
@@ -156,11 +204,13 @@ class ResponseEvents:
 
     Args:
         pool: profiles of the workers, which plans refer to by number.
+        direct: whether one worker is called directly. Then the reasoning is the worker's, and not the team's progress.
     """
 
-    def __init__(self, frame: ResponseFrame, pool: Sequence[Profile]) -> None:
+    def __init__(self, frame: ResponseFrame, pool: Sequence[Profile], *, direct: bool = False) -> None:
         self._frame = frame
         self._pool = pool
+        self._direct = direct
         self._number = 0
         self._text = StreamedText()
         self._lines: list[str] = []
@@ -174,17 +224,23 @@ class ResponseEvents:
 
     def for_event(self, event: Event) -> bytes:
         """The events for an orchestrator's event, except for the end."""
-        if isinstance(event, StepText):
+        if isinstance(event, StepText) and not event.reasoning:
             text = self._text.add(event.attempt, event.text)
             return self._delta(text) if text else b""
+        if isinstance(event, StepText):
+            late = self._message_started and not self._reasoning_started
+            return self._think(event.text) if self._direct and not late else b""
         reported = progress(event, self._pool)
-        if reported is None:
+        if reported is None or self._direct:
             return b""
         line, facts = reported
+        return self._think(f"{line}\n", podium=facts)
+
+    def _think(self, text: str, **more: Any) -> bytes:
         opening = b"" if self._reasoning_started else self._start_reasoning()
-        self._lines.append(f"{line}\n")
+        self._lines.append(text)
         return opening + self._event(
-            "reasoning_summary_text.delta", **self._reasoning_place, delta=f"{line}\n", podium=facts
+            "reasoning_summary_text.delta", **self._reasoning_place, delta=text, **more
         )
 
     def end(self, answer: ServedAnswer) -> bytes:
@@ -232,8 +288,8 @@ class ResponseEvents:
 
     def _end_reasoning(self) -> bytes:
         text = "".join(self._lines)
-        part = {"type": "summary_text", "text": text}
-        item = {"id": f"rs_{self._frame.trace_id}", "type": "reasoning", "summary": [part]}
+        item = reasoning(self._frame.trace_id, text)
+        part = item["summary"][0]
         self._output.insert(0, item)
         return (
             self._event("reasoning_summary_text.done", **self._reasoning_place, text=text)

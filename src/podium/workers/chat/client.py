@@ -86,6 +86,7 @@ class ChatClient:
         extra: Mapping[str, Any] | None = None,
         options: AnswerOptions = AnswerOptions(),
         on_text: Callable[[str], None] | None = None,
+        on_reasoning: Callable[[str], None] | None = None,
     ) -> Reply:
         """One attempt at one completion.
 
@@ -99,7 +100,8 @@ class ChatClient:
             max_tokens, temperature, seed: None: not sent, so the endpoint's default holds.
             extra: further keys of the body; they win over the others.
             options: the caller's settings; with tools, the reply may be tool calls.
-            on_text: called with each piece of the text as it comes; implies `stream`.
+            on_text, on_reasoning: called with each piece of the text and of the visible reasoning as it comes; the
+                first implies `stream`.
 
         Raises:
             WorkerError: no text or tool call came back.
@@ -115,13 +117,15 @@ class ChatClient:
             extra=extra or {},
             stream=stream,
         )
-        scrubber = None if on_text is None else StreamScrubber(on_text, self._secrets)
+        listeners = [
+            None if each is None else StreamScrubber(each, self._secrets) for each in (on_text, on_reasoning)
+        ]
         whole = asyncio.timeout(timeout)
         reader = ResponseReader(
             self._failures,
             streamed=stream,
             first_token_timeout=first_token_timeout if stream else None,
-            on_text=None if scrubber is None else scrubber.add,
+            listeners=tuple(None if each is None else each.add for each in listeners),
         )
         builder = reader.builder
         try:
@@ -140,8 +144,9 @@ class ChatClient:
                     ) from None
                 raise self._failures.transport(error) from None
         reply = self._reply(reader, messages, tools=bool(options.tools))
-        if scrubber is not None:
-            scrubber.end()
+        for listener in listeners:
+            if listener is not None:
+                listener.end()
         return reply
 
     async def close(self) -> None:
@@ -176,6 +181,8 @@ class ChatClient:
             finish=self._name(builder.finish),
             model=self._name(builder.model),
             first_token_s=reader.first_token_s,
+            reasoning=self._secrets.scrub(builder.reasoning),
+            logprobs=builder.logprobs,
             tool_calls=tuple(
                 ToolCall(**{field: self._secrets.scrub(value) for field, value in call}) for call in calls
             ),

@@ -27,6 +27,8 @@ class ReplyBuilder:
         """As the provider wrote it; `read_usage` reads it."""
         self.length = 0
         """Characters of text, reasoning, refusal and tool calls."""
+        self.logprobs: dict[str, Any] | None = None
+        """Those of all tokens so far; None: there are none."""
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
@@ -66,25 +68,27 @@ class ReplyBuilder:
             if call["name"]
         )
 
-    def add(self, chunk: Mapping[str, Any]) -> str:
-        """Add a whole reply, or the next chunk of a stream; returns the new text."""
+    def add(self, chunk: Mapping[str, Any]) -> tuple[str, str]:
+        """Add a whole reply, or the next chunk of a stream; returns the new text and the new reasoning."""
         if isinstance(model := chunk.get("model"), str) and model:
             self.model = encodable(model)
         if chunk.get("usage") is not None:
             self.usage = chunk["usage"]
         choices = chunk.get("choices")
         if not isinstance(choices, list):
-            return ""
+            return "", ""
         # Of several choices, which only `extra` can request, the first counts.
-        return "".join(self._take(choice) for choice in choices if _is_first(choice))
+        pieces = [self._take(choice) for choice in choices if _is_first(choice)]
+        return "".join(text for text, _ in pieces), "".join(reasoning for _, reasoning in pieces)
 
-    def _take(self, choice: Mapping[str, Any]) -> str:
+    def _take(self, choice: Mapping[str, Any]) -> tuple[str, str]:
         if isinstance(finish := choice.get("finish_reason"), str) and finish:
             self.finish = encodable(finish)
         message = next((m for name in ("delta", "message") if isinstance(m := choice.get(name), dict)), None)
         if message is None:
-            return ""
+            return "", ""
         self.choices += 1
+        self._add_logprobs(choice.get("logprobs"))
         self._call(message.get("tool_calls"))
         reasoning = next((t for name in _REASONING_KEYS if isinstance(t := message.get(name), str) and t), "")
         text = _joined(message.get("content"))
@@ -93,7 +97,13 @@ class ReplyBuilder:
             if piece:
                 pieces.append(piece)
                 self.length += len(piece)
-        return text
+        return text, reasoning
+
+    def _add_logprobs(self, logprobs: object) -> None:
+        tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
+        if isinstance(tokens, list):
+            before = [] if self.logprobs is None else self.logprobs["content"]
+            self.logprobs = {"content": [*before, *tokens], "refusal": None}
 
     def _call(self, pieces: object) -> None:
         """Add tool calls: whole ones, or pieces that carry their index."""

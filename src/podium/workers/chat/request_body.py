@@ -43,15 +43,18 @@ def chat_body(
 
 def _wanted(options: AnswerOptions, body: Mapping[str, Any], max_tokens_key: MaxTokensKey) -> dict[str, Any]:
     wanted = options.model_dump(exclude_defaults=True, mode="json")
+    further = wanted.pop("extra", {})
     most = wanted.pop("max_tokens", None)
     if most is not None:
         key = next((k for k in ("max_tokens", "max_completion_tokens") if k in body), max_tokens_key)
         wanted[key] = min(most, body.get(key, most))
-    return wanted
+    return {**further, **wanted}
 
 
 def _message(message: Message) -> dict[str, Any]:
     sent: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.name is not None:
+        sent["name"] = message.name
     if message.images:
         pictures = [{"type": "image_url", "image_url": {"url": address}} for address in message.images]
         sent["content"] = [{"type": "text", "text": message.content}, *pictures]

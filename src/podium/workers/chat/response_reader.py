@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import aiohttp
@@ -41,7 +41,7 @@ class ResponseReader:
         failures: makes the `WorkerError`s.
         streamed: whether the request was for a stream.
         first_token_timeout: seconds from now until a streamed reply must have begun; None: no limit.
-        on_text: called with each piece of text as it comes.
+        listeners: called with each piece of text, and with each piece of reasoning, as it comes.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class ResponseReader:
         *,
         streamed: bool,
         first_token_timeout: float | None,
-        on_text: Callable[[str], None] | None = None,
+        listeners: Sequence[Callable[[str], None] | None] = (None, None),
     ) -> None:
         self.builder = ReplyBuilder()
         self.first_token_s: float | None = None
@@ -59,7 +59,7 @@ class ResponseReader:
         """The caller enters it around the whole call. The first token cancels it; finish_reason starts it again."""
         self._failures = failures
         self._streamed = streamed
-        self._on_text = on_text
+        self._listeners = listeners
         self._loop = asyncio.get_running_loop()
         self._started = self._loop.time()
 
@@ -158,9 +158,9 @@ class ResponseReader:
         return False
 
     def _add(self, body: Mapping[str, Any]) -> None:
-        text = self.builder.add(body)
-        if text and self._on_text is not None:
-            self._on_text(text)
+        for piece, listener in zip(self.builder.add(body), self._listeners, strict=True):
+            if piece and listener is not None:
+                listener(piece)
 
     def _check(self, body: Any, response: aiohttp.ClientResponse) -> None:
         """Raise if the body is no JSON object or reports an error."""

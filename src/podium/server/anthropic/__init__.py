@@ -1,0 +1,1 @@
+"""The `/v1/messages` routes, as Anthropic's clients send requests and read replies."""

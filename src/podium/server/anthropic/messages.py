@@ -1,0 +1,99 @@
+"""POST /v1/messages, streamed or not, and what else Anthropic's clients ask: token counts, and whether it is up."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import uuid4
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from podium.server.anthropic.messages_body import MessagesBody, read_messages, to_messages
+from podium.server.anthropic.messages_reply import MessageEvents, message_body
+from podium.server.api_errors import error_responses, invalid
+from podium.server.keys import Caller
+from podium.server.opened_question import OpenedQuestion
+from podium.server.requests import parse_body
+from podium.server.service import Service
+from podium.server.streaming import EventStream, Write, cancel_on_disconnect
+from podium.types import estimate_tokens
+
+_ERRORS = (400, 401, 402, 403, 404, 408, 413, 429, 502, 503)
+_IMAGE_TOKENS = 1000
+"""Assumed tokens of an image."""
+
+
+def routes(service: Service) -> APIRouter:
+    """POST /v1/messages and /v1/messages/count_tokens, HEAD /."""
+    router = APIRouter()
+    body_schema = {
+        "required": True,
+        "content": {"application/json": {"schema": MessagesBody.model_json_schema()}},
+    }
+
+    @router.head("/", include_in_schema=False)
+    async def there() -> Response:
+        return Response()
+
+    @router.post(
+        "/v1/messages",
+        response_class=Response,
+        responses={
+            200: {"description": "A message; with `stream`, its events."},
+            **error_responses(*_ERRORS),
+        },
+        openapi_extra={"requestBody": body_schema},
+    )
+    async def create(request: Request) -> Response:
+        caller = await _authenticate(request, service)
+        body = await parse_body(MessagesBody, await request.body(), service.parse_lock)
+        if body.max_tokens is None:
+            raise invalid("The field 'max_tokens' is missing.", "max_tokens", code="missing_field")
+        chat_request = await read_messages(body, service, caller)
+        orchestrator = await service.open_orchestrator(chat_request, caller)
+        question = OpenedQuestion(service, chat_request, caller, orchestrator, uuid4().hex)
+        headers = {**question.headers, "request-id": f"req_{question.trace_id}"}
+        if body.stream:
+            events = MessageEvents(
+                question.trace_id,
+                body.model,
+                orchestrator.pool.profiles,
+                thinks=body.thinks,
+                direct=chat_request.worker is not None,
+            )
+
+            async def produce(write: Write) -> None:
+                await question.write(events, write)
+
+            return EventStream(produce, headers)
+        async with cancel_on_disconnect(request.receive):
+            answer = await question.answer()
+        content = json.dumps(message_body(answer, body.model, thinks=body.thinks), separators=(",", ":"))
+        headers["x-podium-cost-usd"] = f"{answer.cost_usd:.6f}"
+        return Response(content.encode(), media_type="application/json", headers=headers)
+
+    @router.post(
+        "/v1/messages/count_tokens",
+        responses=error_responses(*_ERRORS),
+        openapi_extra={"requestBody": body_schema},
+    )
+    async def count_tokens(request: Request) -> dict[str, Any]:
+        """An estimate: every worker counts in its own way."""
+        await _authenticate(request, service)
+        body = await parse_body(MessagesBody, await request.body(), service.parse_lock)
+        messages = to_messages(body)
+        texts = sum(estimate_tokens(message.content) for message in messages)
+        calls = sum(estimate_tokens(call.arguments) for message in messages for call in message.tool_calls)
+        tools = sum(estimate_tokens(tool.model_dump_json()) for tool in body.tools or ())
+        images = sum(len(message.images) for message in messages)
+        return {"input_tokens": texts + calls + tools + images * _IMAGE_TOKENS}
+
+    return router
+
+
+async def _authenticate(request: Request, service: Service) -> Caller:
+    """The caller, whose key is in Anthropic's header or in the usual one."""
+    key = request.headers.get("x-api-key")
+    usual = request.headers.get("authorization")
+    return await service.authenticate(f"Bearer {key}" if usual is None and key else usual)

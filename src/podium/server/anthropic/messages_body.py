@@ -1,0 +1,327 @@
+"""The body of a request to Anthropic's Messages API, and the request that it makes.
+
+One more translation into the conversation that all routes share: blocks become messages, tool calls and results.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from secrets import token_hex
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Discriminator, Field, StringConstraints, Tag
+
+from podium.server.keys import Caller
+from podium.server.leniency import settle_leftover, takes_extra
+from podium.server.openai.chat_body import HINTS
+from podium.server.openai.conversation import (
+    MAX_TOOLS,
+    ForeignTool,
+    FunctionName,
+    stay_with_worker,
+    to_question,
+)
+from podium.server.requests import (
+    NO_OPTIONS,
+    Body,
+    BodyPart,
+    ChatRequest,
+    ListOf,
+    Name,
+    PodiumOptions,
+    Unsupported,
+    requested_budget,
+    requested_early_stop,
+    requested_steps,
+)
+from podium.server.service import Service
+from podium.server.worker_selection import resolve_model
+from podium.types import AnswerOptions, Message, ToolCall
+
+_LOW, _MEDIUM = 2048, 8192
+"""Tokens of thinking up to which the effort is called low and medium, for endpoints that take an effort."""
+
+
+class Text(BodyPart):
+    type: Literal["text"]
+    text: str
+    citations: Any = None
+
+
+class Base64Source(BodyPart):
+    type: Literal["base64"]
+    media_type: Annotated[str, StringConstraints(pattern=r"^image/[\w.+-]+$")]
+    data: str
+
+    @property
+    def address(self) -> str:
+        """The image as a data: URL."""
+        return f"data:{self.media_type};base64,{self.data}"
+
+
+class UrlSource(BodyPart):
+    type: Literal["url"]
+    url: Annotated[str, StringConstraints(pattern=r"^https?://")]
+
+    @property
+    def address(self) -> str:
+        """The image's URL."""
+        return self.url
+
+
+class Image(BodyPart):
+    type: Literal["image"]
+    source: Annotated[Base64Source | UrlSource, Field(discriminator="type")]
+
+
+class TextSource(BodyPart):
+    type: Literal["text"]
+    media_type: str = "text/plain"
+    data: str
+
+
+class Document(BodyPart):
+    """A document that is plain text."""
+
+    type: Literal["document"]
+    source: TextSource
+    title: str | None = None
+
+
+class ToolUse(BodyPart):
+    type: Literal["tool_use"]
+    id: str
+    name: str
+    input: dict[str, Any]
+    caller: Any = None
+    """As Podium's own replies have it."""
+
+
+class ToolResult(BodyPart):
+    type: Literal["tool_result"]
+    tool_use_id: str
+    content: str | ListOf[Annotated[Text | Image | Document, Field(discriminator="type")]] = ""
+    is_error: bool | None = None
+
+
+class Thinking(BodyPart):
+    """What a worker thought in an earlier reply; not part of the conversation."""
+
+    type: Literal["thinking", "redacted_thinking"]
+
+
+Block = Annotated[Text | Image | Document | ToolUse | ToolResult | Thinking, Field(discriminator="type")]
+
+
+class InputMessage(BodyPart):
+    role: Literal["user", "assistant", "system"]
+    content: str | Annotated[ListOf[Block], Field(min_length=1)]
+
+
+class ClientTool(BodyPart):
+    """A function of the caller's."""
+
+    type: Literal["custom"] | None = None
+    name: FunctionName
+    description: str | None = None
+    input_schema: dict[str, Any]
+    strict: bool | None = None
+
+
+def _tool_kind(tool: Any) -> str:
+    return "foreign" if isinstance(tool, dict) and tool.get("type") not in (None, "custom") else "function"
+
+
+class Choice(BodyPart):
+    type: Literal["auto", "any", "tool", "none"]
+    name: str | None = None
+    disable_parallel_tool_use: bool | None = None
+
+
+class JsonOutput(BodyPart):
+    type: Literal["json_schema"]
+    schema_: dict[str, Any] = Field(alias="schema")
+
+
+class OutputConfig(BodyPart):
+    unsupported: ClassVar[Mapping[str, Unsupported]] = {"effort": HINTS["thinking"]}
+
+    format: JsonOutput | None = None
+
+
+class MessageMetadata(BodyPart):
+    user_id: str | None = None
+
+
+class MessagesBody(Body):
+    """The body of a request for a message."""
+
+    unsupported: ClassVar[Mapping[str, Unsupported]] = {
+        "container": Unsupported("there are no containers.", kind="never"),
+        "context_management": Unsupported("Podium never shortens a conversation by itself."),
+        "cache_control": HINTS["prompt_cache_options"],
+        "inference_geo": HINTS["provider"],
+        "mcp_servers": Unsupported("Podium calls no servers of tools.", ([],), "never"),
+        "service_tier": HINTS["service_tier"]._replace(values=("auto", "standard_only")),
+        "speed": HINTS["service_tier"],
+        "thinking": HINTS["thinking"]._replace(values=({"type": "disabled"},)),
+        "top_k": HINTS["top_k"],
+    }
+
+    model: Name
+    """podium, podium/PLANNER or a worker's name."""
+    messages: Annotated[ListOf[InputMessage], Field(min_length=1)]
+    max_tokens: int | None = Field(default=None, ge=1, le=10**9)
+    """Required where a message is made."""
+    system: str | ListOf[Text] | None = None
+    temperature: float | None = Field(default=None, ge=0, le=1)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    stop_sequences: ListOf[Annotated[str, StringConstraints(min_length=1)]] | None = None
+    tools: (
+        Annotated[
+            ListOf[
+                Annotated[
+                    Annotated[ClientTool, Tag("function")] | Annotated[ForeignTool, Tag("foreign")],
+                    Discriminator(_tool_kind),
+                ]
+            ],
+            Field(max_length=MAX_TOOLS),
+        ]
+        | None
+    ) = None
+    tool_choice: Choice | None = None
+    output_config: OutputConfig | None = None
+    metadata: MessageMetadata | None = None
+    stream: bool | None = None
+    podium: PodiumOptions | None = None
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the caller wants to see thoughts."""
+        wanted = (self.model_extra or {}).get("thinking")
+        return isinstance(wanted, dict) and wanted.get("type") in ("enabled", "adaptive")
+
+
+async def read_messages(body: MessagesBody, service: Service, caller: Caller) -> ChatRequest:
+    """The request that `body` makes.
+
+    Raises:
+        APIError: the request cannot be honoured.
+    """
+    wishes, settings = body.podium or NO_OPTIONS, service.settings
+    planner, worker = resolve_model(body.model, wishes.planner, service.pool, caller)
+    passes = takes_extra(service.pool, worker)
+    leftover = settle_leftover(body, strict=settings.strict, passes=passes)
+    messages = to_messages(body)
+    extra = _effort(leftover.extra) if passes else {}
+    request = ChatRequest(
+        question=to_question(messages, _options(body, extra), direct=worker is not None),
+        messages=None if worker is None else messages,
+        model=body.model,
+        budget=requested_budget(wishes, settings),
+        allow=wishes.allow,
+        deny=wishes.deny or (),
+        planner=planner,
+        worker=worker,
+        max_steps=requested_steps(wishes, settings),
+        early_stop=requested_early_stop(wishes, settings),
+        dry_run=bool(wishes.dry_run),
+        seed=token_hex(8),
+        user=None if body.metadata is None else body.metadata.user_id,
+        ignored=leftover.ignored,
+    )
+    return await stay_with_worker(request, service, caller)
+
+
+def to_messages(body: MessagesBody) -> tuple[Message, ...]:
+    """The system prompt and the conversation."""
+    system = "" if body.system is None else _join(body.system)
+    first = (Message(role="system", content=system),) if system else ()
+    return (*first, *(message for given in body.messages for message in _unfold(given)))
+
+
+def _unfold(given: InputMessage) -> Iterator[Message]:
+    """A message: the results of tools first, each as one of its own, then its text, images and tool calls."""
+    if isinstance(given.content, str):
+        yield Message(role=given.role, content=given.content)
+        return
+    texts: list[str] = []
+    images: list[str] = []
+    calls: list[ToolCall] = []
+    for block in given.content:
+        match block:
+            case Text(text=text):
+                texts.append(text)
+            case Document():
+                texts.append(_document(block))
+            case Image():
+                images.append(block.source.address)
+            case ToolUse():
+                arguments = json.dumps(block.input, separators=(",", ":"))
+                calls.append(ToolCall(id=block.id, name=block.name, arguments=arguments))
+            case ToolResult():
+                if not isinstance(block.content, str):
+                    images += [part.source.address for part in block.content if isinstance(part, Image)]
+                text = _join(block.content)
+                marked = f"Error: {text}" if block.is_error else text
+                yield Message(role="tool", content=marked, tool_call_id=block.tool_use_id)
+    if images and not texts:
+        texts.append("(See the image.)")
+    if texts or calls:
+        yield Message(
+            role=given.role, content="\n".join(texts), images=tuple(images), tool_calls=tuple(calls)
+        )
+
+
+def _join(content: str | tuple[Text | Image | Document, ...] | tuple[Text, ...]) -> str:
+    if isinstance(content, str):
+        return content
+    texts = (
+        _document(part) if isinstance(part, Document) else part.text
+        for part in content
+        if not isinstance(part, Image)
+    )
+    return "\n".join(texts)
+
+
+def _document(block: Document) -> str:
+    return f"Document {block.title or ''}:\n{block.source.data}"
+
+
+def _effort(extra: dict[str, Any]) -> dict[str, Any]:
+    """Further fields for one worker's endpoint, with the tokens of thinking as an effort."""
+    thinking = extra.pop("thinking", None)
+    if isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive"):
+        tokens = thinking.get("budget_tokens") or _MEDIUM
+        extra["reasoning_effort"] = "low" if tokens <= _LOW else "medium" if tokens <= _MEDIUM else "high"
+    return {name: value for name, value in extra.items() if name in ("top_k", "reasoning_effort")}
+
+
+def _options(body: MessagesBody, extra: dict[str, Any]) -> AnswerOptions:
+    functions = [tool for tool in body.tools or () if isinstance(tool, ClientTool)]
+    choice = body.tool_choice or Choice(type="auto")
+    output = None if body.output_config is None else body.output_config.format
+    named = {"type": "function", "function": {"name": choice.name}}
+    wanted = {"auto": None, "any": "required", "none": "none", "tool": named}[choice.type]
+    return AnswerOptions(
+        max_tokens=body.max_tokens,
+        temperature=body.temperature,
+        top_p=body.top_p,
+        stop=body.stop_sequences or (),
+        tools=tuple({"type": "function", "function": _function(tool)} for tool in functions),
+        tool_choice=wanted if functions else None,
+        parallel_tool_calls=False if functions and choice.disable_parallel_tool_use else None,
+        response_format=None
+        if output is None
+        else {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "schema": output.schema_, "strict": True},
+        },
+        extra=extra,
+    )
+
+
+def _function(tool: ClientTool) -> dict[str, Any]:
+    given = {"description": tool.description, "parameters": tool.input_schema, "strict": tool.strict}
+    return {"name": tool.name, **{name: value for name, value in given.items() if value is not None}}

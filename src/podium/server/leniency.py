@@ -1,0 +1,130 @@
+"""Fields of a request that its answer cannot honour: refused, ignored and named, or passed on to one worker.
+
+A lenient server ignores hints, fields of null, and unknown fields inside messages and tools. It refuses what would
+change the meaning of the answer, and unknown fields of the body itself, which are mostly typing errors. A strict one
+refuses them all. What a request for one worker asks for goes to this worker's endpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from podium.config import suggestion
+from podium.server.api_errors import invalid
+from podium.server.requests import BodyPart, Unsupported
+from podium.types import Message
+from podium.workers.pool import Pool
+
+_MAX_NAMED = 32
+_MAX_NAME_CHARS = 100
+_EMPTY: tuple[Any, ...] = (False, 0, "", [], {})
+"""Values of an unknown field that change nothing."""
+
+
+class Leftover(NamedTuple):
+    """What remains of a request beside the fields that Podium honours."""
+
+    ignored: tuple[str, ...] = ()
+    """Names of fields that have no effect, as "messages.*.cache_control"."""
+    extra: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it
+    """Fields for the endpoint of the one worker."""
+
+
+def ignored_header(ignored: tuple[str, ...]) -> dict[str, str]:
+    """The response header that names the ignored fields; empty if there are none."""
+    names = ", ".join(ignored).encode("ascii", "replace").decode()
+    return {"x-podium-ignored": "".join(c if c.isprintable() else "?" for c in names)} if ignored else {}
+
+
+def takes_extra(pool: Pool, worker: str | None) -> bool:
+    """Whether a request for `worker` may hold fields that only its endpoint knows."""
+    return worker is not None and getattr(pool.named(worker), "takes_extra", False)
+
+
+def settle_leftover(body: BodyPart, *, strict: bool = True, passes: bool = False) -> Leftover:
+    """Decide on every field of `body` that Podium does not honour.
+
+    Args:
+        passes: whether the request goes to one worker that takes further fields (`takes_extra`).
+
+    Raises:
+        APIError: 400 for a field that can be neither ignored nor passed on.
+    """
+    ignored: dict[str, None] = {}
+    extra: dict[str, Any] = {}
+    for place, value, known in _leftovers(body, ()):
+        if (value is None and (known is not None or not strict)) or (
+            known and _is_one_of(value, known.values)
+        ):
+            continue
+        name = ".".join(str(part) for part in place)
+        if not strict:
+            top = len(place) == 1
+            if passes and top and (known is None or known.kind != "never"):
+                extra[name] = value
+                continue
+            if known is None and top and _is_one_of(value, _EMPTY):
+                continue
+            if known.kind == "hint" if known is not None else not top:
+                ignored[".".join("*" if isinstance(p, int) else p for p in place)[:_MAX_NAME_CHARS]] = None
+                continue
+        raise _refusal(body, name[:200], known)
+    return Leftover(tuple(ignored)[:_MAX_NAMED], extra)
+
+
+def ignore_names(messages: tuple[Message, ...], leftover: Leftover, *, strict: bool) -> Leftover:
+    """What remains of a request for a team, to whose workers nobody tells the names of participants.
+
+    Raises:
+        APIError: 400, a message has a name, and the server is strict.
+    """
+    named = next((number for number, message in enumerate(messages) if message.name is not None), None)
+    if named is None:
+        return leftover
+    if strict:
+        where = f"messages.{named}.name"
+        raise invalid(f"{where} cannot be honoured: a team has no names.", where, code="unsupported_field")
+    return leftover._replace(ignored=(*leftover.ignored, "messages.*.name"))
+
+
+def without_names(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages without the names of participants, which only some endpoints take."""
+    return tuple(m if m.name is None else m.model_copy(update={"name": None}) for m in messages)
+
+
+def _refusal(body: BodyPart, name: str, known: Unsupported | None) -> Exception:
+    if known is not None:
+        return invalid(f"{name} cannot be honoured: {known.reason}", name, code="unsupported_field")
+    if "." in name:
+        return invalid(f"Unknown field {name!r}; leave it out.", name, code="unknown_field")
+    fields = list(type(body).model_fields)
+    return invalid(
+        f"Unknown field {name[:100]!r}; {suggestion(name[:100], fields)}", name, code="unknown_field"
+    )
+
+
+def _leftovers(
+    part: BaseModel, place: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], Any, Unsupported | None]]:
+    """The fields of a body that its models do not have: where, the value, and what is known of the field."""
+    if isinstance(part, BodyPart):
+        if part.foreign is not None:
+            yield (*place, "type"), getattr(part, "type", ""), part.foreign
+            return
+        for name, value in (part.model_extra or {}).items():
+            yield (*place, name), value, part.unsupported.get(name)
+    for name in type(part).model_fields:
+        value = getattr(part, name)
+        if isinstance(value, BaseModel):
+            yield from _leftovers(value, (*place, name))
+        elif isinstance(value, tuple):
+            for number, one in enumerate(value):
+                if isinstance(one, BaseModel):
+                    yield from _leftovers(one, (*place, name, number))
+
+
+def _is_one_of(value: Any, values: tuple[Any, ...]) -> bool:
+    return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in values)

@@ -1,0 +1,90 @@
+"""POST /v1/responses/compact: a long conversation becomes its user messages and a summary of all of it.
+
+One worker writes the summary: the one that `model` names, else the first that the request may have. Clients send the
+items back as the beginning of their next input.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar
+from uuid import uuid4
+
+from fastapi import APIRouter, Request
+from pydantic import Field
+
+from podium.server.answers import from_trace, no_answer_error
+from podium.server.api_errors import error_responses
+from podium.server.openai.chat_body import HINTS
+from podium.server.openai.conversation import asked
+from podium.server.openai.response_items import Item, write_compaction
+from podium.server.openai.responses_body import ResponseBody, read_response
+from podium.server.openai.responses_reply import input_items, response_usage
+from podium.server.requests import Body, ListOf, Name, Unsupported, parse_body
+from podium.server.service import Service
+from podium.server.streaming import cancel_on_disconnect
+
+_WANTED = (
+    "Sum up our conversation, so that somebody who reads only your summary can go on with it: what was asked, decided, "
+    "found out and left open, with every name, number and path that may be needed. Write the summary alone."
+)
+
+
+class CompactBody(Body):
+    """The body of a request for a compaction."""
+
+    unsupported: ClassVar[Mapping[str, Unsupported]] = HINTS
+
+    model: Name
+    input: str | Annotated[ListOf[Item], Field(min_length=1)] | None = None
+    instructions: str | None = None
+    previous_response_id: str | None = None
+    prompt_cache_key: str | None = None
+
+
+def routes(service: Service) -> APIRouter:
+    """POST /v1/responses/compact."""
+    router = APIRouter()
+
+    @router.post(
+        "/v1/responses/compact", responses=error_responses(400, 401, 402, 403, 404, 408, 413, 429, 502, 503)
+    )
+    async def compact(request: Request) -> dict[str, Any]:
+        caller = await service.authenticate(request.headers.get("authorization"))
+        body = await parse_body(CompactBody, await request.body(), service.parse_lock)
+        wanted = {"role": "user", "content": _WANTED}
+        given = body.input or ()
+        items = ({"role": "user", "content": given},) if isinstance(given, str) else given
+        whole = ResponseBody.model_validate(
+            {**dict(body), **(body.model_extra or {}), "input": (*items, wanted)}, strict=False
+        )
+        chat_request = await read_response(whole, service, caller, {})
+        if chat_request.worker is None:
+            opened = await service.open_orchestrator(chat_request, caller)
+            first = opened.plan_fallback or opened.pool.names[0]
+            chat_request = replace(chat_request, worker=first, messages=asked(chat_request.question))
+        async with cancel_on_disconnect(request.receive):
+            trace = await service.answer(chat_request, caller, trace_id=uuid4().hex)
+        error = no_answer_error(trace)
+        if error is not None:
+            raise error
+        answer = from_trace(trace, chat_request.ignored)
+        said = input_items(trace.question, trace.id)[:-1]
+        kept = [item for item in said if item.get("role") == "user"]
+        item = {
+            "id": f"cmp_{trace.id}",
+            "type": "compaction",
+            "encrypted_content": write_compaction(answer.text),
+        }
+        return {
+            "id": f"resp_{trace.id}",
+            "object": "response.compaction",
+            "created_at": int(time.time()),
+            "output": [*kept, item],
+            "usage": response_usage(answer.usage, answer.cost_usd),
+            "podium": answer.podium,
+        }
+
+    return router

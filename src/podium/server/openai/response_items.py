@@ -1,0 +1,312 @@
+"""The items of a response's input: messages, tool calls and their results, references, files; and what they stand for.
+
+`responses_body` has the other fields of a request, `responses_reply` the items of an answer.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Discriminator, Field, StringConstraints, Tag, model_validator
+
+from podium.errors import APIError, UsageError
+from podium.server.answers import ServedAnswer, from_trace
+from podium.server.api_errors import invalid, missing
+from podium.server.keys import Caller
+from podium.server.openai.chat_body import ImageAddress
+from podium.server.openai.conversation import asked, called
+from podium.server.requests import BodyPart, ListOf, Unsupported
+from podium.server.service import Service
+from podium.trace import Trace
+from podium.types import Message, Question, ToolCall
+
+_ID = re.compile(r"resp_([0-9a-f]{32})")
+_ITEM_ID = re.compile(r"(?P<kind>msg|fc)_(?P<trace>[0-9a-f]{32})(?:_(?P<number>\d{1,3}))?")
+
+
+class InputText(BodyPart):
+    type: Literal["input_text", "text"]
+    text: str
+
+
+class InputImage(BodyPart):
+    unsupported: ClassVar[Mapping[str, Unsupported]] = {
+        **ImageAddress.unsupported,
+        "file_id": Unsupported("there are no stored files; send the image.", kind="never"),
+    }
+
+    type: Literal["input_image"]
+    image_url: Annotated[str, StringConstraints(pattern=r"^(https?://|data:image/)")]
+    """https: or data:. The worker's provider fetches it; Podium does not."""
+
+
+class OutputText(BodyPart):
+    """The text of an earlier answer."""
+
+    type: Literal["output_text"]
+    text: str
+    annotations: tuple[Any, ...] | None = None
+    logprobs: tuple[Any, ...] | None = None
+
+
+class Refusal(BodyPart):
+    type: Literal["refusal"]
+    refusal: str
+
+
+class InputFile(BodyPart):
+    """A file that is text; it becomes a part of the message."""
+
+    type: Literal["input_file"]
+    file_data: str
+    """Base64, also as a data: URL."""
+    filename: str = "file"
+    file_id: None = None
+    file_url: None = None
+
+    @model_validator(mode="after")
+    def _is_text(self) -> Self:
+        _ = self.text
+        return self
+
+    @property
+    def text(self) -> str:
+        """Name and contents."""
+        try:
+            contents = b64decode(self.file_data.rpartition(",")[2], validate=True).decode()
+        except ValueError:
+            raise ValueError(
+                f"{self.filename[:100]!r} is no text in UTF-8; send its text, or its pages as images."
+            ) from None
+        return f"File {self.filename}:\n{contents}"
+
+
+Content = Annotated[InputText | InputImage | InputFile | OutputText | Refusal, Field(discriminator="type")]
+
+
+ResultPart = Annotated[InputText | InputImage, Field(discriminator="type")]
+
+
+class MessageItem(BodyPart):
+    """A message of a user, or an earlier answer."""
+
+    type: Literal["message"] | None = None
+    role: Literal["user", "assistant", "system", "developer"]
+    content: str | Annotated[ListOf[Content], Field(min_length=1)]
+    id: str | None = None
+    status: str | None = None
+    phase: str | None = None
+
+
+class CallItem(BodyPart):
+    """A tool call of an earlier answer."""
+
+    type: Literal["function_call"]
+    call_id: str
+    name: str
+    arguments: str
+    id: str | None = None
+    status: str | None = None
+
+
+class ResultItem(BodyPart):
+    """The result of the caller's tool. One with a name and without a call is a note of the caller's program."""
+
+    type: Literal["function_call_output"]
+    call_id: str | None = None
+    name: str | None = None
+    namespace: str | None = None
+    output: str | Annotated[ListOf[ResultPart], Field(min_length=1)]
+    id: str | None = None
+    status: str | None = None
+
+    @model_validator(mode="after")
+    def _has_call(self) -> Self:
+        if self.call_id is None and self.name is None:
+            raise ValueError("The field 'call_id' is missing.")
+        return self
+
+
+class ReasoningItem(BodyPart):
+    """Progress from an earlier response; not part of the conversation."""
+
+    type: Literal["reasoning"]
+    id: str | None = None
+    summary: tuple[Any, ...] = ()
+    content: tuple[Any, ...] | None = None
+    encrypted_content: str | None = None
+    status: str | None = None
+
+
+class ReferenceItem(BodyPart):
+    """An item of an earlier response, by its id."""
+
+    type: Literal["item_reference"] | None = None
+    id: str
+
+
+class CompactionItem(BodyPart):
+    """What `compaction` made of earlier items."""
+
+    type: Literal["compaction", "compaction_summary"]
+    encrypted_content: str
+    id: str | None = None
+
+
+def _kind(item: Any) -> str:
+    if not isinstance(item, dict):
+        return "message"
+    reference = "id" in item and "role" not in item
+    return str(item.get("type") or ("item_reference" if reference else "message"))
+
+
+def write_compaction(summary: str) -> str:
+    """A summary in the form in which clients carry it. It is encoded, not secret: clients have what it sums up."""
+    return b64encode(summary.encode()).decode()
+
+
+def read_compaction(written: str) -> str:
+    """The opposite of `write_compaction`, introduced for a model.
+
+    Raises:
+        APIError: 400, it is not ours.
+    """
+    try:
+        return f"Summary of the conversation before:\n{b64decode(written, validate=True).decode()}"
+    except ValueError:
+        raise invalid("A compaction item was not made by this server.", "input") from None
+
+
+Item = Annotated[
+    Annotated[MessageItem, Tag("message")]
+    | Annotated[CallItem, Tag("function_call")]
+    | Annotated[ResultItem, Tag("function_call_output")]
+    | Annotated[ReferenceItem, Tag("item_reference")]
+    | Annotated[CompactionItem, Tag("compaction")]
+    | Annotated[CompactionItem, Tag("compaction_summary")]
+    | Annotated[ReasoningItem, Tag("reasoning")],
+    Discriminator(_kind),
+]
+
+
+async def find_trace(response_id: str, service: Service, caller: Caller, param: str) -> Trace:
+    """The trace of a response.
+
+    Raises:
+        APIError: 404 for an unknown response or another key's; 400 if the server keeps no traces.
+    """
+    if service.store is None:
+        code = unknown_response(response_id, param).code
+        raise invalid("This server keeps no traces, so nothing can follow on a response.", param, code=code)
+    match = _ID.fullmatch(response_id)
+    if match is None:
+        raise unknown_response(response_id, param)
+    try:
+        return await service.store.get(match[1], owner=None if caller.admin else caller.name)
+    except UsageError:
+        raise unknown_response(response_id, param) from None
+
+
+def unknown_response(response_id: str, param: str) -> APIError:
+    """The error for a response that does not exist, or that another key made."""
+    code = "previous_response_not_found" if param == "previous_response_id" else "response_not_found"
+    return missing(f"There is no response {response_id[:64]!r} that you made.", param, code=code)
+
+
+def to_messages(question: Question, answer: ServedAnswer) -> tuple[Message, ...]:
+    """A conversation up to and including an answer, with tool calls as the caller knows them."""
+    return (*asked(question), Message(role="assistant", content=answer.text, tool_calls=called(answer)))
+
+
+async def to_conversation(
+    given: str | tuple[Item, ...], service: Service, caller: Caller
+) -> tuple[Message, ...]:
+    """The input of a request as messages.
+
+    Raises:
+        APIError: 404, an item is referred to that is not stored.
+    """
+    if isinstance(given, str):
+        return (Message(role="user", content=given),)
+    known = {item.id for item in given if not isinstance(item, ReferenceItem)}
+    items: list[Item] = []
+    for number, item in enumerate(given):
+        if not isinstance(item, ReferenceItem):
+            items.append(item)
+        elif item.id not in known and not item.id.startswith("rs_"):
+            items.append(await _referred(item.id, service, caller, f"input.{number}"))
+    return _messages(tuple(items))
+
+
+async def _referred(id_: str, service: Service, caller: Caller, param: str) -> Item:
+    """The item of an earlier response."""
+    unknown = missing(
+        f"There is no item {id_[:64]!r} that you made; send the item itself.", param, code="item_not_found"
+    )
+    match = _ITEM_ID.fullmatch(id_)
+    if match is None:
+        raise unknown
+    try:
+        trace = await find_trace(f"resp_{match['trace']}", service, caller, param)
+    except APIError:
+        raise unknown from None
+    number = int(match["number"] or 0)
+    if match["kind"] == "msg" and trace.answer:
+        return MessageItem(role="assistant", content=trace.answer)
+    if match["kind"] == "fc" and number < len(trace.tool_calls):
+        call = called(from_trace(trace))[number]
+        return CallItem(type="function_call", call_id=call.id, name=call.name, arguments=call.arguments)
+    raise unknown
+
+
+def _messages(items: tuple[Item, ...]) -> tuple[Message, ...]:
+    """The input items as messages. Adjacent tool calls become one assistant message.
+
+    Results of tools stay together: what else comes with them, notes and images, stands after them.
+    """
+    messages: list[Message] = []
+    later: list[Message] = []
+    for item in items:
+        if not isinstance(item, ResultItem):
+            messages += later
+            later = []
+        match item:
+            case MessageItem():
+                role = "system" if item.role == "developer" else item.role
+                messages.append(Message(role=role, content=_text(item.content), images=_images(item.content)))
+            case CallItem():
+                call = ToolCall(id=item.call_id, name=item.name, arguments=item.arguments)
+                if messages and messages[-1].role == "assistant":
+                    last = messages.pop()
+                    messages.append(last.model_copy(update={"tool_calls": (*last.tool_calls, call)}))
+                else:
+                    messages.append(Message(role="assistant", content="", tool_calls=(call,)))
+            case CompactionItem():
+                messages.append(Message(role="system", content=read_compaction(item.encrypted_content)))
+            case ResultItem(call_id=None):
+                later.append(Message(role="system", content=f"{item.name}: {_text(item.output)}"))
+            case ResultItem():
+                messages.append(Message(role="tool", content=_text(item.output), tool_call_id=item.call_id))
+                if images := _images(item.output):
+                    later.append(Message(role="user", content="(See the image.)", images=images))
+    return (*messages, *later)
+
+
+def _text(content: str | tuple[ResultPart, ...] | tuple[Content, ...]) -> str:
+    if isinstance(content, str):
+        return content
+    texts = (
+        part.refusal if isinstance(part, Refusal) else part.text
+        for part in content
+        if not isinstance(part, InputImage)
+    )
+    return "\n".join(texts)
+
+
+def _images(content: str | tuple[ResultPart, ...] | tuple[Content, ...]) -> tuple[str, ...]:
+    if isinstance(content, str):
+        return ()
+    return tuple(part.image_url for part in content if isinstance(part, InputImage))

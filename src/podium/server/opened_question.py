@@ -1,0 +1,116 @@
+"""A question that is ready to be answered, once: whole, or as the events of one route's stream.
+
+What a reply looks like is its route's (`AnswerEvents`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from podium.errors import APIError, PodiumError
+from podium.orchestrator import Event, Orchestrator, QuestionEnded
+from podium.server.answers import ServedAnswer, from_plan, from_trace, no_answer_error
+from podium.server.api_errors import to_api_error
+from podium.server.keys import Caller
+from podium.server.leniency import ignored_header
+from podium.server.requests import ChatRequest
+from podium.server.service import Service, stream_answers
+from podium.server.streaming import Write
+from podium.trace import Trace
+
+
+class AnswerEvents(Protocol):
+    """The events of one stream, as bytes."""
+
+    def start(self) -> bytes:
+        """The first events."""
+        ...
+
+    def for_event(self, event: Event) -> bytes:
+        """The events for an orchestrator's event, except for the end; empty if it is not reported."""
+        ...
+
+    def end(self, answer: ServedAnswer) -> bytes:
+        """The last events of an answer."""
+        ...
+
+    def fail(self, error: APIError) -> bytes:
+        """The last event where there is no answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedQuestion:
+    """One request, and all that answering it needs."""
+
+    service: Service
+    request: ChatRequest
+    caller: Caller
+    orchestrator: Orchestrator
+    trace_id: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of the reply."""
+        headers = ignored_header(self.request.ignored)
+        return headers if self.request.dry_run else {**headers, "x-podium-trace-id": self.trace_id}
+
+    async def answer(self) -> ServedAnswer:
+        """The answer, in one piece.
+
+        Raises:
+            APIError: there is none.
+        """
+        if self.request.dry_run:
+            return await self._planned()
+        return self._read(
+            await self.service.answer(
+                self.request, self.caller, trace_id=self.trace_id, orchestrator=self.orchestrator
+            )
+        )
+
+    async def write(self, events: AnswerEvents, write: Write) -> ServedAnswer | None:
+        """Answer and write the events. Returns the answer; None: a failure, which the last event reports.
+
+        Raises:
+            PodiumError: a failure before the first event.
+        """
+        if self.request.dry_run:
+            planned = await self._planned()
+            await write(events.start() + events.end(planned))
+            return planned
+        answer: ServedAnswer | None = None
+        first, started = events.start(), False
+        try:
+            async with stream_answers(
+                self.service, self.request, self.caller, [self.trace_id], self.orchestrator
+            ) as next_events:
+                while answer is None:
+                    pieces = []
+                    for _, event in await next_events():
+                        if isinstance(event, QuestionEnded):
+                            answer = self._read(event.trace)
+                            pieces.append(events.end(answer))
+                        else:
+                            pieces.append(events.for_event(event))
+                    if any(pieces):
+                        started = True
+                        await write(first + b"".join(pieces))
+                        first = b""
+        except PodiumError as failure:
+            if not started:
+                raise
+            await write(events.fail(to_api_error(failure)))
+            return None
+        return answer
+
+    def _read(self, trace: Trace) -> ServedAnswer:
+        error = no_answer_error(trace)
+        if error is not None:
+            raise error
+        return from_trace(trace, self.request.ignored)
+
+    async def _planned(self) -> ServedAnswer:
+        plan, estimate = await self.service.plan(self.request, self.orchestrator)
+        return from_plan(self.orchestrator, plan, estimate, self.trace_id)

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import openai
+import pytest
+from openai import OpenAI
+from running_server import Serve
+
+from podium.testing import Answer, FaultServer, capable
+from podium.types import Limits, Profile
+from podium.workers.chat.client import ChatClient
+from podium.workers.openai import OpenAIWorker
+from podium.workers.pool import Pool
+
+ASKED: list[Any] = [{"role": "user", "content": "What is 6 x 7?"}]
+SEARCH = {"type": "web_search", "search_context_size": "low"}
+CHAT_HINTS: list[tuple[dict[str, Any], str]] = [
+    ({"reasoning_effort": "high"}, "reasoning_effort"),
+    ({"presence_penalty": 1}, "presence_penalty"),
+    ({"prediction": {"type": "content", "content": "x"}}, "prediction"),
+    ({"prompt_cache_retention": "24h"}, "prompt_cache_retention"),
+    ({"chat_template_kwargs": {"enable_thinking": True}}, "chat_template_kwargs"),
+    ({"verbosity": "low"}, "verbosity"),
+    ({"tools": [{"type": "custom", "custom": {"name": "f"}}]}, "tools.0.type"),
+    ({"messages": [ASKED[0] | {"name": "Eve"}]}, "messages.0.name"),
+    ({"messages": [ASKED[0] | {"cache_control": {"type": "ephemeral"}}]}, "messages.0.cache_control"),
+]
+RESPONSE_HINTS: list[tuple[dict[str, Any], str]] = [
+    ({"reasoning": {"effort": "high", "summary": "auto"}}, "reasoning"),
+    ({"include": ["reasoning.encrypted_content"]}, "include"),
+    ({"text": {"verbosity": "low"}}, "text.verbosity"),
+    ({"truncation": "auto"}, "truncation"),
+    ({"client_metadata": {"a": "b"}}, "client_metadata"),
+    ({"tools": [SEARCH], "tool_choice": "auto"}, "tools.0.type"),
+]
+HINTS = [("chat/completions", *hint) for hint in CHAT_HINTS] + [
+    ("responses", *hint) for hint in RESPONSE_HINTS
+]
+
+
+def client(url: str) -> OpenAI:
+    return OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+
+
+def worker(endpoint: FaultServer, name: str = "quill") -> OpenAIWorker:
+    profile = Profile(name=name, calls_tools=True, sees=True)
+    return OpenAIWorker(profile, ChatClient(endpoint.url), "m", limits=Limits(retries=0))
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[FaultServer]:
+    with FaultServer(capable).in_thread() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def servers(endpoint: FaultServer) -> Iterator[dict[str, str]]:
+    starting = Serve()
+    yield {
+        "lenient": starting(Pool([worker(endpoint)]), planner="single:quill"),
+        "strict": starting(Pool([worker(endpoint)]), planner="single:quill", strict=True),
+    }
+    starting.stop_all()
+
+
+def body_of(route: str, changed: dict[str, Any], model: str = "podium") -> dict[str, Any]:
+    own = {"messages": ASKED} if route == "chat/completions" else {"input": "What is 6 x 7?"}
+    return {"model": model, **own, **changed}
+
+
+@pytest.mark.parametrize(("route", "hint", "name"), HINTS, ids=lambda value: json.dumps(value)[:60])
+def test_a_hint_is_ignored_and_named_and_a_strict_server_refuses_it(
+    servers: dict[str, str], endpoint: FaultServer, route: str, hint: dict[str, Any], name: str
+) -> None:
+    made = httpx.post(f"{servers['lenient']}/v1/{route}", json=body_of(route, hint))
+    shown = name.replace(".0.", ".*.")
+    assert made.headers["x-podium-ignored"] == shown
+    assert made.json()["podium"]["ignored"] == [shown]
+    assert not hint.keys() & endpoint.requests[-1].body.keys() - {"messages", "text"}
+    with pytest.raises(openai.BadRequestError) as refused:
+        client(servers["strict"]).post(f"/{route}", body=body_of(route, hint), cast_to=object)
+    assert refused.value.param == name
+
+
+@pytest.mark.parametrize(
+    ("route", "idle"),
+    [
+        ("chat/completions", {"tools": [], "tool_choice": "auto", "parallel_tool_calls": True}),
+        ("chat/completions", {"colour": None, "messages": [ASKED[0] | {"refusal": None}]}),
+        ("chat/completions", {"presence_penalty": 0, "logprobs": False, "stream_options": None}),
+        ("responses", {"tools": [], "tool_choice": "auto", "reasoning": None, "background": False}),
+        ("responses", {"truncation": "disabled", "include": [], "colour": []}),
+    ],
+)
+def test_defaults_written_out_are_no_fields_to_name(
+    servers: dict[str, str], route: str, idle: dict[str, Any]
+) -> None:
+    made = httpx.post(f"{servers['lenient']}/v1/{route}", json=body_of(route, idle))
+    assert "x-podium-ignored" not in made.headers
+    assert "ignored" not in made.json()["podium"]
+
+
+@pytest.mark.parametrize(
+    ("route", "changed", "param"),
+    [
+        ("chat/completions", {"logprobs": True}, "logprobs"),
+        ("chat/completions", {"logit_bias": {"50256": -100}}, "logit_bias"),
+        ("chat/completions", {"modalities": ["text", "audio"]}, "modalities"),
+        ("chat/completions", {"colour": "red"}, "colour"),
+        ("responses", {"top_logprobs": 3}, "top_logprobs"),
+        ("responses", {"background": True}, "background"),
+    ],
+)
+def test_what_changes_the_meaning_of_a_teams_answer_is_refused(
+    servers: dict[str, str], route: str, changed: dict[str, Any], param: str
+) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        client(servers["lenient"]).post(f"/{route}", body=body_of(route, changed), cast_to=object)
+    assert refused.value.param == param
+
+
+def test_one_worker_gets_every_field_of_a_chat_completion_and_its_thoughts_come_back(
+    servers: dict[str, str], endpoint: FaultServer
+) -> None:
+    given: dict[str, Any] = {
+        "reasoning_effort": "high",
+        "presence_penalty": 1,
+        "logit_bias": {"5": 1},
+        "top_k": 3,
+        "seed": 4,
+    }
+    messages = [*ASKED, {"role": "system", "content": "Be brief.", "name": "house"}]
+    made = client(servers["lenient"]).chat.completions.with_raw_response.create(
+        model="quill", messages=messages, extra_body=given
+    )
+    sent = endpoint.requests[-1].body
+    assert {name: sent[name] for name in given} == given
+    assert sent["messages"] == messages
+    assert "x-podium-ignored" not in made.headers
+    message: Any = made.parse().choices[0].message
+    assert message.reasoning_content.startswith("The user asks: What is 6 x 7?")
+
+
+def test_one_workers_thoughts_are_streamed_before_its_text(servers: dict[str, str]) -> None:
+    asking = client(servers["lenient"])
+    stream = asking.chat.completions.create(
+        model="quill", messages=ASKED, reasoning_effort="low", stream=True
+    )
+    deltas = [chunk.choices[0].delta for chunk in stream if chunk.choices]
+    thoughts = [getattr(delta, "reasoning_content", None) for delta in deltas]
+    assert "".join(filter(None, thoughts)).startswith("The user asks: What is 6 x 7?")
+    first_text = next(n for n, delta in enumerate(deltas) if delta.content)
+    assert not any(thoughts[first_text:])
+    with asking.responses.stream(
+        model="quill", input="What is 6 x 7?", reasoning={"effort": "low"}
+    ) as events:
+        events.until_done()
+        response = events.get_final_response()
+    reasoning, message = response.output
+    assert (reasoning.type, message.type) == ("reasoning", "message")
+    assert reasoning.summary[0].text == "".join(filter(None, thoughts))
+
+
+def test_one_workers_log_probabilities_come_back(serve: Serve) -> None:
+    entry = {"token": "42", "logprob": -0.1, "bytes": [52, 50], "top_logprobs": []}
+
+    def answer(messages: list[dict[str, Any]], body: dict[str, Any]) -> Answer:
+        assert body["logprobs"] is True
+        return Answer("42", logprobs={"content": [entry], "refusal": None})
+
+    with FaultServer(answer).in_thread() as endpoint:
+        asking = client(serve(Pool([worker(endpoint)])))
+        whole = asking.chat.completions.create(model="quill", messages=ASKED, logprobs=True)
+        stream = asking.chat.completions.create(model="quill", messages=ASKED, logprobs=True, stream=True)
+        streamed = [one for chunk in stream for one in chunk.choices if one.logprobs]
+        response: Any = asking.responses.create(model="quill", input="What is 6 x 7?", top_logprobs=1)
+    for choice in (whole.choices[0], *streamed):
+        assert [token.model_dump() for token in choice.logprobs.content] == [entry]
+    assert len(streamed) == 1
+    assert response.output[0].content[0].logprobs[0].token == "42"
+
+
+def test_a_tool_of_another_kind_leaves_the_functions_to_be_called(servers: dict[str, str]) -> None:
+    weather = {"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {}}}
+    response = client(servers["lenient"]).responses.create(
+        model="podium", input="How is the weather?", tools=[SEARCH, weather]
+    )
+    assert [item.type for item in response.output] == ["function_call"]
