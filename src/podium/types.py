@@ -97,6 +97,8 @@ class Usage(Value):
     """Those of the output tokens that are reasoning."""
     estimated: bool = False
     """Whether Podium estimated any part (four characters a token), since the provider did not count it."""
+    implausible: str | None = None
+    """What the provider counted, where that cannot be: its estimate stands instead."""
 
     @property
     def tokens(self) -> int:
@@ -110,6 +112,7 @@ class Usage(Value):
             cached_tokens=self.cached_tokens + other.cached_tokens,
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
             estimated=self.estimated or other.estimated,
+            implausible=self.implausible or other.implausible,
         )
 
 

@@ -257,7 +257,7 @@ class WorkerCall:
                 record("cancelled", "Cancelled while in flight.", _cost(error))
             raise
         record()
-        channel.answered(began)
+        channel.answered(began, reply.usage)
         return reply
 
 
