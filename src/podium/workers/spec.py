@@ -10,17 +10,23 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, Union
 
-from pydantic import AliasChoices, Field, create_model, field_validator, model_validator
+from pydantic import AfterValidator, AliasChoices, Field, create_model, field_validator, model_validator
 
 from podium.config import Settings
 from podium.types import Limits, Price, Profile
 from podium.workers.chat.endpoint import check_names, check_plain, check_query
 
 
+def _on_one_line(name: str) -> str:
+    if not name.isprintable():
+        raise ValueError(f"{name!r} has a line break or control character; write a name on one line.")
+    return name
+
+
 class WorkerSpec(Settings):
     """The keys of every kind. A kind adds `kind`, a `Literal` of its name, and its own keys."""
 
-    name: str = Field(min_length=1)
+    name: Annotated[str, AfterValidator(_on_one_line)] = Field(min_length=1)
     profile: str = ""
     """Free text that planners read: "Strong at code and maths; dear."""
     skills: tuple[str, ...] = ()
