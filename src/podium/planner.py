@@ -55,6 +55,8 @@ class Plan:
     """Whether the price of its tokens is unknown, so that `cost_usd` leaves them out."""
     saved_usd: float = 0.0
     """For a plan from the response cache: the dollars that it cost when it was written."""
+    settled: bool = False
+    """Whether the planner has counted usage and cost in the request's ledger; if not, the orchestrator does."""
 
 
 class Planner(Protocol):

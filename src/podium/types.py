@@ -15,6 +15,10 @@ NAMED_BY = 2**16
 with the same beginning share their randomness."""
 
 
+MOST_USD = 1e9
+"""No price of a million tokens and no call is dearer. Accounts count whole nano-dollars, in 64 bits."""
+
+
 class Value(BaseModel):
     """A frozen record that refuses unknown fields."""
 
@@ -78,9 +82,9 @@ class Question(Value):
 class Price(Value):
     """Dollars per million tokens."""
 
-    input: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    output: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    cached_input: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    input: float = Field(default=0.0, ge=0, le=MOST_USD, allow_inf_nan=False)
+    output: float = Field(default=0.0, ge=0, le=MOST_USD, allow_inf_nan=False)
+    cached_input: float | None = Field(default=None, ge=0, le=MOST_USD, allow_inf_nan=False)
     """For input that the provider read from its own cache; None: as other input."""
 
     def cost(self, usage: Usage) -> float:
@@ -101,6 +105,8 @@ class Usage(Value):
     """Those of the output tokens that are reasoning."""
     estimated: bool = False
     """Whether Podium estimated any part (four characters a token), since the provider did not count it."""
+    implausible: str | None = None
+    """What the provider counted, where that cannot be: its estimate stands instead."""
 
     @property
     def tokens(self) -> int:
@@ -114,6 +120,7 @@ class Usage(Value):
             cached_tokens=self.cached_tokens + other.cached_tokens,
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
             estimated=self.estimated or other.estimated,
+            implausible=self.implausible or other.implausible,
         )
 
 
@@ -164,7 +171,7 @@ class Limits(Value):
     first_token_timeout: float | None = Field(default=None, gt=0)
     """Until a streamed reply begins."""
     max_tokens: int = Field(default=4096, ge=1)
-    max_usd: float | None = Field(default=None, ge=0)
+    max_usd: float | None = Field(default=None, ge=0, le=MOST_USD, allow_inf_nan=False)
     """Most dollars of one call, for workers whose cost does not follow from price and max_tokens."""
     retries: int = Field(default=3, ge=0)
     """Further attempts after the first, for retryable failures."""

@@ -98,6 +98,7 @@ async def test_tokens_are_counted_and_cost_nothing(make_checkpoint: Make) -> Non
     prompt = Checkpoint.read(folder).tokenizer().encode(PROMPT[0].content).ids
     assert completion.usage.input_tokens == len(prompt) + 1  # <s>
     assert completion.usage.output_tokens == 7
+    assert completion.cut
     assert not completion.usage.estimated
     assert completion.cost_usd == 0
 

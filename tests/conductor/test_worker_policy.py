@@ -15,7 +15,7 @@ from podium.errors import WorkerError
 from podium.planner import PlanRequest
 from podium.types import Limits, Message, Price, Profile, Question, Usage
 from podium.workers import Pool, ScriptedWorker, Worker
-from podium.workflow import Workflow
+from podium.workflow import PlanError, Workflow
 
 PROMPT = (Message(role="system", content="Lead."), Message(role="user", content="3 + 4?"))
 POOL = Pool([ScriptedWorker("a", [])])
@@ -25,8 +25,11 @@ PLAN = 'model_id = [0]\nsubtasks = ["Add 3 and 4."]\naccess_list = [[]]'
 class Endpoint:
     """Answers with the given statuses, then with a plan; keeps the bodies that it was sent."""
 
-    def __init__(self, *statuses: int, headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, *statuses: int, headers: dict[str, str] | None = None, text: str = PLAN, finish: str = "stop"
+    ) -> None:
         self._statuses = list(statuses)
+        self._choice = {"message": {"role": "assistant", "content": text}, "finish_reason": finish}
         self._headers = headers or {}
         self.bodies: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
@@ -39,7 +42,7 @@ class Endpoint:
             return web.json_response({"error": {"message": "not now"}}, status=status, headers=self._headers)
         return web.json_response(
             {
-                "choices": [{"message": {"role": "assistant", "content": PLAN}}],
+                "choices": [self._choice],
                 "usage": {"prompt_tokens": 1000, "completion_tokens": 100},
             }
         )
@@ -145,3 +148,10 @@ async def test_no_retries_means_one_call(serve: Serve) -> None:
     with pytest.raises(WorkerError):
         await policy.complete(PROMPT, Sampling())
     assert len(endpoint.bodies) == 1
+
+
+@pytest.mark.parametrize("finish", ["stop", "length"])
+async def test_a_plan_in_a_thought_that_max_tokens_cut_off_is_no_plan(serve: Serve, finish: str) -> None:
+    policy = await serve(Endpoint(text=f"<think>Perhaps so:\n{PLAN}", finish=finish))
+    plan = await Conductor(policy).plan(PlanRequest(Question(text="3 + 4?"), (Profile(name="a"),)))
+    assert isinstance(plan.decision, PlanError if finish == "length" else Workflow)

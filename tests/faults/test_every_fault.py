@@ -97,9 +97,9 @@ CASES = [
     Case(WrongContentType(), ("protocol",) * 3, "is base_url right?"),
     Case(EmptyChoices(), ("protocol",) * 3, "no choices"),
     Case(NullContent(), ("protocol",) * 3, "no text"),
-    Case(GiantBody(size=20 * 2**20), ("protocol",), "MiB"),
-    Case(GiantBody(size=60 * 2**20, compressed=True), ("protocol",), "MiB"),
-    Case(GiantBody(size=20 * 2**20, one_event=True), ("protocol",), "MiB"),
+    Case(GiantBody(size=10 * 2**20), ("protocol",), "the reply is over"),
+    Case(GiantBody(size=60 * 2**20, compressed=True), ("protocol",), "the reply is over"),
+    Case(GiantBody(size=10 * 2**20, one_event=True), ("protocol",), "the reply is over 8 MiB"),
     Case(ContentFilter(), ("refused",), "refused"),
     Case(ContentFilter(as_error=True), ("refused",)),
     Case(ErrorInside(), ("status",) * 3, "overloaded"),
@@ -128,7 +128,7 @@ async def ask(pool, server: FaultServer, alone) -> Span:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case.fault))
 async def test_a_question_whose_every_call_has_it_ends(pool_at, alone, case, streamed):
     async with FaultServer(ANSWER, rules=[Rule(fault=case.fault)]) as server:
-        seconds = 15 if isinstance(case.fault, GiantBody) else 0.6  # 16 MiB have to come first.
+        seconds = 15 if isinstance(case.fault, GiantBody) else 0.6  # 8 MiB have to come first.
         limits = (
             f"timeout = {seconds}, connect_timeout = 0.5, retries = 2, probe_after = 0.02, max_tokens = 100"
         )

@@ -1,6 +1,7 @@
 """Hostile bodies are refused at little cost to the server; ordinary long ones are accepted."""
 
 import socket
+import struct
 import time
 from pathlib import Path
 
@@ -96,3 +97,18 @@ def test_the_values_of_a_body_are_counted_while_it_comes(server):
             said += connection.recv(65536)
     assert b"too_many_values" in said
     assert b" 30000 values" in said
+
+
+@pytest.mark.parametrize("sent", [b"", b'{"messages": ['])
+@pytest.mark.parametrize("reset", [False, True], ids=["closes", "resets"])
+def test_a_client_that_leaves_within_its_body_is_no_error_of_ours(server, sent, reset):
+    # The fixture `server` asserts that nothing is logged.
+    host, port = server.url.removeprefix("http://").split(":")
+    for path in (CHAT, RESPONSES, ASK):
+        with socket.create_connection((host, int(port)), timeout=20) as connection:
+            head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n"
+            connection.sendall(head.encode() + sent)
+            if reset:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    counted = httpx.get(server.url + "/metrics").text
+    assert 'status="5' not in counted

@@ -226,3 +226,23 @@ def test_where_lists_show_all_or_none_what_stands_beside_all_is_no_part() -> Non
     plan = parse(lists(access_list='[["all"], [0, "all"]]'), workers=3, access="all_or_none")
     assert isinstance(plan, Workflow)
     assert plan.steps[1].access.all
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<think>\nPerhaps so:\n" + lists(), None),
+        ("<think>Perhaps so.</think>\n<thinking>Or so:\n" + lists(), None),
+        ("<think>Perhaps so.</think>\n" + lists() + "\nThat is", TWO),
+        (lists() + "\n<think>Or so: model_id = [1]", TWO),
+        (lists() + "\nThat is", TWO),
+    ],
+)
+def test_a_draft_in_a_thought_that_was_cut_off_is_no_plan(text: str, expected: Workflow | None) -> None:
+    read = parse(text, workers=3, cut=True)
+    if expected is None:
+        assert isinstance(read, PlanError)
+        assert read.kind == "missing_list"
+        assert read.message.endswith("found a <think> block that is cut off.")
+    else:
+        assert read == expected

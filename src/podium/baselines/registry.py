@@ -20,6 +20,8 @@ from podium.planner import Planner
 from podium.types import Profile
 from podium.workers.vote import VOTE
 
+_MOST_DIGITS = 9
+"""Digits of a number in a baseline's name."""
 ENTRY_POINTS = "podium.planners"
 """The group of entry points with which another package adds planners."""
 
@@ -141,7 +143,7 @@ def _single(worker: str, context: BaselineContext) -> Single:
 def _self_consistency(argument: str, context: BaselineContext) -> SelfConsistency:
     worker, _, samples = argument.rpartition(":")
     name = f"self-consistency:{argument}" if argument else "self-consistency"
-    if not worker or not samples.isdecimal():
+    if not worker or not samples.isdecimal() or len(samples) > _MOST_DIGITS:
         raise ConfigError(
             f"The baseline {name!r} is not of the form self-consistency:WORKER:SAMPLES, with a number of samples."
         )

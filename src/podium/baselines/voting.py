@@ -16,6 +16,9 @@ from podium.planner import Plan, PlanRequest
 from podium.workers.vote import VOTE
 from podium.workflow import Step, Workflow
 
+_MOST_SAMPLES = 1000
+"""A plan has a step for each. A plan of millions takes minutes to check, and nobody can pay for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Single:
@@ -84,8 +87,8 @@ class SelfConsistency:
     samples: int
 
     def __post_init__(self) -> None:
-        if self.samples < 1:
-            raise ConfigError(f"Self-consistency needs at least 1 sample, not {self.samples}.")
+        if not 1 <= self.samples <= _MOST_SAMPLES:
+            raise ConfigError(f"Self-consistency takes 1 to {_MOST_SAMPLES} samples, not {self.samples}.")
 
     @property
     def name(self) -> str:

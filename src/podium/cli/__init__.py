@@ -6,6 +6,7 @@ Exit status: 0, 1 (it failed), 2 (wrong usage), 130 (interrupted).
 
 from __future__ import annotations
 
+import errno
 import io
 import logging
 import os
@@ -24,6 +25,9 @@ from podium.train.runtime import missing_variables
 _READ_SETTINGS = ("ask", "plan", "serve", "eval", "record", "pool", "traces", "keys")
 """The verbs, and groups of verbs, that read `podium.toml`."""
 
+_UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EACCES, errno.EPERM})
+"""Errors of the disk, and no bugs."""
+
 
 def main() -> None:
     """Entry point of the `podium` command."""
@@ -32,7 +36,7 @@ def main() -> None:
     sys.exit(run(sys.argv[1:]))
 
 
-def run(tokens: Sequence[str]) -> int:
+def run(tokens: Sequence[str]) -> int:  # noqa: PLR0911 - one for each sort of error
     """Run one command; returns its exit status. Errors are one sentence on stderr."""
     _print_any_text()
     # Traces have all retries; without this, the library that retries would also print each to standard error.
@@ -46,12 +50,18 @@ def run(tokens: Sequence[str]) -> int:
         return _refuse(str(error), 2)
     except PodiumError as error:
         return _refuse(str(error), 1)
-    except KeyboardInterrupt:
-        return _refuse("Interrupted.", 130)
     except BrokenPipeError:
         # The program that reads our output has read enough, as in `podium traces list | head -1`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        # Of a library that writes files itself, such as a trainer's checkpoints.
+        place = error.filename or "A file"
+        return _refuse(f"{place} cannot be used ({error.strerror}); fix that, and run the command again.", 1)
+    except KeyboardInterrupt:
+        return _refuse("Interrupted.", 130)
     return status if isinstance(status, int) else 0
 
 

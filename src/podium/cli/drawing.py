@@ -174,8 +174,9 @@ def _spent(span: Span) -> str:
     if span.cached:
         once = f"{dollars(span.saved_usd)} and {seconds(span.seconds)} when it was made"
         return f"{counted(span.usage.tokens, 'token')}, out of the cache ({once})"
+    doubted = span.usage.implausible
     spent = [
-        counted(span.usage.tokens, "token"),
+        counted(span.usage.tokens, "token") + (f" (estimated; it reported {doubted})" if doubted else ""),
         dollars(span.cost_usd),
         _time(span),
     ]

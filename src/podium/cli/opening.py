@@ -43,12 +43,19 @@ def open_console(*, stderr: bool = False) -> Console:
 
 
 def read_question(text: str) -> Question:
-    """The question, read from standard input if `text` is "-"."""
-    if text.strip() == "-":
-        try:
+    """The question, read from standard input if `text` is "-".
+
+    Raises:
+        UsageError: it is empty, or cannot be decoded.
+    """
+    where = ""
+    try:
+        if text.strip() == "-":
+            where = " on standard input"
             text = sys.stdin.read()
-        except UnicodeDecodeError as error:
-            raise UsageError("The question on standard input is not UTF-8 text.") from error
+        text.encode()  # Where the locale is C, Python reads bytes that are no text as half characters.
+    except UnicodeError:
+        raise UsageError(f"The question{where} is not UTF-8 text; convert it, as with iconv.") from None
     if not text.strip():
         raise UsageError('The question is empty; write it in quotes, as in: podium ask "What is 6 x 7?"')
     return Question(text=text.strip())

@@ -324,7 +324,8 @@ class LocalPolicy:
     def _finish(self, text: _Text) -> None:
         tokens = [token for token in text.tokens if token not in self._engine.ends]
         usage = Usage(input_tokens=len(text.prompt), output_tokens=len(text.tokens))
-        _settle(text, Completion(self._engine.decode(tokens), usage))
+        cut = text.tokens[-1] not in self._engine.ends
+        _settle(text, Completion(self._engine.decode(tokens), usage, cut=cut))
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:

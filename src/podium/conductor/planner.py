@@ -55,7 +55,8 @@ class Conductor:
     async def plan(self, request: PlanRequest) -> Plan:
         """Write one plan, in which workers have the pool's numbers. Usage and cost count both tries.
 
-        If the second try gets no answer, or its prompt is too long, the first completion is returned with its error.
+        If the second try gets no answer, is over the budget, or has too long a prompt, the first completion is returned
+        with its error.
 
         Raises:
             WorkerError: the worker that writes plans did not answer, or the budget does not allow the plan.
@@ -70,6 +71,8 @@ class Conductor:
         messages = build_prompt(request, prompt)
         first = await self._try(messages, request, number=0)
         if not (self._second_try and isinstance(first.decision, PlanError)):
+            return first
+        if request.ledger is not None and request.ledger.exhausted:
             return first
         messages = second_prompt(messages, first.text, first.decision, prompt)
         try:
@@ -106,6 +109,7 @@ class Conductor:
             max_steps=request.max_steps,
             later_round=bool(request.outcomes),
             access=self._prompt.access,
+            cut=completion.cut,
         )
         return Plan(
             completion.text,
@@ -114,6 +118,7 @@ class Conductor:
             cost_usd=completion.cost_usd,
             unpriced=completion.unpriced,
             saved_usd=completion.saved_usd,
+            settled=request.ledger is not None,
         )
 
     async def _complete(
@@ -124,16 +129,23 @@ class Conductor:
         Raises:
             WorkerError: of kind "budget" if the budget does not allow it; else as `Policy.complete`.
         """
-        if request.ledger is None or not isinstance(self._policy, PaidPolicy):
-            return await self._policy.complete(messages, sampling)
+        ledger = request.ledger
+        if ledger is None or not isinstance(self._policy, PaidPolicy):
+            completion = await self._policy.complete(messages, sampling)
+            if ledger is not None:
+                ledger.record(completion.usage, completion.cost_usd)
+            return completion
         reservation = self._policy.reservation(messages, sampling)
-        refusal = await request.ledger.reserve(reservation)
+        refusal = await ledger.reserve(reservation)
         if refusal is not None:
             raise WorkerError(f"The plan was not paid for. {refusal}", kind="budget")
+        usage, usd = Usage(), 0.0
         try:
-            return await self._policy.complete(messages, sampling)
-        finally:  # The orchestrator records what the plan cost.
-            request.ledger.settle(reservation, Usage(), 0.0)
+            completion = await self._policy.complete(messages, sampling)
+            usage, usd = completion.usage, completion.cost_usd
+            return completion
+        finally:
+            ledger.settle(reservation, usage, usd)
 
     def _draw(self, request: PlanRequest, number: int) -> Sampling:
         """The sampling of one try, with a seed of its own."""

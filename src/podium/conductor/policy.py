@@ -42,6 +42,8 @@ class Completion:
     """Whether its price is unknown, so that `cost_usd` leaves it out."""
     saved_usd: float = 0.0
     """For a completion from the response cache: the dollars that it cost when it was written."""
+    cut: bool = False
+    """Whether it was cut off at the limit of tokens."""
 
 
 @runtime_checkable
@@ -128,4 +130,5 @@ class WorkerPolicy:
             (0.0 if reply.cached else usd) + sum(attempt.cost_usd for attempt in tries),
             unpriced=not self._priced and reply.cost_usd is None,
             saved_usd=usd if reply.cached else 0.0,
+            cut=reply.finish == "length",
         )

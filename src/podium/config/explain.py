@@ -36,10 +36,10 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def item_name(items: list[Any], index: int) -> str:
-    """The name of an item of a list in overrides and messages: its `name`, else its number."""
+    """The name of an item of a list in overrides and messages: its `name`, if that is one line, else its number."""
     item = items[index] if index < len(items) else None
     name = item.get("name") if isinstance(item, dict) else None
-    return name if isinstance(name, str) else str(index)
+    return name if isinstance(name, str) and name.isprintable() else str(index)
 
 
 def show(key: Sequence[str], value: Any) -> str:

@@ -21,12 +21,12 @@ from podium.errors import ConfigError
 
 
 class Settings(BaseModel):
-    """Base class of all models of configuration files: frozen, and unknown keys are refused.
+    """Base class of all models of configuration files: frozen; unknown keys, infinity and NaN are refused.
 
     A renamed field has `validation_alias=AliasChoices("new", "old")`, so that old files still load.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
 
 
 @dataclass(frozen=True, slots=True)

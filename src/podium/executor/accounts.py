@@ -23,6 +23,7 @@ from typing import Literal
 from podium.database import BUSY_TIMEOUT_S
 from podium.errors import StoreError, UsageError
 from podium.executor.state_file import STATE, default_state_path
+from podium.types import MOST_USD
 
 DAY_BUDGET = "PODIUM_DAY_BUDGET_USD"
 """The environment variable with the dollars of a day, for all processes that share a state file."""
@@ -32,7 +33,7 @@ _SETTLE = f"UPDATE spending SET held = held - ?, spent = spent + ? {_ROW} RETURN
 _NANO = 10**9
 _RETRY_S = 0.02
 """Seconds until a locked file is tried again."""
-UNLIMITED_USD = 1e9
+UNLIMITED_USD = MOST_USD
 """The largest limit of an account."""
 
 
@@ -306,4 +307,5 @@ def _in_event_loop() -> bool:
 
 
 def _nano(usd: float) -> int:
-    return round(usd * _NANO)
+    # A call may be priced above what 64 bits hold. Every limit refuses twice the largest one.
+    return round(min(usd, 2 * UNLIMITED_USD) * _NANO)

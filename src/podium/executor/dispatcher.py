@@ -6,6 +6,7 @@ One dispatcher serves all orchestrators over the same workers. It does not close
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 from podium.errors import WorkerError
 from podium.executor.breaker import Breaker, Cooldown, State
 from podium.executor.rate_limiter import RateLimiter, RetryBudget
+from podium.types import Usage
 from podium.workers.base import Worker
 from podium.workers.failing import FailingWorker
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from podium.executor.state_file import CooldownFile
     from podium.workers.response_cache import ResponseCache
 
+_LOG = logging.getLogger("podium.workers")
 _DOWN = ("timeout", "connection", "status")
 """Kinds of retryable errors that mean that a worker is down."""
 _LONGEST_PAUSE_S = 60.0
@@ -71,6 +74,8 @@ class WorkerChannel:
         self.hedges = 0
         self._seconds: deque[float] = deque(maxlen=_LATENCIES_KEPT)
         """Latencies of the latest answers."""
+        self._warned = False
+        """Whether implausible token counts were reported."""
 
     @property
     def slow_s(self) -> float | None:
@@ -96,9 +101,17 @@ class WorkerChannel:
             hedges=self.hedges,
         )
 
-    def answered(self, began: float) -> None:
-        """An attempt that was begun at `began`, on the event loop's clock, was answered."""
+    def answered(self, began: float, usage: Usage) -> None:
+        """An attempt that was begun at `began`, on the event loop's clock, was answered, and took `usage`."""
         self.attempts += 1
+        if usage.implausible is not None and not self._warned:
+            self._warned = True  # Once: such a worker most likely does it in every reply.
+            _LOG.warning(
+                "The worker %r reports %s for a call that cannot have taken that. Podium counts its own estimate, now "
+                "and whenever this happens again; the trace says where.",
+                self.worker.profile.name,
+                usage.implausible,
+            )
         self._seconds.append(asyncio.get_running_loop().time() - began)
         self.breaker.succeeded()
 

@@ -262,7 +262,7 @@ class WorkerCall:
                 record("cancelled", "Cancelled while in flight.", known_cost(error))
             raise
         record()
-        channel.answered(began)
+        channel.answered(began, reply.usage)
         return reply
 
 

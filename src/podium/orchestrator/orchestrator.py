@@ -170,7 +170,8 @@ class _QuestionRun:
             started = self._question_context.elapsed()
             plan = await self._plan(number)
             seconds = self._question_context.elapsed() - started
-            self._question_context.ledger.record(plan.usage, plan.cost_usd)
+            if not plan.settled:
+                self._question_context.ledger.record(plan.usage, plan.cost_usd)
             error = plan.decision if isinstance(plan.decision, PlanError) else None
             if error is not None and (instead := self._instead_of(error)) is not None:
                 plan = replace(plan, decision=instead)

@@ -7,6 +7,7 @@ dispatcher, so it shares neither limits nor the response cache with the outer po
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -160,7 +161,12 @@ def open_pool(name: str = "embedded", *, rated: bool = True, ready: bool = True)
             nested too deep.
     """
     path = pool_file(name)
-    return load_pool(path, rated=rated, ready=ready, kinds=_Teams((path.resolve(),)).kinds)
+    return load_pool(path, rated=rated, ready=ready, kinds=_Teams((_real(path),)).kinds)
+
+
+def _real(path: Path) -> Path:
+    """The file without links. A loop of links stays as it is: reading it fails with a sentence."""
+    return Path(os.path.realpath(path))
 
 
 class _Teams:
@@ -182,7 +188,7 @@ class _Teams:
         folder = context.folder
         owner = f"Worker {spec.name!r}"
         path = pool_file(spec.pool, folder)
-        chain = (*self._chain, path.resolve())
+        chain = (*self._chain, _real(path))
         if chain[-1] in self._chain:
             circle = " -> ".join(str(file) for file in chain[self._chain.index(chain[-1]) :])
             raise ConfigError(f"{owner}: the pool contains itself: {circle}; name another pool.", ("pool",))

@@ -23,27 +23,46 @@ TRACES = "traces.sqlite"
 
 
 class Rows:
-    """An append-only JSONL file. A last line that a kill left incomplete is ignored."""
+    """An append-only JSONL file. A last line that a kill left incomplete is ignored.
+
+    Its methods raise a `StoreError` if the file cannot be written, and a `RunMismatchError` if it is damaged.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def read(self) -> list[dict[str, Any]]:
         """All complete rows, in order; none if the file does not exist."""
-        return [json.loads(line) for line in self._lines()]
+        rows = []
+        for number, line in enumerate(self._lines(), 1):
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                raise RunMismatchError(
+                    f"{self.path}, line {number}: this is no row of metrics; restore the file, or choose a new folder."
+                ) from None
+        return rows
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Write one row to disk before returning."""
         line = json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-        with self.path.open("a+b") as file:
-            _cut_torn_line(self.path)
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with self.path.open("a+b") as file:
+                _cut_torn_line(self.path)
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise StoreError.of_file(self.path, error) from None
 
     def truncate(self, rows: int) -> None:
         """Keep only the first `rows` rows. A resumed run writes the rows after its checkpoint again."""
         kept = self._lines()[:rows]
+        if len(kept) < rows:
+            raise RunMismatchError(
+                f"{self.path} has {len(kept)} rows, and the checkpoint beside it follows {rows}; restore the file, or "
+                "choose a new folder."
+            )
         replace_file(self.path, b"".join(line + b"\n" for line in kept))
 
     def _lines(self) -> list[bytes]:
@@ -72,7 +91,10 @@ class RunFolder:
         """
         wanted = cls.check(path, configuration, changeable=changeable)
         file = path / _CONFIG
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError.of_file(path, error) from None
         replace_file(file, json.dumps(wanted, indent=2, ensure_ascii=False).encode() + b"\n")
         return cls(path)
 

@@ -8,6 +8,7 @@ write to one file. It reads and writes no JSONL (see `serialization`), and never
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,6 +28,8 @@ from podium.trace.model import Trace, TraceStatus
 from podium.trace.query import LISTED, TraceSummary
 from podium.trace.sqlite_store import SQLITE, WAY_OUT, SqliteTraceStore, insert_traces, open_writer
 
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""A path object has one slash of "mysql://..." left."""
 _BATCH = 256
 _MAX_WAITING = 10_000
 """Traces that wait for a file that cannot be written, until `add` raises."""
@@ -73,6 +76,11 @@ class TraceStore:
 
     def __init__(self, path: Path | str, *, create: bool = True) -> None:
         self.path = Path(path)
+        if _ADDRESS.match(str(path)):
+            # Not repeated: it may have a password.
+            raise UsageError(
+                "The store is the address of a database, and this needs a file; give one with --store."
+            )
         self._jobs: SimpleQueue[Trace | _Batch | None] = SimpleQueue()
         self._waiting: list[Trace] = []
         self._failure: BaseException | None = None

@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from podium.conductor.checkpoint import Checkpoint, PodiumFile
-from podium.errors import CheckpointError
+from podium.errors import CheckpointError, StoreError
 from podium.train.model import PolicyModel
 from podium.train.optimizer import Optimizers
 from podium.train.shape import ModelShape
@@ -28,6 +28,8 @@ from podium.train.shape import ModelShape
 _TRAINING_STATE = "training.json"
 _OPTIMIZER = "optimizer.safetensors"
 StoredDtype = Literal["float32", "bfloat16"]
+
+_WAY_OUT = "restore the checkpoint's folder, or train in a new one"
 
 _COMPANIONS = (
     "tokenizer.json",
@@ -166,35 +168,51 @@ class Checkpoints:
         return max(self._whole(), default=None, key=lambda path: int(path.name))
 
     def save(self, model: PolicyModel, optimizers: Optimizers, state: TrainingState) -> Path:
-        """Write a checkpoint, then remove the older ones."""
+        """Write a checkpoint, then remove the older ones.
+
+        Raises:
+            StoreError: the disk is full or not writable.
+        """
         part = self.folder / ".part"
-        shutil.rmtree(part, ignore_errors=True)
-        self.write_policy(model, part)
-        save_file(_moments(model, optimizers), part / _OPTIMIZER)
-        (part / _TRAINING_STATE).write_text(json.dumps(asdict(state)) + "\n", encoding="utf-8")
         path = self.folder / f"{state.iteration:06d}"
-        shutil.rmtree(path, ignore_errors=True)
-        part.rename(path)
+        shutil.rmtree(part, ignore_errors=True)
+        try:
+            self.write_policy(model, part)
+            save_file(_moments(model, optimizers), part / _OPTIMIZER)
+            (part / _TRAINING_STATE).write_text(json.dumps(asdict(state)) + "\n", encoding="utf-8")
+            shutil.rmtree(path, ignore_errors=True)
+            part.rename(path)
+        except OSError as error:
+            raise StoreError.of_file(path, error) from None
+        except SafetensorError as error:  # Also a full disk.
+            raise StoreError(
+                f"{path} cannot be written ({error}); fix that, and run the same command again."
+            ) from None
         for older in self._whole():
             if older != path:
                 shutil.rmtree(older)
         return path
 
     def restore(self, path: Path, model: PolicyModel, optimizers: Optimizers) -> TrainingState:
-        """Load a checkpoint's weights and optimiser state into the model and the optimisers. Returns its training
-        state."""
+        """Load a checkpoint's weights and optimiser state into the model and the optimisers.
+
+        Returns:
+            Its training state.
+
+        Raises:
+            CheckpointError: a file of it is missing, cut, or another's.
+        """
         model.load_state_dict(read_model(Checkpoint.read(path)).state_dict())
-        stored = load_file(path / _OPTIMIZER)
         names = {parameter: name for name, parameter in model.named_parameters()}
-        states: dict[str, dict[str, torch.Tensor]] = {}
-        for key, value in stored.items():
-            name, _, moment = key.rpartition("/")
-            states.setdefault(name, {})[moment] = value
+        states = _read_moments(path / _OPTIMIZER, dict(model.named_parameters()))
         for optimizer in optimizers:
             for parameter in (p for group in optimizer.param_groups for p in group["params"]):
                 if names[parameter] in states:
                     optimizer.state[parameter] = states[names[parameter]]
-        return TrainingState(**json.loads((path / _TRAINING_STATE).read_text(encoding="utf-8")))
+        try:
+            return TrainingState(**json.loads((path / _TRAINING_STATE).read_text(encoding="utf-8")))
+        except (ValueError, TypeError):
+            raise CheckpointError(f"{path / _TRAINING_STATE} is cut or damaged; {_WAY_OUT}.") from None
 
     def write_policy(self, model: PolicyModel, folder: Path) -> None:
         """Write the policy in fp32, without optimiser and training state."""
@@ -212,6 +230,23 @@ class Checkpoints:
 
     def _whole(self) -> list[Path]:
         return [path for path in self.folder.glob("[0-9]*") if (path / _TRAINING_STATE).is_file()]
+
+
+def _read_moments(path: Path, parameters: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    """What the optimisers remember of each parameter, by its name; empty before their first step."""
+    try:
+        stored = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path} cannot be read ({error}); {_WAY_OUT}.") from None
+    states: dict[str, dict[str, Tensor]] = {}
+    for key, value in stored.items():
+        name, _, moment = key.rpartition("/")
+        states.setdefault(name, {})[moment] = value
+        if name not in parameters or value.shape not in ((), parameters[name].shape):
+            raise CheckpointError(f"{path} is not the optimiser's state of this model; {_WAY_OUT}.")
+    if states and len(states) < len(parameters):
+        raise CheckpointError(f"{path} lacks parameters of this model; {_WAY_OUT}.")
+    return states
 
 
 def _moments(model: PolicyModel, optimizers: Optimizers) -> dict[str, torch.Tensor]:

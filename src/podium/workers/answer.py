@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 _ANSWER = re.compile(
-    r"^[^\w\n]*(?:the |my )?(?:final )?answer[^\w\n:]*:[ \t*]*", re.IGNORECASE | re.MULTILINE
+    r"^[^\w\n]*+(?:the |my )?(?:final )?answer[^\w\n:]*:[ \t*]*", re.IGNORECASE | re.MULTILINE
 )
 _OPENING, _CLOSING = re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE)
 _BOXED = "\\boxed{"

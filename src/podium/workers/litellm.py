@@ -23,7 +23,9 @@ from podium.errors import ConfigError, WorkerError
 from podium.types import Limits, Message, Profile
 from podium.workers.base import Reply, Request
 from podium.workers.chat.failures import filtered, retry_after
-from podium.workers.chat.reply_builder import read_usage
+from podium.workers.chat.reply_builder import encodable
+from podium.workers.chat.request_body import sent_limit
+from podium.workers.chat.usage import read_usage
 
 _STOLEN = ("1.82.7", "1.82.8")
 """Releases of March 2026 that sent their users' keys to an attacker."""
@@ -130,7 +132,7 @@ class LiteLLMWorker:
         except Exception as error:
             # `from None`: its text may contain a key, and a traceback would print it.
             raise self._failure(library, error) from None
-        return self._read(response, messages)
+        return self._read(response, messages, sent_limit(arguments))
 
     async def close(self) -> None:
         """Close the library's connections, also those of other workers, and end its task."""
@@ -143,7 +145,7 @@ class LiteLLMWorker:
 
             await GLOBAL_LOGGING_WORKER.stop()
 
-    def _read(self, response: Any, messages: Sequence[Message]) -> Reply:
+    def _read(self, response: Any, messages: Sequence[Message], max_tokens: int | None) -> Reply:
         try:
             choice = response.choices[0]
             text, finish = choice.message.content, choice.finish_reason
@@ -151,11 +153,10 @@ class LiteLLMWorker:
             raise self._error("the reply has no choices", "protocol") from None
         if not isinstance(text, str) or not text.strip():
             raise self._empty(finish, getattr(choice.message, "refusal", None))
-        # JSON can contain half of a surrogate pair, which UTF-8 cannot.
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        text = encodable(text)
         return Reply(
             self._scrub(text),
-            read_usage(_counts(getattr(response, "usage", None)), messages, text),
+            read_usage(_counts(getattr(response, "usage", None)), messages, text, max_tokens=max_tokens),
             finish=self._name(finish),
             model=self._name(getattr(response, "model", None)),
         )

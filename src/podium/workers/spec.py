@@ -10,11 +10,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, Union
 
-from pydantic import AliasChoices, Field, create_model, field_validator, model_validator
+from pydantic import AfterValidator, AliasChoices, Field, create_model, field_validator, model_validator
 
 from podium.config import Settings
 from podium.types import Limits, Price, Profile
 from podium.workers.chat.endpoint import check_names, check_plain, check_query
+
+
+def _on_one_line(name: str) -> str:
+    if not name.isprintable():
+        raise ValueError(f"{name!r} has a line break or control character; write a name on one line.")
+    return name
 
 
 class WorkerSpec(Settings):
@@ -22,7 +28,7 @@ class WorkerSpec(Settings):
 
     unpaid: ClassVar[bool] = False
     """Whether a worker of this kind is simulated, recorded or a tool of ours, so that nobody is paid for its calls."""
-    name: str = Field(min_length=1)
+    name: Annotated[str, AfterValidator(_on_one_line)] = Field(min_length=1)
     profile: str = ""
     """Free text that planners read: "Strong at code and maths; dear."""
     skills: tuple[str, ...] = ()

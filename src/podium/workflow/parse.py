@@ -34,6 +34,7 @@ def parse(
     max_steps: int = 5,
     later_round: bool = False,
     access: AccessRule = "lists",
+    cut: bool = False,
 ) -> Workflow | Acceptance | PlanError:
     """Parse the text that a planner wrote. Never raises; the time is linear in the length of the text.
 
@@ -43,12 +44,13 @@ def parse(
         max_steps: most steps.
         later_round: whether a previous answer exists, which three empty lists accept and "previous" shows.
         access: what an access list may hold.
+        cut: whether the text was cut off at a limit of tokens. A draft in an unfinished thought is then no plan.
     """
     if 4 * len(text) > MAX_TEXT:  # a character has at most four bytes
         size = len(text.encode(errors="surrogatepass"))
         if size > MAX_TEXT:
             return PlanError("text_too_long", f"Expected at most {MAX_TEXT} bytes of text, found {size}.")
-    lists = find_triple(text)
+    lists = find_triple(text, cut=cut)
     plan = lists if isinstance(lists, ParseFault) else _plan(lists, workers, max_steps, later_round, access)
     return plan.error(text) if isinstance(plan, ParseFault) else plan
 

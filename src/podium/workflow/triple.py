@@ -6,9 +6,9 @@ r"""Finds the three lists of a plan in the text that a planner wrote.
     name    = "model_id" | "subtasks" | "access_list"      any case; "model id", "model-id", "model\_id"
     format  = spaces, quotation marks, backticks, asterisks, a type, a code fence, a remark in parentheses
 
-A `<think>` that is never closed is ignored. The content of a list is not searched for names. Three lists with the three
-names are a triple, in any order. A repeated name begins the next triple, unless it replaces the list right before it,
-or one that cannot be read. The last readable triple counts.
+A `<think>` that is never closed is ignored; if the text was cut off, it hides all that follows. The content of a list
+is not searched for names. Three lists with the three names are a triple, in any order. A repeated name begins the next
+triple, unless it replaces the list right before it, or one that cannot be read. The last readable triple counts.
 """
 
 from __future__ import annotations
@@ -56,8 +56,12 @@ def before_triple(text: str) -> str:
     return text[: starts[-1]] if starts else ""
 
 
-def find_triple(text: str) -> dict[str, Item] | ParseFault:
-    """The lists of the last readable triple of `text`, by name; or the fault, if there is none."""
+def find_triple(text: str, *, cut: bool = False) -> dict[str, Item] | ParseFault:
+    """The lists of the last readable triple of `text`, by name; or the fault, if there is none.
+
+    Args:
+        cut: whether the text was cut off before its end.
+    """
     search = _Search(text)
     position, thought_ends = 0, True
     while mark := _MARK.search(text, position):
@@ -70,6 +74,9 @@ def find_triple(text: str) -> dict[str, Item] | ParseFault:
             end = _THOUGHT_ENDS.search(text, position)
             if end:
                 position, search.after_thought = end.end(), True
+            elif cut:
+                search.thought_cut = True
+                break
             else:
                 thought_ends = False
     return search.triple or search.fault()
@@ -81,6 +88,8 @@ class _Search:
 
     text: str
     after_thought: bool = False
+    thought_cut: bool = False
+    """Whether the text ends within a thought."""
     triple: dict[str, Item] | None = None
     group: dict[str, Item | ParseFault] = field(default_factory=dict)
     """The lists of the current, incomplete triple."""
@@ -119,6 +128,9 @@ class _Search:
         return _first_fault(self.group) or self.broken or self._missing()
 
     def _missing(self) -> ParseFault:
+        if self.thought_cut:
+            message = "Expected the lists model_id, subtasks and access_list, found a <think> block that is cut off."
+            return ParseFault("missing_list", message)
         missing = [name for name in NAMES if name not in self.group]
         for name in missing:
             at = self.unlisted.get(name)

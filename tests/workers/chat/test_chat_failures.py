@@ -242,7 +242,7 @@ async def test_a_giant_reply_is_not_read_to_its_end(
         endpoint.answer(content)
     error = await failure(client, 30.0, stream=stream)
     assert (error.kind, error.retryable) == ("protocol", False)
-    assert "over 16 MiB" in str(error)
+    assert "over 8 MiB" in str(error)
 
 
 async def test_what_says_that_it_is_packed_and_is_not_is_garbled(

@@ -127,8 +127,8 @@ async def test_a_secret_in_two_events_is_taken_out(endpoint: Endpoint, client: C
         ([*WHOLE, event({"error": {"message": f"Oops {KEY}"}})], "status", True, "it reports an error: Oops ***"),
         ([event({"error": {"message": "Oops"}})], "status", False, "it reports an error: Oops"),
         ([b'event: error\ndata: {"error": {"type": "overloaded_error"}}\n\n'], "status", True, "status 503"),
-        ([b"data: " + b"x" * (17 << 20)], "protocol", False, "over 16 MiB"),
-        ([event(delta("x" * (1 << 20)))] * 17, "protocol", False, "over 16 MiB"),
+        ([b"data: " + b"x" * (9 << 20)], "protocol", False, "over 8 MiB"),
+        ([event(delta("x" * (1 << 20)))] * 3, "protocol", False, "over 2,097,152 characters"),
     ],
 )  # fmt: skip
 async def test_a_stream_without_an_answer_is_an_error_that_says_why(  # noqa: PLR0917

@@ -3,7 +3,7 @@
 import pytest
 
 from podium.types import Message, Usage
-from podium.workers.chat.reply_builder import read_usage
+from podium.workers.chat.usage import read_usage
 
 MESSAGES = (Message(role="user", content="What is 2 + 2?"),)
 
@@ -20,7 +20,6 @@ def _usage(said: object, thought: str = "") -> Usage:
         ({"prompt_tokens": 12}, Usage(input_tokens=12, output_tokens=1)),
         ({"prompt_tokens": None, "completion_tokens": 3}, Usage(input_tokens=4, output_tokens=3)),
         ({"prompt_tokens": -1, "completion_tokens": "3"}, Usage(input_tokens=4, output_tokens=1)),
-        ({"prompt_tokens": True, "completion_tokens": 10**12}, Usage(input_tokens=4, output_tokens=1)),
         ({"prompt_tokens": 1.5, "completion_tokens": float("inf")}, Usage(input_tokens=4, output_tokens=1)),
         (
             {"prompt_tokens": 12, "completion_tokens_details": {"reasoning_tokens": 50}},
@@ -82,6 +81,40 @@ def test_what_is_missing_or_absurd_is_estimated_and_marked(said: object, expecte
 )
 def test_each_providers_way_is_understood(said: object, expected: Usage) -> None:
     assert _usage(said) == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "expected", "implausible"),
+    [
+        ((0, 0), (4, 100), "0 tokens of input and 0 tokens of output"),
+        ((0, 90), (4, 90), "0 tokens of input"),
+        ((12, 0), (12, 100), "0 tokens of output"),
+        ((12, 12), (12, 100), "12 tokens of output"),
+        ((12, 13), (12, 13), None),
+        ((12, 10**8), (12, 100), f"{10**8} tokens of output"),
+        ((12, 801), (12, 100), "801 tokens of output"),
+        ((12, 800), (12, 800), None),
+        ((10**8, 90), (4, 90), f"{10**8} tokens of input"),
+        ((100_000, 90), (100_000, 90), None),
+    ],
+)
+def test_counts_that_cannot_be_are_replaced_and_named(
+    said: tuple[int, int], expected: tuple[int, int], implausible: str | None
+) -> None:
+    counts = {"prompt_tokens": said[0], "completion_tokens": said[1]}
+    usage = read_usage(counts, MESSAGES, "four" * 100, max_tokens=50)
+    assert (usage.input_tokens, usage.output_tokens) == expected
+    assert (usage.estimated, usage.implausible) == (implausible is not None, implausible)
+
+
+def test_hidden_reasoning_may_pass_max_tokens_but_not_by_any_number() -> None:
+    def counted(reasoning: int) -> Usage:
+        details = {"completion_tokens_details": {"reasoning_tokens": reasoning}}
+        said = {"prompt_tokens": 12, "completion_tokens": reasoning + 3, **details}
+        return read_usage(said, MESSAGES, "4", max_tokens=50)
+
+    assert counted(60_000).output_tokens == 60_003
+    assert counted(10**8).output_tokens == 1
 
 
 @pytest.mark.parametrize("details", [{}, {"completion_tokens_details": {"reasoning_tokens": 40}}])

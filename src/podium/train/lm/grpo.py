@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 from datasets import Dataset
 from transformers import PrinterCallback
@@ -23,7 +24,7 @@ from trl.trainer.sft_config import SFTConfig
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.config import closest_name
-from podium.errors import ConfigError
+from podium.errors import CheckpointError, ConfigError
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Scoring
 from podium.train.display import Display
@@ -259,9 +260,19 @@ class PodiumGRPO:
 
 
 def latest_checkpoint(folder: Path) -> Path | None:
-    """The newest whole checkpoint; a kill may leave one that lacks its last file."""
+    """The newest whole checkpoint; a kill may leave one that lacks its last file.
+
+    Raises:
+        CheckpointError: the state of its optimiser is cut or damaged.
+    """
     whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
-    return max(whole, key=step_of, default=None)
+    newest = max(whole, key=step_of, default=None)
+    state = None if newest is None else newest / "optimizer.pt"
+    if state is not None and state.is_file() and not is_zipfile(state):  # torch's files are archives.
+        raise CheckpointError(
+            f"{state} is cut or damaged; restore it, or remove its folder to go on from the checkpoint before."
+        )
+    return newest
 
 
 def step_of(checkpoint: Path) -> int:

@@ -17,9 +17,9 @@ from podium.types import AnswerOptions, Message, ToolCall
 from podium.workers.base import Reply
 from podium.workers.chat.endpoint import Endpoint
 from podium.workers.chat.failures import Failures, filtered
-from podium.workers.chat.reply_builder import read_usage
-from podium.workers.chat.request_body import MaxTokensKey, chat_body
+from podium.workers.chat.request_body import MaxTokensKey, chat_body, sent_limit
 from podium.workers.chat.response_reader import ResponseReader, StreamScrubber
+from podium.workers.chat.usage import read_usage
 from podium.workers.connections import Connections
 
 _NAME = 200
@@ -143,7 +143,7 @@ class ChatClient:
                         "first_token_timeout", first_token_timeout or 0.0, builder
                     ) from None
                 raise self._failures.transport(error) from None
-        reply = self._reply(reader, messages, tools=bool(options.tools))
+        reply = self._reply(reader, messages, sent_limit(body), tools=bool(options.tools))
         for listener in listeners:
             if listener is not None:
                 listener.end()
@@ -167,7 +167,9 @@ class ChatClient:
         ) as response:
             await reader.read(response)
 
-    def _reply(self, reader: ResponseReader, messages: Sequence[Message], *, tools: bool) -> Reply:
+    def _reply(
+        self, reader: ResponseReader, messages: Sequence[Message], max_tokens: int | None, *, tools: bool
+    ) -> Reply:
         builder = reader.builder
         text = builder.text
         calls = builder.tool_calls if tools else ()
@@ -175,9 +177,11 @@ class ChatClient:
             raise self._failures.no_text(builder)
         if builder.finish == "error":
             raise self._failures.error("it broke off with an error", "status", retryable=True)
+        written = text + "".join(call.name + call.arguments for call in calls)
+        usage = read_usage(builder.usage, messages, written, builder.reasoning, max_tokens=max_tokens)
         return Reply(
             self._secrets.scrub(text),
-            read_usage(builder.usage, messages, text, builder.reasoning),
+            usage,
             finish=self._name(builder.finish),
             model=self._name(builder.model),
             first_token_s=reader.first_token_s,

@@ -100,7 +100,7 @@ class EmbeddingClient:
                 provider_error = read_error_body(bytes(received[:most]))
                 raise self._failures.status(response.status, response.headers, provider_error)
             if len(received) > most:
-                raise self._failures.too_big(most)
+                raise self._failures.too_big(f"{most >> 20} MiB")
             return bytes(received)
 
     def _vectors(self, content: bytes, wanted: int) -> list[list[float]]:

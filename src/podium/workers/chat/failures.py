@@ -115,10 +115,10 @@ class Failures:
             what = f"the reply is {form}: {self.quoted(text)} (is base_url right?)"
         return self.error(what, "protocol", retryable=True)
 
-    def too_big(self, most: int) -> WorkerError:
-        """The reply is larger than Podium reads."""
+    def too_big(self, most: str) -> WorkerError:
+        """The reply is larger than Podium reads: `most`, as in "8 MiB"."""
         return self.error(
-            f"the reply is over {most >> 20} MiB, and is not read further (is base_url right?)", "protocol"
+            f"the reply is over {most}, and is not read further (is base_url right?)", "protocol"
         )
 
     def no_choices(self, message: str, *, retryable: bool) -> WorkerError:

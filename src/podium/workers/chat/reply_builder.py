@@ -1,18 +1,22 @@
-"""Collects one reply from a whole body or from the chunks of a stream, and reads its token counts.
+"""Collects one reply from a whole body or from the chunks of a stream.
 
-It ignores whatever is not part of a reply. `response_reader` decides whether the reply is complete, and `failures` what
-is wrong with it.
+It ignores whatever is not part of a reply. `response_reader` decides whether the reply is complete, `failures` what is
+wrong with it, and `usage` what it took.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
-from podium.types import Message, ToolCall, Usage, estimate_tokens
+from podium.types import ToolCall
 
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 """Where vLLM and DeepSeek, OpenRouter, and others put the reasoning of a model."""
+_CALL = 2048
+"""Characters that a tool call counts besides its own: an empty one takes memory too."""
 
 
 class ReplyBuilder:
@@ -24,9 +28,9 @@ class ReplyBuilder:
         self.finish: str | None = None
         self.model: str | None = None
         self.usage: object = None
-        """As the provider wrote it; `read_usage` reads it."""
+        """As the provider wrote it; `usage.read_usage` reads it."""
         self.length = 0
-        """Characters of text, reasoning, refusal and tool calls."""
+        """Characters of text, reasoning, refusal and tool calls, and `_CALL` for each tool call."""
         self.logprobs: dict[str, Any] | None = None
         """Those of all tokens so far; None: there are none."""
         self._text: list[str] = []
@@ -111,7 +115,10 @@ class ReplyBuilder:
             if not isinstance(piece, dict):
                 continue
             at = index if isinstance(index := piece.get("index"), int) else place
-            call = self._calls.setdefault(at, {"id": "", "name": "", "arguments": ""})
+            if at not in self._calls:
+                self._calls[at] = {"id": "", "name": "", "arguments": ""}
+                self.length += _CALL
+            call = self._calls[at]
             function = f if isinstance(f := piece.get("function"), dict) else {}
             for key, part in (
                 ("id", piece.get("id")),
@@ -137,74 +144,14 @@ def _joined(content: object) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
+_HALF = re.compile("[\ud800-\udfff]")
+
+
 def encodable(text: str) -> str:
     """`text` with halves of surrogate pairs joined or replaced, since JSON can contain them and UTF-8 cannot."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-_MOST_TOKENS = 10**8
-"""A higher count is not believed: no model reads or writes as many tokens in one call."""
-
-
-def read_usage(usage: object, messages: Sequence[Message], text: str, reasoning_text: str = "") -> Usage:
-    """The tokens of one call: the provider's counts where they are plausible, else estimates, which are marked so.
-
-    It understands OpenAI's keys, and those of Anthropic, DeepSeek and Moonshot that differ.
-
-    Args:
-        usage: the reply's `usage`, of any type.
-        messages: the messages that were sent.
-        text, reasoning_text: the reply.
-    """
-    counts = _table(usage)
-    cached = _first_count(
-        _table(counts.get("prompt_tokens_details")).get("cached_tokens"),
-        _table(counts.get("input_tokens_details")).get("cached_tokens"),
-        counts.get("prompt_cache_hit_tokens"),
-        counts.get("cache_read_input_tokens"),
-        counts.get("cached_tokens"),
-    )
-    sent = _first_count(counts.get("prompt_tokens"))
-    if sent is None and (sent := _first_count(counts.get("input_tokens"))) is not None:
-        # Anthropic counts reads and writes of its prompt cache apart from input_tokens.
-        for name in ("cache_read_input_tokens", "cache_creation_input_tokens"):
-            sent += _first_count(counts.get(name)) or 0
-    written = _first_count(counts.get("completion_tokens"), counts.get("output_tokens"))
-    reasoning = _first_count(
-        _table(counts.get("completion_tokens_details")).get("reasoning_tokens"),
-        _table(counts.get("output_tokens_details")).get("reasoning_tokens"),
-        counts.get("reasoning_tokens"),
-    )
-    estimated = sent is None or written is None
-    if sent is None:
-        sent = sum(estimate_tokens(message.content) for message in messages)
-    if written is None:
-        written = max(estimate_tokens(text) + estimate_tokens(reasoning_text), reasoning or 0)
-    elif not estimated:
-        hidden = (_first_count(counts.get("total_tokens")) or 0) - sent - written
-        if hidden > 0 and (reasoning or hidden) == hidden:
-            # Some providers bill reasoning that completion_tokens leaves out (xAI, Gemini).
-            written, reasoning = written + hidden, hidden
-    # Counts that contradict each other are billed at the full price.
-    estimated = estimated or (cached or 0) > sent or (reasoning or 0) > written
-    return Usage(
-        input_tokens=sent,
-        output_tokens=written,
-        cached_tokens=cached if cached is not None and cached <= sent else 0,
-        reasoning_tokens=reasoning if reasoning is not None and reasoning <= written else 0,
-        estimated=estimated,
-    )
-
-
-def _table(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
-
-
-def _first_count(*values: object) -> int | None:
-    """The first value that can be a number of tokens."""
-    for count in values:
-        if isinstance(count, float) and count.is_integer():
-            count = int(count)  # noqa: PLW2901 - some gateways write 12.0
-        if isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= _MOST_TOKENS:
-            return count
-    return None
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # The JSON codec joins pairs. An error handler would be called for each half: a second for a million of them.
+        return _HALF.sub("\ufffd", json.loads(json.dumps(text)))
+    return text

@@ -41,6 +41,12 @@ def chat_body(
     return body | _wanted(options, body, max_tokens_key)
 
 
+def sent_limit(body: Mapping[str, Any]) -> int | None:
+    """The most tokens that a request's body allows, reasoning of some providers left aside; None: it names no limit."""
+    limits = [body.get(name) for name in ("max_tokens", "max_completion_tokens")]
+    return min((limit for limit in limits if isinstance(limit, int)), default=None)
+
+
 def _wanted(options: AnswerOptions, body: Mapping[str, Any], max_tokens_key: MaxTokensKey) -> dict[str, Any]:
     wanted = options.model_dump(exclude_defaults=True, mode="json")
     further = wanted.pop("extra", {})

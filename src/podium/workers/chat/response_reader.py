@@ -21,10 +21,17 @@ from podium.workers.redaction import Secrets
 _DONE = b"[DONE]"
 _EVENTS = "text/event-stream"
 _JSON = "application/json"
-_MOST = 16 << 20
-"""Most bytes of a whole reply or of one event, and most characters of a streamed text, after decompression."""
+_MOST = 8 << 20
+"""Most bytes of a whole reply or of one event, after decompression."""
+_MOST_VALUES = 1 << 18
+"""Most values of the JSON of a whole reply or of one event: five million empty objects take 7 s and 1.8 GB to parse."""
+_VALUES = f"{_MOST_VALUES:,} values"
+_MOST_LENGTH = 2 << 20
+"""Most characters of a reply's text, reasoning and tool calls: four times what a model writes at most."""
 _MOST_STREAMED = 256 << 20
 """Most bytes of a stream. Each event has some 300 bytes around about one token."""
+_AT_ONCE = 16 << 10
+"""Bytes of a stream that are decoded before other tasks run. They hold up to 2,000 events."""
 _MOST_ERROR = 64 << 10
 _ERROR_BODY_S = 2.0
 """Time limit for the body of an error response; its status matters more."""
@@ -97,12 +104,15 @@ class ResponseReader:
 
     async def _read_whole(self, response: aiohttp.ClientResponse, first: bytes) -> None:
         self.deadline.reschedule(None)
-        pieces, size = [first], len(first)
+        pieces, size, values = [first], len(first), _count_values(first)
         async for piece in response.content.iter_any():
             pieces.append(piece)
             size += len(piece)
+            values += _count_values(piece)
             if size > _MOST:
-                raise self._failures.too_big(_MOST)
+                raise self._failures.too_big(_mebibytes(_MOST))
+            if values > _MOST_VALUES:
+                raise self._failures.too_big(_VALUES)
         content = b"".join(pieces)
         try:
             body = json.loads(content)
@@ -119,17 +129,21 @@ class ResponseReader:
     async def _read_events(self, response: aiohttp.ClientResponse, first: bytes) -> None:
         decoder, size, chunk = SSEDecoder(), 0, first
         while chunk:
+            for start in range(0, len(chunk), _AT_ONCE):
+                for data in decoder.feed(chunk[start : start + _AT_ONCE]):
+                    if self._take(data, response):
+                        await _release(response)
+                        return self._check_stream()
+                if start:
+                    await asyncio.sleep(0)
             size += len(chunk)
-            for data in decoder.feed(chunk):
-                if self._take(data, response):
-                    await _release(response)
-                    return self._check_stream()
-            if decoder.pending > _MOST or self.builder.length > _MOST or size > _MOST_STREAMED:
-                raise self._failures.too_big(_MOST_STREAMED if size > _MOST_STREAMED else _MOST)
+            if size > _MOST_STREAMED or decoder.pending > _MOST:
+                most = _MOST_STREAMED if size > _MOST_STREAMED else _MOST
+                raise self._failures.too_big(_mebibytes(most))
             chunk = await response.content.readany()
         for data in decoder.end():
             # Half an event means that the stream broke off.
-            if _is_whole(data) and self._take(data, response):
+            if self._is_whole(data) and self._take(data, response):
                 return self._check_stream()
         if not self.complete:
             raise self._failures.broken_off(self.builder)
@@ -142,7 +156,7 @@ class ResponseReader:
             return True
         if not data:
             return False
-        body = _parsed(data)
+        body = self._parsed(data)
         if body is None:
             if self.complete:  # Only usage can be lost; then it is estimated.
                 return False
@@ -158,7 +172,10 @@ class ResponseReader:
         return False
 
     def _add(self, body: Mapping[str, Any]) -> None:
-        for piece, listener in zip(self.builder.add(body), self._listeners, strict=True):
+        pieces = self.builder.add(body)
+        if self.builder.length > _MOST_LENGTH:
+            raise self._failures.too_big(f"{_MOST_LENGTH:,} characters")
+        for piece, listener in zip(pieces, self._listeners, strict=True):
             if piece and listener is not None:
                 listener(piece)
 
@@ -170,21 +187,30 @@ class ResponseReader:
         if provider_error is not None:
             raise self._failures.reported(response.headers, provider_error, begun=bool(self.builder.length))
 
+    def _parsed(self, data: bytes) -> Any:
+        """The JSON of an event; None if it is not JSON."""
+        if len(data) > _MOST_VALUES and _count_values(data) > _MOST_VALUES:
+            raise self._failures.too_big(_VALUES)
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError):
+            return None
+
+    def _is_whole(self, data: bytes) -> bool:
+        return data.strip() == _DONE or self._parsed(data) is not None
+
     def _check_stream(self) -> None:
         if not self.builder.choices:
             raise self._failures.no_choices("a stream without any", retryable=True)
 
 
-def _parsed(data: bytes) -> Any:
-    """The JSON of an event; None if it is not JSON."""
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return None
+def _count_values(data: bytes) -> int:
+    """About the values in JSON. Marks within strings count too; no text has as many."""
+    return sum(map(data.count, (b",", b"[", b"{")))
 
 
-def _is_whole(data: bytes) -> bool:
-    return data.strip() == _DONE or _parsed(data) is not None
+def _mebibytes(size: int) -> str:
+    return f"{size >> 20} MiB"
 
 
 async def _read_error(response: aiohttp.ClientResponse) -> bytes:

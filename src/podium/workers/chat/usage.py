@@ -1,0 +1,108 @@
+"""Reads the token counts of one call. What a provider cannot have counted is replaced by an estimate, and marked.
+
+A count is refused if no tokenizer could need so few tokens for the text, or if it is far above what the request
+allows. Between the two Podium believes the provider: it cannot see hidden reasoning, images or a provider's own prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from podium.types import Message, Usage, estimate_tokens
+
+_FEWER = 8
+"""Times fewer tokens than estimated, at most: a text of 32 characters a token, as rows of blanks or dashes have."""
+_MOST = 16
+"""Times more tokens than estimated or allowed, at most: some scripts take several a character, and an endpoint that is
+a team reports those of all its steps."""
+_HIDDEN = 100_000
+"""Tokens that Podium may not see: reasoning beyond max_tokens, images, searches, a prompt of the provider's own."""
+_MOST_WRITTEN = 1 << 20
+"""Most tokens of a reply whose request named no limit."""
+
+
+def read_usage(
+    usage: object,
+    messages: Sequence[Message],
+    text: str,
+    reasoning_text: str = "",
+    *,
+    max_tokens: int | None = None,
+) -> Usage:
+    """The tokens of one call: the provider's counts where they are plausible, else estimates, which are marked so.
+
+    It understands OpenAI's keys, and those of Anthropic, DeepSeek and Moonshot that differ.
+
+    Args:
+        usage: the reply's `usage`, of any type.
+        messages: the messages that were sent.
+        text, reasoning_text: the reply; `text` includes its tool calls.
+        max_tokens: the limit that was sent; None: none.
+    """
+    counts = _table(usage)
+    cached = _first_count(
+        _table(counts.get("prompt_tokens_details")).get("cached_tokens"),
+        _table(counts.get("input_tokens_details")).get("cached_tokens"),
+        counts.get("prompt_cache_hit_tokens"),
+        counts.get("cache_read_input_tokens"),
+        counts.get("cached_tokens"),
+    )
+    sent = _first_count(counts.get("prompt_tokens"))
+    if sent is None and (sent := _first_count(counts.get("input_tokens"))) is not None:
+        # Anthropic counts reads and writes of its prompt cache apart from input_tokens.
+        for name in ("cache_read_input_tokens", "cache_creation_input_tokens"):
+            sent += _first_count(counts.get(name)) or 0
+    written = _first_count(counts.get("completion_tokens"), counts.get("output_tokens"))
+    reasoning = _first_count(
+        _table(counts.get("completion_tokens_details")).get("reasoning_tokens"),
+        _table(counts.get("output_tokens_details")).get("reasoning_tokens"),
+        counts.get("reasoning_tokens"),
+    )
+    if sent is not None and written is not None:
+        hidden = (_first_count(counts.get("total_tokens")) or 0) - sent - written
+        if hidden > 0 and (reasoning or hidden) == hidden:
+            # Some providers bill reasoning that completion_tokens leaves out (xAI, Gemini).
+            written, reasoning = written + hidden, hidden
+    read = sum(estimate_tokens(message.content) for message in messages)
+    shown = estimate_tokens(text) + estimate_tokens(reasoning_text)
+    limit = _MOST_WRITTEN if max_tokens is None else _MOST * max_tokens
+    thought = _HIDDEN if reasoning or reasoning_text else 0
+    refused = (
+        _refused("input", sent, read, _MOST * read + _HIDDEN),
+        _refused("output", written, estimate_tokens(text), max(limit, shown) + thought),
+    )
+    estimated = sent is None or written is None or any(refused)
+    if sent is None or refused[0]:
+        sent = read
+    if written is None or refused[1]:
+        written = max(shown, reasoning if reasoning is not None and reasoning <= _HIDDEN else 0)
+    # Counts that contradict each other are billed at the full price.
+    estimated = estimated or (cached or 0) > sent or (reasoning or 0) > written
+    return Usage(
+        input_tokens=sent,
+        output_tokens=written,
+        cached_tokens=cached if cached is not None and cached <= sent else 0,
+        reasoning_tokens=reasoning if reasoning is not None and reasoning <= written else 0,
+        estimated=estimated,
+        implausible=" and ".join(filter(None, refused)) or None,
+    )
+
+
+def _refused(what: str, count: int | None, estimate: int, most: int) -> str | None:
+    """The count in words, if it cannot be; None: it can, or there is none."""
+    possible = count is None or estimate <= count * _FEWER <= most * _FEWER
+    return None if possible else f"{count} tokens of {what}"
+
+
+def _table(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _first_count(*values: object) -> int | None:
+    """The first value that can be a number of tokens."""
+    for count in values:
+        if isinstance(count, float) and count.is_integer():
+            count = int(count)  # noqa: PLW2901 - some gateways write 12.0
+        if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
+            return count
+    return None

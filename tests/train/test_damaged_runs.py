@@ -1,0 +1,108 @@
+"""A run's folder that is full, read-only or damaged: one sentence, and no run that goes on with other metrics.
+
+Add a row for every new damage that is found.
+"""
+
+from __future__ import annotations
+
+import resource
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tiny_run import SETTINGS, run, write_start
+
+from podium.config import build
+from podium.errors import CheckpointError, ConfigError, RunMismatchError, StoreError
+from podium.train.lm.settings import LMExperiment
+from podium.train.settings import Experiment
+
+SHORT = SETTINGS.model_copy(update={"iterations": 8, "minutes": None, "save_every": 2})
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _optimizer(run_folder: Path) -> Path:
+    return next(run_folder.glob("checkpoints/*/optimizer.safetensors"))
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], type[Exception], str]] = {
+    "optimiser cut": (lambda f: _cut(_optimizer(f)), CheckpointError, "cannot be read"),
+    "optimiser missing": (lambda f: _optimizer(f).unlink(), CheckpointError, "cannot be read"),
+    "a model as optimiser": (
+        lambda f: shutil.copy(_optimizer(f).with_name("model.safetensors"), _optimizer(f)),
+        CheckpointError,
+        "is not the optimiser's state of this model",
+    ),
+    "weights cut": (
+        lambda f: _cut(_optimizer(f).with_name("model.safetensors")),
+        CheckpointError,
+        "not a safetensors file",
+    ),
+    "state cut": (
+        lambda f: _cut(_optimizer(f).with_name("training.json")),
+        CheckpointError,
+        "training.json is cut",
+    ),
+    "metrics cut": (lambda f: _cut(f / "metrics.jsonl"), RunMismatchError, "rows, and the checkpoint"),
+    "metrics missing": (lambda f: (f / "metrics.jsonl").unlink(), RunMismatchError, "has 0 rows"),
+    "metrics of another kind": (
+        lambda f: (f / "metrics.jsonl").write_text("[\n" * 8),
+        RunMismatchError,
+        "line 1: this is no row",
+    ),
+}
+
+
+@pytest.mark.parametrize(("damage", "kind", "says"), DAMAGES.values(), ids=DAMAGES)
+async def test_a_damaged_run_is_refused_in_a_sentence(
+    damage: Callable[[Path], object], kind: type[Exception], says: str, tmp_path: Path
+) -> None:
+    start = write_start(tmp_path / "start")
+    await run(tmp_path / "run", start, SHORT)
+    damage(tmp_path / "run")
+    with pytest.raises(kind, match=says) as refused:
+        await run(tmp_path / "run", start, SHORT)
+    assert "\n" not in str(refused.value)
+
+
+async def test_a_full_disk_and_a_folder_that_is_none_are_told(tmp_path: Path) -> None:
+    start = write_start(tmp_path / "start")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot be written"):
+        await run(tmp_path / "file" / "run", start, SHORT)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for size in (1500, 20_000):  # The first row of metrics does not fit, or the first checkpoint.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        try:
+            with pytest.raises(StoreError, match="cannot be written"):
+                await run(tmp_path / f"full-{size}", start, SHORT)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "config.json").write_text(SHORT.model_dump_json())
+    (tmp_path / "taken" / "checkpoints").write_text("")
+    with pytest.raises(StoreError, match="checkpoints"):
+        await run(tmp_path / "taken", start, SHORT)
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "grpo.lr",
+        "grpo.temperature",
+        "grpo.std_eps",
+        "grpo.beta",
+        "grpo.max_norm",
+        "reward.cost",
+        "reward.latency",
+    ],
+)
+def test_infinite_settings_are_refused(key: str, value: str) -> None:
+    for form in (Experiment, LMExperiment):
+        with pytest.raises(ConfigError, match=key):
+            build({"start": "warmstart"}, form, [f"{key}={value}"])
