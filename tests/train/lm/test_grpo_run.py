@@ -17,6 +17,7 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.errors import CheckpointError, ConfigError
 from podium.trace.store import TraceStore
 from podium.train.display import NoDisplay
+from podium.train.lm.grpo import latest_checkpoint
 
 Settings = dict[str, Any]
 
@@ -142,3 +143,15 @@ def test_a_base_model_without_a_chat_template_is_refused(train: Any, settings: S
 def _changed(one: Path, other: Path) -> bool:
     first, second = (AutoModelForCausalLM.from_pretrained(path).state_dict() for path in (one, other))
     return any(not torch.equal(first[name], second[name]) for name in first)
+
+
+def test_a_checkpoint_whose_optimiser_is_cut_is_refused(tmp_path: Path) -> None:
+    newest = tmp_path / "checkpoint-4"
+    newest.mkdir()
+    (newest / "trainer_state.json").write_text("{}")
+    torch.save({"state": {0: torch.zeros(100)}}, newest / "optimizer.pt")
+    assert latest_checkpoint(tmp_path) == newest
+    whole = (newest / "optimizer.pt").read_bytes()
+    (newest / "optimizer.pt").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(CheckpointError, match=r"optimizer\.pt is cut or damaged"):
+        latest_checkpoint(tmp_path)
