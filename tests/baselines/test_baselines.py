@@ -79,7 +79,7 @@ async def test_self_consistency_without_a_vote_says_what_to_add():
 
 
 def test_self_consistency_of_no_samples_is_refused():
-    with pytest.raises(ConfigError, match="at least 1 sample, not 0"):
+    with pytest.raises(ConfigError, match="takes 1 to 1000 samples, not 0"):
         SelfConsistency("a", 0)
 
 
