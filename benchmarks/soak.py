@@ -24,7 +24,9 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -167,29 +169,32 @@ def kill_database(database: PostgresServer) -> None:
 
 
 async def kill_in_turn(
-    replicas: Sequence[Replica], database: PostgresServer, every_s: float, kills: list[str]
+    replicas: Sequence[Replica],
+    database: PostgresServer,
+    every_s: float,
+    over: asyncio.Event,
+    kills: list[str],
 ) -> None:
-    """Kill a replica, the database, the other replica, and so on."""
-    victims: list[Replica | None] = [replicas[0], None, replicas[1], None]
-    while True:
-        for victim in victims:
-            await asyncio.sleep(every_s)
-            kills.append("the database" if victim is None else victim.name)
-            if victim is None:
-                await asyncio.to_thread(kill_database, database)
-            else:
-                await asyncio.to_thread(victim.end, signal.SIGKILL)
+    """Kill a replica, the database, the other replica, and so on. In the end everything runs again."""
+    for victim in cycle([replicas[0], None, replicas[1], None]):
+        with suppress(TimeoutError):
+            await asyncio.wait_for(over.wait(), every_s)
+            return
+        kills.append("the database" if victim is None else victim.name)
+        if victim is not None:
+            await asyncio.to_thread(victim.end, signal.SIGKILL)
             await asyncio.sleep(DOWN_S)
-            if victim is not None:
-                victim.start()
-                continue
-            for _ in range(20):  # Until the last of its processes has ended.
-                try:
-                    await asyncio.to_thread(database.start)
-                    break
-                except RuntimeError:
-                    await asyncio.to_thread(database.stop)
-                    await asyncio.sleep(0.5)
+            victim.start()
+            continue
+        await asyncio.to_thread(kill_database, database)
+        await asyncio.sleep(DOWN_S)
+        for _ in range(20):  # Until the last of its processes has ended.
+            try:
+                await asyncio.to_thread(database.start)
+                break
+            except RuntimeError:
+                await asyncio.to_thread(database.stop)
+                await asyncio.sleep(0.5)
 
 
 async def measure(replicas: Sequence[Replica], began: float) -> None:
@@ -235,18 +240,16 @@ async def soak(options: argparse.Namespace, folder: Path, database: PostgresServ
             numbers = iter(range(10**9))
             connector = aiohttp.TCPConnector(limit=0)
             limit = aiohttp.ClientTimeout(total=PATIENCE_S)
-            watching = [
-                asyncio.create_task(measure(replicas, began)),
-                asyncio.create_task(kill_in_turn(replicas, database, options.kill_every, kills)),
-            ]
+            over = asyncio.Event()
+            measuring = asyncio.create_task(measure(replicas, began))
+            killing = asyncio.create_task(kill_in_turn(replicas, database, options.kill_every, over, kills))
             async with aiohttp.ClientSession(connector=connector, timeout=limit) as session:
                 asking = [client(session, urls, numbers, until, tally) for _ in range(options.clients)]
                 await asyncio.wait({asyncio.create_task(each) for each in asking})
-            for task in watching:
-                task.cancel()
-            problems = [
-                r for r in await asyncio.gather(*watching, return_exceptions=True) if isinstance(r, Exception)
-            ]
+            over.set()
+            await killing
+            await asyncio.gather(*map(ready, urls))
+            measuring.cancel()
             statuses = [await asyncio.to_thread(replica.end, signal.SIGTERM) for replica in replicas]
             count_calls(worker, tally)
         finally:
@@ -269,7 +272,6 @@ async def soak(options: argparse.Namespace, folder: Path, database: PostgresServ
         "slowest_s": round(tally.slowest_s, 1),
         "refused_before_another_try": dict(tally.refused.most_common()),
         "exit_statuses": statuses,
-        "problems": [repr(problem) for problem in problems],
         "memory_mib": {replica.name: replica.memory for replica in replicas},
     }
 
@@ -303,8 +305,9 @@ def main() -> None:
         shown = curve[:: max(1, len(curve) // 12)]
         print(f"{name:28} " + "  ".join(f"{at / 60:.1f} min: {mib:.0f}" for at, mib in shown) + " MiB")
     for name, log in logs.items():
-        if "Traceback" in log:
-            print(f"--- the first bug in the log of {name}\n{log[log.index('Traceback') :][:4000]}")
+        _, bug, rest = log.partition("Exception in ASGI application")
+        if bug:
+            print(f"--- the first bug in the log of {name}\n{rest[:8000]}")
 
 
 if __name__ == "__main__":

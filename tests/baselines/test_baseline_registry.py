@@ -59,7 +59,7 @@ def test_a_constant_plan_is_read_from_its_file(tmp_path):
             "The baseline 'self-consistency:ada' is not of the form self-consistency:WORKER:SAMPLES, with "
             "a number of samples.",
         ),
-        ("self-consistency:ada:0", "Self-consistency needs at least 1 sample, not 0."),
+        ("self-consistency:ada:0", "Self-consistency takes 1 to 1000 samples, not 0."),
         (
             "constant",
             "The baseline 'constant' names no file; write constant:FILE, a file with a plan's lists.",

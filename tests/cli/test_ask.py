@@ -1,15 +1,15 @@
+
+
 import json
-import shutil
-import socket
 from pathlib import Path
-
-import pytest
-from refusal import one_sentence
-
 from podium.conductor.checkpoint import shipped
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.workers.vote import NOTHING
+import pytest
+from refusal import one_sentence
+import shutil
+import socket
 
 VOTE = '[[worker]]\nname = "vote"\nkind = "vote"\n'
 
@@ -211,7 +211,10 @@ def test_rounds_and_steps_are_those_that_the_conductor_was_trained_with_unless_t
 
 def test_standard_input_that_is_not_text_is_refused(ask):
     asked = ask("-", stdin=b"\xff\xfe\x00")
-    assert (asked.status, asked.err) == (2, "podium: The question on standard input is not UTF-8 text.\n")
+    assert (asked.status, asked.err) == (
+        2,
+        "podium: The question on standard input is not UTF-8 text; convert it, as with iconv.\n",
+    )
 
 
 def test_planning_shows_the_plan_with_its_cost_and_calls_no_worker(podium):

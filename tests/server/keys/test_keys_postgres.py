@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 
 import pytest
 from keys_place import Place
@@ -71,6 +73,36 @@ async def test_a_server_that_comes_back_is_used_again(postgres_url: str, postgre
     finally:
         postgres_server.start()
     assert [kept.caller for kept in await register.keys()] == [caller]
+    await register.close()
+
+
+async def test_requests_in_flight_when_the_database_is_killed_fail_with_a_sentence(
+    postgres_url: str, postgres_server
+) -> None:
+    place = Place(postgres_url)
+    await place.added()
+    register = place.open()
+
+    async def ask() -> list[Exception]:
+        failures = []
+        while not failures:
+            try:
+                await register.keys()
+            except Exception as error:  # Any other than a StoreError is a bug, and fails the test.
+                failures.append(error)
+        return failures
+
+    asking = [asyncio.create_task(ask()) for _ in range(40)]
+    await asyncio.sleep(0.2)
+    pid = int((postgres_server.folder / "data" / "postmaster.pid").read_text().split()[0])
+    os.kill(pid, signal.SIGKILL)
+    postgres_server.stop()
+    try:
+        failures = [error for failed in await asyncio.gather(*asking) for error in failed]
+    finally:
+        await asyncio.sleep(1.0)  # Its other processes end once they notice.
+        postgres_server.start()
+    assert {type(error) for error in failures} == {StoreError}
     await register.close()
 
 

@@ -1,23 +1,22 @@
 """Reinforcement through TRL: whole runs on the shipped warm start."""
 
 from __future__ import annotations
-
-import json
-import shutil
 from collections.abc import Mapping
+import json
 from pathlib import Path
-from typing import Any
-
-import pytest
-import torch
 from peft import PeftModel
-from transformers import AutoModelForCausalLM
-
 from podium.conductor.checkpoint import Checkpoint
-from podium.errors import CheckpointError, ConfigError
+from podium.errors import CheckpointError
+from podium.errors import ConfigError
 from podium.trace.store import TraceStore
 from podium.train.display import NoDisplay
+from podium.train.lm.grpo import latest_checkpoint
 from podium.workers.failing import ENVIRONMENT
+import pytest
+import shutil
+import torch
+from transformers import AutoModelForCausalLM
+from typing import Any
 
 Settings = dict[str, Any]
 
@@ -167,3 +166,15 @@ def test_a_base_model_without_a_chat_template_is_refused(train: Any, settings: S
 def _changed(one: Path, other: Path) -> bool:
     first, second = (AutoModelForCausalLM.from_pretrained(path).state_dict() for path in (one, other))
     return any(not torch.equal(first[name], second[name]) for name in first)
+
+
+def test_a_checkpoint_whose_optimiser_is_cut_is_refused(tmp_path: Path) -> None:
+    newest = tmp_path / "checkpoint-4"
+    newest.mkdir()
+    (newest / "trainer_state.json").write_text("{}")
+    torch.save({"state": {0: torch.zeros(100)}}, newest / "optimizer.pt")
+    assert latest_checkpoint(tmp_path) == newest
+    whole = (newest / "optimizer.pt").read_bytes()
+    (newest / "optimizer.pt").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(CheckpointError, match=r"optimizer\.pt is cut or damaged"):
+        latest_checkpoint(tmp_path)

@@ -75,7 +75,14 @@ class PostgresRegister(Register):
                 "Keys in PostgreSQL need asyncpg: pip install 'podium-conductor[postgres]'."
             ) from None
         self._address = PostgresAddress.read(url)
-        self._failures = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+        self._internal = asyncpg.InternalClientError
+        self._failures = (
+            asyncpg.PostgresError,
+            asyncpg.InterfaceError,
+            asyncpg.InternalClientError,
+            OSError,
+            TimeoutError,
+        )
         self._links = PerLoop(self._link)
 
     async def close(self) -> None:
@@ -119,7 +126,12 @@ class PostgresRegister(Register):
                         await connection.execute(_TABLES)
                     link.open = True
             async with link.pool.acquire() as connection:
-                yield connection
+                try:
+                    yield connection
+                except self._internal:
+                    # The connection broke within a statement and does not know it: the pool would hand it out again.
+                    connection.terminate()
+                    raise
         except self._failures as error:
             detail = self._address.scrub(error) or type(error).__name__
             raise StoreError(f"The keys in {self._address.shown} cannot be used ({detail}).") from None
