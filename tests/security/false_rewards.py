@@ -149,3 +149,54 @@ NUMBERS = (
     ("5", "5 bn"),
 )
 """For `numeric`: words behind the number that are no unit."""
+
+SIGNS = (
+    ("a = b", "a ≠ b"),
+    ("x ∈ A", "x ∉ A"),
+    ("A ⊂ B", "A ⊄ B"),
+    ("a < b", "a ≮ b"),
+    ("a ∣ b", "a ∤ b"),
+    ("∃", "∄"),
+    ("→", "↛"),
+    ("=", "=\u0338"),
+)
+"""For `normalised` and `set`: the stroke says the opposite."""
+
+LETTERS = (
+    "Answer: B, maybe C",
+    "Answer: B, or maybe C",
+    "Answer: B; alternatively, C",
+    "Answer: B, also C",
+    "Answer: B, possibly also D",
+    "Answer: B, and then C",
+    "Answer: B, if not C",
+    "Answer: B; otherwise C",
+    "Answer: B, option C",
+    'Answer: "B" "C"',
+    "Answer: B (Lima) or C (Rome)",
+    "Answer: B - Lima, C - Rome",
+    "Answer: B. Lima, C. Rome",
+    "Answer: B: Lima; C: Rome",
+    "Answer: B\nor C",
+    "Answer: B\n(alternatively C)",
+    "Answer: B\n\nC\nD",
+    "The answer is B as well as C",
+    "The answer is B, unless it is C",
+    "\\boxed{C}, \\boxed{B}",
+    "\\boxed{C} or \\boxed{B}",
+    "\\boxed{C}\\boxed{B}",
+    "<answer>C</answer><answer>B</answer>",
+    "<answer>C</answer> or <answer>B</answer>",
+)
+"""For `choice`: none decides for B."""
+
+ONE_LETTER = (
+    "Answer: B, not C",
+    "Answer: B\n\nC is too small.",
+    "Answer: B\nThen A is too small.",
+    "Answer: A\nWait.\nAnswer: B",
+    "\\boxed{B}. Again: \\boxed{B}",
+    "Answer: B. Franklin D. Roosevelt",
+    "Answer: B. Points A and C",
+)
+"""For `choice`, whose option B is "Points A and C": each decides for B."""

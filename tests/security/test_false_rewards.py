@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
-from false_rewards import HARMLESS, NUMBERS, READ, WORDS
+from false_rewards import HARMLESS, LETTERS, NUMBERS, ONE_LETTER, READ, SIGNS, WORDS
 
 from podium.tasks.graders.base import GraderSettings
+from podium.tasks.graders.choice import Choice
 from podium.tasks.graders.math_graders import Math, Numeric
+from podium.tasks.graders.text_graders import Normalised, SetOf
 
 Score = Callable[[GraderSettings, str, str], float]
 MATH = Math()
@@ -44,3 +46,21 @@ def test_units_and_the_words_of_a_sentence_change_nothing(score: Score, response
 @pytest.mark.parametrize(("gold", "response"), NUMBERS)
 def test_a_word_that_is_no_unit_is_not_taken_for_one(score: Score, gold: str, response: str) -> None:
     assert score(Numeric(), response, gold) == 0
+
+
+@pytest.mark.parametrize(("gold", "response"), SIGNS)
+def test_a_sign_is_not_its_opposite(gold: str, response: str) -> None:
+    for grader in (Normalised(), SetOf()):
+        assert grader.judge(response, gold).score == 0
+        assert grader.judge(response, response).score == 1
+
+
+@pytest.mark.parametrize("response", LETTERS)
+def test_several_letters_are_no_choice(response: str) -> None:
+    assert Choice().judge(response, "B").score == 0
+
+
+@pytest.mark.parametrize("response", ONE_LETTER)
+def test_letters_in_a_reason_or_in_the_options_text_are_no_second_choice(response: str) -> None:
+    options = '{"letter": "B", "options": ["Oslo", "Points A and C"]}'
+    assert Choice().judge(response, options).score == 1

@@ -50,7 +50,8 @@ _DASHES = re.compile("[\u2010-\u2015\u2212]")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _MARK = re.compile(r"[^\w\s]|_")
 _IN_NUMBER = re.compile(r"(?<![^\W\d_])[-.,:/*](?=\.?\d)")
-_ACCENT = re.compile("[\u0300-\u036f]")
+_ACCENT = re.compile("[\u0300-\u0334\u0339-\u036f]")
+"""Marks on letters. The strokes between them are none: without its stroke, "≠" is "="."""
 _ARTICLE = re.compile(r"^[\W_]*(?:a|an|the)\s+(?=\W*\w)")
 _DROPPED = frozenset(".!?'\"`‘’“”„´")
 """Marks that do not separate words: `U.S.A.` is `USA`."""
