@@ -231,11 +231,7 @@ def _task(kind: str, arguments: dict[str, Any]) -> Callable[[], None]:
             program.run(**arguments)
         elif kind == "program":
             program.serve(**arguments)
-        elif kind == "asserts":
-            asserts.check(**arguments)
         else:
-            from podium.sandbox.inside import suite  # noqa: PLC0415 - few need unittest
-
-            suite.check_suite(**arguments)
+            asserts.check(**arguments)
 
     return task

@@ -135,7 +135,7 @@ def _last_claim(response: str, key: _Key | None) -> _Claim | None:
         claim = read(text[place : place + _LONGEST].partition("</answer>")[0], key)
         if claim is not None:
             return _Claim(claim.text, "") if _beside_another(text, marks, place, claim) else claim
-    return _in_lines([line.strip() for line in text.splitlines() if line.strip()], key)
+    return _in_lines([line.strip()[:_LONGEST] for line in text.splitlines() if line.strip()], key)
 
 
 def _beside_another(text: str, marks: list[re.Match[str]], place: int, claim: _Claim) -> bool:
