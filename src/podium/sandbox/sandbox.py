@@ -93,7 +93,8 @@ class Sandbox:
         try:
             await self._process.end()
         finally:
-            self._closing.close()
+            # In a thread, since what a program leaves on a disk may take seconds to remove.
+            await asyncio.to_thread(self._closing.close)
 
     async def load(self, imports: str) -> None:
         """Import what the program is going to need.

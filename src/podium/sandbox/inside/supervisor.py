@@ -148,10 +148,9 @@ def main() -> None:
             frames.write(replies, supervisor.carry_out(body))
     supervisor.close()
     if os.getpid() != 1:
-        # Without namespaces the folder lies on disk, and the host may be dead.
-        import shutil  # noqa: PLC0415 - needed here alone
-
-        shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
+        # Without namespaces the folder lies on disk, and the host may be dead. Unlike `shutil`, rm follows a program
+        # into any depth.
+        os.execvp("rm", ["rm", "-rf", os.environ["TMPDIR"]])
     os._exit(0)  # at once: nothing is left to clean up
 
 
