@@ -16,6 +16,8 @@ from podium.tasks.task import Grade
 
 _LONGEST = 500
 """Characters of a claim that are read, at most."""
+_MOST = 200
+"""Claims or lines that are read, at most: the last ones."""
 _MARKUP = re.compile(r"\\(?:text|math)(?:bf|it|rm|sf|tt)?\b|\\(?:bf|rm|left|right)\b|\\[()\[\]]|[*_`~$#]")
 _ANSWER_MARK = re.compile(
     r"<answer>|\\f?boxed\s*\{|^[^\w\n]*(?:the |my )?(?:final |correct |best )?answer[ \t]*:",
@@ -130,12 +132,13 @@ def _last_claim(response: str, key: _Key | None) -> _Claim | None:
     text = _without_markup(response)
     marks = list(_ANSWER_MARK.finditer(text))
     definite = {mark.end() for mark in marks}
-    for place in sorted(definite | {match.end() for match in _SAID.finditer(text)}, reverse=True):
+    said = {match.end() for match in _SAID.finditer(text)}
+    for place in sorted(definite | said, reverse=True)[:_MOST]:
         read = _definite if place in definite else _tentative
         claim = read(text[place : place + _LONGEST].partition("</answer>")[0], key)
         if claim is not None:
             return _Claim(claim.text, "") if _beside_another(text, marks, place, claim) else claim
-    return _in_lines([line.strip()[:_LONGEST] for line in text.splitlines() if line.strip()], key)
+    return _in_lines([line[:_LONGEST].strip() for line in re.findall(r"\S.*", text)[-_MOST:]], key)
 
 
 def _beside_another(text: str, marks: list[re.Match[str]], place: int, claim: _Claim) -> bool:
@@ -175,9 +178,11 @@ def _tentative(text: str, key: _Key | None) -> _Claim | None:
 
 def _named(said: str, key: _Key | None) -> _Claim | None:
     """The claim that is the text of one option."""
-    named = [
-        place for place, option in enumerate(key.options if key else ()) if option == normalised_words(said)
-    ]
+    options = key.options if key else ()
+    if len(said) > 100 + 4 * max(map(len, options), default=0):
+        return None  # no option is so long
+    words = normalised_words(said)
+    named = [place for place, option in enumerate(options) if option == words]
     return _Claim(said, chr(ord("A") + named[0])) if len(named) == 1 else None
 
 
