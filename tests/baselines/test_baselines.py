@@ -1,32 +1,27 @@
 """Baselines write valid workflows for any pool, in any order, and accept what they have when asked again."""
 
+from random import Random
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from podium.baselines import Constant
-from podium.baselines import Oracle
-from podium.baselines import RandomPlans
-from podium.baselines import SelfConsistency
-from podium.baselines import Single
-from podium.baselines import random_workflow
-from podium.baselines import read_constant
-from podium.baselines.phrases import PHRASES
-from podium.baselines.phrases import WHOLE
+
+from podium.baselines import (
+    Constant,
+    Oracle,
+    RandomPlans,
+    SelfConsistency,
+    Single,
+    random_workflow,
+    read_constant,
+)
+from podium.baselines.phrases import PHRASES, WHOLE
 from podium.baselines.plans import voting_step
 from podium.errors import ConfigError
-from podium.planner import Outcome
-from podium.planner import Plan
-from podium.planner import PlanRequest
-from podium.types import Profile
-from podium.types import Question
-from podium.workflow import Acceptance
-from podium.workflow import Access
-from podium.workflow import Step
-from podium.workflow import Workflow
-from podium.workflow import check
-from podium.workflow import parse
-from podium.workflow import render
-import pytest
-from random import Random
+from podium.planner import Outcome, Plan, PlanRequest
+from podium.types import Profile, Question
+from podium.workflow import Acceptance, Access, Step, Workflow, check, parse, render
+
 
 def request(*names: str, **others) -> PlanRequest:
     return PlanRequest(

@@ -1,15 +1,15 @@
-
-
 import json
+import shutil
+import socket
 from pathlib import Path
+
+import pytest
+from refusal import one_sentence
+
 from podium.conductor.checkpoint import shipped
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.workers.vote import NOTHING
-import pytest
-from refusal import one_sentence
-import shutil
-import socket
 
 VOTE = '[[worker]]\nname = "vote"\nkind = "vote"\n'
 

@@ -36,6 +36,16 @@ def attack(name: str, source: str, *ends: str, weak: bool = False) -> Attack:
 
 ATTACKS = (
     attack(
+        "leaving folders in folders, deeper than recursion goes",
+        """
+        import os
+        for _ in range(2000):
+            os.mkdir("folder")
+            os.chdir("folder")
+        """,
+        weak=True,
+    ),
+    attack(
         "reading files of the machine",
         """
         tried(lambda: open({secret!r}).read())

@@ -14,8 +14,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -53,7 +53,7 @@ class Siege:
     visitors: int
     """Connections that the attacks made to listeners outside."""
     written: list[str]
-    """Files that were not there before."""
+    """Files and folders that were not there before."""
     left: list[str]
     """Processes that survived."""
 
@@ -84,13 +84,14 @@ async def besiege(isolation: Isolation) -> Siege:
         (outside / "secret").write_text("the answer")
         listeners, places = _listen(stack, outside)
         before = set(os.listdir(outside))
+        temporary = stack.enter_context(_temporary_folder())
         async with SandboxPool(isolation, slots=AT_ONCE) as pool:
             outcomes = await asyncio.gather(*(_attempt(pool, attack, places) for attack in attacks))
         return Siege(
             os.getuid(),
             {attack.name: outcome for attack, outcome in zip(attacks, outcomes, strict=True)},
             sum(map(_visited, listeners)),
-            sorted(set(os.listdir(outside)) - before),
+            sorted({*os.listdir(outside), *os.listdir(temporary)} - before),
             left(),
         )
 
@@ -103,6 +104,19 @@ async def _attempt(pool: SandboxPool, attack: Attack, places: Mapping[str, objec
         again = await sandbox.run("print('alive')", "", LONG)
     printed = ended.output.decode(errors="replace")
     return Outcome(ended.reason, printed if "ESCAPED" in printed else "", again.output == b"alive\n")
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[str]:
+    """A folder of our own for what is temporary, so that what is left is seen."""
+    before = tempfile.tempdir
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        tempfile.tempdir = folder
+        try:
+            yield folder
+        finally:
+            tempfile.tempdir = before
 
 
 def _listen(stack: ExitStack, outside: Path) -> tuple[list[socket.socket], dict[str, object]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -71,10 +72,16 @@ class PlainProcess(Isolation):
         """Sandboxes share nothing."""
 
     def start(self, closing: ExitStack) -> Process:
-        folder = tempfile.TemporaryDirectory(prefix="podium-", ignore_cleanup_errors=True)
-        closing.callback(folder.cleanup)
+        folder = tempfile.mkdtemp(prefix="podium-")
+        closing.callback(_remove, folder)
         command = interpreter.command(interpreter.processes_of_user())
-        return Process(command, interpreter.environment(interpreter.ROOT, Path(folder.name)))
+        return Process(command, interpreter.environment(interpreter.ROOT, Path(folder)))
+
+
+def _remove(folder: str) -> None:
+    """Remove a folder that the supervisor could not remove, since the program had killed it."""
+    if os.path.exists(folder):
+        subprocess.run(["rm", "-rf", folder], check=False, stderr=subprocess.DEVNULL)
 
 
 _DISK_BYTES = 64 * MIB

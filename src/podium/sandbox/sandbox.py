@@ -16,9 +16,8 @@ from podium.sandbox.inside import frames
 from podium.sandbox.inside.allowance import MIB, Allowance
 from podium.sandbox.isolation import Isolation
 
-Role = Literal["program", "asserts", "suite"]
-"""What runs in the sandbox during a conversation: a server of a program's functions, plain asserts, or a unittest
-suite."""
+Role = Literal["program", "asserts"]
+"""What runs in the sandbox during a conversation: a server of a program's functions, or tests that call them."""
 
 _START_S = 60.0
 """For an interpreter to start, or for imports, on a machine that is busy."""
@@ -94,7 +93,8 @@ class Sandbox:
         try:
             await self._process.end()
         finally:
-            self._closing.close()
+            # In a thread, since what a program leaves on a disk may take seconds to remove.
+            await asyncio.to_thread(self._closing.close)
 
     async def load(self, imports: str) -> None:
         """Import what the program is going to need.

@@ -55,19 +55,27 @@ SUITE = {
     "form": "unittest",
     "setup": "import os\nLIMIT = 10\n",
     "tests": """
+import json
 import unittest
-from unittest.mock import patch
 
 
 class Base(unittest.TestCase):
+    def setUp(self):
+        self.names = ["a", "bbb"]
+
     def test_limit(self):
-        self.assertEqual(longest(["a", "bbb"]), 3)
+        self.assertEqual(longest(self.names), 3)
 
 
 class TestCases(Base):
-    def test_folder(self):
-        with patch("os.listdir", return_value=["one", "three"]):
-            self.assertEqual(longest(os.listdir(".")), 5)
+    def test_each(self):
+        for names, wanted in (({"one", "three"}, 5), (["a" * 20], LIMIT)):
+            with self.subTest(names=names):
+                self.assertEqual(longest(names), wanted)
+
+    def test_json(self):
+        with self.assertRaises(json.JSONDecodeError):
+            longest("{")
 
     def test_none(self):
         with self.assertRaises(ValueError):
@@ -153,15 +161,13 @@ RIGHT: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a suite": (
         SUITE,
-        "def longest(names):\n    if not names:\n        raise ValueError\n    return max(map(len, names))",
-    ),
-    "a suite, with a constant of the setup": (
-        SUITE,
         dedent("""
+            import json
+
             def longest(names):
                 if not names:
                     raise ValueError
-                return min(LIMIT, max(map(len, names)))
+                return min(LIMIT, max(map(len, json.loads(names) if isinstance(names, str) else names)))
         """),
     ),
 }
@@ -206,6 +212,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "another error": (RAISES, "def root(x):\n    if x < 0: raise KeyError('negative')\n    return x ** 0.5"),
     "no error": (RAISES, "def root(x): return abs(x) ** 0.5"),
     "a suite that fails": (SUITE, "def longest(names): return max(map(len, names), default=0)"),
+    "a suite that fails in a subtest": (
+        SUITE,
+        "import json\ndef longest(names):\n    return max(map(len, json.loads(names) if names == '{' else names))",
+    ),
     "a suite of nothing": (SUITE, "pass"),
 }
 

@@ -18,12 +18,12 @@ from podium.tasks.graders.code_grader import Code
 from podium.tasks.graders.code_tests import (
     definitions,
     import_statements,
-    imported_modules,
+    shared_things,
     unittest_methods,
     used_names,
 )
 
-SUITE = "import unittest\nclass TestCases(unittest.TestCase):\n    def test_one(self): pass\n"
+SUITE = "import unittest\nclass TestCases(unittest.TestCase):\n    def test_one(self): self.assertEqual(f(1), 1)\n"
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,9 @@ SUITE = "import unittest\nclass TestCases(unittest.TestCase):\n    def test_one(
         ),
         ({"form": "unittest", "tests": "class TestCases: pass"}, "no class TestCases with tests"),
         ({"form": "unittest", "tests": SUITE.replace("TestCases", "Tests")}, "no class TestCases with tests"),
+        ({"form": "unittest", "tests": SUITE.replace("f(1)", "1")}, "its tests use nothing of the program"),
+        ({"form": "unittest", "tests": f"import os\n{SUITE}os.remove('x')"}, "since they use os"),
+        ({"form": "unittest", "tests": f"{SUITE}open('x')"}, "since they use open"),
         ("[" * 100_000, "the gold answer is no tests"),
     ],
     ids=str,
@@ -136,9 +139,26 @@ def test_tests_are_counted_with_those_of_parents() -> None:
     assert unittest_methods("class TestCases(TestCases):\n def test_x(self): 0") == ["test_x"]
 
 
-def test_modules_are_those_that_are_imported() -> None:
+@pytest.mark.parametrize(
+    ("setup", "tests", "shared"),
+    [
+        ("import os, random", "import unittest, math\nmath.isclose(f(1), 1)", []),
+        ("import os", "f(os.getcwd())", ["os"]),
+        ("", "import os.path as p\np.exists(f())", ["os.path"]),
+        ("", "def test():\n    from unittest.mock import patch\n    patch('x')", ["unittest.mock"]),
+        ("", "from random import *\nf(randint(1, 2))", ["random"]),
+        ("import pandas as pd", "f(1)", ["pandas"]),
+        ("", "import os\nwith open(f()): pass", ["open"]),
+    ],
+)
+def test_tests_that_share_more_than_values_with_the_program_are_told(
+    setup: str, tests: str, shared: list[str]
+) -> None:
+    assert shared_things(setup, tests) == shared
+
+
+def test_import_statements_are_those_at_the_top() -> None:
     source = "import os, os.path as p\nfrom a.b import c\ndef f():\n    import d\n"
-    assert imported_modules(source) == ["os", "os.path", "a.b"]
     assert import_statements(source) == "import os, os.path as p\nfrom a.b import c"
 
 

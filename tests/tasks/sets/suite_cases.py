@@ -34,6 +34,14 @@ class TestCases(unittest.TestCase):
     def test_given(self):
         self.assertEqual(task_func(['b', 'b']), {'b': 2})
 
+    def test_default(self):
+        self.assertEqual(task_func(), {'a': 1})
+"""
+PATCHED_TEST = """\
+import unittest
+from unittest.mock import patch
+
+class TestCases(unittest.TestCase):
     @patch('random.random', return_value=0.5)
     def test_default(self, mocked):
         self.assertEqual(task_func(), {'a': 1})
@@ -59,6 +67,7 @@ def bigcodebench(*, hard: bool, prompt: str) -> Case:
         row,
         {**row, "task_id": "BigCodeBench/14", "libs": "random,"},
         {**row, "task_id": "BigCodeBench/15", "test": None},
+        {**row, "task_id": "BigCodeBench/16", "test": PATCHED_TEST},
     ]
     if hard:
         more = {"q_idx": 3, "question": "How to count?", "score": 0.7, "_id": "BigCodeBench/13"}
@@ -76,7 +85,7 @@ def bigcodebench(*, hard: bool, prompt: str) -> Case:
         {"test": 1},
         right,
         wrong({"13": "task_func"}, right),
-        {"test": ("libraries are no list", "test holds no text")},
+        {"test": ("libraries are no list", "test holds no text", "since they use unittest.mock")},
     )
 
 

@@ -1,22 +1,24 @@
 """Reinforcement through TRL: whole runs on the shipped warm start."""
 
 from __future__ import annotations
-from collections.abc import Mapping
+
 import json
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
 from peft import PeftModel
+from transformers import AutoModelForCausalLM
+
 from podium.conductor.checkpoint import Checkpoint
-from podium.errors import CheckpointError
-from podium.errors import ConfigError
+from podium.errors import CheckpointError, ConfigError
 from podium.trace.store import TraceStore
 from podium.train.display import NoDisplay
 from podium.train.lm.grpo import latest_checkpoint
 from podium.workers.failing import ENVIRONMENT
-import pytest
-import shutil
-import torch
-from transformers import AutoModelForCausalLM
-from typing import Any
 
 Settings = dict[str, Any]
 

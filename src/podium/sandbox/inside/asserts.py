@@ -1,4 +1,4 @@
-"""Runs tests that are plain asserts, in another process than the program that they test.
+"""Runs tests, plain asserts or a `unittest` suite, in another process than the program that they test.
 
 In this process the program's functions are proxies. A call is sent to the program's process, and plain data comes back,
 or a proxy object that equals nothing but itself. So a program cannot reach or change its tests.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import builtins
 import json
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from podium.sandbox.inside import frames
@@ -17,23 +19,57 @@ from podium.sandbox.inside.processes import FROM, TO
 
 CALL, VERDICT = b"?", b"!"
 """First byte of a message from this process: a call to be answered, or the verdict, after which no message follows."""
+PLAIN_MODULES = frozenset(
+    {
+        "base64",
+        "binascii",
+        "bisect",
+        "cmath",
+        "copy",
+        "functools",
+        "hashlib",
+        "heapq",
+        "itertools",
+        "json",
+        "math",
+    }
+    | {"operator", "re", "statistics", "string", "textwrap", "typing", "unicodedata"}
+)
+"""Modules that compute with plain values, and that share no state with a program in another process."""
 
 
-def check(*, setup: str, tests: str, names: list[str]) -> None:
-    """Run tests against proxies of the functions `names`, and send the verdict: whether they passed, else why not."""
+def check(*, setup: str, tests: str, names: list[str], methods: Sequence[str] = ()) -> None:
+    """Run tests against proxies of the functions `names`, and send the verdict: whether they passed, else why not.
+
+    Args:
+        methods: the tests of the class `TestCases` that have to run and pass; empty: the tests are statements.
+    """
     module: dict[str, Any] = {"__name__": "tests", **{name: _proxy(name) for name in names}}
-    verdict = {"passed": False, "error": "", "text": ""}
     try:
         exec(compile(setup, "setup.py", "exec"), module)
         exec(compile(tests, "tests.py", "exec"), module)
-        verdict["passed"] = True
+        if methods:
+            _run_suite(module["TestCases"], methods)
     except BaseException as error:  # tests that end their own process have not passed
-        verdict.update(error=type(error).__name__, text=str(error)[:1000])
+        _send_verdict(passed=False, error=type(error).__name__, text=str(error)[:1000])
+    else:
+        _send_verdict(passed=True)
+
+
+def _send_verdict(*, passed: bool, error: str = "", text: str = "") -> None:
+    verdict = {"passed": passed, "error": error, "text": text}
     frames.write(FROM, VERDICT + json.dumps(verdict).encode())
 
 
-class UnsendableValueError(BaseException):
-    """The tests pass a value that cannot be sent to another process. Not an `Exception`, so that no test catches it."""
+def _run_suite(cases: Any, methods: Sequence[str]) -> None:
+    """Run a class of tests. A test that is skipped, or expected to fail, has not passed."""
+    import unittest  # noqa: PLC0415 - asserts do without
+
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(cases).run(result)
+    problems = [text for _, text in (*result.failures, *result.errors, *result.skipped)]
+    if problems or not result.wasSuccessful() or result.expectedFailures or result.testsRun != len(methods):
+        raise AssertionError("".join(problems))
 
 
 class Remote(Reference):
@@ -66,11 +102,12 @@ def _call(name: str, /, *given: Any, **named: Any) -> Any:
     try:
         request = {"call": name, "given": pack(list(given)), "named": pack(named)}
     except TypeError as error:
-        raise UnsendableValueError(str(error)) from None
+        _send_verdict(passed=False, error="UnsendableValueError", text=str(error))
+        os._exit(1)  # at once, so that no test catches it
     frames.write(FROM, CALL + json.dumps(request).encode())
     received = frames.read(TO)
     if received is None:
-        raise SystemExit
+        os._exit(1)
     reply = json.loads(received)
     if "value" in reply:
         return unpack(reply["value"], Remote)
@@ -78,15 +115,14 @@ def _call(name: str, /, *given: Any, **named: Any) -> Any:
 
 
 def _error(kinds: list[str], text: str) -> Exception:
-    """The nearest built-in exception of these names; never one that would silently end a loop of the tests."""
+    """The nearest exception of these names that is built in or of a plain module; none that silently ends a loop."""
     for kind in kinds:
-        known = getattr(builtins, kind, None)
+        module = kind.partition(".")[0]
+        place = sys.modules.get(module) if module in PLAIN_MODULES else builtins
+        known = getattr(place, kind.rpartition(".")[2], None)
         if isinstance(known, type) and issubclass(known, Exception) and known not in _SILENT:
-            try:
-                return known(text)
-            except TypeError:
-                break
+            return known.__new__(known, text)  # not called, since some demand more than a text
     return RuntimeError(text)
 
 
-_SILENT = (StopIteration, StopAsyncIteration)
+_SILENT = (StopIteration, StopAsyncIteration, ExceptionGroup)

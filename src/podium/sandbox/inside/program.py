@@ -88,7 +88,10 @@ class _CallServer:
             value = self._functions[called["call"]](*given, **named)
             reply = {"value": pack(value, self._keep)}
         except Exception as error:
-            reply = {"raised": [base.__name__ for base in type(error).__mro__], "text": _text(error)}
+            reply = {
+                "raised": [f"{base.__module__}.{base.__qualname__}" for base in type(error).__mro__],
+                "text": _text(error),
+            }
         return json.dumps(reply).encode()
 
     def _keep(self, value: Any) -> int:

@@ -6,6 +6,7 @@ import json
 import re
 import unicodedata
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 from podium.tasks.graders.base import PureGrader
@@ -15,6 +16,8 @@ from podium.tasks.task import Grade
 
 _LONGEST = 500
 """Characters of a claim that are read, at most."""
+_MOST = 200
+"""Claims or lines that are read, at most: the last ones."""
 _MARKUP = re.compile(r"\\(?:text|math)(?:bf|it|rm|sf|tt)?\b|\\(?:bf|rm|left|right)\b|\\[()\[\]]|[*_`~$#]")
 _ANSWER_MARK = re.compile(
     r"<answer>|\\f?boxed\s*\{|^[^\w\n]*(?:the |my )?(?:final |correct |best )?answer[ \t]*:",
@@ -34,14 +37,31 @@ _LETTER = re.compile(
 )
 _ALONE = re.compile(r"""[\s"'“‘({\[]*(?i:(?:option|choice|letter)\s+)?([A-Za-z])[\s"'”’)}\].:!]*""")
 _OPTION = re.compile(r"[(\[]?[A-Z][)\].:](?:\s|$)")
+_ANOTHER = (
+    r"(?:(?:or|and|nor|also|maybe|perhaps|possibly|alternatively|otherwise|else|even|then|plus|unless|if\ not|though"
+    r"|as\ well\ as|it\ (?:is|may\ be)|option|choice|letter)\b[\s,;:]*)"
+)
+"""A word that leads to another letter."""
 _MORE = re.compile(
-    r"""["'”’)}\].:]* \s* \(? (?:(?i:and|or|nor)\b | [/&+|])          # C or ...  C/...
-      | ["'”’)}\]]* \s* [,;] \s* (?:(?i:and|or)\s+)? [(\[]? [A-Z] [)\]]?
+    rf"""["'”’)}}\].:]* \s* \(? (?:(?i:and|or|nor)\b | [/&+|])          # C or ...  C/...
+      | [\s"'”’)}}\].,:;(–—-]* (?i:{_ANOTHER})+ [("'“‘\[]* [A-Z]\b           # C, maybe D   C (also D)
+      | ["'”’)}}\]]* \s* [,;] \s* [(\[]? [A-Z] [)\]]?
             (?= \s*(?:$ | [.,;:/&)\]] | (?i:and|or|are|both)\b) )     # C, D ...
       | ([)\].:]+) \s* [(\[]? [A-Z] \1                                # C. D. ...
-      | [\s,;.:()\[\]–—-]* [A-Z] \W* $                                # C. D""",
+      | [\s,;.:()\[\]"'“”‘’–—-]* [A-Z] \W* $                              # C. D""",
     re.VERBOSE,
 )
+_LISTED = re.compile(
+    rf"""(?:[,;] | \b(?:and|or)\b) \s* (?i:{_ANOTHER})* [("'“‘\[]* [A-Z] ["'”’)\]]? \s* (?:[.:)(] | [-–—]\s)""",
+    re.VERBOSE,
+)
+"""A letter further on, with an option's text behind it: `B - Lima, C - Rome`."""
+_NEXT_LINE = re.compile(rf"\W*(?i:{_ANOTHER})+[A-Z]\W*$", re.VERBOSE)
+"""A line that names another letter than the line before: `or C`."""
+_TOGETHER = re.compile(
+    r"[\s({]*([A-Za-z])[^\w\n]*?(?:</answer>)?[^\w\n]*(?:(?:or|and|also)\b[^\w\n]*)*(?:<|\\)?", re.IGNORECASE
+)
+"""All that stands between two marks of one answer: `\\boxed{B} or \\boxed{C}`."""
 _REASON = re.compile(r"\b(?:as|because|but|instead|not|rather|since|whereas|which|while)\b", re.IGNORECASE)
 _BRACKETED = re.compile(r"(?:\b|[(\[])[A-Z][)\]]")
 _DOTTED = re.compile(r"\b([A-Z])[.:]")
@@ -110,13 +130,23 @@ def _key(gold: str) -> _Key | None:
 
 def _last_claim(response: str, key: _Key | None) -> _Claim | None:
     text = _without_markup(response)
-    definite = {match.end() for match in _ANSWER_MARK.finditer(text)}
-    for place in sorted(definite | {match.end() for match in _SAID.finditer(text)}, reverse=True):
+    marks = list(_ANSWER_MARK.finditer(text))
+    definite = {mark.end() for mark in marks}
+    said = {match.end() for match in _SAID.finditer(text)}
+    for place in sorted(definite | said, reverse=True)[:_MOST]:
         read = _definite if place in definite else _tentative
         claim = read(text[place : place + _LONGEST].partition("</answer>")[0], key)
         if claim is not None:
-            return claim
-    return _in_lines([line.strip() for line in text.splitlines() if line.strip()], key)
+            return _Claim(claim.text, "") if _beside_another(text, marks, place, claim) else claim
+    return _in_lines([line[:_LONGEST].strip() for line in re.findall(r"\S.*", text)[-_MOST:]], key)
+
+
+def _beside_another(text: str, marks: list[re.Match[str]], place: int, claim: _Claim) -> bool:
+    """Whether the claim's mark stands beside an earlier one with another letter."""
+    for first, second in pairwise(marks):
+        if second.end() == place and (other := _TOGETHER.fullmatch(text, first.end(), second.start())):
+            return other[1].upper() != claim.letter
+    return False
 
 
 def _without_markup(text: str) -> str:
@@ -137,16 +167,22 @@ def _tentative(text: str, key: _Key | None) -> _Claim | None:
     if begun is None:
         return _named(said, key)
     letter = next(filter(None, begun.groups())).upper()
+    rest = said[begun.end() :]
+    if key and rest.strip() and _named(rest, key) == _Claim(rest, letter):
+        return _Claim(said, letter)  # the option's own text may name letters
     follows = _ALONE.fullmatch if alone else _OPTION.match
-    several = follows(behind.partition("\n")[0]) or _goes_on(letter, said[begun.end() :])
+    next_line = (behind.lstrip() if alone else behind).partition("\n")[0]
+    several = follows(next_line) or _NEXT_LINE.match(next_line) or _goes_on(letter, rest)
     return _Claim(said, "" if several else letter)
 
 
 def _named(said: str, key: _Key | None) -> _Claim | None:
     """The claim that is the text of one option."""
-    named = [
-        place for place, option in enumerate(key.options if key else ()) if option == normalised_words(said)
-    ]
+    options = key.options if key else ()
+    if len(said) > 100 + 4 * max(map(len, options), default=0):
+        return None  # no option is so long
+    words = normalised_words(said)
+    named = [place for place, option in enumerate(options) if option == words]
     return _Claim(said, chr(ord("A") + named[0])) if len(named) == 1 else None
 
 
@@ -156,7 +192,7 @@ def _goes_on(letter: str, rest: str) -> bool:
     following = chr(ord(letter) + 1) + chr(ord(letter) + 2)
     # Names have dots, too, as in "C. Franklin D. Roosevelt", so only consecutive letters are a list.
     in_a_row = following in "".join(_DOTTED.findall(listed))
-    return in_a_row or bool(_MORE.match(rest) or _BRACKETED.search(listed))
+    return in_a_row or bool(_MORE.match(rest) or _BRACKETED.search(listed) or _LISTED.search(listed))
 
 
 def _in_lines(lines: list[str], key: _Key | None) -> _Claim | None:

@@ -1,15 +1,15 @@
 """The grader of code: a program is right when it passes all tests. Programs run in a sandbox (`podium.sandbox`).
 
-The tests are the gold answer (`code_tests`). The first test that fails ends the run. Where tests can be kept from a
-program they are: expected outputs never enter a sandbox, and asserts run in a second sandbox of their own, from which
-calls are carried to the program's sandbox, and plain data back.
+The tests are the gold answer (`code_tests`). The first test that fails ends the run. A program never sees its tests:
+expected outputs enter no sandbox, and asserts and suites run in a second sandbox of their own, from which calls are
+carried to the program's sandbox, and plain data back.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
@@ -31,13 +31,14 @@ from podium.tasks.graders.code_tests import (
     UnittestTests,
     definitions,
     import_statements,
-    imported_modules,
     parse_tests,
-    used_names,
 )
 from podium.tasks.graders.extraction import extract
 from podium.tasks.task import Grade
 
+_SPARE, _WIDEST = 1000, 32
+"""Characters that a printed number may be longer than the expected one; and, besides these, how many times longer a
+returned value may be."""
 _PATIENCE = 3
 """Seconds of wall time for each second of processor time: programs may wait, and machines may be busy."""
 
@@ -119,10 +120,8 @@ class Submission:
         match tests:
             case ProgramTests() | CallTests():
                 imports = [_CONTEST]
-            case AssertTests():
+            case AssertTests() | UnittestTests():
                 imports = [import_statements(tests.setup), ""]
-            case UnittestTests():
-                imports = [tests.imports]
         async with pool.acquire(imports, allow_weak=allow_weak) as sandboxes:
             match tests:
                 case ProgramTests():
@@ -130,9 +129,13 @@ class Submission:
                 case CallTests():
                     return await self._passes_calls(sandboxes[0], tests)
                 case AssertTests():
-                    return await self._passes_asserts(sandboxes[0], sandboxes[1], tests)
+                    return await self._passes_asserts(
+                        sandboxes[0], sandboxes[1], tests, definitions(tests.setup)
+                    )
                 case UnittestTests():
-                    return await self._passes_suite(sandboxes[0], tests)
+                    return await self._passes_asserts(
+                        sandboxes[0], sandboxes[1], tests, tests.setup, tests.methods
+                    )
 
     async def _passes_programs(self, sandbox: Sandbox, tests: ProgramTests) -> bool:
         """Whether the program prints the expected output for every input."""
@@ -154,14 +157,19 @@ class Submission:
         return True
 
     async def _passes_asserts(
-        self, program_sandbox: Sandbox, test_sandbox: Sandbox, tests: AssertTests
+        self,
+        program_sandbox: Sandbox,
+        test_sandbox: Sandbox,
+        tests: AssertTests | UnittestTests,
+        prelude: str,
+        methods: Sequence[str] = (),
     ) -> bool:
-        """Whether the asserts pass: they run in one sandbox and call the program's functions in another."""
+        """Whether the tests pass: they run in one sandbox and call the program's functions in another."""
         calls = 0
         try:
             async with asyncio.timeout(self.total.wall_s):
-                names = await self._load(program_sandbox, definitions(tests.setup), tests.names)
-                given = {"setup": tests.setup, "tests": tests.tests, "names": names}
+                names = await self._load(program_sandbox, prelude, tests.names)
+                given = {"setup": tests.setup, "tests": tests.tests, "names": names, "methods": methods}
                 received = await test_sandbox.open("asserts", given, self.total)
                 while isinstance(received, Output) and received.data.startswith(CALL):
                     calls += 1
@@ -175,28 +183,13 @@ class Submission:
             json.loads(received.data.removeprefix(VERDICT)), calls
         )
 
-    async def _passes_suite(self, sandbox: Sandbox, tests: UnittestTests) -> bool:
-        """Whether all unit tests ran and passed."""
-        secret = secrets.token_hex()
-        given = {
-            "source": self.source,
-            "prelude": tests.setup,
-            "tests": tests.tests,
-            "names": used_names(tests.setup, tests.tests),
-            "imports": imported_modules(tests.tests),
-            "secret": secret,
-        }
-        received = await sandbox.open("suite", given, self.total)
-        if isinstance(received, Exit):
-            return False
-        first, *passed = received.data.decode(errors="replace").split("\n")
-        return first == secret and sorted(passed) == tests.methods
-
     async def _load(self, sandbox: Sandbox, prelude: str, names: list[str]) -> list[str]:
         """Load the program as a server of its functions; returns which of some names it defines."""
         given = {"source": self.source, "prelude": prelude, "names": names}
         received = await sandbox.open("program", given, self.allowance)
-        defined = _json(received.data) if isinstance(received, Output) else None
+        if isinstance(received, Exit) or len(received.data) > len(json.dumps(names)):
+            return []
+        defined = _json(received.data)
         return [name for name in names if isinstance(defined, list) and name in defined]
 
 
@@ -226,9 +219,10 @@ def same_output(printed: str, wanted: str) -> bool:
     """Whether a program printed the expected output.
 
     As in LiveCodeBench (`lcb_runner/evaluation/testing_util.py`), lines are compared without outer space, as text or as
-    decimal numbers one by one, without tolerance.
+    decimal numbers one by one, without tolerance. What is printed is divided no further than the expected output is.
     """
-    given, right = _lines(printed), _lines(wanted)
+    right = wanted.strip().split("\n")
+    given = printed.strip().split("\n", len(right))
     return len(given) == len(right) and all(map(_same_line, given, right))
 
 
@@ -239,6 +233,8 @@ def same_value(returned: bytes, wanted: Any) -> bool:
         returned: the reply of `podium.sandbox.inside.program`; anything else is wrong.
         wanted: a JSON value.
     """
+    if len(returned) > _SPARE + _WIDEST * len(json.dumps(wanted)):
+        return False  # unread: no equal value is written at such length
     try:
         packed = json.loads(returned)["value"]
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -276,14 +272,17 @@ def _same_number(packed: dict[str, Any], wanted: Any) -> bool:
         return False
 
 
-def _lines(text: str) -> list[str]:
-    return [line.strip() for line in text.strip().split("\n")]
-
-
 def _same_line(given: str, right: str) -> bool:
-    if given == right:
+    if given.strip() == right.strip():
         return True
+    wanted = right.split()
+    parts = given.split(maxsplit=len(wanted))
+    return len(parts) == len(wanted) and all(map(_same_decimal, parts, wanted))
+
+
+def _same_decimal(given: str, right: str) -> bool:
+    """Whether two numbers are equal; a far longer one is not read, which takes quadratic time."""
     try:
-        return [Decimal(part) for part in given.split()] == [Decimal(part) for part in right.split()]
+        return len(given) <= len(right) + _SPARE and Decimal(given) == Decimal(right)
     except InvalidOperation:
         return False

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import builtins
 import symtable
+import sys
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -20,6 +21,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from podium.config import Settings
+from podium.sandbox.inside.asserts import PLAIN_MODULES
 from podium.syntax import parse_program
 
 
@@ -74,11 +76,15 @@ class AssertTests(Settings):
 
 
 class UnittestTests(Settings):
-    """Tests that are a class `TestCases` of `unittest`, as in BigCodeBench."""
+    """Tests that are a class `TestCases` of `unittest`, as in BigCodeBench.
+
+    They run in another process than the program, so they may use plain values alone: no mock, file or other thing that
+    they would have to share with it.
+    """
 
     form: Literal["unittest"]
     setup: str = ""
-    """Runs before the program, in the same module."""
+    """Runs before the program, in the same module, and before the tests."""
     tests: str
 
     @model_validator(mode="after")
@@ -86,6 +92,12 @@ class UnittestTests(Settings):
         _parse(self.setup, self.tests)
         if not self.methods:
             raise ValueError("its tests have no class TestCases with tests")
+        if not self.names:
+            raise ValueError("its tests use nothing of the program")
+        if shared := shared_things(self.setup, self.tests):
+            raise ValueError(
+                f"its tests cannot run in another process than the program, since they use {shared[0]}"
+            )
         return self
 
     @cached_property
@@ -94,11 +106,9 @@ class UnittestTests(Settings):
         return unittest_methods(self.tests)
 
     @cached_property
-    def imports(self) -> str:
-        """The import statements of setup and tests: these modules must be installed."""
-        return "\n".join(
-            ["import unittest.mock", import_statements(self.setup), import_statements(self.tests)]
-        )
+    def names(self) -> list[str]:
+        """The names that the tests use from the program."""
+        return used_names(self.setup, self.tests)
 
 
 CodeTests = ProgramTests | CallTests | AssertTests | UnittestTests
@@ -163,15 +173,27 @@ def import_statements(source: str) -> str:
     )
 
 
-def imported_modules(source: str) -> list[str]:
-    """The modules that a source imports."""
-    named: list[str] = []
-    for statement in _body(source):
-        if isinstance(statement, ast.Import):
-            named += [alias.name for alias in statement.names]
-        elif isinstance(statement, ast.ImportFrom) and statement.module is not None:
-            named.append(statement.module)
-    return named
+def shared_things(setup: str, tests: str) -> list[str]:
+    """What tests would have to share with the program's process: modules that do more than compute, and `open`.
+
+    A module counts if the tests use a name that they or the setup import of it; of the setup's imports all from outside
+    the standard library count, since the program is likely to return objects of theirs.
+    """
+    used = {node.id for node in ast.walk(parse_program(tests)) if isinstance(node, ast.Name)}
+    modules = {module for name, module in _imports(f"{setup}\n{tests}") if name in used or name == "*"}
+    foreign = {
+        module for _, module in _imports(setup) if module.partition(".")[0] not in sys.stdlib_module_names
+    }
+    return sorted((modules | foreign) - PLAIN_MODULES - {"unittest"}) + ["open"] * ("open" in used)
+
+
+def _imports(source: str) -> Iterator[tuple[str, str]]:
+    """The names that a source imports, anywhere, each with its module."""
+    for node in ast.walk(parse_program(source)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.asname or alias.name.partition(".")[0], alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((alias.asname or alias.name, node.module or ".") for alias in node.names)
 
 
 def definitions(source: str) -> str:

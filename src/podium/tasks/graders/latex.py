@@ -12,9 +12,11 @@ Stands between `extraction`, which finds the statement, and `math_verifier`, whi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
+
+from podium.tasks.graders.math_words import SCALES, changes_value, read_aloud, relates
 
 _LONGEST = 4000
 """Characters of a statement, at most; a longer one states nothing."""
@@ -47,14 +49,6 @@ _HEDGE = re.compile(
 )
 _NAMED_TWICE = re.compile(r"(?<![A-Za-z\\])([A-Za-z])\s?=[^,;]*[^,;=]\s\1\s?=")
 """`x = 1 x = 2`: two values, not a chain of equations."""
-_SCALES = {
-    "dozen": "12",
-    "hundred": "10^{2}",
-    "thousand": "10^{3}",
-    "million": "10^{6}",
-    "billion": "10^{9}",
-    "trillion": "10^{12}",
-}
 _UNIT = re.compile(r"(.*[\d)}])\s*[mgshdlLCFKNJWVA](?:\^\{?[23]\}?)?", re.DOTALL)
 _VARIABLE = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")
 _JOINED_WORDS = 3
@@ -165,14 +159,24 @@ class Expression:
         return Expression(unit[1]) if unit else self
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """A piece of mathematics between words."""
 
+    before: str
+    """The words between it and the part before, in small letters; a dot is the end of a sentence."""
     text: str
-    words: int
-    """Number of words between it and the part before."""
-    next_word: str
+    after: str
+    """The words between it and the part behind."""
+
+    @property
+    def distance(self) -> int:
+        """Words between it and the part before; the end of a sentence counts as more than may be between two values."""
+        return len(self.before.split()) + _JOINED_WORDS * self.before.count(".")
+
+    @property
+    def next_word(self) -> str:
+        """The word behind it, in the same sentence."""
+        return self.after.partition(" ")[0].rstrip(".")
 
 
 def expression(statement: str) -> Expression | None:
@@ -182,21 +186,30 @@ def expression(statement: str) -> Expression | None:
     alone = _TEXT.fullmatch(statement.strip(" $.\n"))
     if alone and not re.search(r"\d", alone[1]):
         return _words(alone[1])
-    text = normalise_latex(_without_text(statement))
-    parts = list(_parts(text))
+    text = read_aloud(normalise_latex(_without_text(statement)))
+    parts = _parts(text)
     chosen = _chosen(parts)
     if chosen is None:
-        marked = list(_MARKED.finditer(statement))
-        return _words(marked[0][marked[0].lastindex or 0] if len(marked) == 1 else text)
+        return _marked_words(statement, text)
     if _HEDGE.search(statement) and sum(bool(_VALUE.search(part.text)) for part in parts) > 1:
         return None
-    said = _AND.sub(", ", _trimmed(_balanced(_trimmed(_spoken(text, parts, chosen)))))
+    spoken = _spoken(text, parts, chosen)
+    said = _AND.sub(", ", _trimmed(_balanced(_trimmed(spoken)))) if spoken else ""
     return Expression(said) if said and not _NAMED_TWICE.search(said) else None
 
 
 def normalised_phrase(text: str) -> str:
     """Words without case, markup and punctuation; a letter in parentheses is the letter."""
     return " ".join(_MARKUP.sub(" ", text).casefold().split())
+
+
+def _marked_words(statement: str, text: str) -> Expression | None:
+    """The words of a statement: the marked ones if it marks some in one place, unless it denies them."""
+    marked = list(_MARKED.finditer(statement))
+    if len(marked) != 1:
+        return _words(text)
+    denied = changes_value(normalised_phrase(statement[: marked[0].start()]), "", "")
+    return None if denied else _words(marked[0][marked[0].lastindex or 0])
 
 
 def _words(text: str) -> Expression | None:
@@ -217,22 +230,27 @@ def _without_text(text: str) -> str:
     return _TEXT.sub(prose, text)
 
 
-def _parts(text: str) -> Iterator[_Part]:
+def _parts(text: str) -> list[_Part]:
     """The pieces of mathematics between words. Inside braces nothing counts as a word, since an index may be one."""
-    made: list[str] = []
-    words = depth = 0
+    texts: list[str] = []
+    gaps: list[list[str]] = [[]]  # the words before each text, and those behind the last
+    made = ""
+    depth = 0
     for piece in _PIECE.finditer(text):
         depth += {"{": 1, "}": -1}.get(piece.group(), 0)
         if depth > 0 or piece.lastgroup not in ("word", "break"):
-            made.append(piece.group())
+            made += piece.group()
             continue
-        if "".join(made).strip():
-            yield _Part("".join(made), words, piece["word"] or "")
-            words = 0
-        made = []
-        words += 1 if piece["word"] else _JOINED_WORDS + 1
-    if "".join(made).strip():
-        yield _Part("".join(made), words, "")
+        if made.strip():
+            texts.append(made)
+            gaps.append([])
+        made = ""
+        gaps[-1].append(piece["word"].casefold() if piece["word"] else ".")
+    if made.strip():
+        texts.append(made)
+        gaps.append([])
+    words = [" ".join(gap) for gap in gaps]
+    return [_Part(*part) for part in zip(words, texts, words[1:], strict=False)]
 
 
 def _chosen(parts: list[_Part]) -> int | None:
@@ -243,21 +261,32 @@ def _chosen(parts: list[_Part]) -> int | None:
     return len(parts) - 1 if parts and not parts[-1].next_word and _LETTER.search(parts[-1].text) else None
 
 
-def _spoken(text: str, parts: list[_Part], chosen: int) -> str:
-    """The chosen part with the parts that are joined to it, times the scale word behind it (dozen, million)."""
+def _spoken(text: str, parts: list[_Part], chosen: int) -> str | None:
+    """The chosen part with those that are joined to it, times the scale word behind it.
+
+    None: a word beside one of them changes its value (`math_words`).
+    """
     part = parts[chosen]
-    begins_open = part.words and _OPERATOR.match(part.text)
+    begins_open = part.before and _OPERATOR.match(part.text)
     ends_open = part.next_word and _OPEN_ENDED.search(part.text)
     if begins_open or ends_open:
         return text  # the words are names inside a formula
-    said = _ARTICLE.sub("", part.text) if part.words or part.next_word else part.text
-    scale = _SCALES.get(part.next_word.casefold().removesuffix("s"))
+    said = _ARTICLE.sub("", part.text) if part.before or part.next_word else part.text
+    scale = SCALES.get(part.next_word.removesuffix("s"))
     if scale:
         said = f"{said.rstrip()} \\cdot {scale}"
-    while chosen and _JOINT.match(parts[chosen].text) and parts[chosen].words <= _JOINED_WORDS:
+    while chosen and _JOINT.match(parts[chosen].text) and parts[chosen].distance <= _JOINED_WORDS:
+        if changes_value(*parts[chosen]):
+            return None
         chosen -= 1
         said = f"{parts[chosen].text.strip()}, {_trimmed(said)}"
-    return said
+    related = chosen and _VALUE.search(parts[chosen - 1].text) and _relates(parts[chosen - 1], parts[chosen])
+    return None if related or changes_value(*parts[chosen]) else said
+
+
+def _relates(first: _Part, second: _Part) -> bool:
+    """Whether the words between two parts make one value of them. "From 3 to 5" are two."""
+    return relates(second.before) and not first.before.endswith("from")
 
 
 def _trimmed(text: str) -> str:

@@ -19,6 +19,7 @@ from podium.tasks.graders.base import GraderSettings, PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.graders.latex import Expression, expression, normalised_phrase
 from podium.tasks.graders.math_verifier import MathVerifier
+from podium.tasks.graders.math_words import are_unit
 from podium.tasks.task import Grade
 
 _NUMBER = re.compile(r"[-+−]?(?:\d{1,3}(?:[,\s]\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d{1,3})?")
@@ -28,12 +29,6 @@ _EQUATION = re.compile(r"^(?!.*(?:\bor\b|\band\b|[;|]|,\s)).*=\s*")
 _CURRENCY = re.compile(r"^([-+−]?)(?:\\?\$|[€£¥])\s*")
 _UNIT = re.compile(r"(?<=\d)(?:\s*\\?%|\s+[A-Za-z°][A-Za-z°²³/.]+(?:\s[A-Za-z°²³/.]+){0,3})$")
 """A per cent sign, or one to four words, after the number."""
-_NO_UNIT = re.compile(
-    r"\b(?:and|or|to|than|plus|minus|times|over|less|more|half|quarters?|thirds?|dozens?|"
-    r"(?:hundred|thousand|(?:m|b|tr)illion)s?)\b",
-    re.IGNORECASE,
-)
-"""Words after a number that change its value."""
 _LONGEST = 100
 """Most characters of an answer, so that the time is bounded."""
 
@@ -76,7 +71,7 @@ def _number(text: str) -> float | None:
         return None
     bare = _CURRENCY.sub(r"\1", _EQUATION.sub("", unquoted))
     unit = _UNIT.search(bare)
-    if unit and not _NO_UNIT.search(unit[0]):
+    if unit and are_unit(unit[0]):
         bare = bare[: unit.start()]
     if not any(c.isdigit() for c in bare) or not _NUMBER.fullmatch(bare):
         return None

@@ -141,8 +141,8 @@ class BigCodeBench(CodeSet):
     v0.1.4 (Zhuo et al. 2024, arXiv 2406.15877), Apache-2.0. Split: test. Asked by the signature and docstring
     (`complete`) or in a sentence (`instruct`). Graded as its authors do where they calibrate: the prompt's own
     imports and constants are there, and all tests must pass.
-    Trap: the tests need 139 libraries (its `Requirements/requirements-eval.txt`) where they run; what is not installed
-    there counts as wrong, and some tests need a network, which the sandbox denies.
+    Trap: a test runs in another process than the program, so questions are left out, and counted, whose tests use mocks
+    or files, or whose prompt imports a package from outside the standard library. A figure is of the others alone.
     """
 
     source: ClassVar[str] = "bigcode/bigcodebench"

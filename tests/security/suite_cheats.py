@@ -1,7 +1,4 @@
-"""Programs that are wrong and try to pass, where a `unittest` suite shares their process.
-
-Those are tried that are said to be stopped (docs/sandbox.md).
-"""
+"""Programs that are wrong and try to pass a `unittest` suite."""
 
 from __future__ import annotations
 
@@ -58,6 +55,57 @@ TOGETHER: dict[str, tuple[dict[str, Any], str]] = {
             "class Equal:", "class Lies(type):\n    __mro__ = (object,)\nclass Equal(metaclass=Lies):"
         )
         + "def order(xs): return Equal()",
+    ),
+    "suite: what mocks compare with": (
+        LISTED,
+        "import unittest.mock\ndef order(xs): return unittest.mock.ANY",
+    ),
+    "suite: a list of what mocks compare with": (
+        LISTED,
+        "import unittest.mock\ndef order(xs): return [unittest.mock.ANY] * len(xs)",
+    ),
+    "suite: a mock that is told what it equals": (
+        LISTED,
+        "from unittest.mock import MagicMock\nequal = MagicMock()\nequal.__eq__.return_value = True\n"
+        "def order(xs): return equal",
+    ),
+    "suite: a partial for a function": (
+        LISTED,
+        EQUAL + "from functools import partial\norder = partial(lambda equal, xs: equal, Equal())",
+    ),
+    "suite: an instance for a function": (
+        LISTED,
+        EQUAL.replace("class Equal:", "class Equal:\n    def __call__(self, xs): return self")
+        + "order = Equal()",
+    ),
+    "suite: a descriptor that compares": (
+        LISTED,
+        dedent("""
+            class Always:
+                def __get__(self, instance, owner): return lambda other: True
+            class Equal:
+                __eq__ = Always()
+            def order(xs): return Equal()
+        """),
+    ),
+    "suite: a class of another source": (
+        LISTED,
+        f"exec(compile({EQUAL!r}, 'elsewhere.py', 'exec'))\ndef order(xs): return Equal()",
+    ),
+    "suite: a method that names another source": (
+        LISTED,
+        EQUAL
+        + dedent("""
+            for method in vars(Equal).values():
+                if hasattr(method, '__code__'):
+                    method.__code__ = method.__code__.replace(co_filename='elsewhere.py')
+            def order(xs): return Equal()
+        """),
+    ),
+    "suite: an error for which a test is skipped": (
+        LISTED,
+        "import unittest\nclass Skip(unittest.SkipTest): pass\nSkip.__module__ = 'unittest'\n"
+        "Skip.__qualname__ = 'SkipTest'\ndef order(xs): raise Skip('later')",
     ),
     "suite: leaving while it is loaded": (SUITE, "import os\nos._exit(0)"),
     "suite: leaving at a call": (SUITE, "import os\ndef order(xs): os._exit(0)"),
@@ -169,7 +217,8 @@ TOGETHER: dict[str, tuple[dict[str, Any], str]] = {
         LISTED,
         dedent("""
             import sys
-            result = sys.modules["podium.sandbox.inside.suite"]._Result
+            import unittest
+            result = unittest.TestResult
             result.addFailure = result.addError = lambda self, test, error: self.addSuccess(test)
             def order(xs): return xs
         """),

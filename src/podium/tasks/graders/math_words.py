@@ -1,0 +1,97 @@
+r"""Words beside a number that change its value: "negative 5", "half of 10", "5 squared", "not 5".
+
+A few are read as mathematics. Any other makes the number unreadable, since without the word it is another value.
+Units, fillers and the words of a sentence ("half of 10 is 5") change nothing. Used by `latex` and `math_graders`.
+"""
+
+from __future__ import annotations
+
+import re
+
+SCALES = {
+    "dozen": "12",
+    "hundred": "10^{2}",
+    "thousand": "10^{3}",
+    "million": "10^{6}",
+    "billion": "10^{9}",
+    "trillion": "10^{12}",
+}
+"""Words behind a number that multiply it."""
+_READ = tuple(
+    (re.compile(pattern, re.IGNORECASE), by)
+    for pattern, by in (
+        (r"(?<![\w-])(?:negative|minus) (?=[\d(\\]|[a-z]\b)", "-"),
+        (r"((?<![a-z])[a-z]|[\d)}]) squared\b", r"\1^2"),
+        (r"((?<![a-z])[a-z]|[\d)}]) cubed\b", r"\1^3"),
+        (r"(?<=\d) and a half\b", r"\\frac{1}{2}"),
+    )
+)
+_NTHS = "(?:third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|hundredth|thousandth|millionth|billionth)s"
+_FRACTION = f"(?:half|halves|quarters?|{_NTHS}?)"
+_VERB = (
+    r"(?:is|are|was|were|would|will|must|has|have|had|equals?(?!\ to)|gives?|makes?|leaves?|gets?|yields?|so|then|but"
+    "|it|there)"
+)
+_FILLER = rf"(?:\ (?!{_VERB}\b)[\w'-]+)"
+_BEFORE = re.compile(
+    rf"""(?<![\w'-])(?:
+      (?:not|never|neither|cannot|\w+n't|except|excluding|without|negative|minus|half|twice|thrice|double|triple
+        |quadruple){_FILLER}{{0,2}}
+    | (?:opposite|reciprocal|inverse|negation|roots?|square|cube|log|logarithm|factorial|power|out|instead|{_FRACTION})
+        \ of{_FILLER}?
+    | (?:than|unlike|(?:anything|everything|all)(?:\ \w+)?\ but){_FILLER}?
+    | over|under|above|below|beyond|exceeds|less|plus|times|(?:divided|multiplied)\ by|(?:zero|one)\ point
+    )$""",
+    re.VERBOSE,
+)
+_AFTER = re.compile(
+    rf"""(?:squared|cubed|factorial|inverse|halves|{_NTHS}|lakhs?|crores?|[bm]n|isn't|wasn't)\b
+    | (?:is|was)\ (?:wrong|incorrect|false|not\ (?:correct|right|true|valid|possible|equal|it|the))\b
+    | (?:\w+\ ){{0,2}}below(?:\ zero\b|$)
+    | to\ the\ (?:power|{_FRACTION})\b""",
+    re.VERBOSE,
+)
+_OPEN_END = re.compile(
+    rf"\b(?:or|and)(?: an?| one| two| three)? (?:more|less|fewer|greater|above|below|under|over|{_FRACTION})\b"
+)
+_RELATION = re.compile(
+    "(?:of|out of|to|by|times|mod|modulo|into|less|choose|point|to the power(?: of)?)(?: the)?"
+)
+_DETACHED = re.compile(r"\s*[,;:.!?]|.*=", re.DOTALL)
+"""How a number begins that the words before it do not belong to: "half of 10 = 5"."""
+_NO_UNIT = re.compile(
+    rf"""\b(?:and|or|to|than|plus|minus|times|over|less|more|not|wrong|incorrect|false|{_FRACTION}
+    |(?:{"|".join(SCALES)})s?)\b""",
+    re.VERBOSE,
+)
+
+
+def read_aloud(text: str) -> str:
+    """Rewrite the words that can be read as mathematics: "negative 5" as "-5", "x squared" as "x^2"."""
+    for pattern, by in _READ:
+        text = pattern.sub(by, text)
+    return text
+
+
+def changes_value(before: str, said: str, after: str) -> bool:
+    """Whether the words before or after a number change its value.
+
+    Args:
+        before: the words between the number and what stands before it, in small letters.
+        said: the number, with the "or" or "and" that may end it.
+        after: the words up to what stands behind it.
+    """
+    if _AFTER.match(after) or _OPEN_END.search(f"{said.rstrip()} {after}"):
+        return True
+    return not _DETACHED.match(said) and bool(_BEFORE.search(before))
+
+
+def relates(words: str) -> bool:
+    """Whether these are all words between two numbers and make one value of both: "3 out of 10", "5 to 6"."""
+    return bool(_RELATION.fullmatch(words))
+
+
+def are_unit(words: str) -> bool:
+    """Whether words behind a number may name its unit, as none of them changes its value."""
+    said = words.strip().casefold()
+    return not (_AFTER.match(said) or _NO_UNIT.search(said))

@@ -1,0 +1,53 @@
+"""Answers that would be dear to compare, a table that grows; what is counted is work, and not time."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from podium.tasks.graders.base import PureGrader
+from podium.tasks.graders.choice import Choice
+from podium.tasks.graders.math_graders import Numeric
+from podium.tasks.graders.text_graders import Exact, Normalised, SetOf
+
+COSTLY = {
+    "brackets": "[" * 10**6,
+    "braces in a tag": f"<answer>{'{' * 10**6}</answer>",
+    "quotes": "Answer: " + "'" * 10**6,
+    "lists": "[]," * 300_000,
+    "items": "a, " * 300_000,
+    "letters": "A\n" * 300_000,
+    "claims": "answer is " * 100_000,
+    "options": "A) " * 300_000,
+    "spaces": "Answer:" + " " * 10**6,
+}
+GRADERS = (
+    (Exact(), "Paris"),
+    (Normalised(), "Paris"),
+    (Normalised(answer="whole"), "Paris"),
+    (SetOf(answer="whole"), "a, b"),
+    (Numeric(answer="whole"), "5"),
+    (Choice(), '{"letter": "B", "options": ["a", "b"]}'),
+)
+MOST_CALLS = 200_000
+"""Calls of functions, Python's and C's; a call for each character would be a million."""
+
+
+@pytest.mark.parametrize("name", COSTLY)
+@pytest.mark.parametrize(("grader", "gold"), GRADERS, ids=lambda value: getattr(value, "kind", None))
+def test_a_long_answer_is_wrong_at_little_work(grader: PureGrader, gold: str, name: str) -> None:
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        grade = grader.judge(COSTLY[name], gold)
+    finally:
+        sys.setprofile(before)
+    assert grade.score == 0
+    assert calls < MOST_CALLS
