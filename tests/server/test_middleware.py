@@ -272,7 +272,7 @@ def test_the_viewer_keeps_its_own_headers(serve):
 
 def test_an_api_may_be_without_its_viewer(serve):
     url = serve(viewer=False)
-    assert httpx.get(url + "/").status_code == 404
+    assert httpx.get(url + "/").status_code == 405  # HEAD says that the server is there.
     assert httpx.get(url + "/v1/models").status_code == 200
 
 

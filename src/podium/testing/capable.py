@@ -20,6 +20,7 @@ _FENCED = re.compile(r"<<<question (\w+)>>>\n(.*?)\n<<<end \1>>>", re.S)
 """Where Podium's own messages to a worker have the question."""
 _PROPER = re.compile(r"\b[A-Z][a-z]+(?: [A-Z][a-z]+)*")
 _NUMBER = re.compile(r"-?\d+")
+_TOKEN = re.compile(r"\s*\S+|\s+")
 _WORD = re.compile(r"[a-z]{3,}")
 _FILLERS = frozenset({"get", "the", "for", "and", "what", "current", "given", "call", "use", "tool", "with"})
 
@@ -31,12 +32,24 @@ def capable(messages: list[dict[str, Any]], body: dict[str, Any]) -> Answer:
         question = fenced[2]
     calls = () if messages[-1]["role"] == "tool" else _calls(question, body)
     text = "" if calls else _text(messages, question, body)
-    thinks = body.get("reasoning_effort") not in (None, "none") or "think" in question.lower()
+    for stop in [body["stop"]] if isinstance(body.get("stop"), str) else body.get("stop") or ():
+        text = text.partition(stop)[0]
+    effort = body.get("reasoning_effort") or ("low" if "think" in question.lower() else "none")
+    thinks = effort != "none"
     reasoning = f"The user asks: {question[:80]} I consider it step by step." if thinks else ""
     limit = body.get("max_completion_tokens") or body.get("max_tokens")
     if limit is not None and estimate_tokens(text) > limit:
         return Answer(text[: 4 * limit], finish_reason="length", reasoning=reasoning, output_tokens=limit)
-    return Answer(text, reasoning=reasoning, tool_calls=calls)
+    logprobs = _logprobs(text, body.get("top_logprobs") or 0) if body.get("logprobs") is True else None
+    return Answer(text, reasoning=reasoning, tool_calls=calls, logprobs=logprobs)
+
+
+def _logprobs(text: str, top: int) -> dict[str, Any]:
+    """Made-up log probabilities: every word is a token, and nearly certain."""
+    tokens = [
+        {"token": token, "logprob": -0.01, "bytes": list(token.encode())} for token in _TOKEN.findall(text)
+    ]
+    return {"content": [{**one, "top_logprobs": [one] * min(top, 1)} for one in tokens], "refusal": None}
 
 
 def _calls(question: str, body: Mapping[str, Any]) -> tuple[ToolCall, ...]:
