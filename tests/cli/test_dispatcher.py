@@ -110,7 +110,7 @@ async def test_a_cached_question_needs_no_budget(paid: Callable[..., Any], serve
         assert Trace.model_validate_json(asked.out).status == "ok"
     assert len(server.requests) == 2
     drawn = await paid("ask", "What is 2 + 3?", *PLAN, "--cache", "c.sqlite")
-    assert "$0 ($0.0020 saved by the cache)" in drawn.out
+    assert "$0 ($0.0020 saved by the cache)" in " ".join(drawn.out.split())
 
 
 async def test_a_recording_that_the_day_stops_keeps_what_it_has_and_goes_on(

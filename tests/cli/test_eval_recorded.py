@@ -257,7 +257,7 @@ def test_over_a_pool_with_ratings_or_with_another_planner_there_is_no_warning(po
         (("--untrained", POLICY), "give the checkpoint with --versus."),
         (
             ("--questions", "0"),
-            "--questions, --repeats, --max-steps, --rounds and --concurrency are at least 1",
+            "--questions, --repeats, --max-steps, --rounds, --concurrency and --plan-processes are at least 1",
         ),
         (("--pool", "pool.toml"), 'needs two workers of kind = "replay" or more, and training questions.'),
         (("--tasks", "none.parquet"), "none.parquet: there is no such file"),

@@ -152,7 +152,7 @@ def test_a_table_is_printed_even_if_it_cannot_be_written(podium: Podium) -> None
 
 
 def test_a_worker_that_takes_for_ever_loses_neither_table_nor_report(podium: Podium) -> None:
-    Path("mine.toml").write_text(POOL.replace("price", "latency = inf\nprice", 1))
+    Path("mine.toml").write_text(POOL.replace("price", "latency = 1e308\nprice", 1))
     shown = podium("eval", *NAMED, "--run", "r", "--markdown")
     assert (shown.status, "| inf |" in shown.out) == (0, True)
     assert podium("report", "r").status == 0

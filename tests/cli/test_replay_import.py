@@ -120,7 +120,7 @@ def test_a_published_figure_that_the_rows_do_not_give_is_reported(podium: Podium
     Path("gsm.summary.json").write_text(json.dumps([{"Model": "wise", "Acc": "93.5"}]))
     made = podium("replay", "import", "zeroeval", "gsm", "z.parquet")
     assert made.status == 0
-    assert "wise: the source publishes 93.5%, and its rows give 100.0%." in made.err
+    assert "wise: the source publishes an accuracy of 93.5%, but its answers give 100.0%." in made.err
     assert "93.5%" in made.out
 
 
@@ -208,7 +208,7 @@ def test_a_recording_is_replaced_only_on_request(podium: Podium) -> None:
 def test_what_is_no_recording_is_never_replaced(podium: Podium, there: str, replace: tuple[str, ...]) -> None:
     Path(there).write_text("ratings")
     before = files()
-    assert f"{there} is there" in one_sentence(podium(*IMPORT, "tiny.parquet", *replace))
+    assert f"{there} exists already" in one_sentence(podium(*IMPORT, "tiny.parquet", *replace))
     assert files() == before
 
 

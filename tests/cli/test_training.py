@@ -101,7 +101,7 @@ def test_the_same_command_goes_on_and_another_configuration_is_refused(podium, s
         (["train", "--run", "r", "--eval-questions", "0"], "--eval-questions 0: give at least 1."),
         (
             ["eval", "--questions", "0"],
-            "--questions, --repeats, --max-steps, --rounds and --concurrency are at least 1",
+            "--questions, --repeats, --max-steps, --rounds, --concurrency and --plan-processes are at least 1",
         ),
         (["eval", "--planner", "random"], "leave --planner out"),
         (["eval", "--split", "validation"], "evaluate on another --split."),

@@ -145,7 +145,7 @@ def test_the_title_is_the_folders_name_or_the_one_given(tmp_path):
     [
         (None, "there is no such run folder"),
         ({}, "has neither metrics nor comparison.json"),
-        ({"metrics.jsonl": "not json\n{}\n"}, "metrics.jsonl is damaged"),
+        ({"metrics.jsonl": "not json\n{}\n"}, "this is no row of metrics"),
         ({"comparison.json": "{}"}, "does not hold a comparison"),
     ],
 )

@@ -134,7 +134,7 @@ def _refuse_what_is_read(out: Path, source: Path, golds: Path | None, mapping: T
 def _refuse_existing(out: Path, *, replace: bool) -> None:
     unfinished = unfinished_path(out)
     if unfinished.exists():
-        raise UsageError(f"{unfinished} is there: its recording is not finished; give another name.")
+        raise UsageError(f"{unfinished} exists already: its recording is not finished; give another name.")
     header = header_path(out)
     if not replace:
         refuse_existing((out, header), "add --replace to replace {them}")

@@ -22,7 +22,7 @@ from podium.tasks.graders.math_verifier import MathVerifier
 from podium.tasks.graders.math_words import are_unit
 from podium.tasks.task import Grade
 
-_NUMBER = re.compile(r"[-+−]?(?:\d{1,3}(?:[,\s]\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d{1,3})?")
+_NUMBER = re.compile(r"[-+−]?(?=\.?\d)(?:\d{1,3}(?:[,\s]\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d{1,3})?")
 _QUOTES = " \t\n*`\"'"
 _EQUATION = re.compile(r"^(?!.*(?:\bor\b|\band\b|[;|]|,\s)).*=\s*")
 """Everything up to the last equals sign, unless the text has several results."""
@@ -73,7 +73,7 @@ def _number(text: str) -> float | None:
     unit = _UNIT.search(bare)
     if unit and are_unit(unit[0]):
         bare = bare[: unit.start()]
-    if not any(c.isdigit() for c in bare) or not _NUMBER.fullmatch(bare):
+    if not _NUMBER.fullmatch(bare):
         return None
     value = float(re.sub(r"[,\s]", "", bare).replace("−", "-"))
     return value if math.isfinite(value) else None
