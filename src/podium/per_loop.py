@@ -43,7 +43,9 @@ class PerLoop(Generic[T]):
 
 
 class LoopThread:
-    """An event loop in a thread of its own.
+    """An event loop in a thread of its own, which runs coroutines for other threads and loops.
+
+    It ends with `close`, or with the process.
 
     Args:
         name: the thread's.
@@ -52,26 +54,34 @@ class LoopThread:
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
         # A daemon: an object that was not closed must not keep a notebook from ending.
-        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
     @property
     def closed(self) -> bool:
+        """Whether it has ended."""
         return self._loop.is_closed()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of `work`; an interrupt (Ctrl-C) cancels it."""
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work`; the calling thread waits for its result. An interrupt (Ctrl-C) cancels it."""
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
         finally:
             future.cancel()
 
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` and wait for its result. Cancelling the caller cancels it."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
     def close(self) -> None:
         """End the loop and its thread. Calling twice is fine."""
-        if self.closed:
-            return
-        self.run(self._loop.shutdown_asyncgens())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        if not self.closed:
+            self.call(self._loop.shutdown_asyncgens())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()

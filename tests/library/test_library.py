@@ -169,7 +169,8 @@ def test_importing_podium_loads_nothing_heavy_and_its_names_are_typed(tmp_path):
         "        reveal_type((await team.ask('2 + 3?')).answer)\n"
     )
     checked = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--config-file=", str(program)],
+        [sys.executable, "-m", "mypy", str(program)],
+        cwd=Path(__file__).parents[2],  # `make check` has left a cache there
         capture_output=True,
         text=True,
         check=False,

@@ -44,15 +44,15 @@ class SyncTeam:
 
     def ask(self, question: str | Question, *, seed: str | None = None, sample: int = 0) -> Trace:
         """See `Team.ask`."""
-        return self._loop.run(self._team.ask(question, seed=seed, sample=sample))
+        return self._loop.call(self._team.ask(question, seed=seed, sample=sample))
 
     def plan(self, question: str | Question, *, seed: str | None = None) -> Plan:
         """See `Team.plan`."""
-        return self._loop.run(self._team.plan(question, seed=seed))
+        return self._loop.call(self._team.plan(question, seed=seed))
 
     def run(self, plan: str | Workflow | Plan, question: str | Question, *, seed: str | None = None) -> Trace:
         """See `Team.run`."""
-        return self._loop.run(self._team.run(plan, question, seed=seed))
+        return self._loop.call(self._team.run(plan, question, seed=seed))
 
     def stream(self, question: str | Question, *, seed: str | None = None) -> Iterator[Event]:
         """See `Team.stream`."""
@@ -62,19 +62,19 @@ class SyncTeam:
             return await anext(events, None)
 
         try:
-            while (event := self._loop.run(following())) is not None:
+            while (event := self._loop.call(following())) is not None:
                 yield event
         finally:
-            self._loop.run(events.aclose())
+            self._loop.call(events.aclose())
 
     def evaluate(self, tasks: str | Sequence[Task] = "embedded", **options: Any) -> Evaluation:
         """See `podium.evaluate`, which has the same options."""
-        return self._loop.run(evaluate(self._team, tasks, **options))
+        return self._loop.call(evaluate(self._team, tasks, **options))
 
     def close(self) -> None:
         """Close connections and files, and end the thread. Calling twice is fine."""
         if not self._loop.closed:
-            self._loop.run(self._team.close())
+            self._loop.call(self._team.close())
             self._loop.close()
 
     def __enter__(self) -> Self:

@@ -187,11 +187,11 @@ class SyncClient:
 
     def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
         """See `Client.prompt`."""
-        return self._loop.run(self._client.prompt(request))
+        return self._loop.call(self._client.prompt(request))
 
     def score(self, request: RolloutRequest) -> Score:
         """See `Client.score`."""
-        return self._loop.run(self._client.score(request))
+        return self._loop.call(self._client.score(request))
 
     def score_all(self, requests: Iterable[RolloutRequest]) -> list[Score]:
         """The scores of many rollouts, requested at the same time."""
@@ -202,22 +202,22 @@ class SyncClient:
             return [task.result() for task in tasks]
 
         try:
-            return self._loop.run(score())
+            return self._loop.call(score())
         except BaseExceptionGroup as errors:
             raise next(flatten_group(errors)) from None
 
     def info(self) -> SessionInfo:
         """See `Client.info`."""
-        return self._loop.run(self._client.info())
+        return self._loop.call(self._client.info())
 
     def task_ids(self) -> tuple[str, ...]:
         """See `Client.task_ids`."""
-        return self._loop.run(self._client.task_ids())
+        return self._loop.call(self._client.task_ids())
 
     def close(self) -> None:
         """Close the connections and end the thread. Calling twice is fine."""
         if not self._loop.closed:
-            self._loop.run(self._client.close())
+            self._loop.call(self._client.close())
             self._loop.close()
 
 

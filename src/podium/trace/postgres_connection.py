@@ -5,11 +5,8 @@ The address reads "postgresql://user:password@host:port/database" and "postgresq
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from typing import Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from podium.errors import UsageError
@@ -66,37 +63,3 @@ class PostgresAddress:
         for secret in self.secrets:
             scrubbed = scrubbed.replace(secret, _HIDDEN)
         return scrubbed
-
-
-T = TypeVar("T")
-
-
-class LoopThread:
-    """An event loop in its own thread, which runs coroutines for other threads and loops.
-
-    For objects that belong to one loop and are used from others. It ends with `close`, or with the process.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
-        self._thread.start()
-
-    def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work`; the calling thread waits for its result."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` and wait for its result. Cancelling the caller cancels it."""
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
-
-    def close(self) -> None:
-        """End the loop. Calling twice is fine."""
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
-
-    def _serve(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()

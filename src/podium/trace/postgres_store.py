@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from podium.database import data_folder
 from podium.errors import StoreError, UsageError
+from podium.per_loop import LoopThread
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.postgres_connection import LoopThread, PostgresAddress
+from podium.trace.postgres_connection import PostgresAddress
 from podium.trace.query import Dialect, Statement
 from podium.trace.serialization import TraceRow
 
