@@ -44,7 +44,7 @@ RULES = [
     Rule(fault=TruncatedJson(), share=0.02),
     Rule(fault=HangUp(when="middle"), share=0.01),
     Rule(fault=Reset(), share=0.01),
-    Rule(fault=Hang(), share=0.003),
+    Rule(fault=Hang(), share=0.02),
 ]
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY")
 SMALL = (
