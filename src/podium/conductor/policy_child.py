@@ -1,7 +1,7 @@
-"""The program of a child process that writes completions. `process_policy` starts it, and says what it is for.
+"""The program of a child process that writes completions. `process_policy` starts it and explains its purpose.
 
 It reads requests from its standard input, and sends each completion to its standard output as soon as it is written. It
-ends when its input does, so also when the process that started it is killed.
+ends when its input is closed, which also happens when its parent process is killed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main() -> None:
             return
         error = done.exception()
         if error is not None and not isinstance(error, UsageError):
-            # A bug, or too little memory: our parent writes this completion, and raises what that raises.
+            # A bug, or too little memory. The parent writes this completion instead, and raises the same exception.
             os._exit(1)
         try:
             with sending:
@@ -53,7 +53,7 @@ def main() -> None:
             elif (unwanted := wanted.get(message.number)) is not None:
                 unwanted.cancel()
     except (EOFError, OSError):
-        os._exit(0)  # At once, in the middle of what is being written.
+        os._exit(0)  # Exit at once, even while a completion is being written.
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Child processes that write the completions of small policies, several at a time on as many cores.
 
-One process writes on one core: threads would wait for Python's interpreter lock. So a `ProcessPolicy` hands each
-completion to the child that has the fewest to write. Each child runs `policy_child`, which loads the policy itself and
-batches what it gets (`local_policy`). A text does not depend on who writes it. Our own process writes until a child is
-ready, and what a child had to write when it ended.
+Each process uses one core, because threads would wait for Python's interpreter lock. A `ProcessPolicy` sends each
+completion to the child with the fewest unfinished ones. Each child runs `policy_child`, which loads the policy itself
+and batches its completions (`local_policy`). A completion's text does not depend on the process that writes it. Our own
+process writes completions until a child is ready, and those that a child had not finished when it ended.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _LOG = logging.getLogger("podium.conductor")
 _MOST = 8
 """The most processes by default; each takes 80 MB."""
 _WORTHWHILE = 100
-"""How many plans repay the start of the processes, which takes each half a second of a core."""
+"""With fewer plans than this, no children are started: each start takes half a second of a core."""
 _KEPT = 4096
-"""The most greedy completions that are kept, to be returned when their prompt comes again."""
+"""The size of the cache of greedy completions, which returns a completion when the same prompt comes again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Write:
 
     number: int
     folder: str
-    """Of the checkpoint."""
+    """The checkpoint's folder."""
     messages: tuple[Message, ...]
     sampling: Sampling
 
@@ -55,7 +55,7 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """From a child: a completion, or why there is none. Before the first one it sends None, when it can write."""
+    """From a child: a completion, or the exception instead of it. A child first sends None, as soon as it is ready."""
 
     number: int
     outcome: Completion | Exception
@@ -66,19 +66,19 @@ class _EndedError(Exception):
 
 
 def processes_for(plans: int) -> int:
-    """How many processes write this many plans the soonest: one for each core, or 1 where starting more costs more."""
+    """How many processes write this many plans in the shortest time: one for each core, up to 8; or 1 for few plans."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, _MOST) if plans >= _WORTHWHILE else 1
 
 
 class PolicyProcesses:
-    """The child processes that all policies of one command share. A context manager, which ends them.
+    """The child processes that all policies of one command share. A context manager that ends them at exit.
 
     They start with the first policy, and end with our process, however it ends. They have a session of their own, so
     the terminal's Ctrl-C does not reach them.
 
     Args:
-        processes: how many write; 1: our own process, without children.
+        processes: number of children; 1: no children, our own process writes.
     """
 
     def __init__(self, processes: int = 1) -> None:
@@ -99,7 +99,7 @@ class PolicyProcesses:
         return tuple(child.id for child in self._children if child.ready)
 
     def policy(self, local: Policy, folder: Path) -> Policy:
-        """The policy of a checkpoint's folder, written by the children; `local` is the same one in our process."""
+        """A policy whose completions the children write. `local` is the same policy in our process."""
         if not self._most:
             return local
         with self._lock:
@@ -113,7 +113,7 @@ class PolicyProcesses:
         return min(ready, key=lambda child: child.load, default=None)
 
     def close(self) -> None:
-        """End the children. Calling twice is fine; our own process writes what is wanted later."""
+        """End the children. Calling twice is fine. Our own process writes later completions."""
         with self._lock:
             self._closed = True
             children, self._children = self._children, []
@@ -121,7 +121,7 @@ class PolicyProcesses:
             child.end()
 
     def _replace(self, ended: _Child, status: int) -> None:
-        """Start another child; but not for one that wrote nothing, since the next would end likewise."""
+        """Replace a child that ended, unless it never wrote a completion: the next would end in the same way."""
         with self._lock:
             if self._closed:
                 return
@@ -157,7 +157,7 @@ class ProcessPolicy:
         key = messages, sampling.max_tokens
         if sampling.temperature > 0:
             return await self._write(messages, sampling)
-        # Each child remembers its own completions; another child may get the same prompt the next time.
+        # A child caches only its own completions, and the same prompt may go to another child the next time.
         if key not in self._greedy:
             written = await self._write(messages, sampling)
             if len(self._greedy) >= _KEPT:
@@ -219,7 +219,7 @@ class _Child:
 
         Raises:
             UsageError: the prompt is longer than the model can read.
-            _EndedError: the process ended before that.
+            _EndedError: the process ended before it had written the completion.
         """
         number, done = next(self._numbers), Future[Completion]()
         self._wanted[number] = done
@@ -254,7 +254,7 @@ class _Child:
         self.ready = False
         self._popen.kill()
         status = self._popen.wait()
-        # From here on a message to it fails, so no completion is added that nobody would write.
+        # From here on `_send` fails, so no completion is added that would never be written.
         for number in list(self._wanted):
             self._settle(Written(number, _EndedError()))
         with self._sending:

@@ -51,7 +51,7 @@ class ComparisonSettings:
     """Held-out questions."""
     tuning: Sequence[Task] = ()
     """Questions on which the settings of baselines are chosen, none of them in `tasks`. Without any, self-consistency
-    uses the best single worker on `tasks`, which flatters it, and no constant plan is searched."""
+    uses the best single worker on `tasks`, which overstates its accuracy, and no constant plan is searched."""
     repeats: int = 1
     concurrency: int = 16
     seed: str = "0"
@@ -131,7 +131,7 @@ async def compare(
     if chosen is not None:
         label = f"Self-consistency, {chosen.samples} × {chosen.worker}"
         await add("self-consistency", label, chosen)
-        # It is chosen by the rows of single workers, but stands before them.
+        # Choosing it needs the rows of the single workers, but its own row comes before them.
         rows.insert(baselines, rows.pop())
     if constant_plans is None and settings.tuning:
         constant_plans = await _searched(settings, trained.cost_usd)
@@ -160,7 +160,7 @@ async def compare(
 
 
 def table_rows(settings: ComparisonSettings, *, on_recordings: bool = False) -> Iterator[Entry]:
-    """The rows that registered baselines have in every comparison, those of other packages included."""
+    """The rows that registered baselines add to every comparison, including the baselines of other packages."""
     workers = [name for name in settings.pool.names if name != VOTE]
     for baseline in known_baselines().values():
         if on_recordings and not baseline.on_recordings:
@@ -180,7 +180,7 @@ def samples_within(cost_usd: float, single_usd: float) -> int:
 async def _self_consistency(
     settings: ComparisonSettings, singles: Sequence[ComparisonRow], cost_usd: float
 ) -> SelfConsistency | None:
-    """The best vote of one worker with itself, with as many samples as `cost_usd` pays for; None: it pays for none."""
+    """The best vote of one worker with itself, with as many samples as `cost_usd` pays for; None: not even one."""
     workers = [name for name in settings.pool.names if name != VOTE]
     priced = zip(workers, singles, strict=True)
     votes = [

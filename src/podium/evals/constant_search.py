@@ -1,9 +1,10 @@
-"""Searches for the best constant plan at each cost, a control that a planner must beat to show that it reads questions.
+"""Searches for the best constant plan at each cost. A planner that uses the question must beat this control.
 
 The search is a beam search over plans of one step, then two, and so on. At each length, successive halving (Jamieson &
-Talwalkar 2016) runs all candidates on few questions and the better ones on more: first plans with one step more, then
-variants of the best. The result, a JSON file, has the most accurate plan found for each cost. Its accuracies are
-too high, because the plans were chosen on the same questions; compare the plans on others.
+Talwalkar 2016) runs all candidates on a few questions and the better ones on more. It does so twice: for the plans with
+one more step, then for variants of the best of these. The result, a JSON file, has the most accurate plan found for
+each cost. Its accuracies are too high, because the plans were chosen on the same questions; compare the plans on
+others.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class ConstantPlanFront(JsonFile):
 
 
 def rank_by_front(plans: Sequence[tuple[T, ConstantPlan]]) -> list[T]:
-    """The plans that no other dominates, the most accurate first; then the same of the remaining plans, and so on."""
+    """Sort plans by Pareto front (that of all plans first, then that of the rest), and within a front by accuracy."""
     order: list[T] = []
     rest = list(plans)
     while rest:
@@ -73,7 +74,7 @@ def rank_by_front(plans: Sequence[tuple[T, ConstantPlan]]) -> list[T]:
 
 
 def undominated(plans: Sequence[ConstantPlan]) -> tuple[ConstantPlan, ...]:
-    """The plans that none beats in both accuracy and cost, cheapest first."""
+    """The Pareto front: the plans that no other beats in both accuracy and cost, cheapest first."""
     kept: list[ConstantPlan] = []
     for plan in sorted(plans, key=lambda plan: (plan.cost_usd, -plan.accuracy)):
         if not kept or plan.accuracy > kept[-1].accuracy:

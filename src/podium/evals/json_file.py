@@ -16,7 +16,7 @@ class JsonFile(Value):
     """A value with a file of its own, in JSON."""
 
     description: ClassVar[str]
-    """What it is, as in "a comparison"."""
+    """The kind of value in words, for messages, such as "a comparison"."""
 
     def save(self, path: Path) -> None:
         """Write it, making the folder."""
@@ -25,7 +25,7 @@ class JsonFile(Value):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read what `save` wrote; `ConfigError` when it is something else."""
+        """Read what `save` wrote. Raises `ConfigError` if the file has something else."""
         try:
             return cls.model_validate_json(path.read_text(encoding="utf-8"))
         except OSError as error:

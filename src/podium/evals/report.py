@@ -117,7 +117,7 @@ def _subtitle(metrics: Metrics, comparison: Comparison | None) -> str:
 
 
 def _tiles(comparison: Comparison) -> Html:
-    """The accuracy of the best row of each kind; of several Conductors, that of the first."""
+    """The accuracy of the best row of each kind. If there are several Conductors, the first one counts."""
     best = {shown.kind: shown for shown in sorted(comparison.rows, key=lambda shown: shown.accuracy.mean)}
     conductors = [shown for shown in comparison.rows if shown.kind == "conductor"]
     if conductors:

@@ -1,10 +1,10 @@
 """The budget of a run or of a day (UTC), which many questions and processes share in an SQLite file.
 
-It is a hard limit. The most that a call may cost is reserved before it; what it cost is settled after it. Each is one
-SQL statement, so no two processes spend the same dollar. What a killed process had reserved stays reserved, because
-the provider may bill it. A statement takes some microseconds on the event loop. While another process has locked the
-file, the event loop goes on: a call waits for its reservation, and a settlement is written a moment later. A killed
-process loses no reservation; a power cut may lose the latest ones.
+The limit is hard. Before a call, Podium reserves the most that the call may cost. After it, Podium settles what the
+call did cost. Each of the two is one SQL statement, so no two processes spend the same dollar. The reservations of a
+killed process stay, because the provider may bill its calls. A power cut may lose the latest reservations. A statement
+takes some microseconds on the event loop. If another process has locked the file, the event loop is not blocked: a call
+waits for its reservation, and a settlement is written a moment later.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Account:
         today: returns the name of the current day.
 
     Raises:
-        UsageError: the limit is no amount, or the file cannot be used.
+        UsageError: the limit is not an amount of dollars, or the file cannot be used.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Account:
         self._unwritten: deque[tuple[int, int, str | None]] = deque()
         """Settlements that are not written yet: reserved, paid, and the day; None: today."""
         self._failure: StoreError | None = None
-        """Why a settlement could not be written, until the next reservation raises it."""
+        """Why a settlement could not be written. The next reservation raises this error."""
         self._busy_since: float | None = None
         """Since when, on the monotonic clock, another process has locked the file; None: it is not locked."""
         self._file = STATE.open(Path(":memory:") if path is None else path)
@@ -92,7 +92,7 @@ class Account:
     def reserve(self, usd: float) -> str | None:
         """Reserve `usd` and return None; or reserve nothing and say in a sentence which limit the call could break.
 
-        A call that cannot cost anything is refused only if the limit has been passed. It writes nothing.
+        A call that costs nothing is refused only if more than the limit has been spent. It reserves and writes nothing.
         """
         if self._failure is not None:
             raise self._failure
@@ -126,7 +126,7 @@ class Account:
         self._write_settlements()
 
     def _write_settlements(self) -> None:
-        """Write the settlements in order; later, if the file is locked and an event loop runs."""
+        """Write the settlements in order. If the file is locked and an event loop runs, try again a moment later."""
         while self._unwritten:
             reserved, paid, day = self._unwritten[0]
             try:
@@ -159,7 +159,7 @@ class Account:
         return self._own > 0 and self._spent + others + amount <= self._limit
 
     async def settled(self) -> None:
-        """Wait until this process has settled something; only for a moment while the file is locked."""
+        """Wait until this process has settled something. While the file is locked, wait only for a moment."""
         if self._busy_since is not None:
             await asyncio.sleep(_RETRY_S)
             return
@@ -285,7 +285,7 @@ def open_day_account(limit_usd: float | None, environ: Mapping[str, str] = os.en
     The limit is `limit_usd`, else `$PODIUM_DAY_BUDGET_USD`.
 
     Raises:
-        UsageError: the limit is no amount, or the state file cannot be used.
+        UsageError: the limit is not an amount of dollars, or the state file cannot be used.
     """
     given = environ.get(DAY_BUDGET, "").strip()
     if limit_usd is None and given:
@@ -307,5 +307,5 @@ def _in_event_loop() -> bool:
 
 
 def _nano(usd: float) -> int:
-    # A call may be priced above what 64 bits hold. Every limit refuses twice the largest one.
+    # A price may be too large for 64 bits. It is capped at twice the largest limit, which every limit refuses.
     return round(min(usd, 2 * UNLIMITED_USD) * _NANO)

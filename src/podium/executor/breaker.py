@@ -1,7 +1,7 @@
 """The circuit breaker of a worker: while the worker is down, no call is sent, except a probe from time to time.
 
 Closed: calls are sent. Open: the worker is in cooldown. Half open: one call probes whether the worker is back.
-The caller of `failed` decides what counts as a failure. A worker that refuses a call, or asks for fewer calls, is not
+The caller of `failed` decides what counts as a failure. A worker that rejects a call, or reports a rate limit, is not
 down.
 """
 
@@ -31,9 +31,14 @@ class Cooldown:
 class Breaker:
     """Opens when a worker is down. It belongs to one event loop.
 
-    It opens after `limits.failures` in a row; or when a call ran into its time limit and nothing has succeeded since
-    that call began; or when all calls have failed for as long as `limits.timeout`. So a worker that is down costs one
-    timeout at most. A worker that answers other calls meanwhile stays closed.
+    It opens in three cases:
+
+    - `limits.failures` calls have failed in a row.
+    - A call timed out, and no call has succeeded since that call began.
+    - All calls have failed for as long as `limits.timeout`.
+
+    So a worker that is down costs one timeout at most. The breaker stays closed if the worker answers other calls
+    meanwhile.
 
     Args:
         name: the worker's, for messages.
@@ -78,10 +83,10 @@ class Breaker:
         """Return when the call may be sent: at once while the breaker is closed. True: this call is the probe.
 
         Args:
-            wait: whether to wait for the next probe, and go on if it succeeds. Otherwise only the probe goes on.
+            wait: True: wait for the next probe, and return if it succeeds. False: return only for the probe itself.
 
         Raises:
-            WorkerError: the worker is in cooldown (kind "open") for some time.
+            WorkerError: the worker is in cooldown (kind "open"), and `wait` is False or the wait was too long.
         """
         if self._cooldown is None:
             return False

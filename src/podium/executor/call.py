@@ -28,7 +28,8 @@ class Answered:
     cost_usd: float
     """Dollars paid now."""
     saved_usd: float
-    """Dollars that cached answers had cost when they were made: this answer, and one cut off before it."""
+    """Dollars saved by the cache: what its answers cost when they were made. Counts this answer, and one cut off before
+    it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Unanswered:
     error: str
     """One sentence."""
     refused: bool
-    """Whether a budget refused it before any worker was called."""
+    """Whether a budget refused the call before any worker was called."""
 
 
 async def call(
@@ -51,7 +52,7 @@ async def call(
     """Call `worker`, then the chain of its fallbacks, until one answers.
 
     Args:
-        attempts: each try is appended, also one that is cancelled.
+        attempts: each try is appended to it, even if the try is cancelled.
         stream: given the number of a try (from 0), returns the listeners of its text and of its visible reasoning. Two
             tries may write at once.
     """
@@ -126,7 +127,7 @@ def _is_cut(answered: Answered, request: Request) -> bool:
 
 
 def _mark_cut(attempts: list[Attempt], answered: Answered) -> None:
-    """Mark the attempt whose answer was cut off as one that does not count, with what it cost."""
+    """Record the attempt whose answer was cut off as a failed one (kind "length"), with its cost."""
     for place in reversed(range(len(attempts))):
         attempt = attempts[place]
         if attempt.worker == answered.worker and attempt.error_kind is None:

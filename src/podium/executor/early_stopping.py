@@ -27,7 +27,7 @@ class EarlyStopping:
     Args:
         subtask: the vote's.
         reads: positions of the steps that it sees.
-        waiting: those of them that no other step reads, the cheapest first.
+        waiting: the steps of `reads` that no other step reads, the cheapest first.
         sees_previous: whether it also sees the final response of the round before.
     """
 
@@ -55,7 +55,7 @@ class EarlyStopping:
         return position in self._waiting
 
     def next_steps(self, previous: str | None, ended: Mapping[int, Span]) -> tuple[int, ...]:
-        """Choose the next steps to start, once all started ones have ended; returns the steps that they waited for.
+        """If all started steps have ended, choose the next steps to start. Returns the steps that those waited for.
 
         Args:
             previous: the final response of the round before.
@@ -78,8 +78,9 @@ def find_early_stops(
 ) -> dict[int, EarlyStopping]:
     """The votes of a workflow that can stop early, by position.
 
-    A vote that stops early counts only the responses that it has. So it does not stop early where a later round, or a
-    step that is not a vote, may read the count; nor where messages of the history look like responses of steps.
+    A vote that stops early counts only the responses that it has. So it must not stop early if a later round, or a step
+    that is not a vote, may read its count; or if a history in the style `chat` has messages that look like responses of
+    steps.
     """
     is_last_round = round == question_context.ledger.budget.rounds - 1
     if not is_last_round or (

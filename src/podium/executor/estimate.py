@@ -1,7 +1,7 @@
 """Estimates what a plan would cost, from prices, the sizes of messages, and the lengths of workers' past answers.
 
-It assumes four characters a token, and neither retries nor fallbacks. `low` and `high` assume that every response has
-the length that one in ten stays below, or exceeds; the true total is seldom outside.
+It assumes four characters a token, and neither retries nor fallbacks. For each response, `low` assumes the first decile
+of the worker's past lengths, and `high` the ninth. The true total is seldom outside this range.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from podium.workers.view import EarlierStep
 from podium.workflow import Workflow, live_steps
 
 ENOUGH = 5
-"""Past answers that a worker needs; with fewer, the lengths of its answers are assumed."""
+"""If a worker has fewer past answers than this, the length of its answers is assumed."""
 SPREAD = 4
-"""How many times shorter or longer than assumed a response may be."""
+"""For a worker with an assumed length, `low` is this many times shorter, and `high` this many times longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """What one step takes if responses have one given length."""
+    """The tokens, dollars and seconds of one step, for given lengths of the responses."""
 
     usage: Usage
     cost_usd: float
@@ -109,7 +109,7 @@ def estimate(
     """What running `workflow`, checked against `pool`, would cost.
 
     Args:
-        response_tokens: of workers with fewer than `ENOUGH` past answers.
+        response_tokens: assumed length of a response of workers with fewer than `ENOUGH` past answers.
         past: by worker's name.
     """
     live = live_steps(workflow)
@@ -178,7 +178,7 @@ def _deciles(values: Sequence[float]) -> tuple[float, float, float]:
 def _guesses(
     workflow: Workflow, workers: Mapping[int, Worker], question: Question, lengths: Mapping[int, _Length]
 ) -> dict[int, Guess]:
-    """One for each live step. Its input has the expected lengths of the responses that it reads."""
+    """One guess for each live step. Its input contains the responses that the step reads, at their expected lengths."""
     guesses: dict[int, Guess] = {}
     for position, worker in workers.items():
         step = workflow.steps[position]

@@ -24,7 +24,7 @@ async def evaluate(
 ) -> Evaluation:
     """Answer and grade questions. No trace is stored.
 
-    If planning fails, the question counts as wrong: no worker answers it instead, as `Team.ask` would have it.
+    If planning fails, the question counts as wrong. This differs from `Team.ask`, where one worker then answers alone.
 
     Args:
         tasks: a task set's name, a task file (NAME.toml), a table of your own (NAME.csv, NAME.jsonl), or tasks.
@@ -32,10 +32,10 @@ async def evaluate(
         repeats: answers to each question.
         concurrency: the most questions at once.
         seed: seeds the choice of questions and all other randomness.
-        on_progress: called with (answers graded, all answers) after each one.
+        on_progress: called after each answer with (answers graded so far, all answers).
 
     Returns:
-        The evaluation: `accuracy` with its 95 % interval, `cost_usd` and `calls` a question, and all rollouts.
+        The evaluation: `accuracy` with its 95 % interval, `cost_usd` and `calls` per question, and all rollouts.
 
     Raises:
         UsageError: the tasks are missing or cannot be read.

@@ -1,6 +1,6 @@
 """The settings of a team: its workers, its planner, the limits of a question, and its files.
 
-`Team` is opened from them. `inspect eval` takes them with -M.
+`Team.of_settings` opens a team with them. `inspect eval` accepts the same settings as -M arguments.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from podium.workflow import Workflow, render
 
 
 class Team:
-    """Answers any number of questions at a time; they share the workers' limits. `open` opens one.
+    """Answers any number of questions at the same time; all share the workers' limits. `open` opens a team.
 
     It is an async context manager, which closes its connections and files at the end.
     """
@@ -73,7 +73,8 @@ class Team:
             conductor: the checkpoint that plans. None: the one that the pool file names in `[conductor]`; if it names
                 none, the pool's first model conducts, untrained.
             cost_sensitivity: how much plans should save, for a checkpoint that was trained with levels.
-            budget: hard limits for each question. Rounds that it does not set are those of the Conductor's training.
+            budget: hard limits for each question. If it sets no rounds, there are as many as in the Conductor's
+                training.
             max_steps: the most steps of a plan. None: as many as the Conductor was trained with, else 5.
             early_stop: whether a vote calls no more workers once its result is certain.
             cache: the SQLite file of the response cache. None: no cache.
@@ -82,7 +83,7 @@ class Team:
                 $PODIUM_DAY_BUDGET_USD, if it is set.
 
         Raises:
-            UsageError: something that the arguments name is missing or cannot be used; nothing was called.
+            UsageError: an argument names something that is missing or cannot be used. No worker was called.
         """
         given = {
             "pool": pool if isinstance(pool, str) else None,
@@ -112,7 +113,7 @@ class Team:
 
     @classmethod
     def of_settings(cls, settings: TeamSettings, *, seed: str = "0") -> Self:
-        """Open the team that settings describe. No worker takes over a question whose planning failed.
+        """Open the team that settings describe. If planning fails, no worker answers the question instead.
 
         Args:
             seed: seeds a planner that plans at random.
@@ -165,7 +166,7 @@ class Team:
 
     @property
     def planner(self) -> Planner:
-        """What writes the plans."""
+        """The team's planner."""
         return self.orchestrator.planner
 
     async def ask(self, question: str | Question, *, seed: str | None = None, sample: int = 0) -> Trace:
@@ -173,8 +174,8 @@ class Team:
 
         Args:
             seed: seeds all randomness; the same seed repeats a question in the same way. None: a new seed.
-            sample: the number of this answer among independent answers to the question; a response cache keeps the
-                answers of each number apart.
+            sample: number of this answer, if you want several independent answers to a question. The response cache
+                stores the answers of each number separately.
 
         Returns:
             The trace, with the answer, each step, and the dollars. Its answer is None if no step succeeded; its error
@@ -187,7 +188,7 @@ class Team:
         return await self._answer(self.orchestrator, question, seed=seed, sample=sample)
 
     async def plan(self, question: str | Question, *, seed: str | None = None) -> Plan:
-        """Write the plan of the first round, and call no worker. A model that conducts is paid for its plan.
+        """Write the plan of the first round without calling a worker. If a chat model conducts, the plan costs money.
 
         Returns:
             The plan; its decision is a `Workflow`, or a `PlanError` if the planner wrote no plan that can be run.
@@ -210,7 +211,7 @@ class Team:
     async def run(
         self, plan: str | Workflow | Plan, question: str | Question, *, seed: str | None = None
     ) -> Trace:
-        """Run a plan of your own, or one that `plan` wrote, changed or not, in one round.
+        """Run a plan in one round: your own, or one that `plan` wrote and that you may have changed.
 
         Args:
             plan: a workflow, or a text with the three lists.
@@ -281,7 +282,8 @@ class Team:
             streams=streams,
         )
         if self.store is not None:
-            # What the caller does with the trace may outlive a killed process; then the trace must exist.
+            # The caller may store the trace's id elsewhere. If the process is killed later, the trace must be on disk
+            # already.
             await asyncio.to_thread(self.store.flush)
         return trace
 
@@ -313,10 +315,10 @@ def _text(plan: str | Workflow | Plan) -> str:
 
 
 def _open_dispatcher(settings: TeamSettings, pool: Pool, files: ExitStack, *, paid: bool) -> Dispatcher:
-    """The dispatcher, opened as for `podium ask`: a team of simulated workers alone does not use the day's budget.
+    """Open the dispatcher as `podium ask` does. A team with only simulated workers does not use the day's budget.
 
     Args:
-        paid: whether the planner may cost money, whatever the settings say.
+        paid: True: the planner may cost money. False: the settings and the pool say whether plans cost money.
     """
     cache = None
     if settings.cache is not None:

@@ -26,7 +26,7 @@ def worker(
     returns the response. If it is not async, it runs in a thread.
 
     Args:
-        description: what it is good at, as the planner reads it.
+        description: what the worker is good at; the planner reads this text.
         price: dollars per million tokens; None: its answers cost nothing.
         limits: concurrency, requests a minute, timeout, retries.
     """

@@ -1,7 +1,8 @@
 """Scores plans in this process, with one dispatcher whose limits, cache and budget hold for all plans.
 
 Trainers, ranks and environments share a session, directly or through the service. It keeps a trace of each rollout. The
-id of the trace is a hash of the rollout's task, group, number and plans: the same rollout scored twice is one trace.
+id of the trace is a hash of the rollout's task, group, number and plans, so a rollout that is scored twice has one
+trace.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _REMEMBERED = 1024
 """How many rollouts are kept for a possible next round."""
 
 Dispatch = Callable[[Pool], AbstractAsyncContextManager[Dispatcher]]
-"""Opens the dispatcher of a pool's workers. It is called once the run's folder is there."""
+"""Opens the dispatcher of a pool's workers. It is called after the run's folder was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class ScoringSession:
 
     Args:
         tasks: the questions, in order.
-        evaluated: further questions, on which the policy is evaluated; no worker is made to fail there.
+        evaluated: further questions, on which the policy is evaluated; `pool_draw.failing` does not apply to them.
         pool: the workers; the caller closes it.
         dispatcher: holds the limits, the response cache and the budget of everything that is scored.
         keep: called with the trace of each rollout.
@@ -91,7 +92,7 @@ class ScoringSession:
 
     @property
     def info(self) -> SessionInfo:
-        """What the session is."""
+        """The session's pool, settings and number of tasks."""
         return SessionInfo(
             tasks=len(self.tasks),
             pool=self.pool.names,
@@ -120,7 +121,7 @@ class ScoringSession:
     def messages(
         self, question: Question, request: RolloutRequest, outcomes: tuple[Outcome, ...] = ()
     ) -> tuple[Message, ...]:
-        """The messages that ask for the next plan for a question, which need not be one of the session's tasks.
+        """The prompt for the next plan. `question` need not belong to one of the session's tasks.
 
         Args:
             request: names the pool and the level of cost sensitivity.
@@ -153,7 +154,7 @@ class ScoringSession:
         return _score(rollout, self._scorer(request), self.settings.rounds)
 
     def task(self, task_id: str) -> Task:
-        """The task of this id. What its judge costs is reserved and booked by the session's dispatcher.
+        """The task with this id. The session's dispatcher reserves and books the cost of the task's judge.
 
         Raises:
             ConfigError: there is none.
@@ -191,7 +192,7 @@ class ScoringSession:
         )
 
     async def _roll(self, request: RolloutRequest, task: Task) -> Rollout:
-        """The rollout; one that was just scored is not run again for the prompt of its next round."""
+        """Run the rollout. If it was just scored, reuse it for the prompt of its next round."""
         if request in self._rolled:
             return self._rolled[request]
         rollout = await self._scorer(request).run(
@@ -254,7 +255,7 @@ async def open_run_session(
 
 
 def finished(trace: Trace, rounds: int) -> bool:
-    """Whether no further round follows the last one of a trace."""
+    """Whether the last round of a trace was the final one: no further round follows."""
     last = trace.rounds[-1]
     return len(trace.rounds) >= rounds or last.workflow is None
 

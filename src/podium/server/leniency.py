@@ -1,8 +1,9 @@
-"""Fields of a request that its answer cannot honour: refused, ignored and named, or passed on to one worker.
+"""Request fields that Podium does not support: it refuses a field, ignores it, or passes it on to one worker.
 
-A lenient server ignores hints, fields of null, and unknown fields inside messages and tools. It refuses what would
-change the meaning of the answer, and unknown fields of the body itself, which are mostly typing errors. A strict one
-refuses them all. What a request for one worker asks for goes to this worker's endpoint.
+A lenient server ignores hints, null values, and unknown fields inside messages and tools. A response header names the
+ignored fields. The server refuses fields that would change the meaning of the answer. It also refuses unknown fields at
+the top level of the body, which are mostly typing errors. If the request goes to one worker, a lenient server passes
+top-level fields on to this worker's endpoint instead. A strict server refuses all unsupported fields.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from podium.workers.pool import Pool
 _MAX_NAMED = 32
 _MAX_NAME_CHARS = 100
 _EMPTY: tuple[Any, ...] = (False, 0, "", [], {})
-"""Values of an unknown field that change nothing."""
+"""An unknown top-level field with one of these values is dropped, since it has no effect."""
 
 
 class Leftover(NamedTuple):
-    """What remains of a request beside the fields that Podium honours."""
+    """The unsupported fields of a request that was not refused."""
 
     ignored: tuple[str, ...] = ()
-    """Names of fields that have no effect, as "messages.*.cache_control"."""
+    """Names of the ignored fields, such as "messages.*.cache_control"."""
     extra: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it
     """Fields for the endpoint of the one worker."""
 
@@ -45,7 +46,7 @@ def takes_extra(pool: Pool, worker: str | None) -> bool:
 
 
 def settle_leftover(body: BodyPart, *, strict: bool = True, passes: bool = False) -> Leftover:
-    """Decide on every field of `body` that Podium does not honour.
+    """Ignore, pass on or refuse each field of `body` that Podium does not support.
 
     Args:
         passes: whether the request goes to one worker that takes further fields (`takes_extra`).
@@ -76,7 +77,7 @@ def settle_leftover(body: BodyPart, *, strict: bool = True, passes: bool = False
 
 
 def ignore_names(messages: tuple[Message, ...], leftover: Leftover, *, strict: bool) -> Leftover:
-    """What remains of a request for a team, to whose workers nobody tells the names of participants.
+    """Add the participants' names to the ignored fields: a team does not pass `name` on to its workers.
 
     Raises:
         APIError: 400, a message has a name, and the server is strict.
@@ -91,7 +92,7 @@ def ignore_names(messages: tuple[Message, ...], leftover: Leftover, *, strict: b
 
 
 def without_names(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The messages without the names of participants, which only some endpoints take."""
+    """The messages without `name`, which only some endpoints accept."""
     return tuple(m if m.name is None else m.model_copy(update={"name": None}) for m in messages)
 
 
@@ -109,7 +110,7 @@ def _refusal(body: BodyPart, name: str, known: Unsupported | None) -> Exception:
 def _leftovers(
     part: BaseModel, place: tuple[str | int, ...]
 ) -> Iterator[tuple[tuple[str | int, ...], Any, Unsupported | None]]:
-    """The fields of a body that its models do not have: where, the value, and what is known of the field."""
+    """The fields of a body that its models do not declare: path, value, and the `Unsupported` of a known field."""
     if isinstance(part, BodyPart):
         if part.foreign is not None:
             yield (*place, "type"), getattr(part, "type", ""), part.foreign

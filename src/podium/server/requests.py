@@ -44,8 +44,8 @@ class Unsupported(NamedTuple):
     values: tuple[Any, ...] = ()
     """Values, besides null, that change nothing."""
     kind: Literal["hint", "meaning", "never"] = "hint"
-    """A hint may be ignored. The others change what the answer means: of these, one worker that is called directly gets
-    "meaning", and nobody "never"."""
+    """A "hint" may be ignored. The other two change what the answer means, so they are refused, with one exception: a
+    worker that is called directly may get a "meaning" field."""
 
 
 class BodyPart(BaseModel):

@@ -1,7 +1,7 @@
-"""A model that does what a request asks, by rules: it calls tools, writes JSON of a schema, thinks, and remembers.
+"""A rule-based model that follows requests: it calls tools, writes JSON for a schema, reasons and recalls names.
 
-For suites that check an API: no step of theirs fails because the model behind it would not. It knows nothing and
-reasons about nothing; `FaultServer(capable)` serves it.
+Use it to test an API: a test then fails because of the API, and never because a real model did not follow the request.
+Its reasoning is a fixed text, and it knows nothing. `FaultServer(capable)` serves it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from podium.types import ToolCall, estimate_tokens
 _EXACTLY = re.compile(r"\b(?:exactly|only|just)[:,]?\s+[\"'`]?([\w-]+)", re.I)
 _NAMED = re.compile(r"\b(?:my name is|(?:secret |code ?)word(?: is)?[: ]) *([\w-]+)", re.I)
 _FENCED = re.compile(r"<<<question (\w+)>>>\n(.*?)\n<<<end \1>>>", re.S)
-"""Where Podium's own messages to a worker have the question."""
+"""The block with the question in Podium's messages to a worker."""
 _PROPER = re.compile(r"\b[A-Z][a-z]+(?: [A-Z][a-z]+)*")
 _NUMBER = re.compile(r"-?\d+")
 _TOKEN = re.compile(r"\s*\S+|\s+")
@@ -98,7 +98,7 @@ def _text(messages: Sequence[Mapping[str, Any]], question: str, body: Mapping[st
 
 
 def _said(messages: Sequence[Mapping[str, Any]], question: str) -> str:
-    """Text without any form."""
+    """A text answer, for which no format is required."""
     told = "\n".join(content_text(m.get("content")) for m in messages[:-1])
     if known := _NAMED.findall(told):
         return f"It is {known[-1]}."

@@ -36,7 +36,7 @@ class PastAnswers:
 
     output_tokens: tuple[int, ...]
     seconds: tuple[float, ...]
-    """As a simulated worker claims, else by the clock, with waiting and retries."""
+    """A simulated worker's own figure; for other workers the measured time, including waiting and retries."""
 
     def __len__(self) -> int:
         return len(self.output_tokens)

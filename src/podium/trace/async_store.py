@@ -51,7 +51,7 @@ class AsyncTraceStore(ABC):
 
     @property
     def trouble(self) -> str | None:
-        """A sentence that says why traces cannot be written now, and wait; None: they can."""
+        """A sentence that says why traces cannot be written now and have to wait. None: they can be written."""
         return self._queue.trouble
 
     def add(self, trace: Trace) -> None:
@@ -63,7 +63,8 @@ class AsyncTraceStore(ABC):
         self._queue.put(to_row(trace))
 
     async def get(self, prefix: str, owner: str | None = None) -> Trace:
-        """The trace whose id is `prefix` or, if there is only one, begins with it; only of `owner`, if given.
+        """The trace with the id `prefix`, else the only one whose id begins with it. With `owner`: among this owner's
+        traces.
 
         Raises:
             UnknownTraceError: there is none, or not for this owner.
@@ -84,7 +85,8 @@ class AsyncTraceStore(ABC):
         return Trace.model_validate_json(rows[0][1])
 
     async def page(self, filters: Filters, cursor: str | None = None, limit: int = 50) -> Page:
-        """At most `limit` traces that pass the filters, from `cursor` on. Traces added meanwhile move no page.
+        """At most `limit` traces that pass the filters, from `cursor` on. Traces that are added between two calls do
+        not shift the pages.
 
         Raises:
             UsageError: the cursor is not one of ours, or the limit is not from 1 to 200.
@@ -114,7 +116,7 @@ class AsyncTraceStore(ABC):
         return bool(await self._read(self._dialect.delete(id, owner)))
 
     async def export(self, filters: Filters) -> AsyncIterator[str]:
-        """The traces that pass the filters, oldest first, each as one line of JSON without its end."""
+        """The traces that pass the filters, oldest first, each as one line of JSON without the line break."""
         await self._wait_for_writes()
         after: tuple[float, str] | None = None
         while True:
@@ -137,7 +139,7 @@ class AsyncTraceStore(ABC):
             await asyncio.to_thread(self._disconnect)
 
     async def _read(self, statement: Statement) -> Sequence[Sequence[Any]]:
-        """The rows of a statement that is run once the traces that were added before are written."""
+        """Wait until the traces added so far are written, then run the statement and return its rows."""
         await self._wait_for_writes()
         return await self._rows(statement)
 

@@ -1,4 +1,4 @@
-"""What the PostgreSQL stores share: an address whose password is never shown, and an event loop in a thread.
+"""The address of a PostgreSQL database. No message shows its password.
 
 The address reads "postgresql://user:password@host:port/database" and "postgresql+asyncpg://...".
 """
@@ -21,9 +21,9 @@ class PostgresAddress:
     """Where a database is."""
 
     shown: str
-    """As messages may name it."""
+    """The address for messages, without user and password."""
     dsn: str = field(repr=False)
-    """As drivers take it, with the password."""
+    """The address for the driver, with the password."""
     secrets: tuple[str, ...] = field(repr=False, default=())
 
     @classmethod

@@ -29,7 +29,7 @@ _CONNECT_S = 10.0
 _STATEMENT_S = 30.0
 _CONNECTIONS = 8
 _TABLES = (
-    # The search for the beginning of an id compares code points, as only the collation "C" surely does.
+    # The search for the beginning of an id must compare code points. Only the collation "C" guarantees this.
     """CREATE TABLE IF NOT EXISTS podium_traces (
         id text COLLATE "C" PRIMARY KEY, started double precision NOT NULL, planner text NOT NULL,
         status text NOT NULL, question text NOT NULL, calls integer NOT NULL, cost_usd double precision NOT NULL,
@@ -70,7 +70,7 @@ class PostgresTraceStore(AsyncTraceStore):
     """A database of traces. Its tables are created if they are missing.
 
     Args:
-        url: "postgresql://user:password@host:port/database"; "+asyncpg" may stand behind the first word.
+        url: "postgresql://user:password@host:port/database"; it may also begin with "postgresql+asyncpg://".
 
     Raises:
         UsageError: the database cannot be reached or used, or asyncpg is missing.
@@ -163,7 +163,7 @@ class PostgresTraceStore(AsyncTraceStore):
 
     @asynccontextmanager
     async def _connected(self, done: str) -> AsyncIterator[Any]:
-        """A connection; what fails with it is a `StoreError`."""
+        """Lend a connection, and turn its errors into a `StoreError`."""
         import asyncpg  # noqa: PLC0415 - an extra
 
         broken = (
@@ -178,7 +178,8 @@ class PostgresTraceStore(AsyncTraceStore):
                 try:
                     yield connection
                 except asyncpg.InternalClientError:
-                    # The connection broke within a batch without noticing; without this, the pool would lend it again.
+                    # The connection broke within a batch and does not know it. Without this line the pool would lend it
+                    # again.
                     connection.terminate()
                     raise
         except broken as error:

@@ -61,7 +61,8 @@ def read_jsonl(lines: Iterable[str | bytes], source: str) -> Iterator[Trace]:
 
 _QUESTION_START = 200
 _SEARCHED = 1000
-"""Characters of a question's beginning, and of its end, that are searched: a question may be as long as a book."""
+"""A search covers this many characters of a question's beginning and as many of its end: a question may be very
+long."""
 
 
 class TraceRow(NamedTuple):
@@ -108,7 +109,7 @@ def to_searched(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """`text` as every database can hold it."""
+    """`text` with the characters replaced that some databases cannot store."""
     return clean(text).replace("\0", "\ufffd")
 
 

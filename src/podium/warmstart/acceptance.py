@@ -1,7 +1,8 @@
-"""The acceptance check: the skills that a warm-started policy needs before reinforcement is worth its time.
+"""The acceptance check: the skills that a warm-started policy needs before reinforcement learning can improve it.
 
-A policy that fails it does not connect a worker's profile with its number, and GRPO would not teach it. Questions come
-from the validation split, and training had other teams. Each share is over the cases of its own test.
+A policy that fails the check does not connect a worker's profile with its number, and GRPO would not teach it to.
+Questions come from the validation split, and the teams are not those of training. Each share is over the cases of its
+own test.
 """
 
 from __future__ import annotations

@@ -120,7 +120,8 @@ class _Start:
                 weight_HDN[queries] = weight_HDN[H + key]
 
     def _match(self, queries: int) -> tuple[Tensor, Tensor]:
-        """Keys [D, N] for the last two tokens; queries [R, D, N] for the current one, every second for the last too."""
+        """Keys [D, N] for the last two tokens; queries [R, D, N] for the current token, every second also for the
+        last."""
         D, N = self.shape.head_size, self.shape.hidden
         share = len(self.carrying) / D
         # A token's own part is read through D of its N directions, a slot through all of its own. Make them equal.

@@ -104,7 +104,7 @@ def committee_of(names: Sequence[str], team: Sequence[Profile]) -> Workflow:
 
     A pair keeps its order, because the first answer wins if the two differ. Larger committees are written in the order
     of the prompt, which the policy learns fastest. Their values are measured in another order: the prompt's order comes
-    from the same verdicts, and measured in it large committees look better than they are.
+    from the same verdicts, so values measured in it would overstate large committees.
     """
     of_all = [profile.name for profile in team]
     members = [of_all.index(name) for name in names]
@@ -308,9 +308,9 @@ def prompts(texts: Sequence[str], pool: Pool, prompt: PromptSettings) -> list[st
 def cluster_thought(cluster: str, decision: Workflow | Acceptance, team: Sequence[Profile]) -> str:
     """The thought of a plan: the question's cluster, the numbers of the workers that answer, and the number of steps.
 
-    The numbers stand right behind the cluster, because a policy learns what follows from the token before much sooner
-    than what it has to fetch from further back. Numbers of two digits stand in brackets; otherwise 110 could be two
-    committees. The number of steps is written first so that the policy keeps to it.
+    The numbers come right after the cluster: a policy learns to predict a token from the one before it much sooner than
+    from tokens further back. Numbers of two digits stand in brackets; otherwise 110 could be two committees. The number
+    of steps is written first so that the policy keeps to it.
     """
     steps = decision.steps if isinstance(decision, Workflow) else ()
     workers = [step.worker for step in steps if team[step.worker].name != VOTE]

@@ -1,7 +1,7 @@
 """Checks whether a workflow can run, before any worker is called.
 
-These are rules of the workflow as a value; `parse` has the rules of the text, such as that the three lists have one
-length. For a workflow that breaks no rule, `parse(render(workflow))` gives the same workflow.
+These are rules of the workflow as a value; `parse` has the rules of the text, such as equal lengths of the three lists.
+For a workflow that breaks no rule, `parse(render(workflow))` gives the same workflow.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from podium.workflow.fault import found
 from podium.workflow.model import Access, PlanError, Workflow, render
 
 AccessRule = Literal["lists", "all_or_none"]
-"""What an access list may hold: numbers of earlier steps too, or nothing and "all" alone, as in the paper."""
+"""What an access list may hold. "lists": also numbers of earlier steps. "all_or_none": only [] or ["all"], as in the
+paper."""
 MAX_SUBTASK = 8_000
 """Most characters of one subtask."""
 MAX_TEXT = 64 * 1024

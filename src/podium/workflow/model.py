@@ -41,7 +41,7 @@ class Step:
     worker: int
     """Number of the worker in the pool, from 0, as in the prompt."""
     subtask: str
-    """What the worker should do: not empty, without outer space."""
+    """What the worker should do: not empty, without leading or trailing spaces."""
     access: Access = Access()
 
 
@@ -70,7 +70,7 @@ class PlanError:
     message: str
     """One sentence: what was expected and what was found."""
     text: str = ""
-    """The line at fault of the completion, if there is one."""
+    """The faulty line of the completion, if the fault has a position."""
     column: int | None = None
     """Position of the fault in `text`, from 0."""
 

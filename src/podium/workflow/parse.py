@@ -42,7 +42,7 @@ def parse(
         text: the whole completion, with the three lists anywhere in it.
         workers: number of workers in the pool; they are numbered from 0.
         max_steps: most steps.
-        later_round: whether a previous answer exists, which three empty lists accept and "previous" shows.
+        later_round: whether a previous answer exists. Three empty lists then accept it, and "previous" shows it.
         access: what an access list may hold.
         cut: whether the text was cut off at a limit of tokens. A draft in an unfinished thought is then no plan.
     """
@@ -97,7 +97,7 @@ def _step(position: int, id_: Item, subtask: Item, entry: Item, workers: int) ->
 
 
 def _unequal(lists: dict[str, Item], ids: int, subtasks: int, entries: int) -> ParseFault:
-    # If two lists have one length, the third is at fault.
+    # If two lists have the same length, the third is at fault.
     odd = "access_list" if ids == subtasks else "model_id" if subtasks == entries else "subtasks"
     message = (
         f"Expected three lists of one length, found {ids} in model_id, {subtasks} in subtasks "
@@ -137,7 +137,7 @@ def _unwrapped_entries(item: Item, steps: int) -> list[Item]:
         return entries
     inner = entries[0].value
     nested = any(isinstance(entry.value, list) for entry in inner)
-    # `[["all", "all"]]` for two steps: a lone entry cannot serve two.
+    # For two steps, `[["all", "all"]]` has two entries: one entry would be too few.
     words = len(inner) == steps != 1 and all(_word(entry) for entry in inner)
     return inner if nested or words else entries
 

@@ -99,7 +99,7 @@ class _Search:
     """The first fault of the last unreadable triple."""
     failures: int = 0
     unlisted: dict[str, int] = field(default_factory=dict)
-    """Names that were followed by something else than a list, with its position."""
+    """Names that no list follows, each with the position of the text that follows instead."""
 
     def take(self, mark: re.Match[str]) -> int:
         """Read the list after a name; returns the position where the search goes on."""

@@ -1,4 +1,4 @@
-"""POST /v1/messages, streamed or not, and what else Anthropic's clients ask: token counts, and whether it is up."""
+"""POST /v1/messages, streamed or not, and the other requests of Anthropic's clients: token counts and HEAD /."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def routes(service: Service) -> APIRouter:
 
 
 async def _authenticate(request: Request, service: Service) -> Caller:
-    """The caller, whose key is in Anthropic's header or in the usual one."""
+    """The caller. Its key is in `authorization`, or in `x-api-key`, where Anthropic's clients send it."""
     key = request.headers.get("x-api-key")
     usual = request.headers.get("authorization")
     return await service.authenticate(f"Bearer {key}" if usual is None and key else usual)

@@ -1,6 +1,6 @@
-"""The body of a request to Anthropic's Messages API, and the request that it makes.
+"""The body of a request to Anthropic's Messages API, and its translation into a `ChatRequest`.
 
-One more translation into the conversation that all routes share: blocks become messages, tool calls and results.
+Content blocks become messages, tool calls and tool results: the form that all routes share.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ from podium.server.worker_selection import resolve_model
 from podium.types import AnswerOptions, Message, ToolCall
 
 _LOW, _MEDIUM = 2048, 8192
-"""Tokens of thinking up to which the effort is called low and medium, for endpoints that take an effort."""
+"""For endpoints that take a reasoning effort: the largest `budget_tokens` that become "low" and "medium"; more is
+"high"."""
 
 
 class Text(BodyPart):
@@ -95,7 +96,7 @@ class ToolUse(BodyPart):
     name: str
     input: dict[str, Any]
     caller: Any = None
-    """As Podium's own replies have it."""
+    """Podium's replies have this field, and clients send it back."""
 
 
 class ToolResult(BodyPart):
@@ -120,7 +121,7 @@ class InputMessage(BodyPart):
 
 
 class ClientTool(BodyPart):
-    """A function of the caller's."""
+    """A function that the caller runs."""
 
     type: Literal["custom"] | None = None
     name: FunctionName
@@ -173,7 +174,7 @@ class MessagesBody(Body):
     """podium, podium/PLANNER or a worker's name."""
     messages: Annotated[ListOf[InputMessage], Field(min_length=1)]
     max_tokens: int | None = Field(default=None, ge=1, le=10**9)
-    """Required where a message is made."""
+    """POST /v1/messages requires it; count_tokens does not."""
     system: str | ListOf[Text] | None = None
     temperature: float | None = Field(default=None, ge=0, le=1)
     top_p: float | None = Field(default=None, gt=0, le=1)
@@ -198,13 +199,13 @@ class MessagesBody(Body):
 
     @property
     def thinks(self) -> bool:
-        """Whether the caller wants to see thoughts."""
+        """Whether the caller requested thinking blocks."""
         wanted = (self.model_extra or {}).get("thinking")
         return isinstance(wanted, dict) and wanted.get("type") in ("enabled", "adaptive")
 
 
 async def read_messages(body: MessagesBody, service: Service, caller: Caller) -> ChatRequest:
-    """The request that `body` makes.
+    """Translate `body` into a `ChatRequest`.
 
     Raises:
         APIError: the request cannot be honoured.
@@ -242,7 +243,7 @@ def to_messages(body: MessagesBody) -> tuple[Message, ...]:
 
 
 def _unfold(given: InputMessage) -> Iterator[Message]:
-    """A message: the results of tools first, each as one of its own, then its text, images and tool calls."""
+    """Yield one message for each tool result, then one message with the text, images and tool calls."""
     if isinstance(given.content, str):
         yield Message(role=given.role, content=given.content)
         return
@@ -290,7 +291,7 @@ def _document(block: Document) -> str:
 
 
 def _effort(extra: dict[str, Any]) -> dict[str, Any]:
-    """Further fields for one worker's endpoint, with the tokens of thinking as an effort."""
+    """The extra fields for one worker's endpoint. The token budget of `thinking` becomes a `reasoning_effort`."""
     thinking = extra.pop("thinking", None)
     if isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive"):
         tokens = thinking.get("budget_tokens") or _MEDIUM

@@ -1,6 +1,6 @@
 """The JSON of a message, and the stream of events that Anthropic's client assembles into one.
 
-A team's progress, or what one worker thought, is a thinking block, if the caller asked for thinking.
+If the caller requested thinking, a thinking block has the team's progress, or the reasoning of the one worker.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _tool_use(call: ToolCall, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _input(call: ToolCall) -> dict[str, Any]:
-    """A call's arguments; a worker that wrote no JSON object gets its text back under one name."""
+    """A call's arguments as an object. If the worker wrote no JSON object, its text becomes the field `arguments`."""
     try:
         arguments = json.loads(call.arguments)
     except ValueError:
@@ -97,8 +97,8 @@ class MessageEvents:
 
     Args:
         pool: profiles of the workers, which plans refer to by number.
-        thinks: whether the caller wants to see thoughts.
-        direct: whether one worker is called directly, so that the thoughts are its own.
+        thinks: whether the caller requested thinking blocks.
+        direct: whether one worker is called directly. Then the thinking is the worker's, and not the team's progress.
     """
 
     def __init__(
@@ -112,14 +112,14 @@ class MessageEvents:
         self._text = StreamedText()
         self._index = -1
         self._open: str | None = None
-        """The kind of the block that has begun and not ended."""
+        """The type of the open content block; None: no block is open."""
 
     def start(self) -> bytes:
         """The first event."""
         return _event("message_start", message=_message(self._trace_id, self._model)) + _event("ping")
 
     def for_event(self, event: Event) -> bytes:
-        """The events for an orchestrator's event, except for the end."""
+        """The events for one event of the orchestrator. For the end of the answer, call `end`."""
         if isinstance(event, StepText) and not event.reasoning:
             text = self._text.add(event.attempt, event.text)
             return self._write("text", text) if text else b""
@@ -158,7 +158,7 @@ class MessageEvents:
         return sse_event(to_anthropic_body(error), "error")
 
     def _write(self, kind: str, text: str) -> bytes:
-        """A piece of a block of text or thinking, which begins if it has not."""
+        """The events that add text to a block of text or thinking. If no such block is open, one is opened."""
         empty = _text("") if kind == "text" else _thinking("")
         opening = b"" if self._open == kind else self._begin(empty)
         return opening + (self._delta(f"{kind}_delta", **{kind: text}) if text else b"")

@@ -1,6 +1,6 @@
-"""The body of a chat completion: its fields, and the request that they make.
+"""The body of a chat completion: its fields, and their translation into a `ChatRequest`.
 
-As lenient as OpenAI (null is the same as leaving a field out).
+As with OpenAI, null is the same as leaving a field out.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ HINTS: Mapping[str, Unsupported] = {
     "top_k": Unsupported(_SAMPLING),
     "top_logprobs": Unsupported(_LOGPROBS, (0,), "meaning"),
 }
-"""Fields that chat completions and responses have in common, those of widespread servers among them."""
+"""Unsupported fields of both chat completions and responses, including fields of other widespread servers."""
 
 
 class ImageAddress(BodyPart):
@@ -192,7 +192,7 @@ class ChatBody(Body):
     top_p: float | None = Field(default=None, gt=0, le=1)
     stop: str | Annotated[ListOf[str], Field(max_length=4)] | None = None
     seed: int | None = Field(default=None, ge=-(2**63), le=2**63 - 1)
-    """Names the random seed of the question."""
+    """The seed of the question's randomness."""
     n: int | None = Field(default=None, ge=1, le=8)
     """Number of independent answers."""
     user: str | None = None
@@ -213,7 +213,7 @@ class ChatBody(Body):
 
 
 async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatRequest:
-    """The request that `body` makes.
+    """Translate `body` into a `ChatRequest`.
 
     Raises:
         APIError: the request cannot be honoured.

@@ -1,6 +1,7 @@
 """POST /v1/chat/completions: from the request's bytes to the reply, whole or as a stream of chunks.
 
-A stream reports progress as `reasoning_content`, which clients show or ignore, and for programs in a chunk's `podium`.
+A stream reports progress twice: as `reasoning_content`, which clients show or ignore, and in the field `podium` of a
+chunk, for programs.
 """
 
 from __future__ import annotations
@@ -80,13 +81,13 @@ async def complete_chat(
     caller: Caller,
     chunks: type[Chunks] | None = None,
 ) -> Response:
-    """Make the completion that `body` asks for.
+    """Make the completion for `body`.
 
     Args:
-        chunks: the form of the reply; None: a chat completion's.
+        chunks: the class that writes the reply; None: `Chunks`, the form of a chat completion.
 
     Raises:
-        APIError: it cannot be made.
+        APIError: the completion cannot be made.
     """
     chat_request = await read_chat(body, service, caller)
     completion = _ChatCompletion(
@@ -107,7 +108,7 @@ async def complete_chat(
 
 @dataclass(frozen=True, slots=True)
 class _ChatCompletion:
-    """One request and what its reply needs."""
+    """One request, with its orchestrator and the ids of its answers."""
 
     service: Service
     request: ChatRequest
@@ -267,7 +268,7 @@ class Chunks:
     """
 
     prefix: ClassVar[str] = "chatcmpl"
-    """Of the completion's id."""
+    """Prefix of the completion's id."""
     kind: ClassVar[str] = "chat.completion.chunk"
     whole = staticmethod(completion_body)
     """The JSON of a reply that is not streamed."""
@@ -283,7 +284,7 @@ class Chunks:
         direct: bool = False,
     ) -> None:
         self._head = {"id": id_, "object": self.kind, "created": created, "model": model}
-        # Most of a chunk is the same in all, so it is encoded once.
+        # All chunks of a completion begin and end alike, so both parts are encoded once.
         self._start = b"data: " + json.dumps(self._head, separators=(",", ":")).encode()[:-1]
         self._end = b',"usage":null}\n\n' if with_usage else b"}\n\n"
         self._with_usage = with_usage
@@ -292,12 +293,12 @@ class Chunks:
         self._texts: dict[int, StreamedText] = {}
 
     def for_event(self, choice: int, event: Event) -> bytes:
-        """The chunks for an orchestrator's event of answer number `choice`, except for its end."""
+        """The chunks for an event of answer number `choice`. For the end of the answer, call `for_end`."""
         opening = b"" if choice in self._texts else self._opening(choice)
         if isinstance(event, StepText) and not event.reasoning:
             text = self._text_of(choice).add(event.attempt, event.text)
             return opening + self._chunk(choice, {"content": text}) if text else b""
-        # Clients take reasoning after text for the end of the text.
+        # Clients treat reasoning that follows text as the end of the text.
         quiet = bool(self._text_of(choice).text)
         if isinstance(event, StepText):
             thought = {"reasoning_content": event.text}
@@ -313,7 +314,7 @@ class Chunks:
         """The last chunks of an answer: the rest of its text and its finish reason.
 
         Args:
-            answers: all answers, given with the last one that ends; the last chunk sums them up.
+            answers: all answers, passed only when the last one ends; the last chunk reports their sums.
 
         Raises:
             APIError: the answer does not begin with the text that was sent.

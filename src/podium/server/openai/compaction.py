@@ -1,7 +1,7 @@
-"""POST /v1/responses/compact: a long conversation becomes its user messages and a summary of all of it.
+"""POST /v1/responses/compact: replaces a long conversation by its user messages and a summary.
 
-One worker writes the summary: the one that `model` names, else the first that the request may have. Clients send the
-items back as the beginning of their next input.
+One worker writes the summary: the one that `model` names, else the planner's fallback, else the first worker that the
+request may use. Clients send the returned items at the beginning of their next input.
 """
 
 from __future__ import annotations

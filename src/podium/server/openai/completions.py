@@ -25,7 +25,7 @@ _FORM = "it belongs to models that continue a text; workers answer."
 
 
 class CompletionBody(Body):
-    """The body of a completion. Fields that a chat completion has, too, are its own."""
+    """The body of a completion. `ChatBody` reads the fields that chat completions share."""
 
     unsupported: ClassVar[Mapping[str, Unsupported]] = {
         **HINTS,
@@ -83,7 +83,7 @@ def _to_text(chat: Mapping[str, Any], text: str) -> dict[str, Any]:
 
 
 class TextChunks(Chunks):
-    """The chunks of a completion: as those of a chat completion, with texts in place of messages."""
+    """The chunks of a completion: like those of a chat completion, but with texts instead of messages."""
 
     prefix = "cmpl"
     kind = "text_completion"

@@ -1,9 +1,9 @@
-"""Conversations with the caller's tools: the tools of a request, the calls that a worker makes, and the way back to it.
+"""Conversations with the caller's tools: the tools of a request, a worker's tool calls, and the results for the worker.
 
-Podium passes tool calls on; the caller runs the tools. A call's id names the trace in which the worker made it, and the
-worker. When the caller sends the results, the conversation continues with that worker and the messages that the trace
-recorded; without the trace (not kept, deleted, or another key's), with the caller's own messages. A next turn does so,
-too.
+Podium returns tool calls to the caller, which runs the tools. A call's id names the trace and the worker that made the
+call. When the caller sends the results, the same worker continues, with the messages that the trace recorded. If the
+trace is missing (not kept, deleted, or of another key), the worker gets the caller's own messages. Later turns that
+still send tools go to this worker too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ID = re.compile(r"call_([0-9a-f]{32})([g-zG-Z]{2})(\d{1,3})")
 
 
 class SentPart(BodyPart):
-    """A part that workers' endpoints get."""
+    """A part of the body that is sent to workers' endpoints."""
 
     @property
     def sent(self) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class Tool(BodyPart):
 
 
 class ForeignTool(BodyPart):
-    """A tool of another kind, which a provider would run itself."""
+    """A tool of another type, such as one that a provider runs itself."""
 
     foreign: ClassVar[Unsupported | None] = Unsupported("functions are the only kind of tools.")
 
@@ -68,7 +68,7 @@ class ForeignTool(BodyPart):
 
 
 def tool_kind(tool: Any) -> str:
-    """Which of the two a part of the body is."""
+    """The discriminator of a tool or of a choice: "function" or "foreign"."""
     return "function" if not isinstance(tool, dict) or tool.get("type") == "function" else "foreign"
 
 
@@ -97,14 +97,14 @@ class ToolCallPart(BodyPart):
 
 
 class FlatChoice(BodyPart):
-    """The same in the flat form of the Responses API."""
+    """A `ChosenTool` in the flat form of the Responses API."""
 
     type: Literal["function"]
     name: FunctionName
 
 
 class ForeignChoice(ForeignTool):
-    """A tool of another kind as the one to call."""
+    """The choice of a tool of another type."""
 
 
 Choice = Literal["none", "auto", "required"]
@@ -128,11 +128,11 @@ def check_tool_choice(
     *,
     strict: bool,
 ) -> tuple[str | dict[str, Any] | None, bool | None]:
-    """What a request says about the choice of its tools, in the form of a chat completion.
+    """Check a request's choice of tools, and return `tool_choice` and `parallel_tool_calls` as in a chat completion.
 
     Args:
         tools: the names of the request's functions.
-        strict: whether to refuse settings of tools in a request that has none, also those that change nothing.
+        strict: whether to refuse these settings in a request without tools even if they change nothing.
 
     Raises:
         APIError: 400, it refers to a tool that the request does not have.
@@ -153,11 +153,11 @@ def check_tool_choice(
 
 
 class CallId(NamedTuple):
-    """A tool call's id as the caller sees it. At most 40 characters, OpenAI's limit, up to ten calls."""
+    """A tool call's id as the caller sees it. For up to ten calls it has 40 characters, OpenAI's limit."""
 
     trace_id: str
     worker: str
-    """Two letters for its name (`_letters`)."""
+    """Two letters that stand for the worker's name (`_letters`)."""
     number: int
 
     @classmethod
@@ -167,7 +167,7 @@ class CallId(NamedTuple):
 
     @classmethod
     def parse(cls, id_: str) -> CallId | None:
-        """Read an id; None: it is not one of ours."""
+        """Read an id; None: Podium did not write it."""
         match = _ID.fullmatch(id_)
         return None if match is None else cls(match[1], match[2], int(match[3]))
 
@@ -199,7 +199,7 @@ def to_call(call: ToolCall) -> dict[str, Any]:
 
 
 def asked(question: Question) -> tuple[Message, ...]:
-    """The conversation that a question ends."""
+    """The whole conversation of a question: its history, then its text unless the history has it already."""
     past = question.history
     earlier = next((message.content for message in reversed(past) if message.role == "user"), None)
     if past and past[-1].role == "tool" and earlier == question.text:
@@ -210,12 +210,12 @@ def asked(question: Question) -> tuple[Message, ...]:
 def to_question(
     messages: tuple[Message, ...], options: AnswerOptions, *, direct: bool, param: str = "messages"
 ) -> Question:
-    """The question that a conversation asks: its last user message, after all others.
+    """Turn a conversation into a question: the last user message is its text, the other messages are its history.
 
-    Where the last message is a tool's, the history holds the whole conversation, and the tool's message stays its end.
+    If the last message is a tool result, the history has the whole conversation and still ends with this result.
 
     Args:
-        direct: whether one worker gets the conversation as it is, so that only the trace's question is wanted.
+        direct: whether one worker gets the conversation as it is. Then the question is only for the trace.
 
     Raises:
         APIError: the conversation has no question.
@@ -269,12 +269,13 @@ def _check_answered(messages: tuple[Message, ...], param: str) -> None:
 
 
 async def stay_with_worker(request: ChatRequest, service: Service, caller: Caller) -> ChatRequest:
-    """Direct a conversation in which a worker called the caller's tools to that worker, without a plan.
+    """If a worker called the caller's tools in this conversation, send the request to that worker, without a plan.
 
-    Where nobody knows the worker, the results of tools go to the planner's own, else to the first that calls tools.
+    If that worker is unknown or not allowed, tool results go to a worker that the planner requires, else to the
+    planner's fallback, else to the first eligible worker.
 
     Raises:
-        APIError: 400, no worker is left that calls tools.
+        APIError: 400, no eligible worker supports tools.
     """
     conversation = asked(request.question)
     answered = conversation[-1].role == "tool"
@@ -322,7 +323,8 @@ def _may_continue(worker: str, request: ChatRequest, service: Service, caller: C
 
 
 def _worker_messages(span: Span, trace_id: str, answers: tuple[Message, ...]) -> tuple[Message, ...] | None:
-    """The worker's messages, its response and the tools' results, with its own call ids; None: for other calls."""
+    """The worker's messages, its response and the tool results, with its own call ids. None: a result is for another
+    call."""
     results = []
     for answer in answers:
         found = CallId.parse(answer.tool_call_id or "")

@@ -1,4 +1,4 @@
-"""The items of a response's input: messages, tool calls and their results, references, files; and what they stand for.
+"""The input items of a response (messages, tool calls, tool results, references), and their conversion to messages.
 
 `responses_body` has the other fields of a request, `responses_reply` the items of an answer.
 """
@@ -58,7 +58,7 @@ class Refusal(BodyPart):
 
 
 class InputFile(BodyPart):
-    """A file that is text; it becomes a part of the message."""
+    """A text file; its content becomes part of the message."""
 
     type: Literal["input_file"]
     file_data: str
@@ -113,7 +113,7 @@ class CallItem(BodyPart):
 
 
 class ResultItem(BodyPart):
-    """The result of the caller's tool. One with a name and without a call is a note of the caller's program."""
+    """The result of a tool that the caller ran. With `name` but no `call_id`: a note of the caller's program."""
 
     type: Literal["function_call_output"]
     call_id: str | None = None
@@ -149,7 +149,7 @@ class ReferenceItem(BodyPart):
 
 
 class CompactionItem(BodyPart):
-    """What `compaction` made of earlier items."""
+    """The summary of earlier items that `compaction` wrote."""
 
     type: Literal["compaction", "compaction_summary"]
     encrypted_content: str
@@ -164,15 +164,15 @@ def _kind(item: Any) -> str:
 
 
 def write_compaction(summary: str) -> str:
-    """A summary in the form in which clients carry it. It is encoded, not secret: clients have what it sums up."""
+    """Encode a summary, for clients to send back. Base64 without encryption: clients know the conversation anyway."""
     return b64encode(summary.encode()).decode()
 
 
 def read_compaction(written: str) -> str:
-    """The opposite of `write_compaction`, introduced for a model.
+    """Decode what `write_compaction` wrote, and add an introduction for the model.
 
     Raises:
-        APIError: 400, it is not ours.
+        APIError: 400, `write_compaction` did not write it.
     """
     try:
         return f"Summary of the conversation before:\n{b64decode(written, validate=True).decode()}"
@@ -217,7 +217,7 @@ def unknown_response(response_id: str, param: str) -> APIError:
 
 
 def to_messages(question: Question, answer: ServedAnswer) -> tuple[Message, ...]:
-    """A conversation up to and including an answer, with tool calls as the caller knows them."""
+    """A conversation up to and including an answer. Tool calls have the ids that the caller knows."""
     return (*asked(question), Message(role="assistant", content=answer.text, tool_calls=called(answer)))
 
 
@@ -227,7 +227,7 @@ async def to_conversation(
     """The input of a request as messages.
 
     Raises:
-        APIError: 404, an item is referred to that is not stored.
+        APIError: 404, a reference names an item that is not stored.
     """
     if isinstance(given, str):
         return (Message(role="user", content=given),)
@@ -265,7 +265,7 @@ async def _referred(id_: str, service: Service, caller: Caller, param: str) -> I
 def _messages(items: tuple[Item, ...]) -> tuple[Message, ...]:
     """The input items as messages. Adjacent tool calls become one assistant message.
 
-    Results of tools stay together: what else comes with them, notes and images, stands after them.
+    Tool results stay together: the notes and images that come with them follow after them.
     """
     messages: list[Message] = []
     later: list[Message] = []

@@ -1,6 +1,6 @@
 """POST /v1/responses: from bytes to the response, whole or as a stream of events.
 
-`responses_socket` has the same over a WebSocket, `stored_responses` what happens to a response afterwards.
+`responses_socket` serves the same over a WebSocket. `stored_responses` reads and deletes stored responses.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ async def open_response(
     caller: Caller,
     kept: Mapping[str, tuple[Message, ...]] | None = None,
 ) -> OpenedResponse:
-    """A response that is ready to be made; nothing has run.
+    """Check a request and prepare its response, without running anything.
 
     Args:
-        kept: conversations that only the caller's connection keeps, by the id of their last response.
+        kept: conversations that are kept only for this connection, by the id of their last response.
 
     Raises:
         APIError: the request cannot be honoured.
@@ -93,7 +93,7 @@ async def open_response(
 
 @dataclass(frozen=True, slots=True)
 class OpenedResponse:
-    """One request and what its response needs."""
+    """One request that is ready to run, and the fields of its response that repeat the request."""
 
     question: OpenedQuestion
     frame: ResponseFrame
@@ -116,7 +116,7 @@ class OpenedResponse:
         return EventStream(produce, self.question.headers)
 
     async def write_events(self, write: Write) -> ServedAnswer | None:
-        """Make the response and write its events; as `OpenedQuestion.write`."""
+        """Make the response and write its events. Returns the same as `OpenedQuestion.write`."""
         question = self.question
         direct = question.request.worker is not None
         events = ResponseEvents(self.frame, question.orchestrator.pool.profiles, direct=direct)

@@ -1,6 +1,6 @@
-"""The body of a request for a response: its fields, and the request that they make.
+"""The body of a request for a response: its fields, and their translation into a `ChatRequest`.
 
-As lenient as OpenAI (null is the same as leaving a field out).
+As with OpenAI, null is the same as leaving a field out.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from podium.types import AnswerOptions, Message
 
 _UNSUPPORTED = Unsupported("Podium does not support it.", kind="never")
 INSTRUCTIONS_KEY = "podium.instructions"
-"""Metadata key of a trace whose first message is the instructions of a response."""
+"""Metadata key that marks a trace whose first message is the `instructions` of a response."""
 
 
 class FlatTool(SentPart):
@@ -145,10 +145,10 @@ class ResponseBody(Body):
 async def read_response(
     body: ResponseBody, service: Service, caller: Caller, kept: Mapping[str, tuple[Message, ...]]
 ) -> ChatRequest:
-    """The request that `body` makes.
+    """Translate `body` into a `ChatRequest`.
 
     Args:
-        kept: conversations that may be continued besides those of the store, by the id of their last response.
+        kept: conversations that are not stored but may be continued, by the id of their last response.
 
     Raises:
         APIError: the request cannot be honoured.
@@ -208,7 +208,7 @@ async def _previous_messages(body: ResponseBody, service: Service, caller: Calle
 
 
 def _to_chat(body: ResponseBody, leftover: Leftover) -> Leftover:
-    """What goes to one worker's endpoint, in the form of a chat completion."""
+    """Convert the fields for one worker's endpoint to those of a chat completion."""
     given, extra = leftover.extra, {}
     foreign = ResponseBody.unsupported.keys() - ChatBody.unsupported.keys()
     extra = {name: value for name, value in given.items() if name not in foreign | {"reasoning"}}

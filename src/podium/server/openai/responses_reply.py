@@ -1,6 +1,6 @@
 """The JSON of a response, and the stream of events that OpenAI's client assembles into one.
 
-Progress is the summary of a reasoning item, which stands first; the answer's text is a message after it.
+A reasoning item, whose summary reports progress, comes first. The message with the answer's text follows it.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def input_items(question: Question, trace_id: str) -> list[dict[str, Any]]:
 
 
 def output_items(answer: ServedAnswer) -> list[dict[str, Any]]:
-    """The output items of an answer: what its worker thought, its message and its tool calls."""
+    """The output items of an answer: the worker's reasoning, the message and the tool calls."""
     messages = [message(answer.trace_id, answer.text)] if answer.text or not answer.tool_calls else []
     if answer.logprobs and messages:
         messages[0]["content"][0]["logprobs"] = answer.logprobs["content"]
@@ -134,7 +134,7 @@ def output_items(answer: ServedAnswer) -> list[dict[str, Any]]:
 
 
 def reasoning(trace_id: str, text: str) -> dict[str, Any]:
-    """The output item of progress or of what a worker thought."""
+    """A reasoning item: the team's progress, or a worker's reasoning."""
     summary = [{"type": "summary_text", "text": text}]
     return {"id": f"rs_{trace_id}", "type": "reasoning", "summary": summary}
 
@@ -223,7 +223,7 @@ class ResponseEvents:
         return self._event("created", response=response) + self._event("in_progress", response=response)
 
     def for_event(self, event: Event) -> bytes:
-        """The events for an orchestrator's event, except for the end."""
+        """The events for one event of the orchestrator. For the end of the answer, call `end`."""
         if isinstance(event, StepText) and not event.reasoning:
             text = self._text.add(event.attempt, event.text)
             return self._delta(text) if text else b""

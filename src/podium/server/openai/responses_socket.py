@@ -1,7 +1,7 @@
-"""Responses over a WebSocket at /v1/responses: a message of the client is a request, one of ours an event.
+"""Responses over a WebSocket at /v1/responses: each client message is a request, each server message an event.
 
-A response that is not stored can be continued on the same connection. What HTTP refuses with a status is here an event
-of the type "error".
+A response that is not stored can be continued on the same connection. Where HTTP would return an error status, the
+socket sends an event of the type "error".
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from podium.server.service import Service
 from podium.types import Message
 
 _MAX_KEPT = 16
-"""Responses of one connection that can be continued though they are not stored."""
+"""The most unstored responses of one connection that can still be continued."""
 _MAX_WAITING = 4
 """Requests that a client may send before the first of them is answered."""
 
@@ -59,7 +59,7 @@ class _Connection:
         """Conversations of responses that are not stored, by the id of the last response."""
 
     async def serve(self) -> None:
-        """Answer one request after the other, until the client disconnects; then what runs is cancelled."""
+        """Answer one request after the other, until the client disconnects. Then the running request is cancelled."""
         requests: asyncio.Queue[str] = asyncio.Queue(_MAX_WAITING)
         answering = asyncio.create_task(self._answer_all(requests))
         try:
@@ -112,7 +112,7 @@ class _Connection:
                 del self._kept[id_]
 
     async def _write(self, content: bytes) -> None:
-        """Send events, which are written as server-sent ones, without their frames."""
+        """Send each event as one WebSocket message. `content` has them as server-sent events (`data: ...`)."""
         for line in content.splitlines():
             if line.startswith(b"data: "):
                 await self._socket.send_text(line.removeprefix(b"data: ").decode())

@@ -1,4 +1,4 @@
-"""GET and DELETE /v1/responses/{id}, and the items of its input: what happens to a response that was kept."""
+"""GET and DELETE /v1/responses/{id} and GET /v1/responses/{id}/input_items, for stored responses."""
 
 from __future__ import annotations
 

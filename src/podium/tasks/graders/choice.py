@@ -1,4 +1,4 @@
-"""The grader of multiple choice: accepts one letter, in the forms in which models write it, and no list of letters."""
+"""The grader for multiple choice: accepts exactly one letter, in any of the forms that models write."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from podium.tasks.graders.text_graders import normalised_words
 from podium.tasks.task import Grade
 
 _LONGEST = 500
-"""Characters of a claim that are read, at most."""
+"""The most characters of a claim that are read."""
 _MOST = 200
-"""Claims or lines that are read, at most: the last ones."""
+"""The most claims or lines that are read, counted from the end of the response."""
 _MARKUP = re.compile(r"\\(?:text|math)(?:bf|it|rm|sf|tt)?\b|\\(?:bf|rm|left|right)\b|\\[()\[\]]|[*_`~$#]")
 _ANSWER_MARK = re.compile(
     r"<answer>|\\f?boxed\s*\{|^[^\w\n]*(?:the |my )?(?:final |correct |best )?answer[ \t]*:",
@@ -55,26 +55,26 @@ _LISTED = re.compile(
     rf"""(?:[,;] | \b(?:and|or)\b) \s* (?i:{_ANOTHER})* [("'“‘\[]* [A-Z] ["'”’)\]]? \s* (?:[.:)(] | [-–—]\s)""",
     re.VERBOSE,
 )
-"""A letter further on, with an option's text behind it: `B - Lima, C - Rome`."""
+"""A further letter that is followed by an option's text: `B - Lima, C - Rome`."""
 _NEXT_LINE = re.compile(rf"\W*(?i:{_ANOTHER})+[A-Z]\W*$", re.VERBOSE)
 """A line that names another letter than the line before: `or C`."""
 _TOGETHER = re.compile(
     r"[\s({]*([A-Za-z])[^\w\n]*?(?:</answer>)?[^\w\n]*(?:(?:or|and|also)\b[^\w\n]*)*(?:<|\\)?", re.IGNORECASE
 )
-"""All that stands between two marks of one answer: `\\boxed{B} or \\boxed{C}`."""
+"""The text between two answer marks that belong together: `\\boxed{B} or \\boxed{C}`."""
 _REASON = re.compile(r"\b(?:as|because|but|instead|not|rather|since|whereas|which|while)\b", re.IGNORECASE)
 _BRACKETED = re.compile(r"(?:\b|[(\[])[A-Z][)\]]")
 _DOTTED = re.compile(r"\b([A-Z])[.:]")
 
 
 class Choice(PureGrader):
-    """1 when the response decides for the gold letter.
+    """1 if the response chooses the gold letter.
 
     The last claim in the response counts: an `<answer>` tag, a `\\boxed{...}`, a line `Answer: ...`, or a sentence
     with `answer is`, `option is` or `choice is` before the letter. A claim reads `C`, `(C)`, `C.`, `C) text`, `Option
     C`, `C because ...`, bold or in LaTeX. Without a claim, the only letter on a line of its own counts, else the only
     letter that begins a line as an option does. Not accepted: two letters (`A, C`, `(A) and (C)`, `A or C`, `A/C`), a
-    letter inside prose, and the last capital letter of a text, which MMLU-Pro's own script takes in the end.
+    letter inside prose, and the last capital letter of a text, which MMLU-Pro's own script accepts as a last resort.
 
     The gold answer is a letter, or JSON: `{"letter": "C", "options": ["Oslo", "Lima", "Rome"]}`. With JSON, a claim
     that is the text of exactly one option, compared as `normalised` does, counts as its letter.
@@ -82,7 +82,7 @@ class Choice(PureGrader):
 
     kind: Literal["choice"] = "choice"
     answer: AnswerPlace = "final"
-    """Where the answer stands in the response. "final": as above; elsewhere, all that stands there is the claim."""
+    """Where the answer stands in the response. "final": as above. Any other place: all its text is the claim."""
 
     def gold_problem(self, gold: str) -> str | None:
         return None if _key(gold) is not None else f"the gold answer {gold!r} is no letter of an option"
@@ -142,7 +142,7 @@ def _last_claim(response: str, key: _Key | None) -> _Claim | None:
 
 
 def _beside_another(text: str, marks: list[re.Match[str]], place: int, claim: _Claim) -> bool:
-    """Whether the claim's mark stands beside an earlier one with another letter."""
+    """Whether the answer mark right before the claim's mark has another letter."""
     for first, second in pairwise(marks):
         if second.end() == place and (other := _TOGETHER.fullmatch(text, first.end(), second.start())):
             return other[1].upper() != claim.letter
@@ -150,17 +150,17 @@ def _beside_another(text: str, marks: list[re.Match[str]], place: int, claim: _C
 
 
 def _without_markup(text: str) -> str:
-    """The text without emphasis and LaTeX's fonts, in NFKC letters."""
+    """The text in Unicode's form NFKC, without emphasis and LaTeX's fonts."""
     return _MARKUP.sub("", unicodedata.normalize("NFKC", text))
 
 
 def _definite(text: str, key: _Key | None) -> _Claim:
-    """The claim in a place that is marked as the answer: if it is no letter, it is a wrong answer."""
+    """The claim in a place that is marked as the answer. A claim that is not a letter is a wrong answer."""
     return _tentative(text, key) or _Claim(text.strip(), "")
 
 
 def _tentative(text: str, key: _Key | None) -> _Claim | None:
-    """The claim with which a text begins; None: it begins with something else."""
+    """The claim at the beginning of a text; None: the text begins with something else."""
     said, _, behind = text.strip().partition("\n")
     alone = _ALONE.fullmatch(said)
     begun = alone or _LETTER.match(said)

@@ -1,7 +1,8 @@
 r"""Words beside a number that change its value: "negative 5", "half of 10", "5 squared", "not 5".
 
-A few are read as mathematics. Any other makes the number unreadable, since without the word it is another value.
-Units, fillers and the words of a sentence ("half of 10 is 5") change nothing. Used by `latex` and `math_graders`.
+A few of these words are read as mathematics. Any other makes the number unreadable, because without the word the number
+would have another value. Units, fillers and the other words of a sentence ("half of 10 is 5") change nothing. Used by
+`latex` and `math_graders`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ SCALES = {
     "billion": "10^{9}",
     "trillion": "10^{12}",
 }
-"""Words behind a number that multiply it."""
+"""Words after a number that multiply it."""
 _READ = tuple(
     (re.compile(pattern, re.IGNORECASE), by)
     for pattern, by in (
@@ -58,7 +59,7 @@ _RELATION = re.compile(
     "(?:of|out of|to|by|times|mod|modulo|into|less|choose|point|to the power(?: of)?)(?: the)?"
 )
 _DETACHED = re.compile(r"\s*[,;:.!?]|.*=", re.DOTALL)
-"""How a number begins that the words before it do not belong to: "half of 10 = 5"."""
+"""If a number begins like this, the words before it do not belong to it: "half of 10 = 5"."""
 _NO_UNIT = re.compile(
     rf"""\b(?:and|or|to|than|plus|minus|times|over|less|more|not|wrong|incorrect|false|{_FRACTION}
     |(?:{"|".join(SCALES)})s?)\b""",
@@ -77,9 +78,9 @@ def changes_value(before: str, said: str, after: str) -> bool:
     """Whether the words before or after a number change its value.
 
     Args:
-        before: the words between the number and what stands before it, in small letters.
-        said: the number, with the "or" or "and" that may end it.
-        after: the words up to what stands behind it.
+        before: the lower-case words right before the number.
+        said: the number as written; it may end with "or" or "and".
+        after: the words right after the number.
     """
     if _AFTER.match(after) or _OPEN_END.search(f"{said.rstrip()} {after}"):
         return True
@@ -87,11 +88,11 @@ def changes_value(before: str, said: str, after: str) -> bool:
 
 
 def relates(words: str) -> bool:
-    """Whether these are all words between two numbers and make one value of both: "3 out of 10", "5 to 6"."""
+    """Whether `words`, all that stands between two numbers, make one value of both: "3 out of 10", "5 to 6"."""
     return bool(_RELATION.fullmatch(words))
 
 
 def are_unit(words: str) -> bool:
-    """Whether words behind a number may name its unit, as none of them changes its value."""
+    """Whether the words after a number may be its unit: none of them changes the number's value."""
     said = words.strip().casefold()
     return not (_AFTER.match(said) or _NO_UNIT.search(said))

@@ -1,7 +1,7 @@
 """Evaluates the policy while it is trained: one greedy rollout of each validation question.
 
-The rollouts are made by the code that makes those of training, and paid from the same budget. All ranks share them.
-Every evaluation of a run meets the same pools and the same randomness of the workers.
+The code and the budget are those of training rollouts. The ranks divide the questions among themselves. Every
+evaluation of a run uses the same pools, and the same seeds for the workers.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from podium.train.lm.rollouts import RolloutFunction, SampledCompletion
 from podium.train.lm.schedule import Row
 
 _KEPT = ("accuracy", "valid", "steps", "calls", "cost_usd", "dropped")
-"""Figures of a batch that an evaluation has too."""
+"""The figures of `batch_figures` that an evaluation reports."""
 _SAMPLING = ("temperature", "top_p", "top_k", "min_p")
-"""Arguments of generation that a greedy one does not have."""
+"""Generation arguments that are left out of greedy decoding."""
 
 
 class Evaluation:
@@ -41,10 +41,10 @@ class Evaluation:
         self._rounds = rounds
 
     def __call__(self, trainer: Any) -> dict[str, Any]:
-        """The figures of the trainer's policy as it is; all ranks call it together.
+        """Evaluate the trainer's current policy. All ranks must call this together.
 
-        "accuracy", "calls" and "cost_usd" (dollars) are means over the questions whose workers did not fail, which
-        "dropped" counts; "valid" and "steps" are means over plans.
+        "accuracy", "calls" and "cost_usd" (dollars) are means over the questions whose workers did not fail. "valid"
+        and "steps" are means over plans. For "dropped" see `batch_figures`.
 
         Raises:
             PodiumError: as `RolloutFunction`.
@@ -55,7 +55,7 @@ class Evaluation:
         at_once = max(1, trainer.args.generation_batch_size // ranks // self._rounds)
         samples: list[SampledCompletion] = []
         with _greedy(trainer):
-            # As many times on each rank: those that hold parts of one model generate together.
+            # Each rank loops equally often, because ranks that hold parts of one model must generate together.
             for first in range(0, len(self._questions[::ranks]), at_once):
                 part = [SampledCompletion(row, 0) for rows in own[first : first + at_once] for row in rows]
                 self._rollouts.play(part, trainer, same=1, places=at_once)
@@ -70,7 +70,7 @@ class Evaluation:
 
 @contextmanager
 def _greedy(trainer: Any) -> Iterator[None]:
-    """The trainer generates the likeliest tokens, as at temperature 0."""
+    """Make the trainer decode greedily (temperature 0) inside this context."""
     if trainer.use_vllm:
         engine = trainer.vllm_generation
         temperature, engine.temperature = engine.temperature, 0.0

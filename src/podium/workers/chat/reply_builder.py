@@ -1,7 +1,7 @@
 """Collects one reply from a whole body or from the chunks of a stream.
 
-It ignores whatever is not part of a reply. `response_reader` decides whether the reply is complete, `failures` what is
-wrong with it, and `usage` what it took.
+It ignores everything that is not part of a reply. `response_reader` decides whether the reply is complete, `failures`
+turns faults into errors, and `usage` reads the token counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from podium.types import ToolCall
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 """Where vLLM and DeepSeek, OpenRouter, and others put the reasoning of a model."""
 _CALL = 2048
-"""Characters that a tool call counts besides its own: an empty one takes memory too."""
+"""Added to `length` for each tool call, because even an empty tool call takes memory."""
 
 
 class ReplyBuilder:
@@ -61,7 +61,7 @@ class ReplyBuilder:
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that have a name; one without an id gets one."""
+        """The calls that have a name. A call without an id gets one here."""
         return tuple(
             ToolCall(
                 id=encodable(call["id"]) or f"call_{place}",
@@ -152,6 +152,7 @@ def encodable(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        # The JSON codec joins pairs. An error handler would be called for each half: a second for a million of them.
+        # The JSON codec joins pairs. An error handler of `encode` would be called for each half, which takes a second
+        # for a million halves.
         return _HALF.sub("\ufffd", json.loads(json.dumps(text)))
     return text

@@ -1,7 +1,7 @@
 """Reads one HTTP response, whole or as server-sent events, within limits of size and of time to the first token.
 
 It stands between the HTTP client and `reply_builder`. It removes secrets from streamed text before it passes it on, and
-raises a `WorkerError` for whatever is no reply.
+raises a `WorkerError` if the response is not a reply.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _VALUES = f"{_MOST_VALUES:,} values"
 _MOST_LENGTH = 2 << 20
 """Most characters of a reply's text, reasoning and tool calls: four times what a model writes at most."""
 _MOST_STREAMED = 256 << 20
-"""Most bytes of a stream. Each event has some 300 bytes around about one token."""
+"""Most bytes of a stream. An event has about one token, and some 300 bytes of JSON around it."""
 _AT_ONCE = 16 << 10
 """Bytes of a stream that are decoded before other tasks run. They hold up to 2,000 events."""
 _MOST_ERROR = 64 << 10
@@ -48,7 +48,7 @@ class ResponseReader:
         failures: makes the `WorkerError`s.
         streamed: whether the request was for a stream.
         first_token_timeout: seconds from now until a streamed reply must have begun; None: no limit.
-        listeners: called with each piece of text, and with each piece of reasoning, as it comes.
+        listeners: two callbacks: the first gets each piece of text, the second each piece of reasoning.
     """
 
     def __init__(
@@ -63,7 +63,8 @@ class ResponseReader:
         self.first_token_s: float | None = None
         """Seconds until the first text or reasoning of a stream."""
         self.deadline = asyncio.timeout(first_token_timeout)
-        """The caller enters it around the whole call. The first token cancels it; finish_reason starts it again."""
+        """The timeout that the caller enters around the whole call. The first token removes the limit; finish_reason
+        sets a new one of `_CLOSING_S`."""
         self._failures = failures
         self._streamed = streamed
         self._listeners = listeners
@@ -94,7 +95,8 @@ class ResponseReader:
             await self._read_whole(response, first)
 
     def _is_streamed(self, response: aiohttp.ClientResponse, first: bytes) -> bool:
-        """Whether a body that begins so is a stream: some servers ignore `stream`, some send a wrong content type."""
+        """Whether a body that begins with `first` is a stream. Servers may ignore `stream` or send a wrong content
+        type."""
         start = first.lstrip()[:1]
         if start == b"<":
             return False
@@ -205,7 +207,7 @@ class ResponseReader:
 
 
 def _count_values(data: bytes) -> int:
-    """About the values in JSON. Marks within strings count too; no text has as many."""
+    """The approximate number of values in JSON. Commas and brackets in strings count too, but never reach the limit."""
     return sum(map(data.count, (b",", b"[", b"{")))
 
 
@@ -241,7 +243,7 @@ async def _release(response: aiohttp.ClientResponse) -> None:
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BOM = b"\xef\xbb\xbf"
 _PIECE = 64
-"""About the bytes of overhead that Python has for each piece."""
+"""Python's overhead for each piece, in bytes (approximate)."""
 
 
 class SSEDecoder:
@@ -260,7 +262,7 @@ class SSEDecoder:
 
     @property
     def pending(self) -> int:
-        """About the bytes of memory of the unfinished event."""
+        """Bytes of memory that the unfinished event takes (approximate)."""
         return self._line_bytes + self._data_bytes
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:

@@ -1,7 +1,8 @@
-"""Reads the token counts of one call. What a provider cannot have counted is replaced by an estimate, and marked.
+"""Reads the token counts of one call. Replaces missing and implausible counts by estimates, and marks them.
 
-A count is refused if no tokenizer could need so few tokens for the text, or if it is far above what the request
-allows. Between the two Podium believes the provider: it cannot see hidden reasoning, images or a provider's own prompt.
+A count is implausible if no tokenizer could need so few tokens for the text, or if it is far above what the request
+allows. Podium believes all counts in between, because it cannot see hidden reasoning, images or a provider's own
+prompt.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from collections.abc import Mapping, Sequence
 from podium.types import Message, Usage, estimate_tokens
 
 _FEWER = 8
-"""Times fewer tokens than estimated, at most: a text of 32 characters a token, as rows of blanks or dashes have."""
+"""A count may be this many times smaller than the estimate. The estimate assumes 4 characters per token; rows of blanks
+or dashes have up to 32."""
 _MOST = 16
-"""Times more tokens than estimated or allowed, at most: some scripts take several a character, and an endpoint that is
-a team reports those of all its steps."""
+"""A count may be this many times larger than the estimate or max_tokens. Some scripts need several tokens per
+character, and an endpoint that is itself a team reports the tokens of all its steps."""
 _HIDDEN = 100_000
-"""Tokens that Podium may not see: reasoning beyond max_tokens, images, searches, a prompt of the provider's own."""
+"""Further tokens that a count may have, since Podium may not see reasoning beyond max_tokens, images, searches, or the
+provider's own prompt."""
 _MOST_WRITTEN = 1 << 20
-"""Most tokens of a reply whose request named no limit."""
+"""The most plausible output tokens of a reply whose request set no max_tokens."""
 
 
 def read_usage(
@@ -29,7 +32,7 @@ def read_usage(
     *,
     max_tokens: int | None = None,
 ) -> Usage:
-    """The tokens of one call: the provider's counts where they are plausible, else estimates, which are marked so.
+    """The tokens of one call: the provider's counts if they are plausible, else estimates (`Usage.estimated`).
 
     It understands OpenAI's keys, and those of Anthropic, DeepSeek and Moonshot that differ.
 
@@ -89,7 +92,7 @@ def read_usage(
 
 
 def _refused(what: str, count: int | None, estimate: int, most: int) -> str | None:
-    """The count in words, if it cannot be; None: it can, or there is none."""
+    """The count in words, if it is implausible. None: it is plausible or missing."""
     possible = count is None or estimate <= count * _FEWER <= most * _FEWER
     return None if possible else f"{count} tokens of {what}"
 
