@@ -19,7 +19,7 @@ def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
     """Figures of a batch: means over the samples that were scored.
 
     "accuracy", "calls" and "cost_usd" are of whole rollouts, after their last round; everything else is of single
-    plans. "dropped" counts completions whose workers or grader failed, and those that were not asked for since their
+    plans. "dropped" counts completions whose workers or grader failed, and those that were not generated because their
     prompts were too long. "unrewarded_groups" is the share of the groups without any reward, "zero_variance_groups" the
     share of the others whose rewards are all equal.
     """
