@@ -63,8 +63,8 @@ class OpenedQuestion:
             APIError: there is none.
         """
         if self.request.dry_run:
-            return await self._planned()
-        return self._read(
+            return await self.planned()
+        return self.read(
             await self.service.answer(
                 self.request, self.caller, trace_id=self.trace_id, orchestrator=self.orchestrator
             )
@@ -77,7 +77,7 @@ class OpenedQuestion:
             PodiumError: a failure before the first event.
         """
         if self.request.dry_run:
-            planned = await self._planned()
+            planned = await self.planned()
             await write(events.start() + events.end(planned))
             return planned
         answer: ServedAnswer | None = None
@@ -90,7 +90,7 @@ class OpenedQuestion:
                     pieces = []
                     for _, event in await next_events():
                         if isinstance(event, QuestionEnded):
-                            answer = self._read(event.trace)
+                            answer = self.read(event.trace)
                             pieces.append(events.end(answer))
                         else:
                             pieces.append(events.for_event(event))
@@ -105,12 +105,22 @@ class OpenedQuestion:
             return None
         return answer
 
-    def _read(self, trace: Trace) -> ServedAnswer:
+    def read(self, trace: Trace) -> ServedAnswer:
+        """The answer of a trace.
+
+        Raises:
+            APIError: it has none.
+        """
         error = no_answer_error(trace)
         if error is not None:
             raise error
         return from_trace(trace, self.request.ignored)
 
-    async def _planned(self) -> ServedAnswer:
+    async def planned(self) -> ServedAnswer:
+        """The answer of a dry run.
+
+        Raises:
+            APIError: there is no plan.
+        """
         plan, estimate = await self.service.plan(self.request, self.orchestrator)
         return from_plan(self.orchestrator, plan, estimate, self.trace_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import pydantic_core
@@ -94,6 +94,12 @@ async def parse_body(model: type[B], raw: bytes, lock: asyncio.Lock) -> B:
         return _parse(model, raw)
     async with lock:
         return await asyncio.to_thread(_parse, model, raw)
+
+
+def body_schema(model: type[Body]) -> dict[str, Any]:
+    """What a route that parses its own body adds to its OpenAPI description."""
+    schema = {"schema": model.model_json_schema()}
+    return {"requestBody": {"required": True, "content": {"application/json": schema}}}
 
 
 def _parse(model: type[B], raw: bytes) -> B:
@@ -193,45 +199,6 @@ class PodiumOptions(OwnPart):
 NO_OPTIONS = PodiumOptions()
 
 
-def requested_budget(options: PodiumOptions, settings: ServeSettings) -> Budget:
-    """The limits that the options ask for.
-
-    Raises:
-        APIError: more rounds than the server allows.
-    """
-    limits = options.budget
-    requested = (options.max_rounds, None if limits is None else limits.rounds)
-    rounds = min((count for count in requested if count is not None), default=settings.budget.rounds)
-    if rounds > settings.most_rounds:
-        where = "podium.max_rounds" if limits is None or limits.rounds is None else "podium.budget.rounds"
-        raise invalid(f"{where}: this server gives at most {settings.most_rounds} rounds.", where)
-    if limits is None:
-        return Budget(rounds=rounds)
-    return Budget(
-        calls=limits.calls, tokens=limits.tokens, usd=limits.usd, seconds=limits.seconds, rounds=rounds
-    )
-
-
-def requested_early_stop(options: PodiumOptions, settings: ServeSettings) -> bool:
-    """Whether votes stop early; the server's setting where the request does not say."""
-    return settings.early_stop if options.early_stop is None else options.early_stop
-
-
-def requested_steps(options: PodiumOptions, settings: ServeSettings) -> int:
-    """The steps that a plan may have; the server's setting where the request does not say.
-
-    Raises:
-        APIError: more than the server allows.
-    """
-    steps = settings.max_steps if options.max_steps is None else options.max_steps
-    if steps > settings.most_steps:
-        raise invalid(
-            f"podium.max_steps: this server lets a plan have at most {settings.most_steps}.",
-            "podium.max_steps",
-        )
-    return steps
-
-
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One request for an answer, after parsing, in the form that the service takes from every route."""
@@ -265,3 +232,54 @@ class ChatRequest:
     def planner_param(self) -> str:
         """The request field that names the planner, for error messages."""
         return "model" if self.model.startswith("podium/") else "podium.planner"
+
+
+def with_options(request: ChatRequest, options: PodiumOptions, settings: ServeSettings) -> ChatRequest:
+    """The request with the limits of the object `podium`; the server's settings apply where it does not say.
+
+    Raises:
+        APIError: more rounds or steps than the server allows.
+    """
+    return replace(
+        request,
+        budget=_budget(options, settings),
+        allow=options.allow,
+        deny=options.deny or (),
+        max_steps=_steps(options, settings),
+        early_stop=settings.early_stop if options.early_stop is None else options.early_stop,
+        dry_run=bool(options.dry_run),
+    )
+
+
+def _budget(options: PodiumOptions, settings: ServeSettings) -> Budget:
+    """The limits that the options ask for.
+
+    Raises:
+        APIError: more rounds than the server allows.
+    """
+    limits = options.budget
+    requested = (options.max_rounds, None if limits is None else limits.rounds)
+    rounds = min((count for count in requested if count is not None), default=settings.budget.rounds)
+    if rounds > settings.most_rounds:
+        where = "podium.max_rounds" if limits is None or limits.rounds is None else "podium.budget.rounds"
+        raise invalid(f"{where}: this server gives at most {settings.most_rounds} rounds.", where)
+    if limits is None:
+        return Budget(rounds=rounds)
+    return Budget(
+        calls=limits.calls, tokens=limits.tokens, usd=limits.usd, seconds=limits.seconds, rounds=rounds
+    )
+
+
+def _steps(options: PodiumOptions, settings: ServeSettings) -> int:
+    """The steps that a plan may have; the server's setting where the request does not say.
+
+    Raises:
+        APIError: more than the server allows.
+    """
+    steps = settings.max_steps if options.max_steps is None else options.max_steps
+    if steps > settings.most_steps:
+        raise invalid(
+            f"podium.max_steps: this server lets a plan have at most {settings.most_steps}.",
+            "podium.max_steps",
+        )
+    return steps

@@ -14,7 +14,7 @@ from podium.server.anthropic.messages_reply import MessageEvents, message_body
 from podium.server.api_errors import error_responses, invalid
 from podium.server.keys import Caller
 from podium.server.opened_question import OpenedQuestion
-from podium.server.requests import parse_body
+from podium.server.requests import body_schema, parse_body
 from podium.server.service import Service
 from podium.server.streaming import EventStream, Write, cancel_on_disconnect
 from podium.types import estimate_tokens
@@ -27,10 +27,6 @@ _IMAGE_TOKENS = 1000
 def routes(service: Service) -> APIRouter:
     """POST /v1/messages and /v1/messages/count_tokens, HEAD /."""
     router = APIRouter()
-    body_schema = {
-        "required": True,
-        "content": {"application/json": {"schema": MessagesBody.model_json_schema()}},
-    }
 
     @router.head("/", include_in_schema=False)
     async def there() -> Response:
@@ -43,7 +39,7 @@ def routes(service: Service) -> APIRouter:
             200: {"description": "A message; with `stream`, its events."},
             **error_responses(*_ERRORS),
         },
-        openapi_extra={"requestBody": body_schema},
+        openapi_extra=body_schema(MessagesBody),
     )
     async def create(request: Request) -> Response:
         caller = await _authenticate(request, service)
@@ -59,7 +55,7 @@ def routes(service: Service) -> APIRouter:
                 question.trace_id,
                 body.model,
                 orchestrator.pool.profiles,
-                thinks=body.thinks,
+                thinks=body.thinking is not None,
                 direct=chat_request.worker is not None,
             )
 
@@ -69,14 +65,16 @@ def routes(service: Service) -> APIRouter:
             return EventStream(produce, headers)
         async with cancel_on_disconnect(request.receive):
             answer = await question.answer()
-        content = json.dumps(message_body(answer, body.model, thinks=body.thinks), separators=(",", ":"))
+        content = json.dumps(
+            message_body(answer, body.model, thinks=body.thinking is not None), separators=(",", ":")
+        )
         headers["x-podium-cost-usd"] = f"{answer.cost_usd:.6f}"
         return Response(content.encode(), media_type="application/json", headers=headers)
 
     @router.post(
         "/v1/messages/count_tokens",
         responses=error_responses(*_ERRORS),
-        openapi_extra={"requestBody": body_schema},
+        openapi_extra=body_schema(MessagesBody),
     )
     async def count_tokens(request: Request) -> dict[str, Any]:
         """An estimate: every worker counts in its own way."""

@@ -31,9 +31,7 @@ from podium.server.requests import (
     Name,
     PodiumOptions,
     Unsupported,
-    requested_budget,
-    requested_early_stop,
-    requested_steps,
+    with_options,
 )
 from podium.server.service import Service
 from podium.server.worker_selection import resolve_model
@@ -198,10 +196,11 @@ class MessagesBody(Body):
     podium: PodiumOptions | None = None
 
     @property
-    def thinks(self) -> bool:
-        """Whether the caller requested thinking blocks."""
+    def thinking(self) -> dict[str, Any] | None:
+        """The settings of the thinking blocks that the caller requested; None: it requested none."""
         wanted = (self.model_extra or {}).get("thinking")
-        return isinstance(wanted, dict) and wanted.get("type") in ("enabled", "adaptive")
+        enabled = isinstance(wanted, dict) and wanted.get("type") in ("enabled", "adaptive")
+        return wanted if enabled else None
 
 
 async def read_messages(body: MessagesBody, service: Service, caller: Caller) -> ChatRequest:
@@ -210,29 +209,23 @@ async def read_messages(body: MessagesBody, service: Service, caller: Caller) ->
     Raises:
         APIError: the request cannot be honoured.
     """
-    wishes, settings = body.podium or NO_OPTIONS, service.settings
-    planner, worker = resolve_model(body.model, wishes.planner, service.pool, caller)
+    options, settings = body.podium or NO_OPTIONS, service.settings
+    planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
     passes = takes_extra(service.pool, worker)
     leftover = settle_leftover(body, strict=settings.strict, passes=passes)
     messages = to_messages(body)
-    extra = _effort(leftover.extra) if passes else {}
+    extra = _endpoint_fields(body.thinking, leftover.extra) if passes else {}
     request = ChatRequest(
         question=to_question(messages, _options(body, extra), direct=worker is not None),
         messages=None if worker is None else messages,
         model=body.model,
-        budget=requested_budget(wishes, settings),
-        allow=wishes.allow,
-        deny=wishes.deny or (),
         planner=planner,
         worker=worker,
-        max_steps=requested_steps(wishes, settings),
-        early_stop=requested_early_stop(wishes, settings),
-        dry_run=bool(wishes.dry_run),
         seed=token_hex(8),
         user=None if body.metadata is None else body.metadata.user_id,
         ignored=leftover.ignored,
     )
-    return await stay_with_worker(request, service, caller)
+    return await stay_with_worker(with_options(request, options, settings), service, caller)
 
 
 def to_messages(body: MessagesBody) -> tuple[Message, ...]:
@@ -290,13 +283,13 @@ def _document(block: Document) -> str:
     return f"Document {block.title or ''}:\n{block.source.data}"
 
 
-def _effort(extra: dict[str, Any]) -> dict[str, Any]:
+def _endpoint_fields(thinking: dict[str, Any] | None, extra: dict[str, Any]) -> dict[str, Any]:
     """The extra fields for one worker's endpoint. The token budget of `thinking` becomes a `reasoning_effort`."""
-    thinking = extra.pop("thinking", None)
-    if isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive"):
+    fields: dict[str, Any] = {name: extra[name] for name in ("top_k", "reasoning_effort") if name in extra}
+    if thinking is not None:
         tokens = thinking.get("budget_tokens") or _MEDIUM
-        extra["reasoning_effort"] = "low" if tokens <= _LOW else "medium" if tokens <= _MEDIUM else "high"
-    return {name: value for name, value in extra.items() if name in ("top_k", "reasoning_effort")}
+        fields["reasoning_effort"] = "low" if tokens <= _LOW else "medium" if tokens <= _MEDIUM else "high"
+    return fields
 
 
 def _options(body: MessagesBody, extra: dict[str, Any]) -> AnswerOptions:

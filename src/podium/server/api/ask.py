@@ -27,10 +27,9 @@ from podium.server.requests import (
     Name,
     Names,
     PodiumOptions,
+    body_schema,
     parse_body,
-    requested_budget,
-    requested_early_stop,
-    requested_steps,
+    with_options,
 )
 from podium.server.service import Service
 from podium.types import Question
@@ -95,13 +94,12 @@ class BackgroundQuestions:
 def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
     """POST /api/ask and DELETE /api/ask/{id}; `background` runs the questions."""
     router = APIRouter()
-    body_schema = {"required": True, "content": {"application/json": {"schema": AskBody.model_json_schema()}}}
 
     @router.post(
         "/api/ask",
         status_code=202,
         responses=error_responses(400, 401, 402, 403, 404, 408, 413, 429, 503),
-        openapi_extra={"requestBody": body_schema},
+        openapi_extra=body_schema(AskBody),
     )
     async def ask(request: Request) -> dict[str, Any]:
         caller = await service.authenticate(request.headers.get("authorization"))
@@ -135,15 +133,12 @@ def _to_request(body: AskBody, service: Service) -> ChatRequest:
     if not body.question.strip():
         raise invalid("The question is empty: write what you want answered.", "question")
     options = PodiumOptions(
-        budget=body.budget, max_rounds=body.rounds, max_steps=body.max_steps, early_stop=body.early_stop
-    )
-    return ChatRequest(
-        question=Question(text=body.question),
-        budget=requested_budget(options, service.settings),
+        budget=body.budget,
         allow=body.allow,
-        deny=body.deny or (),
-        planner=body.planner,
-        max_steps=requested_steps(options, service.settings),
-        early_stop=requested_early_stop(options, service.settings),
-        seed=token_hex(8),
+        deny=body.deny,
+        max_rounds=body.rounds,
+        max_steps=body.max_steps,
+        early_stop=body.early_stop,
     )
+    request = ChatRequest(Question(text=body.question), planner=body.planner, seed=token_hex(8))
+    return with_options(request, options, service.settings)

@@ -117,7 +117,7 @@ def routes(service: Service) -> APIRouter:
         caller = await service.authenticate(request.headers.get("authorization"))
         if last_event_id == ENDED:
             return Response(status_code=204)
-        log = None if service.live is None else service.live.find(id, visible_owner(caller))
+        log = None if service.live is None else service.live.find(id, caller.visible_owner)
         if log is not None:
             return EventStream(_follow(log, last_event_id), {})
         store = _store(service)
@@ -138,7 +138,7 @@ def routes(service: Service) -> APIRouter:
     async def delete(request: Request, id: str) -> Response:
         """Delete a trace, by its full id."""
         caller = await service.authenticate(request.headers.get("authorization"))
-        if not await _store(service).delete(id, visible_owner(caller)):
+        if not await _store(service).delete(id, caller.visible_owner):
             raise _unknown(id)
         if service.live is not None:
             service.live.forget(id)
@@ -159,7 +159,7 @@ def _unknown(id_: str) -> APIError:
 
 async def _find(store: AsyncTraceStore, id_: str, caller: Caller) -> Trace:
     try:
-        return await store.get(id_, visible_owner(caller))
+        return await store.get(id_, caller.visible_owner)
     except UnknownTraceError:
         raise _unknown(id_) from None
     except UsageError as error:
@@ -219,7 +219,7 @@ def _poll(store: AsyncTraceStore, id_: str, caller: Caller) -> Any:
         await _send(write, None)
         while time.monotonic() < until:
             try:
-                found = await store.get(id_, visible_owner(caller))
+                found = await store.get(id_, caller.visible_owner)
             except (UnknownTraceError, StoreError):
                 await asyncio.sleep(_POLL_S)
                 continue
@@ -260,7 +260,7 @@ class TraceQuery(BaseModel):
             min_cost=self.min_cost,
             max_cost=self.max_cost,
             q=self.q,
-            owner=visible_owner(caller),
+            owner=caller.visible_owner,
         )
 
 
@@ -314,11 +314,6 @@ class TracePage(BaseModel):
     total: int | None = Field(
         description="Traces on all pages, given with the first; null where there are too many to count."
     )
-
-
-def visible_owner(caller: Caller) -> str | None:
-    """The owner whose traces the caller may see; None: all owners."""
-    return None if caller.admin else caller.name or ""
 
 
 def _utc(moment: datetime | None) -> datetime | None:

@@ -40,6 +40,11 @@ class Caller:
             name for name in names if name not in self.deny and (self.allow is None or name in self.allow)
         )
 
+    @property
+    def visible_owner(self) -> str | None:
+        """The owner whose traces it may see; None: all owners."""
+        return None if self.admin else self.name or ""
+
 
 ANONYMOUS = Caller(admin=True)
 """The caller where no key is needed."""

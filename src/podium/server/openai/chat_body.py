@@ -34,9 +34,7 @@ from podium.server.requests import (
     Name,
     PodiumOptions,
     Unsupported,
-    requested_budget,
-    requested_early_stop,
-    requested_steps,
+    with_options,
 )
 from podium.server.service import Service
 from podium.server.worker_selection import resolve_model
@@ -232,21 +230,15 @@ async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatReq
         ),
         messages=None if worker is None else messages,
         model=body.model,
-        budget=requested_budget(options, settings),
-        allow=options.allow,
-        deny=options.deny or (),
         planner=planner,
         worker=worker,
-        max_steps=requested_steps(options, settings),
-        early_stop=requested_early_stop(options, settings),
-        dry_run=bool(options.dry_run),
         seed=token_hex(8) if body.seed is None else str(body.seed),
         metadata=body.metadata or {},
         user=body.user if body.user is not None else body.safety_identifier,
         keep=body.store is not False,
         ignored=leftover.ignored,
     )
-    return await stay_with_worker(request, service, caller)
+    return await stay_with_worker(with_options(request, options, settings), service, caller)
 
 
 def _message(message: ChatMessage) -> Message:

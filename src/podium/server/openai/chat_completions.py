@@ -18,21 +18,20 @@ from fastapi.responses import Response
 
 from podium.errors import PodiumError
 from podium.executor import StepText
-from podium.orchestrator import Event, Orchestrator, QuestionEnded
+from podium.orchestrator import Event, QuestionEnded
 from podium.server.answers import (
     ServedAnswer,
     combine_details,
-    from_plan,
     from_trace,
     no_answer_error,
     progress,
 )
 from podium.server.api_errors import answer_changed, error_responses, to_api_error, to_body
 from podium.server.keys import Caller
-from podium.server.leniency import ignored_header
 from podium.server.openai.chat_body import ChatBody, read_chat
 from podium.server.openai.conversation import called, to_call
-from podium.server.requests import ChatRequest, parse_body
+from podium.server.opened_question import OpenedQuestion
+from podium.server.requests import body_schema, parse_body
 from podium.server.service import Service, answer_all, stream_answers
 from podium.server.streaming import DONE, EventStream, StreamedText, Write, cancel_on_disconnect, sse_event
 from podium.types import Profile, Usage
@@ -55,16 +54,12 @@ _REPLY = {
 def routes(service: Service) -> APIRouter:
     """POST /v1/chat/completions."""
     router = APIRouter()
-    body_schema = {
-        "required": True,
-        "content": {"application/json": {"schema": ChatBody.model_json_schema()}},
-    }
 
     @router.post(
         "/v1/chat/completions",
         response_class=Response,
         responses={200: _REPLY, **error_responses(*_ERRORS)},
-        openapi_extra={"requestBody": body_schema},
+        openapi_extra=body_schema(ChatBody),
     )
     async def complete(request: Request) -> Response:
         caller = await service.authenticate(request.headers.get("authorization"))
@@ -90,12 +85,11 @@ async def complete_chat(
         APIError: the completion cannot be made.
     """
     chat_request = await read_chat(body, service, caller)
+    orchestrator = await service.open_orchestrator(chat_request, caller)
+    ids = tuple(uuid4().hex for _ in range(body.n or 1))
     completion = _ChatCompletion(
-        service,
-        chat_request,
-        caller,
-        await service.open_orchestrator(chat_request, caller),
-        ids=tuple(uuid4().hex for _ in range(body.n or 1)),
+        OpenedQuestion(service, chat_request, caller, orchestrator, ids[0]),
+        ids,
         created=int(time.time()),
         form=chunks or Chunks,
     )
@@ -108,12 +102,10 @@ async def complete_chat(
 
 @dataclass(frozen=True, slots=True)
 class _ChatCompletion:
-    """One request, with its orchestrator and the ids of its answers."""
+    """One request, and the ids of its answers."""
 
-    service: Service
-    request: ChatRequest
-    caller: Caller
-    orchestrator: Orchestrator
+    question: OpenedQuestion
+    """The request as it is asked for the first answer."""
     ids: tuple[str, ...]
     """Trace ids, one for each answer."""
     created: int
@@ -125,55 +117,56 @@ class _ChatCompletion:
 
     async def whole(self) -> Response:
         """The reply in one piece."""
+        question, request = self.question, self.question.request
         failed: list[ServedAnswer] = []
-        if self.request.dry_run:
-            answers = {0: await self._planned()}
+        if request.dry_run:
+            answers = {0: await question.planned()}
         else:
-            traces = await answer_all(self.service, self.request, self.caller, self.ids, self.orchestrator)
-            ended = {n: from_trace(trace, self.request.ignored) for n, trace in enumerate(traces)}
+            traces = await answer_all(
+                question.service, request, question.caller, self.ids, question.orchestrator
+            )
+            ended = {n: from_trace(trace, request.ignored) for n, trace in enumerate(traces)}
             answers = {n: answer for n, answer in ended.items() if traces[n].answer is not None}
             failed = [answer for n, answer in ended.items() if traces[n].answer is None]
             error = no_answer_error(traces[0])
             if not answers and error is not None:
                 raise error
-        reply = self.form.whole(self.id, self.created, self.request.model, answers, failed)
+        reply = self.form.whole(self.id, self.created, request.model, answers, failed)
         spent = sum(answer.cost_usd for answer in (*answers.values(), *failed))
         return Response(
             json.dumps(reply, separators=(",", ":")).encode(),
             media_type="application/json",
-            headers={**self._headers(), "x-podium-cost-usd": f"{spent:.6f}"},
+            headers={**question.headers, "x-podium-cost-usd": f"{spent:.6f}"},
         )
 
     def streamed(self, *, with_usage: bool) -> Response:
         """The reply as a stream of chunks."""
+        question, request = self.question, self.question.request
         chunks = self.form(
             self.id,
             self.created,
-            self.request.model,
+            request.model,
             with_usage=with_usage,
-            pool=self.orchestrator.pool.profiles,
-            direct=self.request.worker is not None,
+            pool=question.orchestrator.pool.profiles,
+            direct=request.worker is not None,
         )
 
         async def produce(write: Write) -> None:
-            if self.request.dry_run:
-                planned = await self._planned()
+            if request.dry_run:
+                planned = await question.planned()
                 await write(chunks.for_end(0, planned, [planned]))
             else:
                 answers: dict[int, ServedAnswer] = {}
                 started = False
                 try:
                     async with stream_answers(
-                        self.service, self.request, self.caller, self.ids, self.orchestrator
+                        question.service, request, question.caller, self.ids, question.orchestrator
                     ) as next_events:
                         while len(answers) < len(self.ids):
                             pieces = []
                             for number, event in await next_events():
                                 if isinstance(event, QuestionEnded):
-                                    error = no_answer_error(event.trace)
-                                    if error is not None:
-                                        raise error
-                                    answers[number] = from_trace(event.trace, self.request.ignored)
+                                    answers[number] = question.read(event.trace)
                                     pieces.append(chunks.for_end(number, answers[number], self._all(answers)))
                                 else:
                                     pieces.append(chunks.for_event(number, event))
@@ -187,19 +180,11 @@ class _ChatCompletion:
                     return
             await write(DONE)
 
-        return EventStream(produce, self._headers())
+        return EventStream(produce, question.headers)
 
     def _all(self, answers: Mapping[int, ServedAnswer]) -> list[ServedAnswer]:
         """The answers in order once all have ended; until then an empty list."""
         return [answers[n] for n in sorted(answers)] if len(answers) == len(self.ids) else []
-
-    async def _planned(self) -> ServedAnswer:
-        plan, estimate = await self.service.plan(self.request, self.orchestrator)
-        return from_plan(self.orchestrator, plan, estimate, self.ids[0])
-
-    def _headers(self) -> dict[str, str]:
-        headers = ignored_header(self.request.ignored)
-        return headers if self.request.dry_run else {**headers, "x-podium-trace-id": self.ids[0]}
 
 
 def completion_body(

@@ -18,7 +18,7 @@ from podium.server.api_errors import error_responses
 from podium.server.leniency import settle_leftover
 from podium.server.openai.chat_body import HINTS, ChatBody
 from podium.server.openai.chat_completions import Chunks, complete_chat, completion_body
-from podium.server.requests import Body, ListOf, Name, Unsupported, parse_body
+from podium.server.requests import Body, ListOf, Name, Unsupported, body_schema, parse_body
 from podium.server.service import Service
 
 _FORM = "it belongs to models that continue a text; workers answer."
@@ -48,12 +48,7 @@ def routes(service: Service) -> APIRouter:
         "/v1/completions",
         response_class=Response,
         responses={200: reply, **error_responses(400, 401, 402, 403, 404, 408, 413, 429, 502, 503)},
-        openapi_extra={
-            "requestBody": {
-                "required": True,
-                "content": {"application/json": {"schema": CompletionBody.model_json_schema()}},
-            }
-        },
+        openapi_extra=body_schema(CompletionBody),
     )
     async def complete(request: Request) -> Response:
         caller = await service.authenticate(request.headers.get("authorization"))

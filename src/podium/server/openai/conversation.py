@@ -309,7 +309,7 @@ async def _find_trace(id_: CallId, service: Service, caller: Caller) -> Trace | 
     if service.store is None:
         return None
     try:
-        return await service.store.get(id_.trace_id, owner=None if caller.admin else caller.name)
+        return await service.store.get(id_.trace_id, owner=caller.visible_owner)
     except UsageError:
         return None
 

@@ -205,7 +205,7 @@ async def find_trace(response_id: str, service: Service, caller: Caller, param: 
     if match is None:
         raise unknown_response(response_id, param)
     try:
-        return await service.store.get(match[1], owner=None if caller.admin else caller.name)
+        return await service.store.get(match[1], owner=caller.visible_owner)
     except UsageError:
         raise unknown_response(response_id, param) from None
 

@@ -20,7 +20,7 @@ from podium.server.keys import Caller
 from podium.server.openai.responses_body import ResponseBody, read_response
 from podium.server.openai.responses_reply import ResponseEvents, ResponseFrame, output_items
 from podium.server.opened_question import OpenedQuestion
-from podium.server.requests import parse_body
+from podium.server.requests import body_schema, parse_body
 from podium.server.service import Service
 from podium.server.streaming import DONE, EventStream, Write, cancel_on_disconnect
 from podium.types import Message
@@ -38,16 +38,12 @@ _REPLY = {
 def routes(service: Service) -> APIRouter:
     """POST /v1/responses."""
     router = APIRouter()
-    body_schema = {
-        "required": True,
-        "content": {"application/json": {"schema": ResponseBody.model_json_schema()}},
-    }
 
     @router.post(
         "/v1/responses",
         response_class=Response,
         responses={200: _REPLY, **error_responses(*_ERRORS)},
-        openapi_extra={"requestBody": body_schema},
+        openapi_extra=body_schema(ResponseBody),
     )
     async def respond(request: Request) -> Response:
         caller = await service.authenticate(request.headers.get("authorization"))

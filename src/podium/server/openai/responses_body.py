@@ -40,9 +40,7 @@ from podium.server.requests import (
     Name,
     PodiumOptions,
     Unsupported,
-    requested_budget,
-    requested_early_stop,
-    requested_steps,
+    with_options,
 )
 from podium.server.service import Service
 from podium.server.worker_selection import resolve_model
@@ -153,8 +151,8 @@ async def read_response(
     Raises:
         APIError: the request cannot be honoured.
     """
-    wishes, settings = body.podium or NO_OPTIONS, service.settings
-    planner, worker = resolve_model(body.model, wishes.planner, service.pool, caller)
+    options, settings = body.podium or NO_OPTIONS, service.settings
+    planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
     metadata = dict(body.metadata or {})
     if INSTRUCTIONS_KEY in metadata:
         raise invalid(f"metadata: {INSTRUCTIONS_KEY} is Podium's own; take another name.", "metadata")
@@ -170,26 +168,20 @@ async def read_response(
     if direct:
         leftover = _to_chat(body, leftover)
     messages = (*instructions, *previous, *new)
-    options = _options(body, leftover.extra, strict=settings.strict)
+    answer_options = _options(body, leftover.extra, strict=settings.strict)
     request = ChatRequest(
-        question=to_question(messages, options, direct=worker is not None, param="input"),
+        question=to_question(messages, answer_options, direct=worker is not None, param="input"),
         messages=None if worker is None else messages,
         model=body.model,
-        budget=requested_budget(wishes, settings),
-        allow=wishes.allow,
-        deny=wishes.deny or (),
         planner=planner,
         worker=worker,
-        max_steps=requested_steps(wishes, settings),
-        early_stop=requested_early_stop(wishes, settings),
-        dry_run=bool(wishes.dry_run),
         seed=token_hex(8),
         metadata=metadata,
         user=body.user if body.user is not None else body.safety_identifier,
         keep=body.store is not False,
         ignored=leftover.ignored,
     )
-    return await stay_with_worker(request, service, caller)
+    return await stay_with_worker(with_options(request, options, settings), service, caller)
 
 
 async def _previous_messages(body: ResponseBody, service: Service, caller: Caller) -> tuple[Message, ...]:

@@ -31,7 +31,7 @@ def routes(service: Service) -> APIRouter:
         caller = await service.authenticate(request.headers.get("authorization"))
         trace = await find_trace(id, service, caller, "id")
         assert service.store is not None
-        if not await service.store.delete(trace.id, owner=None if caller.admin else caller.name):
+        if not await service.store.delete(trace.id, owner=caller.visible_owner):
             raise unknown_response(id, "id")
         return {"id": id, "object": "response", "deleted": True}
 
