@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from plan_texts import plan_like
 from podium.errors import GraderError
 from podium.sandbox.inside.plain import pack
 from podium.server.body_limits import JsonShape
@@ -42,56 +43,6 @@ def fuzz(examples: int) -> settings:
     )
 
 
-PLAN_PIECES = (
-    *(
-        "model_id",
-        "subtasks",
-        "access_list",
-        "=",
-        ":",
-        "[",
-        "]",
-        "[[",
-        "]]",
-        ",",
-        "0",
-        "1",
-        "-1",
-        '"',
-        "'",
-        '"""',
-        "“",
-    ),
-    *(
-        "”",
-        "```",
-        "```python",
-        '"all"',
-        '"previous"',
-        "None",
-        "-",
-        "#",
-        "//",
-        "<think>",
-        "</think>",
-        "\\",
-        "\\u",
-        "{",
-    ),
-    *(
-        "}",
-        "(",
-        "list[",
-        "*",
-        "\n",
-        " ",
-        "model_id=[0]",
-        'subtasks=["Do_it."]',
-        "access_list=[[]]",
-        "\ud83d",
-        "accept",
-    ),
-)
 ANSWER_PIECES = (
     *(
         "Answer: ",
@@ -163,7 +114,6 @@ ANSWER_PIECES = (
         "₁",
     ),
 )
-plans = st.lists(st.sampled_from(PLAN_PIECES) | st.text(max_size=3), max_size=80).map("".join)
 answers = st.lists(st.sampled_from(ANSWER_PIECES) | st.text(max_size=3), max_size=40).map("".join)
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -172,7 +122,7 @@ values = st.recursive(
 )
 
 
-@given(text=plans, later_round=st.booleans())
+@given(text=plan_like, later_round=st.booleans())
 @fuzz(2000)
 def test_any_text_is_a_plan_or_an_error_with_a_place(text: str, later_round: bool) -> None:
     plan = parse(text, workers=3, later_round=later_round)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from strategies import WORKERS, workflows
 
+from plan_texts import WORKERS, workflows
 from podium.workflow import Access, PlanError, Step, Workflow, check, render
 
 ALL = Access(all=True)

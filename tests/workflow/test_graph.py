@@ -4,8 +4,8 @@ from itertools import combinations
 
 import pytest
 from hypothesis import given
-from strategies import workflows
 
+from plan_texts import workflows
 from podium.workflow import Access, Step, Workflow, depth, edges, live_steps, topology, width
 
 

@@ -12,9 +12,9 @@ from refused_access import REFUSED_ACCESS
 from refused_forms import REFUSED_FORMS
 from refused_marks import REFUSED_MARKS
 from refused_sense import REFUSED_SENSE
-from strategies import WORKERS, damaged, plan_like, workflows
 from workflow_cases import ONE, TWO, Accepted, Refused, lists
 
+from plan_texts import WORKERS, damaged, plan_like, workflows
 from podium.workflow import Acceptance, PlanError, Workflow, before_triple, check, parse, render
 
 ACCEPTED = ACCEPTED_FORMATTING + ACCEPTED_DRAFTS + ACCEPTED_VALUES

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from hypothesis import given
-from strategies import workflows
 
+from plan_texts import workflows
 from podium.workflow import Acceptance, Access, Step, Workflow, render
 
 

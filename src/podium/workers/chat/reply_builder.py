@@ -106,8 +106,9 @@ class ReplyBuilder:
     def _add_logprobs(self, logprobs: object) -> None:
         tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
         if isinstance(tokens, list):
-            before = [] if self.logprobs is None else self.logprobs["content"]
-            self.logprobs = {"content": [*before, *tokens], "refusal": None}
+            if self.logprobs is None:
+                self.logprobs = {"content": [], "refusal": None}
+            self.logprobs["content"] += tokens
 
     def _call(self, pieces: object) -> None:
         """Add tool calls: whole ones, or pieces that carry their index."""

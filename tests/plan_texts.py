@@ -83,6 +83,7 @@ _WORDS = [
     "}",
     "(",
     "list[",
+    "accept",
     "task",
     "*",
     '"Do_it."',
@@ -94,7 +95,7 @@ _WORDS = [
     "access_list=[",
 ]
 _PIECES = st.sampled_from([*_WORDS, " ", "\n", "\ud83d"])
-plan_like = st.lists(_PIECES | st.text(max_size=3), max_size=60).map("".join)
+plan_like = st.lists(_PIECES | st.text(max_size=3), max_size=80).map("".join)
 """Texts that are put together from the pieces of plans, seldom valid."""
 
 
