@@ -144,6 +144,17 @@ def test_one_worker_thinks_and_its_thoughts_are_a_block_before_the_text(client: 
     assert client.messages.create(**{**request, "messages": again}).stop_reason == "end_turn"
 
 
+@pytest.mark.parametrize(
+    ("tokens", "effort"), [(1024, "low"), (8192, "medium"), (10**6, "high"), ("many", "medium")]
+)
+def test_the_budget_of_thinking_becomes_an_effort(
+    client: Anthropic, endpoint: FaultServer, tokens: Any, effort: str
+) -> None:
+    thinking: Any = {"type": "enabled", "budget_tokens": tokens}
+    client.messages.create(model="quill", max_tokens=50, messages=ASKED, thinking=thinking)
+    assert endpoint.requests[-1].body["reasoning_effort"] == effort
+
+
 def test_a_teams_progress_is_thinking_for_those_who_want_it(client: Anthropic) -> None:
     with client.messages.stream(
         model="podium", max_tokens=3000, messages=ASKED, thinking={"type": "enabled", "budget_tokens": 1024}

@@ -287,7 +287,8 @@ def _endpoint_fields(thinking: dict[str, Any] | None, extra: dict[str, Any]) -> 
     """The extra fields for one worker's endpoint. The token budget of `thinking` becomes a `reasoning_effort`."""
     fields: dict[str, Any] = {name: extra[name] for name in ("top_k", "reasoning_effort") if name in extra}
     if thinking is not None:
-        tokens = thinking.get("budget_tokens") or _MEDIUM
+        budget = thinking.get("budget_tokens")
+        tokens = budget if budget and isinstance(budget, int | float) else _MEDIUM
         fields["reasoning_effort"] = "low" if tokens <= _LOW else "medium" if tokens <= _MEDIUM else "high"
     return fields
 
