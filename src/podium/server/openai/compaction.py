@@ -18,7 +18,7 @@ from pydantic import Field
 from podium.server.answers import from_trace, no_answer_error
 from podium.server.api_errors import error_responses
 from podium.server.openai.chat_body import HINTS
-from podium.server.openai.conversation import asked
+from podium.server.openai.conversation import full_conversation
 from podium.server.openai.response_items import Item, write_compaction
 from podium.server.openai.responses_body import ResponseBody, read_response
 from podium.server.openai.responses_reply import input_items, response_usage
@@ -64,7 +64,9 @@ def routes(service: Service) -> APIRouter:
         if chat_request.worker is None:
             opened = await service.open_orchestrator(chat_request, caller)
             first = opened.plan_fallback or opened.pool.names[0]
-            chat_request = replace(chat_request, worker=first, messages=asked(chat_request.question))
+            chat_request = replace(
+                chat_request, worker=first, messages=full_conversation(chat_request.question)
+            )
         async with cancel_on_disconnect(request.receive):
             trace = await service.answer(chat_request, caller, trace_id=uuid4().hex)
         error = no_answer_error(trace)

@@ -198,7 +198,7 @@ def to_call(call: ToolCall) -> dict[str, Any]:
     }
 
 
-def asked(question: Question) -> tuple[Message, ...]:
+def full_conversation(question: Question) -> tuple[Message, ...]:
     """The whole conversation of a question: its history, then its text unless the history has it already."""
     past = question.history
     earlier = next((message.content for message in reversed(past) if message.role == "user"), None)
@@ -277,7 +277,7 @@ async def stay_with_worker(request: ChatRequest, service: Service, caller: Calle
     Raises:
         APIError: 400, no eligible worker supports tools.
     """
-    conversation = asked(request.question)
+    conversation = full_conversation(request.question)
     answered = conversation[-1].role == "tool"
     start = max((i for i, message in enumerate(conversation) if message.tool_calls), default=None)
     if request.worker is not None or start is None or not (answered or request.question.options.tools):

@@ -17,7 +17,7 @@ from podium.server.answers import ServedAnswer, from_trace
 from podium.server.api_errors import invalid, missing
 from podium.server.keys import Caller
 from podium.server.openai.chat_body import ImageAddress
-from podium.server.openai.conversation import asked, called
+from podium.server.openai.conversation import called, full_conversation
 from podium.server.requests import BodyPart, ListOf, Unsupported
 from podium.server.service import Service
 from podium.trace import Trace
@@ -218,7 +218,10 @@ def unknown_response(response_id: str, param: str) -> APIError:
 
 def to_messages(question: Question, answer: ServedAnswer) -> tuple[Message, ...]:
     """A conversation up to and including an answer. Tool calls have the ids that the caller knows."""
-    return (*asked(question), Message(role="assistant", content=answer.text, tool_calls=called(answer)))
+    return (
+        *full_conversation(question),
+        Message(role="assistant", content=answer.text, tool_calls=called(answer)),
+    )
 
 
 async def to_conversation(

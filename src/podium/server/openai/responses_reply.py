@@ -14,7 +14,7 @@ from podium.executor import StepText
 from podium.orchestrator import Event
 from podium.server.answers import ServedAnswer, progress
 from podium.server.api_errors import answer_changed
-from podium.server.openai.conversation import asked, called
+from podium.server.openai.conversation import called, full_conversation
 from podium.server.openai.responses_body import INSTRUCTIONS_KEY
 from podium.server.streaming import StreamedText, sse_event
 from podium.types import AnswerOptions, Message, Profile, Question, Usage
@@ -100,7 +100,7 @@ class ResponseFrame:
 def input_items(question: Question, trace_id: str) -> list[dict[str, Any]]:
     """The items that stand for a question and its history, oldest first."""
     items: list[dict[str, Any]] = []
-    for number, message in enumerate(asked(question)):
+    for number, message in enumerate(full_conversation(question)):
         head = {"id": f"in_{trace_id}_{number}", "status": "completed"}
         kind = "output_text" if message.role == "assistant" else "input_text"
         parts: list[dict[str, Any]] = [{"type": kind, "text": message.content}] if message.content else []
