@@ -136,7 +136,9 @@ def _refusal(error: ValidationError, raw: bytes) -> APIError:
     wanted = re.sub(r"^Input should ", "it should ", message).replace("Tuple should", "it should")
     wanted = wanted.replace(" after validation", "")
     if kind == "union_tag_invalid":
-        wanted = f"{problem['ctx']['discriminator']} should be one of {problem['ctx']['expected_tags']}"
+        field = problem["ctx"]["discriminator"]
+        field = "'type'" if field.endswith("()") else field  # a function that reads the field `type`
+        wanted = f"{field} should be one of {problem['ctx']['expected_tags']}"
     others = {other["type"] for where, other in placed if where == place}
     if {"string_type", "tuple_type"} <= others:
         wanted = "it should be a text or a list"
@@ -150,10 +152,15 @@ def _place(document: Any, loc: tuple[int | str, ...]) -> list[int | str]:
         inside = _inside(document, part)
         if inside is not None:
             (document,) = inside
-        elif not (isinstance(document, dict) and isinstance(part, str) and depth == len(loc) - 1):
+        elif not (_is_field(part) and isinstance(document, dict) and depth == len(loc) - 1):
             continue
         place.append(part)
     return place
+
+
+def _is_field(part: int | str) -> bool:
+    """Whether it names a field, and not a pydantic alternative such as "literal['none','auto']"."""
+    return isinstance(part, str) and "[" not in part
 
 
 def _inside(document: Any, part: int | str) -> tuple[Any] | None:
