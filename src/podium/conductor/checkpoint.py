@@ -33,7 +33,7 @@ SHIPPED = ("warmstart", "conductor")
 
 
 class Conducts(Settings):
-    """The pools that a policy was trained to conduct. It is refused for any other."""
+    """The pools that a policy was trained to conduct. Podium refuses to use the policy with any other pool."""
 
     questions: str = "any questions"
     """What it was trained on, in words, for messages."""
@@ -83,8 +83,9 @@ class PodiumFile(Settings):
 
     @property
     def what_it_conducts(self) -> Conducts:
-        """As `Checkpoint.conducts`, where the other files are out of reach: in an older podium.json this cannot tell
-        whether the policy reads ratings.
+        """The same as `Checkpoint.conducts`, from podium.json alone.
+
+        If an older podium.json has no key `conducts`, this cannot tell whether the policy reads ratings.
         """
         if self.conducts is not None:
             return self.conducts
@@ -177,7 +178,7 @@ class Checkpoint:
 
     @property
     def conducts(self) -> Conducts:
-        """The pools that it conducts; where podium.json does not say, those that its prompt style was trained for."""
+        """The pools that it conducts. If podium.json does not say, its prompt style and its tokenizer decide."""
         if self.stated is not None:
             return self.stated
         if self.prompt.style == "full":

@@ -74,7 +74,7 @@ class Window:
 _LIMIT_MINUTE_S = 61.0
 """A second more than a minute: we count a call when it is sent, the provider when it arrives."""
 _MINUTE_PARTS = 20
-"""Each of so many parts of a minute admits at most twice its share of the requests, which prevents bursts."""
+"""A minute has this many parts. Each admits at most twice its share of the requests, which prevents bursts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Keeps sandboxes ready, under the strongest isolation here, so that no program waits for an interpreter to start.
+"""Keeps sandboxes ready, so that no program waits for an interpreter to start. Uses the strongest isolation there is.
 
 Each sandbox runs one program alone; when that has ended, the pool starts a new sandbox. No more programs run at once
 than there are processors. docs/sandbox.md says what the isolation stops, and what it does not.
@@ -126,7 +126,7 @@ class SandboxPool:
         """Wait for a slot, and lend sandboxes for one program.
 
         Args:
-            imports: the import statements of each sandbox that the program needs, one item a sandbox. Sandboxes that
+            imports: one item for each sandbox that the program needs: the sandbox's import statements. Sandboxes that
                 are started next run the same imports, since the next program is likely to need them.
             allow_weak: as for `checked_isolation`.
 

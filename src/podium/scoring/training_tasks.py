@@ -52,7 +52,9 @@ def open_training_tasks(
 
 
 def open_validation_tasks(settings: ScoringSettings, pool: Iterable[Worker], size: int) -> dict[str, Task]:
-    """At most `size` tasks of the validation split, by the ids under which a session has them beside those of training.
+    """At most `size` tasks of the validation split by id.
+
+    The ids begin with "validation/", so that they differ from those of training tasks in the same session.
 
     Raises:
         ConfigError: the set has no validation split, or it is empty.

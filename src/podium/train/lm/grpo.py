@@ -241,11 +241,11 @@ class PodiumGRPO:
         self.trainer.save_model(str(saved))
 
     def stop(self) -> None:
-        """End the run from another thread, as soon as may be."""
+        """End the run as soon as possible. May be called from another thread."""
         self._stop.set()
 
     def _reward(self, podium_reward: list[float | None], log_metric: Any, **_: Any) -> list[float | None]:
-        """TRL's reward function: the rewards that the rollouts brought along."""
+        """TRL's reward function: returns the rewards that the rollout function has already computed."""
         self.recorder.figures = batch_figures(self.rollouts.samples)
         for name, value in numbers(self.recorder.figures).items():
             log_metric(f"podium/{name}", value)
