@@ -1,6 +1,6 @@
-"""`podium train --dry-run`: prints what a run would call, cost and need, and why it would be refused, if it would.
+"""`podium train --dry-run`: prints what a run would call, cost and need, and any reasons to refuse the run.
 
-If the run would not be refused, it also tries the workers. `podium.train.lm.dry_run` computes the figures.
+If there are no such reasons, it also tries the workers. `podium.train.lm.dry_run` computes the figures.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _print_forecast(
         service = f"the scoring service at {experiment.scoring_url}"
         _say(
             console,
-            f"Workers: {service} calls them. To try them, start a dry run without scoring_url on its machine.",
+            f"Workers: {service} calls them. To try them, start a dry run there, without scoring_url.",
         )
     _print_gpu(console, result)
     if result.refusals:
@@ -131,7 +131,7 @@ def _print_budget(console: Console, result: Forecast, budget_usd: float | None) 
         _say(
             console,
             f"  --run-budget-usd of {dollars(budget_usd)} is likely to stop the run after {done:,} of "
-            f"{counted(result.iterations, 'iteration')}; the same command with a larger one goes on.",
+            f"{counted(result.iterations, 'iteration')}; the same command with a larger budget continues it.",
         )
 
 

@@ -80,7 +80,9 @@ def show(
         json: Print a JSON array.
     """
     if samples < 1 or first < 0:
-        raise UsageError(f"--samples {samples}, --first {first}: give at least 1 sample, from 0 on.")
+        raise UsageError(
+            f"--samples {samples}, --first {first}: give at least 1 sample, and a first number from 0 on."
+        )
     tasks = open_questions(name, split, size=first + samples, seed=seed)
     shown = [tasks[index] for index in range(first, min(first + samples, len(tasks)))]
     if json:

@@ -57,7 +57,7 @@ class Conducts(Settings):
 
 
 class PlanSettings(Settings):
-    """How a policy's plans were sampled in training, and their limits. Every application samples them so."""
+    """How a policy's plans were sampled in training, and their limits. Every application samples in the same way."""
 
     max_plan_tokens: int | None = Field(default=None, ge=1)
     """The most tokens of a completion; None: the default of the engine that runs the policy."""
@@ -79,7 +79,7 @@ class PodiumFile(Settings):
     conducts: Conducts | None = None
     """The pools that it was trained to conduct. None, as in files older than this key: the prompt style decides."""
     plan: PlanSettings | None = None
-    """How its plans are sampled, and their limits. None: by the caller's defaults."""
+    """How its plans are sampled, and their limits. None: the caller's defaults hold."""
 
     @property
     def what_it_conducts(self) -> Conducts:

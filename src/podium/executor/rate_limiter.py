@@ -1,6 +1,7 @@
 """The limits of one worker: concurrent calls, requests a minute, tokens a minute, and retries.
 
-Waiting callers take turns. The limits apply within one process: give each of two processes with the same key half.
+Waiting callers take turns. The limits apply within one process: if two processes use the same key, give each of
+them half of the limits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A team for Python programs: workers and a planner that answer questions together.
 
 `Team.open` opens the pool, the planner, the files, and the dispatcher that all questions share. `SyncTeam` is the same
-for programs that are not async. This module prints nothing. It writes the files that its caller names, and the state
+for programs that are not async. This module prints nothing. It writes the response cache, the traces, and the state
 file, in which processes share cooldowns and the day's spending.
 """
 

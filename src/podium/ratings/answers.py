@@ -186,7 +186,7 @@ def _places(members: Members) -> tuple[list[int], list[int]]:
 
 
 def measurable(workers: Iterable[Worker], tasks: Iterable[Task]) -> list[ReplayWorker | CalculatorWorker]:
-    """The workers that every task can judge: recorded workers, and calculators if all tasks have gold answers."""
+    """The workers whose answers can be graded: recorded ones, and calculators if all tasks have gold answers."""
     known = ReplayWorker | CalculatorWorker if all(task.gold for task in tasks) else ReplayWorker
     return [worker for worker in workers if isinstance(worker, known)]
 

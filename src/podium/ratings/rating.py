@@ -40,8 +40,8 @@ def find_clusters(texts: Sequence[str], clusters: int, *, seed: int = 0) -> dict
     """The clusters by name, each with the weights of its words. The same arguments give the same clusters.
 
     Args:
-        clusters: how many to find. There are fewer if there are fewer texts, and none if the texts have no words. 1
-            gives none, because all questions would be in it.
+        clusters: how many to find. There are fewer if there are fewer texts, and none if the texts have no words. With
+            1 there are none, because all questions would be in the same cluster.
     """
     vectors = _vectors(texts) if clusters > 1 else None
     if vectors is None:

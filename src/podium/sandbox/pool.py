@@ -1,7 +1,8 @@
-"""Keeps sandboxes ready, so that no program waits for an interpreter to start. Uses the strongest isolation there is.
+"""Keeps sandboxes ready, so that no program waits for an interpreter to start.
 
-Each sandbox runs one program alone; when that has ended, the pool starts a new sandbox. No more programs run at once
-than there are processors. docs/sandbox.md says what the isolation stops, and what it does not.
+The sandboxes have the strongest isolation that works on this machine; docs/sandbox.md says what it stops, and what it
+does not. Each sandbox runs one program alone; when that has ended, the pool starts a new sandbox. No more programs run
+at once than there are processors.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class SandboxPool:
         """The isolation, if it is strong enough for the caller.
 
         Args:
-            allow_weak: whether programs may run under an isolation that stops accidents but no malice.
+            allow_weak: whether programs may run under an isolation that stops accidents but no malicious program.
 
         Raises:
             ConfigError: there is no strong isolation here, and a weak one is not allowed.

@@ -49,7 +49,7 @@ class ExampleTeam:
     """For each member, the skills that its profile claims."""
 
     def fit(self, skill: str) -> tuple[int, ...]:
-        """Members whose profile claims `skill`. If there are none: generalists. If there are none: an empty tuple."""
+        """Members whose profile claims `skill`. If there are none: generalists. If there are no generalists: ()."""
         strong = tuple(i for i, skills in enumerate(self.strengths) if skill in skills)
         return strong or tuple(i for i, p in enumerate(self.profiles) if p.description == GENERALIST)
 

@@ -33,7 +33,7 @@ from podium.workflow import Acceptance, Step, Workflow, render
 MOST_STEPS = 6
 """Five answers and a vote."""
 _SIZES = (0.35, 0.1, 0.28, 0.0, 0.27)
-"""Shares of committees with one answer, two answers and so on. Odd numbers have no ties, and two answers can agree."""
+"""Shares of committees with one answer, two answers and so on. Odd numbers seldom tie, and two can agree."""
 _DIFFERENT = (0.4, 0.4, 0.2)
 """Shares of committees with one, two and three different workers."""
 _HABIT = 1.2

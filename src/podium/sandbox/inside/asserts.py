@@ -39,7 +39,7 @@ PLAIN_MODULES = frozenset(
 
 
 def check(*, setup: str, tests: str, names: list[str], methods: Sequence[str] = ()) -> None:
-    """Run tests against proxies of the functions `names`, and send the verdict: whether they passed, else why not.
+    """Run tests against proxies of the functions `names`, and send the verdict: whether they passed, and why not.
 
     Args:
         methods: the tests of the class `TestCases` that have to run and pass; empty: the tests are statements.

@@ -83,8 +83,8 @@ def trl_config(experiment: LMExperiment, folder: Path, ranks: int) -> GRPOConfig
         ranks: processes that train together.
 
     Raises:
-        ConfigError: a setting under [trl] that TRL does not know, or that has a name of ours; a batch that the ranks
-            cannot share.
+        ConfigError: a setting under [trl] that TRL does not know, or that a setting of Podium decides; a batch that the
+            ranks cannot share.
     """
     given = TRL_DEFAULTS | trl_arguments(experiment.trl, GRPOConfig, GRPO_SETTINGS)
     grpo = experiment.grpo
@@ -138,10 +138,10 @@ def trl_arguments(table: Mapping[str, Any], config: type, ours: Mapping[str, str
 
     Args:
         config: GRPOConfig or SFTConfig.
-        ours: its arguments that have a name of ours, with the setting that decides each.
+        ours: the arguments that settings of Podium decide, each with its setting.
 
     Raises:
-        ConfigError: an argument that no trainer knows, with the closest known name; or one that has a name of ours.
+        ConfigError: an argument that no trainer knows, with the closest known name; or one that is in `ours`.
     """
     known = {field.name for each in (GRPOConfig, SFTConfig) for field in fields(each)}
     for key in table:
@@ -252,7 +252,7 @@ class PodiumGRPO:
         return podium_reward
 
     def _evaluate(self) -> dict[str, Any]:
-        """The figures of the policy as it is, which TRL logs with those of the step."""
+        """The figures of the policy as it is now. TRL logs them with those of the step."""
         figures = self._evaluation(self.trainer)
         for name, value in figures.items():
             self.trainer._metrics["train"][f"podium/evaluation/{name}"].append(float(value))

@@ -161,7 +161,7 @@ class ResponseCache:
             try:
                 await asyncio.sleep(_PAUSE_S)
             except asyncio.CancelledError:
-                # The reply is paid for, and this is the last chance to store it.
+                # If `work` stores a reply: the reply is paid for, and this is the last chance to store it.
                 with suppress(sqlite3.Error):
                     work()
                 raise
