@@ -84,7 +84,7 @@ class QuestionContext:
     observe: Callable[[StepStarted | StepText | StepEnded], None] | None = None
     """Called with each event of a step. It must be quick: the event loop waits for it."""
     asked: Counter[tuple[str, tuple[Message, ...]]] = field(default_factory=Counter)
-    """How often each worker, by name, was sent each messages so far."""
+    """How often each worker, by name, was sent the same messages so far."""
 
     @property
     def profiles(self) -> tuple[Profile, ...]:

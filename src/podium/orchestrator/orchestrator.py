@@ -1,7 +1,7 @@
 """Answers a question: the planner writes a plan, the executor runs it, and the planner may plan again, within a budget.
 
-The result is a trace, in which bad plans, failed planners and failed workers are data. Cancellation and bugs are
-raised. Nothing here grades, stores or prints.
+The result is a trace, in which bad plans, failed planners and failed workers are data. Cancellation, storage
+errors and bugs are raised. Nothing here grades, stores or prints.
 """
 
 from __future__ import annotations
@@ -173,8 +173,8 @@ class _QuestionRun:
             if not plan.settled:
                 self._question_context.ledger.record(plan.usage, plan.cost_usd)
             error = plan.decision if isinstance(plan.decision, PlanError) else None
-            if error is not None and (instead := self._instead_of(error)) is not None:
-                plan = replace(plan, decision=instead)
+            if error is not None and (fallback := self._fallback_workflow(error)) is not None:
+                plan = replace(plan, decision=fallback)
             self._emit(PlanReady(number, plan, seconds, error))
             match plan.decision:
                 case Workflow() as workflow:
@@ -191,7 +191,7 @@ class _QuestionRun:
                     self._close(number, plan, seconds, error=error)
                     return
 
-    def _instead_of(self, error: PlanError) -> Workflow | None:
+    def _fallback_workflow(self, error: PlanError) -> Workflow | None:
         """A workflow that sends the whole question to the fallback worker; None: there is none, or no need for it."""
         names, name = self._question_context.pool.names, self._orchestrator.plan_fallback
         if self._outcomes or name not in names or error.kind == "time_is_up":

@@ -15,7 +15,7 @@ from podium.errors import UsageError
 from podium.trace.sqlite_store import WAY_OUT, open_reader
 
 NEWEST = 500
-"""Traces that are read."""
+"""How many traces are read, the newest first."""
 _QUERY = """
 SELECT json_extract(span.value, '$.answered_by') AS worker,
        json_extract(span.value, '$.usage.output_tokens'),

@@ -183,9 +183,9 @@ class PostgresTraceStore(AsyncTraceStore):
                     connection.terminate()
                     raise
         except broken as error:
-            permanent = getattr(error, "sqlstate", None) or ""
+            sqlstate = getattr(error, "sqlstate", None) or ""
             raise StoreError(
-                self._sentence(done, error), retryable=not permanent.startswith(_PERMANENT)
+                self._sentence(done, error), retryable=not sqlstate.startswith(_PERMANENT)
             ) from None
 
     def _sentence(self, done: str, error: BaseException) -> str:

@@ -111,7 +111,7 @@ def read_trace(path: Path, id_: str) -> Trace | None:
     """The trace with exactly this id, from a file that another process may be writing; None: it is not there.
 
     Raises:
-        UsageError: the file is missing, cannot be opened, or is not ours.
+        UsageError: the file is missing, cannot be opened, or is not a trace store.
         StoreError: the file cannot be read.
     """
     try:
@@ -176,7 +176,7 @@ class SqliteTraceStore(AsyncTraceStore):
                 reader = self._readers.get_nowait()
             except Empty:
                 reader = connect(self.path)
-                # A deleted trace is overwritten in the file too.
+                # A reader also runs `delete`, which must overwrite the deleted trace in the file.
                 reader.execute("PRAGMA secure_delete = ON")
             try:
                 return reader.execute(*statement).fetchall()

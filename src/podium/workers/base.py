@@ -17,9 +17,9 @@ class Request:
 
     messages: tuple[Message, ...]
     seed: str
-    """Names the randomness of this call: the same seed and messages give the same simulated reply."""
+    """Seeds the randomness of this call: the same seed and messages give the same simulated reply."""
     question_seed: str = ""
-    """Names the randomness of the whole question."""
+    """Seeds the randomness of the whole question."""
     repeat: int = 0
     """Steps of this question before this one that went to the same worker."""
     duplicate: int = 0
@@ -106,7 +106,7 @@ class Worker(Protocol):
     def identity(self) -> Mapping[str, Any] | None:
         """What besides the messages can change an answer (endpoint, model, sampling), as JSON without secrets.
 
-        None: its replies are not cached, since a call costs nothing.
+        None: its replies are not cached, since its calls cost nothing or its answers change.
         """
         ...
 
