@@ -12,7 +12,8 @@ from pydantic import Field
 from podium.types import Budget, Message, Profile, Question, ToolCall, Usage, Value
 from podium.workflow import Workflow
 
-TraceStatus = Literal["ok", "degraded", "failed", "cancelled"]
+TraceStatus = Literal["ok", "degraded", "failed", "cancelled", "planned"]
+""""planned": there is a plan, and it was not run."""
 SpanStatus = Literal["done", "failed", "skipped", "refused", "cancelled"]
 Verdict = Literal["right", "wrong", "note"]
 """An outcome in one word; "note": a note without a verdict."""
@@ -140,6 +141,8 @@ class RoundTrace(Value):
     plan_saved_usd: float = 0.0
     """Dollars that the plan had cost when it was made, if it is from the response cache."""
     plan_seconds: float = 0.0
+    plan_edited: bool = False
+    """Whether a user changed the plan before it ran: `plan_text` is the planner's, `workflow` the user's."""
     spans: tuple[Span, ...] = ()
     response: str | None = None
     """The response of the last step that succeeded; None when none did."""
