@@ -57,6 +57,10 @@ class Plan:
     """For a plan from the response cache: the dollars that it cost when it was written."""
     settled: bool = False
     """Whether the planner has counted usage and cost in the request's ledger; if not, the orchestrator does."""
+    seconds: float | None = None
+    """How long writing it took, if it was written before the question ran; None: the orchestrator measures it."""
+    edited: bool = False
+    """Whether a user changed the decision afterwards, so that `text` has another one."""
 
 
 class Planner(Protocol):

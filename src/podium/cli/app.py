@@ -4,12 +4,10 @@ The tree has import paths in place of functions, so neither building it nor `pod
 """
 
 from __future__ import annotations
-
 from collections.abc import Callable
+from cyclopts import App
+from cyclopts import ArgumentCollection
 from dataclasses import dataclass
-
-from cyclopts import App, ArgumentCollection
-
 from podium import __version__
 
 FillOptions = Callable[[App, tuple[str, ...], ArgumentCollection], None]
@@ -64,6 +62,12 @@ VERBS = (
         "podium.cli.traces:show",
         "Draw one trace: what each worker saw and answered, tokens, dollars, seconds.",
         "podium traces show            # the newest\npodium traces show 3f9a --full",
+    ),
+    Verb(
+        "traces outcome",
+        "podium.cli.traces:judge",
+        "Say whether an answer was right.",
+        "podium traces outcome 3f9a --right\npodium traces outcome 3f9a --wrong --note 'The year is 1808.'",
     ),
     Verb(
         "traces export",
@@ -208,7 +212,7 @@ VERBS = (
 )
 
 GROUPS = {
-    "traces": "List, show, export and import traces, the records of past questions.",
+    "traces": "List, show, judge, export and import traces, the records of past questions.",
     "pool": "List the workers of a pool, and check that each answers.",
     "config": "Show the settings of podium.toml, and where each value comes from.",
     "cache": "Show and delete the paid answers that a response cache keeps.",

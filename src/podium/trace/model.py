@@ -12,8 +12,11 @@ from pydantic import Field
 from podium.types import Budget, Message, Profile, Question, ToolCall, Usage, Value
 from podium.workflow import Workflow
 
-TraceStatus = Literal["ok", "degraded", "failed", "cancelled"]
+TraceStatus = Literal["ok", "degraded", "failed", "cancelled", "planned"]
+""""planned": there is a plan, and it was not run."""
 SpanStatus = Literal["done", "failed", "skipped", "refused", "cancelled"]
+Verdict = Literal["right", "wrong", "note"]
+"""An outcome in one word; "note": a note without a verdict."""
 
 
 class VoteCount(Value):
@@ -138,6 +141,8 @@ class RoundTrace(Value):
     plan_saved_usd: float = 0.0
     """Dollars that the plan had cost when it was made, if it is from the response cache."""
     plan_seconds: float = 0.0
+    plan_edited: bool = False
+    """Whether a user changed the plan before it ran: `plan_text` is the planner's, `workflow` the user's."""
     spans: tuple[Span, ...] = ()
     response: str | None = None
     """The response of the last step that succeeded; None when none did."""
@@ -156,6 +161,23 @@ class RoundTrace(Value):
                     (finish.get(j, 0.0) for j in (*span.reads, *span.waited)), default=0.0
                 )
         return max(finish.values(), default=0.0)
+
+
+class Outcome(Value):
+    """What a user said about the answer afterwards."""
+
+    right: bool | None = None
+    """Whether the answer was right; None: there is only a note."""
+    note: str = ""
+    by: str | None = None
+    """Name of the key that the user's request had; None: no key was needed."""
+    at: str
+    """ISO 8601, UTC."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The outcome in one word."""
+        return "note" if self.right is None else "right" if self.right else "wrong"
 
 
 class Trace(Value):
@@ -187,6 +209,8 @@ class Trace(Value):
     """The end user that the caller named."""
     metadata: dict[str, str] = Field(default_factory=dict)
     """The caller's own."""
+    outcome: Outcome | None = None
+    """None: nobody has judged the answer."""
 
     @property
     def spans(self) -> tuple[Span, ...]:

@@ -5,29 +5,36 @@ read takes one of a few connections; writes go through the `WriteQueue`.
 """
 
 from __future__ import annotations
-
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
+from collections.abc import Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
-
 from podium.database import data_folder
-from podium.errors import StoreError, UsageError
+from podium.errors import StoreError
+from podium.errors import UsageError
 from podium.per_loop import LoopThread
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.postgres_connection import PostgresAddress
-from podium.trace.query import Dialect, Statement
+from podium.trace.query import Dialect
+from podium.trace.query import Statement
 from podium.trace.serialization import TraceRow
+from typing import Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import asyncpg
 
-_VERSION = 1
+_VERSION = 2
 _LOCK = 0x506F4469
 """The advisory lock for creating the tables, so that two servers do not create them at once."""
 _CONNECT_S = 10.0
 _STATEMENT_S = 30.0
 _CONNECTIONS = 8
+_UPGRADE_1 = (
+    "ALTER TABLE podium_traces ADD COLUMN IF NOT EXISTS outcome text",
+    "CREATE INDEX IF NOT EXISTS podium_traces_judged ON podium_traces (outcome, started, id) WHERE outcome IS NOT NULL",
+)
+"""From format 1, which had no outcomes."""
 _TABLES = (
     # The search for the beginning of an id must compare code points. Only the collation "C" guarantees this.
     """CREATE TABLE IF NOT EXISTS podium_traces (
@@ -36,6 +43,7 @@ _TABLES = (
         seconds double precision NOT NULL, document text NOT NULL, owner text, workers text[] NOT NULL,
         searched text NOT NULL
     )""",
+    *_UPGRADE_1,
     # Keep the long documents, and no other column, out of the rows that lists and searches read.
     "ALTER TABLE podium_traces SET (toast_tuple_target = 1024)",
     "ALTER TABLE podium_traces ALTER searched SET STORAGE MAIN, ALTER question SET STORAGE MAIN, "
@@ -138,10 +146,14 @@ class PostgresTraceStore(AsyncTraceStore):
                 f"The traces in {self._address.shown} were written by a newer Podium (format {version}, this one knows "
                 f"{_VERSION}); update Podium, or give another database."
             )
-        if version is None:
-            for statement in _TABLES:
+        if version != _VERSION:
+            for statement in _TABLES if version is None else _UPGRADE_1:
                 await connection.execute(statement)
-            await connection.execute("INSERT INTO podium_formats VALUES ('traces', $1)", _VERSION)
+            await connection.execute(
+                "INSERT INTO podium_formats VALUES ('traces', $1) "
+                "ON CONFLICT (name) DO UPDATE SET version = excluded.version",
+                _VERSION,
+            )
 
     async def _rows(self, statement: Statement) -> Sequence[Sequence[Any]]:
         if self._closed:

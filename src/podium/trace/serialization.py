@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from podium.errors import UsageError
-from podium.trace.model import Trace
+from podium.trace.model import Trace, Verdict
 
 
 def to_json(trace: Trace) -> str:
@@ -81,6 +81,7 @@ class TraceRow(NamedTuple):
     owner: str | None
     workers: tuple[str, ...]
     searched: str
+    outcome: Verdict | None
 
 
 def to_row(trace: Trace) -> TraceRow:
@@ -98,6 +99,7 @@ def to_row(trace: Trace) -> TraceRow:
         owner=None if trace.owner is None else plain(trace.owner),
         workers=tuple(dict.fromkeys(plain(span.answered_by or span.worker) for span in trace.spans)),
         searched=to_searched(trace.question.text),
+        outcome=None if trace.outcome is None else trace.outcome.verdict,
     )
 
 

@@ -4,29 +4,35 @@
 """
 
 from __future__ import annotations
-
 import asyncio
-import json
-import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import closing
+import json
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import Any
-
-from podium.database import FileForm, connect
+from podium.database import FileForm
+from podium.database import connect
 from podium.errors import StoreError
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.model import Trace
-from podium.trace.query import Dialect, Filters, Statement
-from podium.trace.serialization import TraceRow, plain, to_row, to_searched
+from podium.trace.query import Dialect
+from podium.trace.query import Filters
+from podium.trace.query import Statement
+from podium.trace.serialization import TraceRow
+from podium.trace.serialization import plain
+from podium.trace.serialization import to_row
+from podium.trace.serialization import to_searched
+from queue import Empty
+from queue import SimpleQueue
+import sqlite3
+from typing import Any
 
 WAY_OUT = "give another with --store"
 COLUMNS = ", ".join(TraceRow._fields)
 _TABLE = """(
     id TEXT PRIMARY KEY, started REAL, planner TEXT, status TEXT, question TEXT,
     calls INTEGER, cost_usd REAL, seconds REAL, document TEXT,
-    owner TEXT, workers TEXT DEFAULT '[]', searched TEXT DEFAULT ''
+    owner TEXT, workers TEXT DEFAULT '[]', searched TEXT DEFAULT '', outcome TEXT
 )"""
 """`workers` is a list in JSON; the whole trace is in `document`, as JSON."""
 _NARROW = "planner, cost_usd, calls, seconds, workers, question, searched"
@@ -47,6 +53,8 @@ def _indexed(filters: Filters) -> str:
     """The table, and the index to use: without statistics, SQLite may choose a worse one."""
     if filters.owner is not None:
         return "traces INDEXED BY listed_of"
+    if filters.outcome not in (None, "none"):
+        return "traces INDEXED BY judged"
     return f"traces INDEXED BY {'listed' if filters.status in (None, 'ok') else 'troubled'}"
 
 
@@ -62,25 +70,35 @@ SQLITE = Dialect(
 
 
 def _upgrade(connection: sqlite3.Connection, version: int) -> None:
-    """From format 1, which had no columns for owner, workers and search. The documents stay as they are."""
-    del version
-    for column in ("owner TEXT", "workers TEXT DEFAULT '[]'", "searched TEXT DEFAULT ''"):
-        connection.execute(f"ALTER TABLE traces ADD COLUMN {column}")
-    connection.create_function("podium_searched", 1, to_searched, deterministic=True)
-    connection.execute(_UPGRADED)
+    """Format 1 had no columns for owner, workers and search, and format 2 none for outcomes.
+
+    The documents stay as they are.
+    """
+    if version == 1:
+        for column in ("owner TEXT", "workers TEXT DEFAULT '[]'", "searched TEXT DEFAULT ''"):
+            connection.execute(f"ALTER TABLE traces ADD COLUMN {column}")
+        connection.create_function("podium_searched", 1, to_searched, deterministic=True)
+        connection.execute(_UPGRADED)
+    connection.execute("ALTER TABLE traces ADD COLUMN outcome TEXT")
+    # These are made again, with the new column.
+    for index in ("listed", "listed_of", "troubled"):
+        connection.execute(f"DROP INDEX IF EXISTS {index}")
 
 
 _FORM = FileForm(
     "trace store",
     mark=0x506F4469,  # "PoDi"
-    version=2,
+    version=3,
     tables=(
         f"CREATE TABLE IF NOT EXISTS traces {_TABLE}",
         "CREATE INDEX IF NOT EXISTS by_start ON traces (started)",
         # Lists read these indexes alone: the table's rows have whole traces, and are hundreds of times as wide.
-        f"CREATE INDEX IF NOT EXISTS listed ON traces (started, id, owner, status, {_NARROW})",
-        f"CREATE INDEX IF NOT EXISTS listed_of ON traces (owner, started, id, status, {_NARROW})",
-        f"CREATE INDEX IF NOT EXISTS troubled ON traces (status, started, id, owner, {_NARROW}) WHERE status <> 'ok'",
+        f"CREATE INDEX IF NOT EXISTS listed ON traces (started, id, owner, status, {_NARROW}, outcome)",
+        f"CREATE INDEX IF NOT EXISTS listed_of ON traces (owner, started, id, status, {_NARROW}, outcome)",
+        f"CREATE INDEX IF NOT EXISTS troubled ON traces (status, started, id, owner, {_NARROW}, outcome) "
+        "WHERE status <> 'ok'",
+        f"CREATE INDEX IF NOT EXISTS judged ON traces (outcome, started, id, owner, status, {_NARROW}) "
+        "WHERE outcome IS NOT NULL",
     ),
     way_out=WAY_OUT,
     upgrade=_upgrade,

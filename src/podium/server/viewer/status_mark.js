@@ -9,6 +9,7 @@ const MARKS = {
   refused: ["⊘", "refused", "warn"],
   cancelled: ["■", "cancelled", "warn"],
   skipped: ["–", "skipped", "calm"],
+  planned: ["○", "planned", "calm"],
   waiting: ["○", "waiting", "calm"],
   running: ["◐", "running", "live"],
   closed: ["✓", "in service", "good"],
