@@ -16,6 +16,7 @@ from podium.errors import UnknownTraceError, UsageError
 from podium.trace.model import Trace
 from podium.trace.query import Dialect, Filters, Page, Statement, write_cursor
 from podium.trace.serialization import TraceRow, plain, to_row
+from podium.trace.spend import Spend, SpendQuery
 from podium.trace.write_queue import WriteQueue
 
 _EXPORT_BATCH = 32
@@ -105,6 +106,15 @@ class AsyncTraceStore(ABC):
             next=write_cursor(there[-1][1], there[-1][0]) if more else None,
             total=total,
         )
+
+    async def spend(self, query: SpendQuery) -> Spend:
+        """What was spent in the days of `query`.
+
+        Raises:
+            StoreError: as `get`.
+        """
+        sums = await self._read(query.sums(self._dialect))
+        return Spend.read(query, sums, await self._rows(query.feedback(self._dialect)))
 
     async def newest(self, count: int) -> tuple[Trace, ...]:
         """The newest traces, whole."""

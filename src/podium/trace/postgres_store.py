@@ -16,8 +16,9 @@ from podium.errors import StoreError, UsageError
 from podium.per_loop import LoopThread
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.postgres_connection import PostgresAddress
+from podium.trace.postgres_costs import COST_TABLES, replace_costs
 from podium.trace.query import Dialect, Statement
-from podium.trace.serialization import TraceRow
+from podium.trace.serialization import COLUMNS, TraceRow
 
 if TYPE_CHECKING:
     import asyncpg
@@ -40,6 +41,7 @@ _TABLES = (
     "ALTER TABLE podium_traces SET (toast_tuple_target = 1024)",
     "ALTER TABLE podium_traces ALTER searched SET STORAGE MAIN, ALTER question SET STORAGE MAIN, "
     "ALTER workers SET STORAGE MAIN",
+    *COST_TABLES,
     "CREATE INDEX IF NOT EXISTS podium_traces_listed ON podium_traces (started, id)",
     "CREATE INDEX IF NOT EXISTS podium_traces_listed_of ON podium_traces (owner, started, id)",
     "CREATE INDEX IF NOT EXISTS podium_traces_planner ON podium_traces (planner, started, id)",
@@ -48,13 +50,14 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS podium_formats (name text PRIMARY KEY, version integer NOT NULL)",
 )
 _INSERT = (
-    f"INSERT INTO podium_traces ({', '.join(TraceRow._fields)}) "
-    f"VALUES ({', '.join(f'${number}' for number in range(1, len(TraceRow._fields) + 1))}) "
+    f"INSERT INTO podium_traces ({', '.join(COLUMNS)}) "
+    f"VALUES ({', '.join(f'${number}' for number in range(1, len(COLUMNS) + 1))}) "
     "ON CONFLICT (id) DO UPDATE SET "
-    + ", ".join(f"{name} = excluded.{name}" for name in TraceRow._fields if name != "id")
+    + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS if name != "id")
 )
 _DIALECT = Dialect(
     name="podium_traces",
+    costs="podium_costs",
     table=lambda filters: "podium_traces",
     mark=lambda number: f"${number}",
     has_worker="workers @> {}",
@@ -158,8 +161,13 @@ class PostgresTraceStore(AsyncTraceStore):
         self._loop.call(self._insert(rows))
 
     async def _insert(self, rows: Sequence[TraceRow]) -> None:
-        async with asyncio.timeout(2 * _STATEMENT_S), self._connected("written") as connection:
-            await connection.executemany(_INSERT, rows)
+        async with (
+            asyncio.timeout(2 * _STATEMENT_S),
+            self._connected("written") as connection,
+            connection.transaction(),
+        ):
+            await connection.executemany(_INSERT, [row[: len(COLUMNS)] for row in rows])
+            await replace_costs(connection, rows)
 
     @asynccontextmanager
     async def _connected(self, done: str) -> AsyncIterator[Any]:

@@ -87,6 +87,8 @@ class Dialect:
 
     name: str
     """Of the table."""
+    costs: str
+    """Of the table of what the questions cost."""
     table: Callable[[Filters], str]
     """The table to search, with a hint at its index."""
     mark: Callable[[int], str]
