@@ -22,7 +22,18 @@ def test_the_list_begins_with_the_newest_and_may_be_filtered(podium, ask):
     listed = podium("traces", "list")
     assert listed.status == 0
     first, second, third = listed.out.splitlines()
-    assert first.split() == ["id", "asked", "(UTC)", "status", "planner", "calls", "cost", "time", "question"]
+    assert first.split() == [
+        "id",
+        "asked",
+        "(UTC)",
+        "status",
+        "outcome",
+        "planner",
+        "calls",
+        "cost",
+        "time",
+        "question",
+    ]
     assert second.endswith("The second?")
     assert third.endswith("The first?")
     assert len(ids(podium)) == 2

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from podium.errors import StoreError, UsageError
-from podium.trace import Trace
+from podium.trace import Outcome, Trace
 from podium.trace.postgres_connection import PostgresAddress
 from podium.trace.postgres_store import PostgresTraceStore
 from podium.trace.query import Filters
@@ -75,6 +75,21 @@ def test_an_address_shows_no_password_in_any_form() -> None:
     assert address.shown == "postgresql://db.local/x"
     assert "word" not in repr(address)
     assert address.scrub("p@ss/word p%40ss%2Fword again! u") == "*** *** *** u"
+
+
+async def test_a_database_from_before_outcomes_takes_them(
+    postgres_url: str, postgres_server: PostgresServer, make_trace: MakeTrace
+) -> None:
+    store = PostgresTraceStore(postgres_url)
+    store.add(make_trace("a"))
+    await store.close()
+    for change in ("ALTER TABLE podium_traces DROP COLUMN outcome", "UPDATE podium_formats SET version = 1"):
+        postgres_server.psql(change, database(postgres_url))
+    for _ in range(2):
+        store = PostgresTraceStore(postgres_url)
+        await store.judge("a", Outcome(right=True, at="2026-03-02T00:00:00+00:00"))
+        assert [row.id for row in (await store.page(Filters(outcome="right"))).traces] == ["a"]
+        await store.close()
 
 
 async def test_what_happens_while_the_database_is_away_is_logged_without_the_password(
@@ -141,7 +156,7 @@ def test_a_newer_form_and_another_encoding_are_refused(
 ) -> None:
     asyncio.run(open_store(postgres_url).close())
     postgres_server.psql("UPDATE podium_formats SET version = 9", database(postgres_url))
-    with pytest.raises(UsageError, match=r"newer Podium \(format 9, this one knows 1\); update Podium"):
+    with pytest.raises(UsageError, match=r"newer Podium \(format 9, this one knows 2\); update Podium"):
         open_store(postgres_url)
     postgres_server.psql("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
     with pytest.raises(UsageError, match="has the encoding LATIN1"):

@@ -72,6 +72,12 @@ VERBS = (
         "podium traces spend --since 7d\npodium traces spend --by planner --json",
     ),
     Verb(
+        "traces outcome",
+        "podium.cli.traces:judge",
+        "Say whether an answer was right.",
+        "podium traces outcome 3f9a --right\npodium traces outcome 3f9a --wrong --note 'The year is 1808.'",
+    ),
+    Verb(
         "traces export",
         "podium.cli.traces:export",
         "Write traces as JSONL, oldest first.",
@@ -214,7 +220,7 @@ VERBS = (
 )
 
 GROUPS = {
-    "traces": "List, show, export and import traces, the records of past questions.",
+    "traces": "List, show, judge, export and import traces, the records of past questions.",
     "pool": "List the workers of a pool, and check that each answers.",
     "config": "Show the settings of podium.toml, and where each value comes from.",
     "cache": "Show and delete the paid answers that a response cache keeps.",

@@ -12,7 +12,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
-from podium.trace import RoundTrace, Span, Trace
+from podium.trace import Outcome, RoundTrace, Span, Trace
 from podium.types import Profile
 from podium.workflow import Workflow, live_steps, topology
 
@@ -64,6 +64,8 @@ def draw_trace(trace: Trace, *, full: bool = False) -> RenderableType:
                 f"Recorded: {counted(recorded, 'response')}, given to the bare question beforehand.", "yellow"
             )
         )
+    if trace.outcome is not None:
+        parts.append(_judged(trace.outcome))
     for number, round_ in enumerate(trace.rounds):
         parts += [Text(), _draw_round(number, round_, trace, full)]
     return Group(*parts)
@@ -90,6 +92,15 @@ def draw_workflow(workflow: Workflow, pool: Sequence[Profile], notes: Sequence[s
 def is_simulated(trace: Trace) -> bool:
     """Whether any worker of the trace was a simulation."""
     return any(span.simulated_s and span.recorded is None and not span.cached for span in trace.spans)
+
+
+def _judged(outcome: Outcome) -> Text:
+    """What a user said about the answer."""
+    told = Text("Outcome   ", "bold")
+    if outcome.right is not None:
+        told.append(outcome.verdict, "green" if outcome.right else "red")
+        told.append(": " if outcome.note else "")
+    return told.append(printable(outcome.note))
 
 
 def _recorded(trace: Trace) -> int:

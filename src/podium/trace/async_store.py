@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import UnknownTraceError, UsageError
-from podium.trace.model import Trace
+from podium.trace.model import Outcome, Trace
 from podium.trace.query import Dialect, Filters, Page, Statement, write_cursor
 from podium.trace.serialization import TraceRow, plain, to_row
 from podium.trace.spend import Spend, SpendQuery
@@ -124,6 +124,17 @@ class AsyncTraceStore(ABC):
     async def delete(self, id: str, owner: str | None = None) -> bool:
         """Delete the trace with exactly this id, only of `owner`, if given. False: there is none."""
         return bool(await self._read(self._dialect.delete(id, owner)))
+
+    async def judge(self, prefix: str, outcome: Outcome | None, owner: str | None = None) -> Trace:
+        """Give the trace that `get` finds this outcome, and return it. None: take its outcome away.
+
+        Raises:
+            UnknownTraceError, UsageError, StoreError: as `get`.
+        """
+        trace = (await self.get(prefix, owner)).model_copy(update={"outcome": outcome})
+        if not await self._rows(self._dialect.judge(to_row(trace), owner)):
+            raise UnknownTraceError(f"The trace {trace.id} was deleted meanwhile.")
+        return trace
 
     async def export(self, filters: Filters) -> AsyncIterator[str]:
         """The traces that pass the filters, oldest first, each as one line of JSON without the line break."""

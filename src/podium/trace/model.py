@@ -14,6 +14,8 @@ from podium.workflow import Workflow
 
 TraceStatus = Literal["ok", "degraded", "failed", "cancelled"]
 SpanStatus = Literal["done", "failed", "skipped", "refused", "cancelled"]
+Verdict = Literal["right", "wrong", "note"]
+"""An outcome in one word; "note": a note without a verdict."""
 
 
 class VoteCount(Value):
@@ -158,6 +160,23 @@ class RoundTrace(Value):
         return max(finish.values(), default=0.0)
 
 
+class Outcome(Value):
+    """What a user said about the answer afterwards."""
+
+    right: bool | None = None
+    """Whether the answer was right; None: there is only a note."""
+    note: str = ""
+    by: str | None = None
+    """Name of the key that the user's request had; None: no key was needed."""
+    at: str
+    """ISO 8601, UTC."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The outcome in one word."""
+        return "note" if self.right is None else "right" if self.right else "wrong"
+
+
 class Trace(Value):
     """The record of one question."""
 
@@ -187,6 +206,8 @@ class Trace(Value):
     """The end user that the caller named."""
     metadata: dict[str, str] = Field(default_factory=dict)
     """The caller's own."""
+    outcome: Outcome | None = None
+    """None: nobody has judged the answer."""
 
     @property
     def spans(self) -> tuple[Span, ...]:

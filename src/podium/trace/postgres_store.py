@@ -16,19 +16,25 @@ from podium.errors import StoreError, UsageError
 from podium.per_loop import LoopThread
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.postgres_connection import PostgresAddress
-from podium.trace.postgres_costs import COST_TABLES, replace_costs
+from podium.trace.postgres_costs import COST_TABLES, add_missing_costs, replace_costs
 from podium.trace.query import Dialect, Statement
 from podium.trace.serialization import COLUMNS, TraceRow
 
 if TYPE_CHECKING:
     import asyncpg
 
-_VERSION = 1
+_VERSION = 3
 _LOCK = 0x506F4469
 """The advisory lock for creating the tables, so that two servers do not create them at once."""
 _CONNECT_S = 10.0
 _STATEMENT_S = 30.0
 _CONNECTIONS = 8
+_ADDED = (
+    "ALTER TABLE podium_traces ADD COLUMN IF NOT EXISTS outcome text",
+    "CREATE INDEX IF NOT EXISTS podium_traces_judged ON podium_traces (outcome, started, id) WHERE outcome IS NOT NULL",
+    *COST_TABLES,
+)
+"""What the formats after the first added: outcomes, and costs."""
 _TABLES = (
     # The search for the beginning of an id must compare code points. Only the collation "C" guarantees this.
     """CREATE TABLE IF NOT EXISTS podium_traces (
@@ -37,11 +43,11 @@ _TABLES = (
         seconds double precision NOT NULL, document text NOT NULL, owner text, workers text[] NOT NULL,
         searched text NOT NULL
     )""",
+    *_ADDED,
     # Keep the long documents, and no other column, out of the rows that lists and searches read.
     "ALTER TABLE podium_traces SET (toast_tuple_target = 1024)",
     "ALTER TABLE podium_traces ALTER searched SET STORAGE MAIN, ALTER question SET STORAGE MAIN, "
     "ALTER workers SET STORAGE MAIN",
-    *COST_TABLES,
     "CREATE INDEX IF NOT EXISTS podium_traces_listed ON podium_traces (started, id)",
     "CREATE INDEX IF NOT EXISTS podium_traces_listed_of ON podium_traces (owner, started, id)",
     "CREATE INDEX IF NOT EXISTS podium_traces_planner ON podium_traces (planner, started, id)",
@@ -141,10 +147,16 @@ class PostgresTraceStore(AsyncTraceStore):
                 f"The traces in {self._address.shown} were written by a newer Podium (format {version}, this one knows "
                 f"{_VERSION}); update Podium, or give another database."
             )
-        if version is None:
-            for statement in _TABLES:
+        if version != _VERSION:
+            for statement in _TABLES if version is None else _ADDED:
                 await connection.execute(statement)
-            await connection.execute("INSERT INTO podium_formats VALUES ('traces', $1)", _VERSION)
+            if version is not None:
+                await add_missing_costs(connection)
+            await connection.execute(
+                "INSERT INTO podium_formats VALUES ('traces', $1) "
+                "ON CONFLICT (name) DO UPDATE SET version = excluded.version",
+                _VERSION,
+            )
 
     async def _rows(self, statement: Statement) -> Sequence[Sequence[Any]]:
         if self._closed:

@@ -18,7 +18,7 @@ from pydantic_core import PydanticSerializationError
 
 from podium.errors import UsageError
 from podium.trace.costs import Cost, costs_of
-from podium.trace.model import Trace
+from podium.trace.model import Trace, Verdict
 
 
 def to_json(trace: Trace) -> str:
@@ -83,6 +83,7 @@ class TraceRow(NamedTuple):
     owner: str | None
     workers: tuple[str, ...]
     searched: str
+    outcome: Verdict | None
     costs: tuple[Cost, ...]
     """No column: rows of another table."""
 
@@ -105,6 +106,7 @@ def to_row(trace: Trace) -> TraceRow:
         owner=None if trace.owner is None else plain(trace.owner),
         workers=tuple(dict.fromkeys(plain(span.answered_by or span.worker) for span in trace.spans)),
         searched=to_searched(trace.question.text),
+        outcome=None if trace.outcome is None else trace.outcome.verdict,
         costs=tuple(cost._replace(worker=plain(cost.worker)) for cost in costs_of(trace)),
     )
 

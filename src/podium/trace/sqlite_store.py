@@ -27,7 +27,7 @@ _COLUMNS = ", ".join(COLUMNS)
 _TABLE = """(
     id TEXT PRIMARY KEY, started REAL, planner TEXT, status TEXT, question TEXT,
     calls INTEGER, cost_usd REAL, seconds REAL, document TEXT,
-    owner TEXT, workers TEXT DEFAULT '[]', searched TEXT DEFAULT ''
+    owner TEXT, workers TEXT DEFAULT '[]', searched TEXT DEFAULT '', outcome TEXT
 )"""
 """`workers` is a list in JSON; the whole trace is in `document`, as JSON."""
 _NARROW = "planner, cost_usd, calls, seconds, workers, question, searched"
@@ -48,6 +48,8 @@ def _indexed(filters: Filters) -> str:
     """The table, and the index to use: without statistics, SQLite may choose a worse one."""
     if filters.owner is not None:
         return "traces INDEXED BY listed_of"
+    if filters.outcome not in (None, "none"):
+        return "traces INDEXED BY judged"
     return f"traces INDEXED BY {'listed' if filters.status in (None, 'ok') else 'troubled'}"
 
 
@@ -63,13 +65,25 @@ SQLITE = Dialect(
 )
 
 
+_JUDGED = 3
+"""The first format with outcomes."""
+
+
 def _upgrade(connection: sqlite3.Connection, version: int) -> None:
-    """Format 1 had no columns for owner, workers and search; format 3 no costs. The documents stay as they are."""
+    """Format 1 had no columns for owner, workers and search, format 2 none for outcomes, format 3 no table of costs.
+
+    The documents stay as they are.
+    """
     if version == 1:
         for column in ("owner TEXT", "workers TEXT DEFAULT '[]'", "searched TEXT DEFAULT ''"):
             connection.execute(f"ALTER TABLE traces ADD COLUMN {column}")
         connection.create_function("podium_searched", 1, to_searched, deterministic=True)
         connection.execute(_UPGRADED)
+    if version < _JUDGED:
+        connection.execute("ALTER TABLE traces ADD COLUMN outcome TEXT")
+        # These are made again, with the new column.
+        for index in ("listed", "listed_of", "troubled"):
+            connection.execute(f"DROP INDEX IF EXISTS {index}")
     add_missing_costs(connection)
 
 
@@ -81,9 +95,12 @@ _FORM = FileForm(
         f"CREATE TABLE IF NOT EXISTS traces {_TABLE}",
         "CREATE INDEX IF NOT EXISTS by_start ON traces (started)",
         # Lists read these indexes alone: the table's rows have whole traces, and are hundreds of times as wide.
-        f"CREATE INDEX IF NOT EXISTS listed ON traces (started, id, owner, status, {_NARROW})",
-        f"CREATE INDEX IF NOT EXISTS listed_of ON traces (owner, started, id, status, {_NARROW})",
-        f"CREATE INDEX IF NOT EXISTS troubled ON traces (status, started, id, owner, {_NARROW}) WHERE status <> 'ok'",
+        f"CREATE INDEX IF NOT EXISTS listed ON traces (started, id, owner, status, {_NARROW}, outcome)",
+        f"CREATE INDEX IF NOT EXISTS listed_of ON traces (owner, started, id, status, {_NARROW}, outcome)",
+        f"CREATE INDEX IF NOT EXISTS troubled ON traces (status, started, id, owner, {_NARROW}, outcome) "
+        "WHERE status <> 'ok'",
+        f"CREATE INDEX IF NOT EXISTS judged ON traces (outcome, started, id, owner, status, {_NARROW}) "
+        "WHERE outcome IS NOT NULL",
         *COST_TABLES,
     ),
     way_out=WAY_OUT,

@@ -84,6 +84,7 @@ def test_an_answered_question_is_listed_and_had_whole_at_once(client: httpx.Clie
         "seconds": trace["seconds"],
         "workers": ["ada"],
         "owner": None,
+        "outcome": None,
     }
 
 
