@@ -43,6 +43,7 @@ def add_missing_costs(connection: sqlite3.Connection) -> None:
     """Fill the table of a file that had none, from the whole traces. It reads each of them once."""
     for statement in COST_TABLES:
         connection.execute(statement)
+    connection.execute("DELETE FROM main.costs")
     connection.create_function("podium_costs", 1, _costs, deterministic=True)
     add_costs(connection, "traces", "podium_costs(one.document)")
 

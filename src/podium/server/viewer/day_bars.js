@@ -69,7 +69,7 @@ export class DayBars extends Component {
                 const height = y(below - part) - y(below);
                 return html`<rect key=${name} x=${x(i) + step * 0.12} y=${y(below)} width=${Math.max(1, step * 0.76)} height=${Math.max(0.5, height)} style=${{ fill: hue }} />`;
               })}
-              ${unpriced.get(day) && html`<text class="unpriced" x=${x(i) + step / 2} y=${y(total(day)) - 3} text-anchor="middle">+?</text>`}
+              ${unpriced.get(day) && html`<text class="unpriced" x=${x(i) + step / 2} y=${y(total(day)) - 3} text-anchor="middle">${step < 18 ? "?" : "+?"}</text>`}
               ${i % every === 0 && html`<text x=${x(i) + step / 2} y=${TALL - 8} text-anchor="middle">${shortDay(day)}</text>`}
             </g>`;
           })}

@@ -160,7 +160,7 @@ function Row({ group, spend: { by, since, until, total } }) {
   return html`<tr>
     <th scope="row">${filter ? html`<a href=${filter}>${name}</a>` : html`<span class=${group.name ? "" : "none"}>${name}</span>`}</th>
     <td class="number">${priced(group)}</td>
-    <td class="number">${total.cost_usd ? percent(group.cost_usd / total.cost_usd) : "–"}</td>
+    <td class="number">${group.cost_usd ? percent(group.cost_usd / total.cost_usd) : "–"}</td>
     ${by !== "worker" && html`<td class="number">${money(group.planning_usd)}</td>`}
     <td class="number">${count(group.questions)}</td>
     <td class="number">${each(group)}</td>
