@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from podium.errors import UsageError
 from podium.trace import Outcome, RoundTrace, Span, Trace
 from podium.trace.answers import past_answers
 from podium.trace.query import Filters
+from podium.trace.spend import SpendQuery
 from podium.trace.sqlite_store import SqliteTraceStore
 from podium.trace.store import TraceStore
 
@@ -82,7 +84,7 @@ async def test_an_old_file_is_upgraded_in_place_and_listed_and_filtered(
     store.add(make_trace("d", owner="ada"))
     assert await store.delete("a")
     await store.close()
-    assert form(old)[0] == 3
+    assert form(old)[0] == 4
     with TraceStore(old, create=False) as again:
         assert [row.id for row in again.list()] == ["c", "b", "d"]
 
@@ -97,6 +99,20 @@ def test_the_command_line_upgrades_and_lists_it_too(old: Path) -> None:
 def form_of_new(path: Path) -> tuple[int, list[str]]:
     TraceStore(path).close()
     return form(path)
+
+
+async def test_an_old_file_says_what_its_questions_cost(old: Path) -> None:
+    store = SqliteTraceStore(old)
+    for _ in range(2):
+        spend = await store.spend(SpendQuery(date(2026, 3, 1), date(2026, 3, 3), "day"))
+        assert [(group.name, group.sums.cost_usd, group.sums.calls) for group in spend.groups] == [
+            ("2026-03-01", 0.5, 2),
+            ("2026-03-02", 0.0, 0),
+            ("2026-03-03", 0.0, 0),
+        ]
+        await store.close()
+        store = SqliteTraceStore(old)
+    await store.close()
 
 
 def test_a_file_from_before_outcomes_takes_them(old: Path) -> None:

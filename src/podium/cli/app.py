@@ -64,6 +64,12 @@ VERBS = (
         "podium traces show            # the newest\npodium traces show 3f9a --full",
     ),
     Verb(
+        "traces spend",
+        "podium.cli.spend:spend",
+        "Sum what questions cost, by worker, key, planner or day.",
+        "podium traces spend --since 7d\npodium traces spend --by planner --json",
+    ),
+    Verb(
         "traces outcome",
         "podium.cli.traces:judge",
         "Say whether an answer was right.",

@@ -5,18 +5,29 @@ and pass the same tests. `podium.trace.store` opens the right one. Commands that
 """
 
 from __future__ import annotations
-
+from abc import ABC
+from abc import abstractmethod
 import asyncio
-from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-from podium.errors import UnknownTraceError, UsageError
-from podium.trace.model import Outcome, Trace, TraceStatus
-from podium.trace.query import Dialect, Filters, Page, Statement, write_cursor
-from podium.trace.serialization import TraceRow, plain, to_row
+from podium.errors import UnknownTraceError
+from podium.errors import UsageError
+from podium.trace.model import Outcome
+from podium.trace.model import Trace
+from podium.trace.model import TraceStatus
+from podium.trace.query import Dialect
+from podium.trace.query import Filters
+from podium.trace.query import Page
+from podium.trace.query import Statement
+from podium.trace.query import write_cursor
+from podium.trace.serialization import TraceRow
+from podium.trace.serialization import plain
+from podium.trace.serialization import to_row
+from podium.trace.spend import Spend
+from podium.trace.spend import SpendQuery
 from podium.trace.write_queue import WriteQueue
+from typing import Any
 
 _EXPORT_BATCH = 32
 """Traces of an export that are in memory together."""
@@ -105,6 +116,15 @@ class AsyncTraceStore(ABC):
             next=write_cursor(there[-1][1], there[-1][0]) if more else None,
             total=total,
         )
+
+    async def spend(self, query: SpendQuery) -> Spend:
+        """What was spent in the days of `query`.
+
+        Raises:
+            StoreError: as `get`.
+        """
+        sums = await self._read(query.sums(self._dialect))
+        return Spend.read(query, sums, await self._rows(query.feedback(self._dialect)))
 
     async def newest(self, count: int) -> tuple[Trace, ...]:
         """The newest traces, whole."""

@@ -15,8 +15,12 @@ from podium.errors import UsageError
 from podium.per_loop import LoopThread
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.postgres_connection import PostgresAddress
+from podium.trace.postgres_costs import COST_TABLES
+from podium.trace.postgres_costs import add_missing_costs
+from podium.trace.postgres_costs import replace_costs
 from podium.trace.query import Dialect
 from podium.trace.query import Statement
+from podium.trace.serialization import COLUMNS
 from podium.trace.serialization import TraceRow
 from typing import Any
 from typing import TYPE_CHECKING
@@ -24,17 +28,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import asyncpg
 
-_VERSION = 2
+_VERSION = 3
 _LOCK = 0x506F4469
 """The advisory lock for creating the tables, so that two servers do not create them at once."""
 _CONNECT_S = 10.0
 _STATEMENT_S = 30.0
 _CONNECTIONS = 8
-_UPGRADE_1 = (
+_ADDED = (
     "ALTER TABLE podium_traces ADD COLUMN IF NOT EXISTS outcome text",
     "CREATE INDEX IF NOT EXISTS podium_traces_judged ON podium_traces (outcome, started, id) WHERE outcome IS NOT NULL",
+    *COST_TABLES,
 )
-"""From format 1, which had no outcomes."""
+"""What the formats after the first added: outcomes, and costs."""
 _TABLES = (
     # The search for the beginning of an id must compare code points. Only the collation "C" guarantees this.
     """CREATE TABLE IF NOT EXISTS podium_traces (
@@ -43,7 +48,7 @@ _TABLES = (
         seconds double precision NOT NULL, document text NOT NULL, owner text, workers text[] NOT NULL,
         searched text NOT NULL
     )""",
-    *_UPGRADE_1,
+    *_ADDED,
     # Keep the long documents, and no other column, out of the rows that lists and searches read.
     "ALTER TABLE podium_traces SET (toast_tuple_target = 1024)",
     "ALTER TABLE podium_traces ALTER searched SET STORAGE MAIN, ALTER question SET STORAGE MAIN, "
@@ -56,13 +61,14 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS podium_formats (name text PRIMARY KEY, version integer NOT NULL)",
 )
 _INSERT = (
-    f"INSERT INTO podium_traces ({', '.join(TraceRow._fields)}) "
-    f"VALUES ({', '.join(f'${number}' for number in range(1, len(TraceRow._fields) + 1))}) "
+    f"INSERT INTO podium_traces ({', '.join(COLUMNS)}) "
+    f"VALUES ({', '.join(f'${number}' for number in range(1, len(COLUMNS) + 1))}) "
     "ON CONFLICT (id) DO UPDATE SET "
-    + ", ".join(f"{name} = excluded.{name}" for name in TraceRow._fields if name != "id")
+    + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS if name != "id")
 )
 _DIALECT = Dialect(
     name="podium_traces",
+    costs="podium_costs",
     table=lambda filters: "podium_traces",
     mark=lambda number: f"${number}",
     has_worker="workers @> {}",
@@ -147,8 +153,10 @@ class PostgresTraceStore(AsyncTraceStore):
                 f"{_VERSION}); update Podium, or give another database."
             )
         if version != _VERSION:
-            for statement in _TABLES if version is None else _UPGRADE_1:
+            for statement in _TABLES if version is None else _ADDED:
                 await connection.execute(statement)
+            if version is not None:
+                await add_missing_costs(connection)
             await connection.execute(
                 "INSERT INTO podium_formats VALUES ('traces', $1) "
                 "ON CONFLICT (name) DO UPDATE SET version = excluded.version",
@@ -170,8 +178,13 @@ class PostgresTraceStore(AsyncTraceStore):
         self._loop.call(self._insert(rows))
 
     async def _insert(self, rows: Sequence[TraceRow]) -> None:
-        async with asyncio.timeout(2 * _STATEMENT_S), self._connected("written") as connection:
-            await connection.executemany(_INSERT, rows)
+        async with (
+            asyncio.timeout(2 * _STATEMENT_S),
+            self._connected("written") as connection,
+            connection.transaction(),
+        ):
+            await connection.executemany(_INSERT, [row[: len(COLUMNS)] for row in rows])
+            await replace_costs(connection, rows)
 
     @asynccontextmanager
     async def _connected(self, done: str) -> AsyncIterator[Any]:

@@ -1,4 +1,4 @@
-"""Traces in an SQLite file: its one table, the upgrade of older files, and `SqliteTraceStore`, the store of a server.
+"""Traces in an SQLite file: their table, the upgrade of older files, and `SqliteTraceStore`, the store of a server.
 
 `store` has `TraceStore`, for commands that run once; it uses the same table.
 """
@@ -6,8 +6,10 @@
 from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import closing
+from contextlib import contextmanager
 import json
 from pathlib import Path
 from podium.database import FileForm
@@ -18,17 +20,21 @@ from podium.trace.model import Trace
 from podium.trace.query import Dialect
 from podium.trace.query import Filters
 from podium.trace.query import Statement
+from podium.trace.serialization import COLUMNS
 from podium.trace.serialization import TraceRow
 from podium.trace.serialization import plain
 from podium.trace.serialization import to_row
 from podium.trace.serialization import to_searched
+from podium.trace.sqlite_costs import COST_TABLES
+from podium.trace.sqlite_costs import add_costs
+from podium.trace.sqlite_costs import add_missing_costs
 from queue import Empty
 from queue import SimpleQueue
 import sqlite3
 from typing import Any
 
 WAY_OUT = "give another with --store"
-COLUMNS = ", ".join(TraceRow._fields)
+_COLUMNS = ", ".join(COLUMNS)
 _TABLE = """(
     id TEXT PRIMARY KEY, started REAL, planner TEXT, status TEXT, question TEXT,
     calls INTEGER, cost_usd REAL, seconds REAL, document TEXT,
@@ -60,6 +66,7 @@ def _indexed(filters: Filters) -> str:
 
 SQLITE = Dialect(
     name="traces",
+    costs="costs",
     table=_indexed,
     mark=lambda number: "?",
     has_worker="instr(workers, {}) > 0",
@@ -69,8 +76,12 @@ SQLITE = Dialect(
 )
 
 
+_JUDGED = 3
+"""The first format with outcomes."""
+
+
 def _upgrade(connection: sqlite3.Connection, version: int) -> None:
-    """Format 1 had no columns for owner, workers and search, and format 2 none for outcomes.
+    """Format 1 had no columns for owner, workers and search, format 2 none for outcomes, format 3 no table of costs.
 
     The documents stay as they are.
     """
@@ -79,16 +90,18 @@ def _upgrade(connection: sqlite3.Connection, version: int) -> None:
             connection.execute(f"ALTER TABLE traces ADD COLUMN {column}")
         connection.create_function("podium_searched", 1, to_searched, deterministic=True)
         connection.execute(_UPGRADED)
-    connection.execute("ALTER TABLE traces ADD COLUMN outcome TEXT")
-    # These are made again, with the new column.
-    for index in ("listed", "listed_of", "troubled"):
-        connection.execute(f"DROP INDEX IF EXISTS {index}")
+    if version < _JUDGED:
+        connection.execute("ALTER TABLE traces ADD COLUMN outcome TEXT")
+        # These are made again, with the new column.
+        for index in ("listed", "listed_of", "troubled"):
+            connection.execute(f"DROP INDEX IF EXISTS {index}")
+    add_missing_costs(connection)
 
 
 _FORM = FileForm(
     "trace store",
     mark=0x506F4469,  # "PoDi"
-    version=3,
+    version=4,
     tables=(
         f"CREATE TABLE IF NOT EXISTS traces {_TABLE}",
         "CREATE INDEX IF NOT EXISTS by_start ON traces (started)",
@@ -99,6 +112,7 @@ _FORM = FileForm(
         "WHERE status <> 'ok'",
         f"CREATE INDEX IF NOT EXISTS judged ON traces (outcome, started, id, owner, status, {_NARROW}) "
         "WHERE outcome IS NOT NULL",
+        *COST_TABLES,
     ),
     way_out=WAY_OUT,
     upgrade=_upgrade,
@@ -112,7 +126,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
         UsageError: the file cannot be opened, or is not a trace store.
     """
     writer = _FORM.open(path)
-    writer.execute(f"CREATE TEMP TABLE staging {_TABLE}")
+    writer.execute(f"CREATE TEMP TABLE staging {_TABLE[:-1]}, costs TEXT)")
     return writer
 
 
@@ -148,22 +162,38 @@ def insert_traces(writer: sqlite3.Connection, traces: Iterable[Trace]) -> int:
 def insert_rows(writer: sqlite3.Connection, rows: Iterable[TraceRow]) -> int:
     """As `insert_traces`.
 
-    The rows are staged and then copied in one statement, so that a slow source never locks the file.
+    The rows are staged and then copied in one short transaction, so that a slow source never locks the file.
     """
     count = 0
     marks = ", ".join("?" * len(TraceRow._fields))
     try:
         for row in rows:
-            named = row._replace(workers=json.dumps(row.workers, ensure_ascii=False))  # type: ignore[arg-type]
-            writer.execute(f"INSERT OR REPLACE INTO staging ({COLUMNS}) VALUES ({marks})", named)
+            workers, costs = (json.dumps(value, ensure_ascii=False) for value in (row.workers, row.costs))
+            named = row._replace(workers=workers, costs=costs)  # type: ignore[arg-type]
+            writer.execute(f"INSERT OR REPLACE INTO staging ({_COLUMNS}, costs) VALUES ({marks})", named)
             count += 1
         if count:
-            writer.execute(
-                f"INSERT OR REPLACE INTO main.traces ({COLUMNS}) SELECT {COLUMNS} FROM staging ORDER BY rowid"
-            )
+            with _transaction(writer):
+                writer.execute("DELETE FROM main.costs WHERE trace IN (SELECT id FROM staging)")
+                writer.execute(
+                    f"INSERT OR REPLACE INTO main.traces ({_COLUMNS}) SELECT {_COLUMNS} FROM staging ORDER BY rowid"
+                )
+                add_costs(writer, "staging", "one.costs")
     finally:
         writer.execute("DELETE FROM staging")
     return count
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All statements of the block, or none."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
 
 
 class SqliteTraceStore(AsyncTraceStore):

@@ -8,6 +8,7 @@ import { PoolPage } from "./pages/pool.js";
 import { RunPage } from "./pages/run.js";
 import { RunTracePage } from "./pages/run_trace.js";
 import { RunsPage } from "./pages/runs.js";
+import { SpendPage } from "./pages/spend.js";
 import { TracePage } from "./pages/trace.js";
 import { TracesPage } from "./pages/traces.js";
 import { here, to } from "./address.js";
@@ -19,6 +20,7 @@ const PAGES = [
   ["chat", "Chat"],
   ["traces", "Traces"],
   ["runs", "Runs"],
+  ["spend", "Spend"],
   ["pool", "Pool"],
 ];
 
@@ -74,6 +76,7 @@ function Page({ first, rest, query }) {
   }
   if (first === "runs" && rest.length) return html`<${RunPage} key=${rest.join("/")} name=${rest.join("/")} />`;
   if (first === "runs") return html`<${RunsPage} />`;
+  if (first === "spend") return html`<${SpendPage} query=${query} />`;
   if (first === "pool") return html`<${PoolPage} />`;
   return html`<p class="none">There is no such page. <a href=${to(["ask"])}>Ask a question</a> instead.</p>`;
 }
