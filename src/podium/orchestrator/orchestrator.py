@@ -5,50 +5,28 @@ errors and bugs are raised. Nothing here grades, stores or prints.
 """
 
 from __future__ import annotations
+
 import asyncio
-from collections import Counter
-from collections.abc import Callable
-from collections.abc import Coroutine
-from collections.abc import Sequence
-from dataclasses import replace
-from datetime import UTC
-from datetime import datetime
 import platform
-from podium import __version__
-from podium.baselines.phrases import WHOLE
-from podium.errors import StoreError
-from podium.errors import UsageError
-from podium.errors import WorkerError
-from podium.errors import flatten_group
-from podium.executor import Dispatcher
-from podium.executor import Execution
-from podium.executor import ExecutionSettings
-from podium.executor import Ledger
-from podium.executor import QuestionContext
-from podium.executor import fence_token
-from podium.executor.ledger import SpendLimit
-from podium.orchestrator.events import Event
-from podium.orchestrator.events import PlanReady
-from podium.orchestrator.events import QuestionEnded
-from podium.orchestrator.events import RoundEnded
-from podium.planner import Outcome
-from podium.planner import Plan
-from podium.planner import PlanRequest
-from podium.planner import Planner
-from podium.trace import RoundTrace
-from podium.trace import Span
-from podium.trace import Trace
-from podium.trace import TraceStatus
-from podium.types import Budget
-from podium.types import Question
-from podium.workers.pool import Pool
-from podium.workflow import Acceptance
-from podium.workflow import PlanError
-from podium.workflow import Step
-from podium.workflow import Workflow
-from podium.workflow import check
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
+
+from podium import __version__
+from podium.baselines.phrases import WHOLE
+from podium.errors import StoreError, UsageError, WorkerError, flatten_group
+from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
+from podium.executor.ledger import SpendLimit
+from podium.orchestrator.events import Event, PlanReady, QuestionEnded, RoundEnded
+from podium.planner import Outcome, Plan, Planner, PlanRequest
+from podium.trace import RoundTrace, Span, Trace, TraceStatus
+from podium.types import Budget, Question
+from podium.workers.pool import Pool
+from podium.workflow import Acceptance, PlanError, Step, Workflow, check
+
 
 class Orchestrator:
     """Answers questions, any number at a time.

@@ -5,30 +5,20 @@ Errors name the field at fault. This module has what all routes share; the field
 """
 
 from __future__ import annotations
+
 import asyncio
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
+
+import pydantic_core
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
 from podium.errors import APIError
 from podium.server.api_errors import invalid
 from podium.server.settings import ServeSettings
-from podium.types import Budget
-from podium.types import Message
-from podium.types import Question
-from pydantic import BaseModel
-from pydantic import ConfigDict
-from pydantic import Field
-from pydantic import StringConstraints
-from pydantic import ValidationError
-import pydantic_core
-import re
-from typing import Annotated
-from typing import Any
-from typing import ClassVar
-from typing import Literal
-from typing import NamedTuple
-from typing import TypeVar
+from podium.types import Budget, Message, Question
 
 B = TypeVar("B", bound="Body")
 T = TypeVar("T")

@@ -4,16 +4,16 @@ SQLite's JSON functions read the newest traces in some tens of milliseconds. Not
 """
 
 from __future__ import annotations
-from collections.abc import Iterable
-from collections.abc import Mapping
+
+import sqlite3
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+
 from podium.errors import UsageError
 from podium.trace.model import Trace
-from podium.trace.sqlite_store import WAY_OUT
-from podium.trace.sqlite_store import open_reader
-import sqlite3
+from podium.trace.sqlite_store import WAY_OUT, open_reader
 
 NEWEST = 500
 """How many traces are read, the newest first."""

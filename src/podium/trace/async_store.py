@@ -5,29 +5,19 @@ and pass the same tests. `podium.trace.store` opens the right one. Commands that
 """
 
 from __future__ import annotations
-from abc import ABC
-from abc import abstractmethod
+
 import asyncio
-from collections.abc import AsyncIterator
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from podium.errors import UnknownTraceError
-from podium.errors import UsageError
-from podium.trace.model import Outcome
-from podium.trace.model import Trace
-from podium.trace.model import TraceStatus
-from podium.trace.query import Dialect
-from podium.trace.query import Filters
-from podium.trace.query import Page
-from podium.trace.query import Statement
-from podium.trace.query import write_cursor
-from podium.trace.serialization import TraceRow
-from podium.trace.serialization import plain
-from podium.trace.serialization import to_row
-from podium.trace.spend import Spend
-from podium.trace.spend import SpendQuery
-from podium.trace.write_queue import WriteQueue
 from typing import Any
+
+from podium.errors import UnknownTraceError, UsageError
+from podium.trace.model import Outcome, Trace, TraceStatus
+from podium.trace.query import Dialect, Filters, Page, Statement, write_cursor
+from podium.trace.serialization import TraceRow, plain, to_row
+from podium.trace.spend import Spend, SpendQuery
+from podium.trace.write_queue import WriteQueue
 
 _EXPORT_BATCH = 32
 """Traces of an export that are in memory together."""

@@ -5,25 +5,20 @@ read takes one of a few connections; writes go through the `WriteQueue`.
 """
 
 from __future__ import annotations
+
 import asyncio
-from collections.abc import AsyncIterator
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
 from podium.database import data_folder
-from podium.errors import StoreError
-from podium.errors import UsageError
+from podium.errors import StoreError, UsageError
 from podium.per_loop import LoopThread
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.postgres_connection import PostgresAddress
-from podium.trace.postgres_costs import COST_TABLES
-from podium.trace.postgres_costs import add_missing_costs
-from podium.trace.postgres_costs import replace_costs
-from podium.trace.query import Dialect
-from podium.trace.query import Statement
-from podium.trace.serialization import COLUMNS
-from podium.trace.serialization import TraceRow
-from typing import Any
-from typing import TYPE_CHECKING
+from podium.trace.postgres_costs import COST_TABLES, add_missing_costs, replace_costs
+from podium.trace.query import Dialect, Statement
+from podium.trace.serialization import COLUMNS, TraceRow
 
 if TYPE_CHECKING:
     import asyncpg

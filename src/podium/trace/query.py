@@ -4,23 +4,18 @@ This module builds statements and reads their rows; the stores run them.
 """
 
 from __future__ import annotations
-from base64 import urlsafe_b64decode
-from base64 import urlsafe_b64encode
-from collections.abc import Callable
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC
-from datetime import datetime
+
 import json
 import math
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
 from podium.errors import UsageError
-from podium.trace.model import TraceStatus
-from podium.trace.model import Verdict
-from podium.trace.serialization import TraceRow
-from podium.trace.serialization import plain
-from podium.trace.serialization import to_searched
-from typing import Any
-from typing import Literal
+from podium.trace.model import TraceStatus, Verdict
+from podium.trace.serialization import TraceRow, plain, to_searched
 
 MAX_PAGE = 200
 """Traces that one page may have."""

@@ -4,34 +4,23 @@
 """
 
 from __future__ import annotations
+
 import asyncio
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Sequence
-from contextlib import closing
-from contextlib import contextmanager
 import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from podium.database import FileForm
-from podium.database import connect
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from podium.database import FileForm, connect
 from podium.errors import StoreError
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.model import Trace
-from podium.trace.query import Dialect
-from podium.trace.query import Filters
-from podium.trace.query import Statement
-from podium.trace.serialization import COLUMNS
-from podium.trace.serialization import TraceRow
-from podium.trace.serialization import plain
-from podium.trace.serialization import to_row
-from podium.trace.serialization import to_searched
-from podium.trace.sqlite_costs import COST_TABLES
-from podium.trace.sqlite_costs import add_costs
-from podium.trace.sqlite_costs import add_missing_costs
-from queue import Empty
-from queue import SimpleQueue
-import sqlite3
-from typing import Any
+from podium.trace.query import Dialect, Filters, Statement
+from podium.trace.serialization import COLUMNS, TraceRow, plain, to_row, to_searched
+from podium.trace.sqlite_costs import COST_TABLES, add_costs, add_missing_costs
 
 WAY_OUT = "give another with --store"
 _COLUMNS = ", ".join(COLUMNS)
