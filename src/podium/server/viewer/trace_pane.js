@@ -108,9 +108,9 @@ export class TracePane extends Component {
     this.props.onEnded?.(view);
   }
 
-  render({ actions, begun }, { view, error, elapsed }) {
+  render({ actions, begun, source }, { view, error, elapsed }) {
     if (error) return html`<${ErrorNote} error=${error} />`;
     if (!view) return html`<p class="none loading" role="status">Reading the trace …</p>`;
-    return html`<${TraceView} view=${view} elapsed=${elapsed} actions=${actions?.(view)} steady=${!!begun} />`;
+    return html`<${TraceView} view=${view} elapsed=${elapsed} actions=${actions?.(view)} steady=${!!begun} explained=${!source} />`;
   }
 }
