@@ -52,9 +52,11 @@ def _alone(title: str, single: SingleWorker) -> list[RenderableType]:
             _line(f"It would have cost about {dollars(single.cost_usd.value)}.", single.cost_usd.source)
         )
     if single.measured_usd is not None:
-        lines.append(_line(f"{dollars(single.measured_usd.value)} an answer.", single.measured_usd.source))
+        lines.append(
+            _line(f"{dollars(single.measured_usd.value)} a measured answer.", single.measured_usd.source)
+        )
     if single.accuracy is not None:
-        lines.append(_line(f"Right with {single.accuracy.value:.0%}.", single.accuracy.source))
+        lines.append(_line(f"{single.accuracy.value:.0%} likely right.", single.accuracy.source))
     return lines
 
 

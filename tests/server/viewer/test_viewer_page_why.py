@@ -34,7 +34,7 @@ def test_a_fallback_is_shown_as_such_in_graph_waterfall_list_and_detail(
     assert "↪ bram" in box.locator(".figure").text_content()
     assert "done by its fallback bram" in box.get_attribute("aria-label")
     assert page.locator(".bar-name").first.inner_text() == "0 ada ↪ bram"
-    assert "↪ bram answered" in page.locator(".step-item").first.inner_text()
+    assert "↪ its fallback bram answered" in page.locator(".step-item").first.inner_text()
     box.click()
     assert "done by its fallback" in page.locator(".step-detail header").inner_text()
 
@@ -70,7 +70,7 @@ def test_one_worker_alone_is_priced_with_its_source_on_a_phone(
         "Quill is best at sums.",
         "It has the best rating on questions like this one.",
         "Estimated from its price in the pool file and the tokens of this question",
-        "right with 90%",
+        "90% likely right",
         "8 measured questions of the kind 'sums'",
         "It has the second best rating.",
     ):

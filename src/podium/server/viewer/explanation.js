@@ -74,9 +74,9 @@ function Ratings({ ratings, names }) {
 function Alone({ single, names }) {
   const { worker, choice, cost_usd, measured_usd, accuracy } = single;
   const figures = [
-    cost_usd && [`about ${money(cost_usd.value)}`, cost_usd.source],
-    measured_usd && [`${money(measured_usd.value)} an answer`, measured_usd.source],
-    accuracy && [`right with ${percent(accuracy.value, 0)}`, accuracy.source],
+    cost_usd && [`about ${money(cost_usd.value)} for this question`, cost_usd.source],
+    measured_usd && [`${money(measured_usd.value)} a measured answer`, measured_usd.source],
+    accuracy && [`${percent(accuracy.value, 0)} likely right`, accuracy.source],
   ].filter(Boolean);
   return html`<div class="alone">
     <p><b><${Named} name=${worker} names=${names} /></b> <span class="none">${choice}</span></p>

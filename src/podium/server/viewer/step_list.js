@@ -1,7 +1,7 @@
 // The steps of a round, to be read from top to bottom: who, told what, saw what, said what, at what cost.
 import { html } from "./html.js";
 import { count, money, seconds } from "./format.js";
-import { called, fallbackOf, stateOf, took } from "./trace_stats.js";
+import { called, fallbackOf, took } from "./trace_stats.js";
 import { Mark } from "./status_mark.js";
 import { Markdown } from "./markdown.js";
 import { Text, line } from "./text.js";
@@ -33,8 +33,7 @@ function Item({ step, steps, names, plain, chosen, onChoose }) {
     <header>
       <span class="dot" style=${{ background: colour(fallback ?? worker, names) }} aria-hidden="true"></span>
       <b>${position} ${line(worker, 60)}</b>
-      ${fallback && html`<span class="fallback">↪ ${line(fallback, 60)} answered</span>`}
-      <${Mark} state=${stateOf(step)} />
+      ${fallback ? html`<span class="fallback">↪ its fallback ${line(fallback, 60)} answered</span>` : html`<${Mark} state=${step.status} />`}
       <button class="quiet" aria-pressed=${chosen ? "true" : "false"} onClick=${() => onChoose(chosen ? null : position)}>details</button>
     </header>
     <dl>
