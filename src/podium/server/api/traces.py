@@ -138,7 +138,7 @@ def routes(service: Service) -> APIRouter:
         Every figure comes with its source.
         """
         caller = await service.authenticate(request.headers.get("authorization"))
-        return explain(await _find(_store(service), id, caller))
+        return explain(await _find(store_of(service), id, caller))
 
     @router.delete(
         "/api/traces/{id}",

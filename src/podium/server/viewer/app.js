@@ -6,6 +6,7 @@ import { ChatPage } from "./pages/chat.js";
 import { ComparePage } from "./pages/compare.js";
 import { PoolPage } from "./pages/pool.js";
 import { RunPage } from "./pages/run.js";
+import { RunPairPage } from "./pages/run_pair.js";
 import { RunTracePage } from "./pages/run_trace.js";
 import { RunsPage } from "./pages/runs.js";
 import { SpendPage } from "./pages/spend.js";
@@ -73,6 +74,11 @@ function Page({ first, rest, query }) {
   if (first === "compare" && rest.length === 2) return html`<${ComparePage} key=${rest.join()} ids=${rest} />`;
   if (first === "runs" && rest.length && query.get("trace")) {
     return html`<${RunTracePage} name=${rest.join("/")} id=${query.get("trace")} />`;
+  }
+  const vs = rest.indexOf("vs");
+  if (first === "runs" && vs > 0 && vs < rest.length - 1) {
+    const names = [rest.slice(0, vs), rest.slice(vs + 1)].map((parts) => parts.join("/"));
+    return html`<${RunPairPage} key=${names.join(" ")} names=${names} />`;
   }
   if (first === "runs" && rest.length) return html`<${RunPage} key=${rest.join("/")} name=${rest.join("/")} />`;
   if (first === "runs") return html`<${RunsPage} />`;

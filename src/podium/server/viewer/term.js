@@ -10,18 +10,25 @@ export class Term extends Component {
     super(props);
     this.id = `term-${++made}`;
     this.state = { place: null };
-    this.hide = () => this.setState({ place: null });
+    this.hide = () => {
+      removeEventListener("scroll", this.move, { capture: true });
+      this.setState({ place: null });
+    };
     this.show = (event) => {
-      const { left, top, bottom } = event.currentTarget.getBoundingClientRect();
+      this.named = event.currentTarget;
+      addEventListener("scroll", this.move, { capture: true }); // Focus scrolls what was out of sight.
+      this.move();
+    };
+    this.move = () => {
+      const { left, top, bottom } = this.named.getBoundingClientRect();
       const x = Math.max(8, Math.min(left, innerWidth - WIDE - 8));
       const below = bottom + TALL < innerHeight;
       this.setState({ place: { left: `${x}px`, ...(below ? { top: `${bottom + 6}px` } : { bottom: `${innerHeight - top + 6}px` }) } });
-      addEventListener("scroll", this.hide, { capture: true, once: true });
     };
   }
 
   componentWillUnmount() {
-    removeEventListener("scroll", this.hide, { capture: true });
+    removeEventListener("scroll", this.move, { capture: true });
   }
 
   render({ definition, children }, { place }) {
