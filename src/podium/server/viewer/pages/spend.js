@@ -8,6 +8,7 @@ import { colour } from "../status_mark.js";
 import { Fact, Heading } from "../term.js";
 import { ErrorNote, line } from "../text.js";
 import { Budgets } from "../budgets.js";
+import { readPool } from "../pool_choice.js";
 
 const GROUPS = { worker: "worker", key: "key", planner: "planner" };
 const NAMELESS = { worker: "planning", key: "no key", planner: "" };
@@ -49,8 +50,9 @@ export class SpendPage extends Component {
     const reading = (this.reading = new AbortController());
     const { since, until, by } = this.state;
     try {
-      const spend = await requestJson(`/api/spend?${new URLSearchParams({ since, until, by })}`, { signal: reading.signal });
-      if (!reading.signal.aborted) this.setState({ spend, error: null });
+      const asked = requestJson(`/api/spend?${new URLSearchParams({ since, until, by })}`, { signal: reading.signal });
+      const [spend, pool] = await Promise.all([asked, this.state.pool ?? readPool(reading.signal)]);
+      if (!reading.signal.aborted) this.setState({ spend, pool, error: null });
     } catch (error) {
       if (!reading.signal.aborted) this.setState({ error, spend: null });
     }
@@ -65,7 +67,7 @@ export class SpendPage extends Component {
     });
   }
 
-  render(_, { since, until, today, by, spend, error }) {
+  render(_, { since, until, today, by, spend, pool, error }) {
     const day = (name, label) =>
       html`<label class="filter">
         <span>${label}</span>
@@ -97,7 +99,7 @@ export class SpendPage extends Component {
       </form>
       ${error && html`<${ErrorNote} error=${error} />`}
       ${!spend && !error && html`<p class="none loading" role="status">Reading the sums …</p>`}
-      ${spend && (spend.total.questions ? html`<${Spent} spend=${spend} />` : html`<${Nothing} />`)}
+      ${spend && (spend.total.questions ? html`<${Spent} spend=${spend} workers=${pool.workers.map(({ name }) => name)} />` : html`<${Nothing} />`)}
       ${spend && html`<${Budgets} budgets=${spend.budgets} />`}
     </div>`;
   }
@@ -110,9 +112,9 @@ function Nothing() {
   </p>`;
 }
 
-function Spent({ spend }) {
+function Spent({ spend, workers }) {
   const { total, accuracy, groups, by } = spend;
-  const parts = stacked(groups, by);
+  const parts = stacked(groups, by, workers);
   const unpriced = new Map();
   for (const group of groups) {
     for (const { day, unpriced_calls: calls } of group.days) if (calls) unpriced.set(day, (unpriced.get(day) ?? 0) + calls);
@@ -188,9 +190,9 @@ function judged(accuracy) {
   return `${percent(mean, 0)} (${percent(low, 0)} to ${percent(high, 0)}, n = ${count(n)})`;
 }
 
-/** The dearest groups as parts of bars, the others together. */
-function stacked(groups, by) {
-  const names = groups.map(({ name }) => name);
+/** The dearest groups as parts of bars, the others together. Workers of the pool have the colours of the other pages. */
+function stacked(groups, by, workers) {
+  const names = by === "worker" ? workers : groups.map(({ name }) => name ?? "");
   const part = (name, hue, days) => ({ name, hue, usd: new Map(days) });
   const shown = groups.filter(({ cost_usd: usd }) => usd > 0);
   const own = shown
