@@ -20,6 +20,7 @@ from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
 from podium.executor.ledger import SpendLimit
 from podium.orchestrator.events import Event, PlanReady, QuestionEnded, RoundEnded
+from podium.orchestrator.journal import Journal, Past
 from podium.planner import Outcome, Plan, Planner, PlanRequest
 from podium.trace import RoundTrace, Span, Trace, TraceStatus
 from podium.types import Budget, Question
@@ -73,6 +74,7 @@ class Orchestrator:
         trace_id: str | None = None,
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
+        journal: Journal | None = None,
     ) -> Trace:
         """Answer `question`; what fails on the way is in the trace, not raised.
 
@@ -84,6 +86,8 @@ class Orchestrator:
                 answers of each number apart.
             trace_id: 32 hexadecimal digits; None: a new id.
             on_event: called with each event. Must be quick.
+            journal: keeps what is paid for, and has what other processes have paid for. It reads results from the
+                events of `on_event`. The seconds of the budget begin anew.
             streams: whether `StepText` events carry the answer while it is written, by workers that stream. Only the
                 last round that the budget allows is streamed, since after any other the planner may plan again.
 
@@ -103,11 +107,15 @@ class Orchestrator:
             trace_id=trace_id or uuid4().hex,
             on_event=on_event,
             streams=streams,
+            journal=journal,
         )
         try:
             await run.run()
         except asyncio.CancelledError:
             run.end(cancelled=True)
+            raise
+        except StoreError as error:
+            run.end(trouble=str(error))
             raise
         except BaseExceptionGroup as errors:
             trouble, others = errors.split(StoreError)
@@ -132,12 +140,15 @@ class _QuestionRun:
         trace_id: str,
         on_event: Callable[[Event], None] | None,
         streams: bool,
+        journal: Journal | None,
     ) -> None:
         budget = orchestrator.budget
-        started = asyncio.get_running_loop().time()
+        now = asyncio.get_running_loop().time()
+        began = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._journal = journal
+        self._past = Past(began) if journal is None else journal.past
         self._orchestrator = orchestrator
         self._trace_id = trace_id
-        self._started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._emit = on_event or (lambda event: None)
         self._question_context = QuestionContext(
             question=question,
@@ -146,16 +157,18 @@ class _QuestionRun:
             token=fence_token(seed, question),
             ledger=Ledger(
                 budget,
-                None if budget.seconds is None else started + budget.seconds,
+                None if budget.seconds is None else now + budget.seconds,
                 orchestrator.accounts,
             ),
             dispatcher=orchestrator.dispatcher,
             settings=orchestrator.settings,
-            started=started,
+            started=now - self._past.elapsed_s,
             sample=sample,
             streams=streams,
             observe=on_event,
+            journal=journal,
         )
+        self._question_context.ledger.resume(self._past.calls, self._past.usage, self._past.cost_usd)
         self._rounds: list[RoundTrace] = []
         self._outcomes: tuple[Outcome, ...] = ()
         self._answer: str | None = None
@@ -165,17 +178,14 @@ class _QuestionRun:
     async def run(self) -> None:
         """Plan and run, round after round, until the planner accepts the answer or the budget allows no more."""
         for number in range(self._orchestrator.budget.rounds):
-            if number and self._question_context.ledger.exhausted:
+            known = self._past.plans.get(number)
+            if known is None and number and self._question_context.ledger.exhausted:
                 return
-            started = self._question_context.elapsed()
-            plan = await self._plan(number)
-            seconds = self._question_context.elapsed() - started
-            if not plan.settled:
-                self._question_context.ledger.record(plan.usage, plan.cost_usd)
-            error = plan.decision if isinstance(plan.decision, PlanError) else None
-            if error is not None and (instead := self._instead_of(error)) is not None:
-                plan = replace(plan, decision=instead)
-            self._emit(PlanReady(number, plan, seconds, error))
+            ready = known or await self._make_plan(number)
+            plan, seconds, error = ready.plan, ready.seconds, ready.error
+            self._emit(ready)
+            if self._journal is not None:
+                await self._journal.written()
             match plan.decision:
                 case Workflow() as workflow:
                     await self._run_round(number, plan, workflow, seconds, error)
@@ -190,6 +200,22 @@ class _QuestionRun:
                     self._concern = f"There is no plan to run. {message}"
                     self._close(number, plan, seconds, error=error)
                     return
+
+    async def _make_plan(self, number: int) -> PlanReady:
+        """Get the plan of round `number`, and charge it."""
+        if self._journal is not None:
+            await self._journal.begin(number, None)
+        started = self._question_context.elapsed()
+        plan = await self._plan(number)
+        seconds = self._question_context.elapsed() - started
+        if not plan.settled:
+            self._question_context.ledger.record(plan.usage, plan.cost_usd)
+        if number in self._past.lost_plans and plan.cost_usd:
+            plan = replace(plan, unpriced=True)  # What the lost call cost is not known.
+        error = plan.decision if isinstance(plan.decision, PlanError) else None
+        if error is not None and (instead := self._instead_of(error)) is not None:
+            plan = replace(plan, decision=instead)
+        return PlanReady(number, plan, seconds, error)
 
     def _instead_of(self, error: PlanError) -> Workflow | None:
         """A workflow that sends the whole question to the fallback worker; None: there is none, or no need for it."""
@@ -246,6 +272,8 @@ class _QuestionRun:
             round=number,
             previous=previous or None,
             earlier_calls=earlier_calls,
+            known=self._past.known(number),
+            interrupted=self._past.tries(number),
         )
         try:
             await execution.run()
@@ -322,7 +350,7 @@ class _QuestionRun:
             answer=self._answer,
             status=status,
             error=error,
-            started_at=self._started_at,
+            started_at=self._past.started_at,
             seconds=question_context.elapsed(),
             versions=orchestrator.versions,
         )

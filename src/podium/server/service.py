@@ -18,7 +18,7 @@ from podium.errors import StoreError
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.executor.estimate import PlanEstimate, estimate
 from podium.executor.ledger import SpendLimit
-from podium.orchestrator import Event, Orchestrator, PlanReady, QuestionEnded
+from podium.orchestrator import Event, Journal, Orchestrator, PlanReady, QuestionEnded
 from podium.orchestrator.planning import first_model
 from podium.planner import Plan, PlanRequest
 from podium.server.keys import ANONYMOUS, Caller
@@ -109,12 +109,13 @@ class Service:
         sample: int = 0,
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
+        journal: Journal | None = None,
     ) -> Trace:
         """Answer `request` and return the trace. The trace is stored whatever the outcome.
 
         Args:
             orchestrator: the result of `open_orchestrator` for this request; None: it is opened here.
-            sample, on_event, streams: as in `Orchestrator.answer`.
+            sample, on_event, streams, journal: as in `Orchestrator.answer`.
 
         Raises:
             APIError: the caller may not do this; nothing ran.
@@ -134,6 +135,7 @@ class Service:
                 trace_id=trace_id,
                 on_event=observe,
                 streams=streams,
+                journal=journal,
             )
         finally:
             del self.running[trace_id]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import UnknownTraceError, UsageError
+from podium.trace.background_table import DELETE_BACKGROUND
 from podium.trace.model import Trace
 from podium.trace.query import Dialect, Filters, Page, Statement, write_cursor
 from podium.trace.serialization import TraceRow, plain, to_row
@@ -113,7 +114,23 @@ class AsyncTraceStore(ABC):
 
     async def delete(self, id: str, owner: str | None = None) -> bool:
         """Delete the trace with exactly this id, only of `owner`, if given. False: there is none."""
-        return bool(await self._read(self._dialect.delete(id, owner)))
+        deleted = bool(await self._read(self._dialect.delete(id, owner)))
+        if deleted:
+            for statement in DELETE_BACKGROUND:
+                await self.rows(statement, plain(id))
+        return deleted
+
+    async def rows(self, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
+        """Run a statement of another table in the same database (see `Dialect.adapt`), and return its rows.
+
+        Raises:
+            StoreError: the database cannot be used.
+        """
+        return await self._rows((self._dialect.adapt(statement), values))
+
+    async def flushed(self) -> None:
+        """Wait until the traces that were added so far are written, or spilled to files."""
+        await asyncio.wrap_future(self._queue.flushed())
 
     async def export(self, filters: Filters) -> AsyncIterator[str]:
         """The traces that pass the filters, oldest first, each as one line of JSON without the line break."""

@@ -17,6 +17,7 @@ from typing import Any
 from podium.database import FileForm, connect
 from podium.errors import StoreError
 from podium.trace.async_store import AsyncTraceStore
+from podium.trace.background_table import BACKGROUND_TABLES
 from podium.trace.model import Trace
 from podium.trace.query import Dialect, Filters, Statement
 from podium.trace.serialization import TraceRow, plain, to_row, to_searched
@@ -58,6 +59,9 @@ SQLITE = Dialect(
     worker=lambda name: json.dumps(name, ensure_ascii=False),
     contains="instr(searched, {}) > 0",
     workers=json.loads,
+    now="((julianday('now') - 2440587.5) * 86400.0)",
+    lock="",
+    skip_locked="",
 )
 
 
@@ -80,6 +84,7 @@ _FORM = FileForm(
         # Lists read these indexes alone: the table's rows have whole traces, and are hundreds of times as wide.
         f"CREATE INDEX IF NOT EXISTS listed ON traces (started, id, owner, status, {_NARROW})",
         f"CREATE INDEX IF NOT EXISTS listed_of ON traces (owner, started, id, status, {_NARROW})",
+        *BACKGROUND_TABLES,
         f"CREATE INDEX IF NOT EXISTS troubled ON traces (status, started, id, owner, {_NARROW}) WHERE status <> 'ok'",
     ),
     way_out=WAY_OUT,
