@@ -7,11 +7,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from chat_model import ChatModel, Say
 from openai import OpenAI
+
+from podium.server.keys.caller import Caller, KeyAllowance
+from podium.server.keys.keys import open_register
+from podium.server.keys.register import Secret, StoredKey
 
 STEPS = ("alpha", "beta", "gamma")
 """What the three steps are told; each answers with its word in capitals."""
@@ -34,21 +39,23 @@ class Answers:
 
     def __call__(self, body: dict[str, Any]) -> Say:
         call = called(body)
-        text = PLAN if call == "plan" else call.upper()
+        text = PLAN if call in ("plan", "check") else call.upper()
         return Say(text, wait=lambda number: call not in self.waits)
 
 
 def called(body: dict[str, Any]) -> str:
-    """Which call a request is: "plan", or the word that its step is told to say."""
+    """Which call a request is: "plan", the word that its step is told to say, or "check", the server's own plan."""
     text = str(body["messages"][-1]["content"])
     if "Write your plan" in text:
-        return "plan"
+        return "plan" if QUESTION in text else "check"
     return max(STEPS, key=lambda word: text.rfind(f"Say {word}."))
 
 
 def calls(model: ChatModel) -> Counter[str]:
-    """How often each call was made."""
-    return Counter(called(body) for body in model.bodies)
+    """How often each call was made for questions."""
+    made = Counter(called(body) for body in model.bodies)
+    del made["check"]
+    return made
 
 
 def pool_file(folder: Path, url: str, *, name: str = "ada") -> Path:
@@ -61,6 +68,16 @@ def pool_file(folder: Path, url: str, *, name: str = "ada") -> Path:
         f"{price}\nlimits = {{ retries = 0, timeout = 90, max_tokens = 100 }}\n"
     )
     return path
+
+
+async def add_key(store: str, name: str) -> str:
+    """Make a key that may spend a dollar a day, and return its secret."""
+    secret = Secret.new()
+    caller = Caller(name=name, id=secret.id, allowance=KeyAllowance.read("1/day"))
+    register = open_register(store)
+    await register.add(StoredKey(caller, secret.digest, datetime.now(UTC)))
+    await register.close()
+    return secret.text
 
 
 def client(url: str, key: str = "none") -> OpenAI:
