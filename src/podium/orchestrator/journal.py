@@ -70,3 +70,8 @@ class Journal(CallJournal, Protocol):
     def past(self) -> Past:
         """What other processes have done of the question."""
         ...
+
+    @property
+    def handed_over(self) -> bool:
+        """Whether another process goes on with the question, so that its end here is not its end."""
+        ...

@@ -114,8 +114,8 @@ class Orchestrator:
         except asyncio.CancelledError:
             run.end(cancelled=True)
             raise
-        except StoreError as error:
-            run.end(trouble=str(error))
+        except StoreError as failure:
+            run.end(trouble=str(failure))
             raise
         except BaseExceptionGroup as errors:
             trouble, others = errors.split(StoreError)

@@ -124,6 +124,8 @@ class Service:
         """
         orchestrator = orchestrator or await self.open_orchestrator(request, caller)
         observe = self._observer(request, caller, orchestrator, trace_id, on_event)
+        if journal is not None:
+            observe = _unless_handed_over(observe, journal)
         task = asyncio.current_task()
         assert task is not None
         self.running[trace_id] = task
@@ -247,6 +249,16 @@ class Service:
                 notify(event)
 
         return observe
+
+
+def _unless_handed_over(observe: Callable[[Event], None], journal: Journal) -> Callable[[Event], None]:
+    """Pass events to `observe`, but not the end of a question with which another process goes on."""
+
+    def pass_on(event: Event) -> None:
+        if not (journal.handed_over and isinstance(event, QuestionEnded)):
+            observe(event)
+
+    return pass_on
 
 
 def _within(budget: Budget, most: Budget) -> Budget:

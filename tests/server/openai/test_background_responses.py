@@ -15,6 +15,8 @@ from chat_model import ChatModel, chat_model
 from openai import OpenAI
 from running_server import Serve
 
+from podium.server.openai import background_responses
+
 
 @pytest.fixture
 def answers() -> Answers:
@@ -138,6 +140,21 @@ def test_what_a_stream_tells_of_a_response_that_failed_or_was_cancelled(
     foreground = asking.responses.create(model="ada", input="Say alpha.")
     with pytest.raises(openai.BadRequestError, match="only a response in the background has events"):
         asking.responses.retrieve(foreground.id, stream=True)
+
+
+def test_a_server_makes_so_many_at_a_time_and_the_next_one_is_queued(
+    asking: OpenAI, answers: Answers, model: ChatModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background_responses, "MAX_RUNNING", 1)
+    answers.waits = {"alpha"}
+    first, second = (
+        asking.responses.create(model="ada", input=f"Say {word}.", background=True)
+        for word in ("alpha", "beta")
+    )
+    until(lambda: calls(model)["alpha"])
+    assert asking.responses.retrieve(second.id).status == "queued"
+    answers.waits = set()
+    assert [ended(asking, made.id).output_text for made in (first, second)] == ["ALPHA", "BETA"]
 
 
 def test_what_cannot_run_in_the_background_is_refused_with_the_way_out(asking: OpenAI) -> None:

@@ -111,6 +111,8 @@ def test_a_server_that_ends_waits_for_its_call_and_leaves_the_rest(
         id_ = start(asking, model, reach="beta")
         server.tell(signal.SIGTERM)
         assert asking.responses.retrieve(id_).status == "in_progress"
+        with pytest.raises(openai.InternalServerError, match="shutting down"):
+            asking.responses.create(model="podium", input=QUESTION, background=True)
         threading.Timer(0.3, answers.waits.clear).start()
         assert server.ended() == (0, "")
     assert calls(model) == {"plan": 1, "alpha": 1, "beta": 1}

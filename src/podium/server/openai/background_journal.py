@@ -25,7 +25,7 @@ from podium.orchestrator.journal import LOST
 from podium.server.openai.responses_reply import ResponseFrame
 from podium.server.requests import ChatRequest
 from podium.trace import Attempt, RoundTrace, Span, Trace, TraceStatus
-from podium.trace.background_table import BackgroundRow, BackgroundTable, Entry
+from podium.trace.background_table import BackgroundRow, BackgroundTable, Entry, LostLeaseError
 from podium.trace.serialization import clean
 from podium.types import Profile
 from podium.workflow import Workflow
@@ -135,6 +135,8 @@ class ResponseJournal:
         self.past = past
         self.trace: Trace | None = None
         """The trace, once the question has ended."""
+        self.handed_over = False
+        """See `podium.orchestrator.journal.Journal`."""
         self.failed = False
         """Whether the store could not be written for long, so that the response has to wait."""
         self.changed = asyncio.Event()
@@ -199,6 +201,7 @@ class ResponseJournal:
                 await self._table.append(self._row.id, self._row.holder, self._pending[0])
             except StoreError as error:
                 self.failed = error.retryable and time.monotonic() > until
+                self.handed_over = self.failed or isinstance(error, LostLeaseError)
                 if self.failed or not error.retryable:
                     raise
                 await asyncio.sleep(_RETRY_S)

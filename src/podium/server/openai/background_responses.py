@@ -54,6 +54,8 @@ class _Run:
         """Cancel the task, only once: a second cancellation would interrupt the clean-up of the first."""
         if self.wish is None and not self.finishing and self.task is not None:
             self.wish = wish
+            if self.journal is not None:
+                self.journal.handed_over = wish != "cancel"
             self.task.cancel()
 
 
