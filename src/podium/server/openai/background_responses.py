@@ -186,7 +186,7 @@ class BackgroundResponses:
             run.finishing = True
             await self._finish(row, trace)
         except asyncio.CancelledError:
-            if run.wish == "leave":
+            if run.wish != "drop":  # A response that is to be cancelled is taken again, and ends then.
                 await self._leave(run, row)
         except LostLeaseError:
             pass
